@@ -34,4 +34,15 @@ cargo test --locked --features engine/fuzzing
 step "planted bugs"
 bugs=raftstore/planted-bugs,kv/planted-bugs,tso/planted-bugs
 cargo test --locked --features "engine/fuzzing,$bugs" --test sim --test kv --test tso -- planted
+# They cut the power of real file systems. Among the tests above they run only as root.
+if ((EUID != 0)); then
+    step "power cuts"
+    if sudo -n true 2>/dev/null; then
+        export "CARGO_TARGET_${host}_RUNNER=sudo -n -E timeout --foreground --kill-after=10 $limit"
+        cargo test --locked -p engine --test log_power_loss
+        cargo test --locked --test cluster power::
+    else
+        echo "NOT RUN: the tests of power cuts need root (log_power_loss, cluster power::)" >&2
+    fi
+fi
 step "done"

@@ -21,8 +21,10 @@ pub fn measure(dir: &Path, time: Duration, bytes: u64) -> Figures {
     fill(&file, bytes);
     sync_all(dir);
     let mut figures = Figures::new();
-    push(&mut figures, "overwrite-4KiB-fdatasync/s", syncs(&file, 4096, bytes, time));
-    push(&mut figures, SYNCS, syncs(&file, 512, bytes, time));
+    let (rate, p999_us) = syncs(&file, 4096, bytes, time);
+    push(&mut figures, "overwrite-4KiB-fdatasync/s", rate);
+    push(&mut figures, "overwrite-4KiB-fdatasync-p99.9-us", p999_us);
+    push(&mut figures, SYNCS, syncs(&file, 512, bytes, time).0);
     let started = Instant::now();
     fill(&file, bytes);
     push(&mut figures, BANDWIDTH, bytes as f64 / 1e6 / started.elapsed().as_secs_f64());
@@ -36,14 +38,19 @@ fn fill(file: &File, bytes: u64) {
     file.sync_data().unwrap();
 }
 
-/// Durable writes of `len` bytes per second, one at a time.
-fn syncs(file: &File, len: usize, bytes: u64, time: Duration) -> f64 {
+/// Durable writes of `len` bytes, one at a time: how many per second, and what all but one in a thousand take at most,
+/// in microseconds.
+fn syncs(file: &File, len: usize, bytes: u64, time: Duration) -> (f64, f64) {
     let block = vec![0xa5; len];
-    let (started, mut count) = (Instant::now(), 0);
+    let (started, mut took) = (Instant::now(), Vec::new());
     while started.elapsed() < time {
-        file.write_all_at(&block, count * len as u64 % bytes).unwrap();
+        let begun = Instant::now();
+        file.write_all_at(&block, took.len() as u64 * len as u64 % bytes).unwrap();
         file.sync_data().unwrap();
-        count += 1;
+        took.push(begun.elapsed());
     }
-    count as f64 / started.elapsed().as_secs_f64()
+    let rate = took.len() as f64 / started.elapsed().as_secs_f64();
+    took.sort_unstable();
+    let p999 = took.get(took.len() * 999 / 1000).copied().unwrap_or_default();
+    (rate, p999.as_secs_f64() * 1e6)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use engine::log::tools::{self, CheckReport};
 use serde::Serialize;
 
-use super::report::{LogToolError, group_numbers, inspect, print_report, short_list};
+use super::report::{CutFile, LogToolError, group_numbers, inspect, print_report, short_list};
 use crate::cli::LogDirArgs;
 use crate::console::Table;
 
@@ -24,6 +24,7 @@ struct Page {
     files: Vec<File>,
     findings: Vec<Finding>,
     torn_tail: Option<Tail>,
+    cut_file: Option<CutFile>,
     surplus_files: Vec<String>,
     bytes: u64,
     commit_groups: u64,
@@ -76,6 +77,7 @@ impl Page {
             files: report.files.iter().map(file).collect(),
             findings: report.findings.iter().map(finding).collect(),
             torn_tail: report.torn_tail.as_ref().map(tail),
+            cut_file: report.cut_file.as_ref().map(CutFile::new),
             surplus_files: report.surplus.clone(),
             bytes: report.bytes,
             commit_groups: report.commit_groups,
@@ -106,6 +108,9 @@ fn to_text(dir: &Path, report: &CheckReport) -> String {
              that is no damage",
             tail.bytes, tail.file, tail.offset
         );
+    }
+    if let Some(cut) = &report.cut_file {
+        let _ = writeln!(out, "{}", CutFile::new(cut));
     }
     if !report.surplus.is_empty() {
         let _ = writeln!(out, "not part of the log: {}", short_list(&report.surplus));
@@ -157,5 +162,10 @@ mod tests {
         let table = "\nfile                  offset  finding                   groups\n\
             0000000000000001.log  4096    block fails its checksum  1, 7\n";
         assert_eq!(to_text(Path::new("d/log"), &damaged), format!("{head}{table}"));
+        let name = "0000000000000002.log".to_owned();
+        let cut_file = Some(engine::log::CutFile { name, bytes: 5000, groups: vec![GroupId(4)] });
+        let torn = CheckReport { cut_file, findings: Vec::new(), ..damaged };
+        let line = "0000000000000002.log: 5000 bytes follow the torn tail and are cut off with it; groups 4\n";
+        assert_eq!(to_text(Path::new("d/log"), &torn), format!("{head}{line}sound\n"));
     }
 }

@@ -12,7 +12,7 @@ use engine::log::tools::{self, RepairOptions, RepairReport, RepairedGroup};
 use serde::Serialize;
 
 use super::progress::ProgressDisplay;
-use super::report::{LogFolder, LogToolError, group_numbers, print_report, short_list};
+use super::report::{CutFile, LogFolder, LogToolError, group_numbers, print_report, short_list};
 use crate::cli::RepairArgs;
 use crate::console::Table;
 
@@ -83,6 +83,7 @@ struct Page {
     entries: u64,
     bytes: u64,
     torn_bytes: u64,
+    cut_file: Option<CutFile>,
     losses: Vec<Loss>,
     groups: Vec<Group>,
 }
@@ -136,6 +137,7 @@ impl Page {
             entries: report.entries,
             bytes: report.bytes,
             torn_bytes: report.torn_bytes,
+            cut_file: report.cut_file.as_ref().map(CutFile::new),
             losses: report.losses.iter().map(loss).collect(),
             groups: report.groups.iter().map(group).collect(),
         }
@@ -150,6 +152,9 @@ fn to_text(dir: &Path, to: &Path, report: &RepairReport) -> String {
     let _ = writeln!(out, "{entries} entries of {bytes} bytes; {whole} of {} groups whole", groups.len());
     if *torn_bytes > 0 {
         let _ = writeln!(out, "{torn_bytes} bytes of a torn tail left out, as at any start after a crash");
+    }
+    if let Some(cut) = &report.cut_file {
+        let _ = writeln!(out, "{}", CutFile::new(cut));
     }
     for loss in &report.losses {
         let _ = writeln!(out, "! {loss}");

@@ -1,6 +1,7 @@
 //! The common part of the log commands: opening the log folder, running a tool over it, printing its report, and the
 //! error that decides the exit code.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,6 +106,27 @@ pub(super) fn print_report<P: Serialize>(
         text()
     };
     crate::console::print_line(out.trim_end()).map_err(LogToolError::Output)
+}
+
+/// A file that follows a torn tail and is cut off with it.
+#[derive(Serialize)]
+pub(super) struct CutFile {
+    file: String,
+    bytes: u64,
+    groups: Vec<u64>,
+}
+
+impl CutFile {
+    pub(super) fn new(cut: &engine::log::CutFile) -> CutFile {
+        CutFile { file: cut.name.clone(), bytes: cut.bytes, groups: group_numbers(&cut.groups) }
+    }
+}
+
+impl fmt::Display for CutFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} bytes follow the torn tail and are cut off with it", self.file, self.bytes)?;
+        if self.groups.is_empty() { Ok(()) } else { write!(f, "; groups {}", short_list(&self.groups)) }
+    }
 }
 
 /// Group ids as numbers.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use engine::disk::RealDisk;
 use engine::log::{LogEngine, LogOptions};
-use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics};
+use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics, check_format};
 use prometheus::Registry;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{StoreParts, StoreRuntime};
@@ -39,6 +39,10 @@ pub(super) async fn open(state: Arc<NodeState>, ident: Ident, registry: Registry
 
 fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result<Storage, ServingError> {
     let store_metrics = StoreMetrics::new(&registry).map_err(in_layer("key-value store"))?;
+    // Before the log is opened, which may change it: another release may have written all of them.
+    if state.data().has_folder(STORE) {
+        check_format(&state.data().folder(STORE)?).map_err(in_layer("key-value store"))?;
+    }
     let log_dir = state.data().folder("log")?;
     let disk = RealDisk::open(&log_dir).map_err(in_layer("Raft log"))?;
     // The store's folder exists only if a log existed. A missing log is then an error; it is not created again.

@@ -2,8 +2,11 @@
 //!
 //! Clients transfer between accounts: a transaction changes two balances and adds a row that records them. After the
 //! cut the file system is mounted again and the node restarts. Every acknowledged transfer is there, each balance is
-//! the sum of its recorded transfers, and the total is what it was. Long rows fill log files, so that files are sealed,
-//! flushed and truncated between the cuts.
+//! the sum of its recorded transfers, and the total is what it was.
+//!
+//! Log files are small and rows long, so files are sealed all the time, and the log soon exceeds its purge threshold:
+//! then the key-value store is flushed and old log files are dropped. The test asserts that all of this happened before
+//! the power was cut.
 //!
 //! The same node with a C library whose syncs do nothing must lose acknowledged transfers: that proves the test
 //! effective. `engine/tests/power` cuts the power, and says what that needs.
@@ -13,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
+use rand::distr::Alphanumeric;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::Client;
@@ -21,18 +26,25 @@ use tokio_postgres::Client;
 use crate::clients::{connect, connect_with_retries};
 use crate::exclusive::ClusterLock;
 use crate::power_cut::{Cutter, Volume, now, path, setup};
-use crate::process::{POLL_INTERVAL, Process, cortado, free_port, wait_for};
+use crate::process::{POLL_INTERVAL, Process, WAIT_TIMEOUT, cortado, free_port, metric, wait_for};
 
 /// The default number of cuts.
 const CUTS: u64 = 2;
-/// A node without syncs loses something within this many cuts.
-const NO_SYNC_CUTS: u64 = 3;
+/// A node without syncs loses something acknowledged within this many lives, and still starts.
+const NO_SYNC_LIVES: u64 = 4;
+/// Transfers of such a life.
+const NO_SYNC_TRANSFERS: usize = 50;
 /// Size of the volume, in bytes.
 const VOLUME_BYTES: u64 = 1 << 30;
 
 const ACCOUNTS: i64 = 20;
 const BALANCE: i64 = 1000;
 const CLIENTS: i64 = 4;
+/// Maximum length of the text in a transfer's row. It is random, so it takes as much space in the log.
+const NOTE_BYTES: usize = 8000;
+/// The size of a log file and the purge threshold of the log.
+const LOG_FILE: &str = "64KiB";
+const LOG_PURGE: &str = "256KiB";
 
 /// Syncs that do nothing, for the C library. Rust's standard library and RocksDB call them there.
 const NO_SYNC: &str = "
@@ -52,6 +64,23 @@ enum Loss {
     Acknowledged(Vec<i64>),
     /// A transaction that is there in part.
     Partial(String),
+    /// The node does not start. The last lines of its log.
+    Refused(String),
+}
+
+/// A running node, with its SQL and HTTP ports.
+struct Node {
+    process: Process,
+    pg: u16,
+    http: u16,
+}
+
+/// The work of a node since it started: log files sealed, bytes of log files dropped, and table files written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    sealed: f64,
+    purged: f64,
+    tables: usize,
 }
 
 /// A node with its data on a volume.
@@ -76,48 +105,70 @@ impl Trial {
     }
 
     /// Starts the node; `syncs` says whether its syncs work.
-    fn start(&self, _lock: &ClusterLock, syncs: bool) -> (Process, u16) {
+    fn start(&self, _lock: &ClusterLock, syncs: bool) -> Node {
         let (pg, listen, http) = (free_port(), free_port(), free_port());
         let address = |port: u16| format!("127.0.0.1:{port}");
         let mut command = cortado();
         command
             .args(["start-single-node", "--until-stdin-closes", "--cache", "64MiB"])
-            .args(["--data", path(&self.volume.mount.join("data"))])
+            .args(["--raft-log-file-size", LOG_FILE, "--raft-log-purge", LOG_PURGE])
+            .args(["--data", path(&self.data())])
             .args(["--pg", &address(pg), "--listen", &address(listen), "--http", &address(http)]);
         if let Some(library) = self.no_sync.as_ref().filter(|_| !syncs) {
             command.env("LD_PRELOAD", library);
         }
-        (Process::spawn(&mut command, &self.logs.path().join(format!("{pg}.log"))), pg)
+        let process = Process::spawn(&mut command, &self.logs.path().join(format!("{pg}.log")));
+        Node { process, pg, http }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.volume.mount.join("data")
+    }
+
+    /// The table files of the key-value store.
+    fn tables(&self) -> BTreeSet<PathBuf> {
+        let files = std::fs::read_dir(self.data().join("kv/db")).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|known| known == "sst")).collect()
     }
 
     /// Creates the tables on a node whose syncs work, and stops it in order.
     async fn prepare(&self, lock: &ClusterLock) {
-        let (mut node, pg) = self.start(lock, true);
-        let client = connect_with_retries(pg).await;
+        let mut node = self.start(lock, true);
+        let client = connect_with_retries(node.pg).await;
         let tables = "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint);
             CREATE TABLE transfers (id bigint PRIMARY KEY, source bigint, target bigint, amount bigint, note text)";
         client.batch_execute(tables).await.unwrap();
         for id in 0..ACCOUNTS {
             client.batch_execute(&format!("INSERT INTO accounts VALUES ({id}, {BALANCE})")).await.unwrap();
         }
-        node.signal("TERM");
-        assert_eq!(node.wait().code(), Some(0), "{}", node.tail());
+        node.stop();
     }
 
-    /// One life of the node: transfers, cut, restart, check. Returns what was lost.
-    async fn cut(&mut self, seed: u64, transfers: usize) -> Result<(), Loss> {
+    /// One life of the node: transfers until `enough`, given their number and the node's work; cut, restart, check.
+    /// Returns what was lost.
+    async fn cut(&mut self, seed: u64, mut enough: impl FnMut(usize, Work) -> bool) -> Result<(), Loss> {
         let lock = ClusterLock::acquire();
         if seed == 1 {
             self.prepare(&lock).await;
         }
-        let (mut node, pg) = self.start(&lock, false);
+        let tables_before = self.tables();
+        let Node { process: mut node, pg, http } = self.start(&lock, false);
         drop(connect_with_retries(pg).await);
         let cutter = Cutter::new(&self.volume);
         let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Acknowledged::default());
         let client =
             |n: i64| transfer(pg, seed * 100 + n as u64, self.next.clone(), stop.clone(), acknowledged.clone());
         let clients: Vec<_> = (0..CLIENTS).map(|n| tokio::spawn(client(n))).collect();
-        wait_for("acknowledged transfers", || acknowledged.lock().unwrap().len() >= transfers);
+        let mut work = Work::default();
+        wait_for("acknowledged transfers, and files sealed, purged and flushed", || {
+            let counter = |name| metric(http, name).unwrap_or(0.0);
+            work = Work {
+                sealed: counter("cortado_log_rotations_total"),
+                purged: counter("cortado_log_freed_bytes_total"),
+                tables: self.tables().difference(&tables_before).count(),
+            };
+            enough(acknowledged.lock().unwrap().len(), work)
+        });
         let cut_at = cutter.cut();
         stop.store(true, Ordering::SeqCst);
         node.kill();
@@ -129,12 +180,13 @@ impl Trial {
             answered.iter().filter(|(_, at)| *at < cut_at).map(|(id, _)| *id).collect()
         };
         self.kept.extend(in_time(&acknowledged.lock().unwrap()));
+        println!("life {seed}: {} transfers in all, {work:?}", self.kept.len());
         self.volume.unmount().unwrap();
         self.volume.mount().unwrap();
-        let (mut node, pg) = self.start(&lock, true);
-        let found = self.check(&connect_with_retries(pg).await).await;
-        node.signal("TERM");
-        assert_eq!(node.wait().code(), Some(0), "{}", node.tail());
+        let mut node = self.start(&lock, true);
+        let client = node.connect().await?;
+        let found = self.check(&client).await;
+        node.stop();
         found
     }
 
@@ -164,6 +216,29 @@ impl Trial {
     }
 }
 
+impl Node {
+    /// Connects once the node serves, unless it ends before.
+    async fn connect(&mut self) -> Result<Client, Loss> {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            if self.process.has_ended() {
+                return Err(Loss::Refused(self.process.tail()));
+            }
+            if let Some(client) = connect(&[self.pg]).await {
+                return Ok(client);
+            }
+            assert!(Instant::now() < deadline, "the node does not serve: {}", self.process.tail());
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Stops it in order.
+    fn stop(&mut self) {
+        self.process.signal("TERM");
+        assert_eq!(self.process.wait().code(), Some(0), "{}", self.process.tail());
+    }
+}
+
 /// A client that transfers until it is told to stop. Errors are expected: the power goes off.
 async fn transfer(pg: u16, seed: u64, next: Arc<AtomicI64>, stop: Arc<AtomicBool>, acknowledged: Acknowledged) {
     let mut rng = StdRng::seed_from_u64(seed);
@@ -176,7 +251,8 @@ async fn transfer(pg: u16, seed: u64, next: Arc<AtomicI64>, stop: Arc<AtomicBool
             let id = next.fetch_add(1, Ordering::SeqCst);
             let source = rng.random_range(0..ACCOUNTS);
             let target = (source + rng.random_range(1..ACCOUNTS)) % ACCOUNTS;
-            let (amount, note) = (rng.random_range(1..10), "n".repeat(rng.random_range(0..4000)));
+            let (amount, len) = (rng.random_range(1..10), rng.random_range(0..NOTE_BYTES));
+            let note: String = (0..len).map(|_| rng.sample(Alphanumeric) as char).collect();
             let statements = format!(
                 "BEGIN;
                 UPDATE accounts SET balance = balance - {amount} WHERE id = {source};
@@ -194,39 +270,52 @@ async fn transfer(pg: u16, seed: u64, next: Arc<AtomicI64>, stop: Arc<AtomicBool
     }
 }
 
-/// Nothing acknowledged is lost, and no transaction is there in part.
+/// Nothing acknowledged is lost, and no transaction is there in part. The first cut comes at a random time after log
+/// files were sealed and purged and tables were flushed, the others as soon as that may be under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_keeps_what_it_acknowledged_before_a_power_cut() {
     let Some((cuts, volume)) = setup(CUTS, VOLUME_BYTES) else { return };
     let mut trial = Trial::new(volume, None);
     for seed in 1..=cuts {
-        let transfers = StdRng::seed_from_u64(seed).random_range(5..400);
-        match trial.cut(seed, transfers).await {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let transfers = rng.random_range(5..400);
+        let mut all_done_at = None;
+        let enough = |acknowledged: usize, work: Work| {
+            let purged = work.sealed >= 3.0 && work.purged > 0.0 && work.tables > 0;
+            if seed == 1 && purged {
+                let done_at = *all_done_at.get_or_insert(acknowledged);
+                return acknowledged >= done_at + transfers;
+            }
+            seed > 1 && work.sealed >= 1.0 && acknowledged >= transfers
+        };
+        match trial.cut(seed, enough).await {
             Ok(()) => {}
             Err(Loss::Acknowledged(ids)) => panic!("cut {seed}: acknowledged transfers {ids:?} are missing"),
             Err(Loss::Partial(what)) => panic!("cut {seed}: a transaction is there in part: {what}"),
+            Err(Loss::Refused(log)) => panic!("cut {seed}: the node does not start again:\n{log}"),
         }
     }
     println!("{cuts} cuts, {} transfers", trial.kept.len());
 }
 
-/// Without syncs acknowledged transfers are lost: what the other test would find.
+/// Without syncs acknowledged transfers are lost: what the other test would find. Each life has a volume of its own. A
+/// node that does not start afterwards, or shows part of a transaction, is not enough.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_syncs_is_detected() {
-    let Some((_, volume)) = setup(CUTS, VOLUME_BYTES) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut trial = Trial::new(volume, Some(library_without_syncs(dir.path())));
-    let mut lost = None;
-    for seed in 1..=NO_SYNC_CUTS {
-        lost = trial.cut(seed, 50).await.err();
-        if lost.is_some() {
-            break;
+    let mut others = Vec::new();
+    for life in 1..=NO_SYNC_LIVES {
+        let Some((_, volume)) = setup(CUTS, VOLUME_BYTES) else { return };
+        let mut trial = Trial::new(volume, Some(library_without_syncs(dir.path())));
+        match trial.cut(1, |acknowledged, _| acknowledged >= NO_SYNC_TRANSFERS).await {
+            Err(Loss::Acknowledged(ids)) => {
+                println!("life {life}: {} acknowledged transfers were lost; before that {others:?}", ids.len());
+                return;
+            }
+            other => others.push(other),
         }
     }
-    match lost {
-        Some(Loss::Acknowledged(ids)) => println!("{} acknowledged transfers were lost", ids.len()),
-        other => panic!("acknowledged transfers must be lost without syncs, not {other:?}"),
-    }
+    panic!("acknowledged transfers must be lost without syncs, not {others:?}");
 }
 
 /// Compiles the library whose syncs do nothing.

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use tokio_postgres::Client;
 
 use crate::clients::connect_with_retries;
+use crate::command_line::error_line;
 use crate::exclusive::ClusterLock;
-use crate::process::{Process, cortado, free_port, http_get, metric, run, wait_for};
+use crate::process::{Process, contents, cortado, free_port, http_get, metric, run, wait_for};
 
 /// The prefix of each layer's metric names.
 const LAYERS: [(&str, &str); 7] = [
@@ -27,17 +29,19 @@ struct SingleNode {
     process: Process,
 }
 
+/// The command that starts a node with these SQL, cluster and HTTP ports.
+fn start(data: &Path, ports: [u16; 3]) -> Command {
+    let [pg, listen, http] = ports.map(|port| format!("127.0.0.1:{port}"));
+    let mut command = cortado();
+    command.args(["start-single-node", "--until-stdin-closes", "--cache", "64MiB"]).arg("--data").arg(data);
+    command.args(["--pg", &pg, "--listen", &listen, "--http", &http]);
+    command
+}
+
 fn spawn(_lock: &ClusterLock, data: &Path, logs: &[&str]) -> SingleNode {
     let (pg, listen, http) = (free_port(), free_port(), free_port());
-    let address = |port: u16| format!("127.0.0.1:{port}");
-    let mut command = cortado();
-    command
-        .args(["start-single-node", "--until-stdin-closes", "--cache", "64MiB"])
-        .arg("--data")
-        .arg(data)
-        .args(["--pg", &address(pg), "--listen", &address(listen), "--http", &address(http)])
-        .args(logs);
-    let process = Process::spawn(&mut command, &data.with_extension(format!("{pg}.log")));
+    let mut command = start(data, [pg, listen, http]);
+    let process = Process::spawn(command.args(logs), &data.with_extension(format!("{pg}.log")));
     SingleNode { pg, listen, http, process }
 }
 
@@ -103,6 +107,26 @@ async fn a_missing_log_is_not_created_again() {
     assert!(node.process.tail().contains("Raft log: there is no log here"), "{}", node.process.tail());
     let logs = files().into_iter().filter(|file| file.extension().is_some_and(|known| known == "log"));
     assert_eq!(logs.count(), 0, "nothing was created");
+}
+
+/// A data directory of an older or newer release is refused with one line that says what to do, and nothing changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_data_directory_of_another_format_is_refused() {
+    let lock = ClusterLock::acquire();
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut node = spawn(&lock, &data, &[]);
+    node.connect().await;
+    // Without a clean stop the next start has work to do in the log.
+    node.process.kill();
+    node.process.wait();
+    for (format, advice) in [(1, "use the release that wrote it, or"), (3, "use a newer release")] {
+        fs::write(data.join("kv/FORMAT"), format!("cortado-store {format}\n")).unwrap();
+        let before = contents(&data);
+        let line = error_line(&mut start(&data, [free_port(), free_port(), free_port()]));
+        assert!(line.contains(&format!("has format {format}, this release reads format 2; {advice}")), "{line}");
+        assert!(contents(&data) == before, "format {format}: the data directory was changed");
+    }
 }
 
 /// The status as tables and as JSON, the health page, and the metrics of every layer.

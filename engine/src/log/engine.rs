@@ -316,11 +316,13 @@ fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Arc<Pipeline>, Reco
 fn trace_recovery(report: &RecoveryReport) {
     if let Some((file, offset)) = &report.truncated_at {
         let (bytes, uncertain) = (report.truncated_bytes, report.uncertain.as_ref());
+        let cut_file = report.cut_file.as_ref();
         tracing::warn!(
             file,
             offset,
             bytes,
             ?uncertain,
+            ?cut_file,
             "truncated the end of the log, which is not proven to be synced"
         );
     }

@@ -54,9 +54,9 @@ pub enum LogError {
         file: String,
         /// The offset where the last whole commit group ends.
         offset: u64,
-        /// Bytes after it that are not commit groups.
+        /// Bytes after it that are not commit groups of the log, also those of the next file.
         bytes: u64,
-        /// The groups that the first commit group of the tail changes, ascending; empty if it cannot be read.
+        /// The groups that the commit groups of the tail change, ascending, as far as these are readable.
         groups: Vec<GroupId>,
     },
     /// There is no log file, and the options forbid to create one (`LogOptions::create`), or the log was opened for

@@ -90,6 +90,7 @@ pub use format::Compression;
 pub use index::{EntryRange, GroupLoss};
 pub use options::{LogOptions, RecoveryMode};
 pub use purge::{Budget, PinningGroup, PurgeOutcome, PurgeReport};
+pub use read::CutFile;
 pub use recovery::{RecoveryReport, Uncertain};
 pub use salvage::Loss;
 pub use scrub::ScrubReport;

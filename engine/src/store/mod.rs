@@ -30,13 +30,26 @@ pub enum StoreError {
     #[error("key-value store is corrupt: {0}")]
     Corrupt(String),
     /// A newer release wrote the files. Nothing was changed on disk.
-    #[error("key-value store in {dir} has format {found}, this release reads up to {supported}")]
+    #[error("key-value store in {dir} has format {found}, this release reads format {supported}; use a newer release")]
     NewerFormat {
         /// The store's directory.
         dir: PathBuf,
         /// The version on disk.
         found: u32,
-        /// The newest version this release knows.
+        /// The version that this release reads.
+        supported: u32,
+    },
+    /// An older release wrote the files. Nothing was changed on disk.
+    #[error(
+        "key-value store in {dir} has format {found}, this release reads format {supported}; use the release that \
+         wrote it, or start this node with an empty data directory and load its data again"
+    )]
+    OlderFormat {
+        /// The store's directory.
+        dir: PathBuf,
+        /// The version on disk.
+        found: u32,
+        /// The version that this release reads.
         supported: u32,
     },
     /// Another process, or another store of this process, has the directory open.

@@ -11,7 +11,8 @@ use engine::log::{Budget, Durability, GroupId, LogError, LogOptions};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::model::{Change, Driver, Generator, batch_of, small_options};
+use crate::model::check::recovered;
+use crate::model::{After, Change, Driver, Generator, batch_of, small_options};
 
 const OPERATIONS: [Operation; 6] =
     [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename, Operation::Remove, Operation::SyncDir];
@@ -236,6 +237,43 @@ fn a_rename_with_an_unknown_outcome_poisons() {
         assert_eq!(matches!(outcome, Err(LogError::Poisoned(_))), poisoned, "{outcome:?}");
         assert_eq!(matches!(outcome, Err(LogError::Io(_))), !poisoned, "{outcome:?}");
         driver.crash(1).unwrap();
+    }
+}
+
+/// The write of the next file's header fails, and its bytes reach the disk. The full file takes a group that frees
+/// space, and the next attempt writes another header. After a crash the first one must not come back: the groups behind
+/// the second would not continue it.
+#[test]
+fn a_header_whose_write_failed_does_not_come_back() {
+    let append = |first, len| vec![Change::Append { group: 1, first, entries: vec![vec![b'e'; len].into()] }];
+    for applied in [Applied::Nothing, Applied::Half, Applied::All] {
+        let mut driver =
+            Driver::new(LogOptions { prefill_bytes: 0, align_bytes: 8, compress_from: usize::MAX, ..options() });
+        driver.submit(append(1, 60_000), Durability::Synced);
+        driver.turn();
+        // The first write is the empty page of the prepared file.
+        driver.disk.fail_nth_applying(Operation::Write, 2, ErrorKind::Other, applied);
+        driver.submit(append(2, 3000), Durability::Synced);
+        driver.turn();
+        assert_eq!((driver.history.current, driver.disk.failures_left()), (1, 0), "{applied:?}");
+        let next = driver.disk.content("0000000000000002.log").unwrap();
+        assert!(next.iter().all(|byte| *byte == 0), "{applied:?}: a header is left");
+        driver.submit(vec![Change::Compact { group: 1, first_kept: 2 }], Durability::Synced);
+        driver.turn();
+        for first in [2, 3] {
+            driver.submit(append(first, 150), Durability::Buffered);
+            driver.submit(Vec::new(), Durability::Buffered);
+            driver.lag();
+        }
+        assert!(driver.engine.poisoned().is_none());
+        let mut tried = 0;
+        crate::model::each_crash(&driver.disk, 500, |disk| {
+            tried += 1;
+            recovered(disk, &driver.options, &driver.history, After::Crash)
+                .map(drop)
+                .unwrap_or_else(|what| panic!("{applied:?}: {what}"));
+        });
+        assert!(tried > 50, "{applied:?}: {tried} crashes");
     }
 }
 

@@ -30,5 +30,6 @@ mod scrub;
 mod spares;
 mod threads;
 mod tools;
+mod unsealed;
 mod worn_disk;
 mod write_back;

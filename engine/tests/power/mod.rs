@@ -165,7 +165,9 @@ pub fn setup(default_cuts: u64, bytes: u64) -> Option<(u64, Volume)> {
         Err(missing) => {
             assert!(asked.is_none(), "power cannot be cut here: {missing}");
             // Not by a macro: the test harness captures its output when a test passes.
-            let said = writeln!(std::io::stderr(), "SKIPPED, not passed: power cannot be cut here: {missing}");
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or("a test");
+            let said = writeln!(std::io::stderr(), "{test}: SKIPPED, not passed: power cannot be cut here: {missing}");
             said.unwrap();
             None
         }

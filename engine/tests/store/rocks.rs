@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics};
+use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics, check_format};
 use engine::store::{Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
@@ -90,17 +90,26 @@ fn a_directory_in_use_is_refused() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_alone() {
+fn another_format_is_refused_and_left_alone() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().join("store");
+    assert!(check_format(&dir).is_ok() && !dir.exists(), "there is no store yet");
     open(&dir);
-    assert_eq!(fs::read(dir.join("FORMAT")).unwrap(), b"cortado-store 1\n");
-    fs::write(dir.join("FORMAT"), "cortado-store 2\n").unwrap();
-    fs::write(dir.join("ingest").join("left"), "by the newer release").unwrap();
-    let before = files(&dir);
-    let refused = RocksStore::open(&dir, &options());
-    assert!(matches!(refused, Err(StoreError::NewerFormat { found: 2, supported: 1, .. })));
-    assert_eq!(files(&dir), before);
+    assert!(check_format(&dir).is_ok());
+    assert_eq!(fs::read(dir.join("FORMAT")).unwrap(), b"cortado-store 2\n");
+    fs::write(dir.join("ingest").join("left"), "by the other release").unwrap();
+    for other in [1, 3] {
+        fs::write(dir.join("FORMAT"), format!("cortado-store {other}\n")).unwrap();
+        let before = files(&dir);
+        for refused in [check_format(&dir), RocksStore::open(&dir, &options()).map(drop)] {
+            match refused {
+                Err(StoreError::OlderFormat { found: 1, supported: 2, .. }) if other == 1 => {}
+                Err(StoreError::NewerFormat { found: 3, supported: 2, .. }) if other == 3 => {}
+                outcome => panic!("format {other}: {outcome:?}"),
+            }
+        }
+        assert_eq!(files(&dir), before);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::draft::{Draft, EncodedGroup, GroupPlace};
-use super::file_work::{CommitContext, ZEROS_STEP};
+use super::file_work::{CommitContext, Wanted, ZEROS_STEP};
 use crate::disk::is_full;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
@@ -20,6 +20,8 @@ use crate::log::read::{LogFile, LogState, Scan, WriteError};
 /// Minimum size of a commit group whose space is reserved and not filled with zeros, in bytes. A sync of such a group
 /// costs little more for the metadata, and zeros would double the bytes written.
 const PREFILL_BELOW: usize = 16 << 10;
+/// Space for the seal beyond a full file is taken in steps of this part of `prefill_bytes`.
+const SEAL_STEPS: u64 = 16;
 /// Size of a background flush of unsynced data, in bytes.
 const WRITE_BACK: u64 = 1 << 20;
 
@@ -192,7 +194,7 @@ impl ActiveFile {
         self.allocate(context, group, synced)?;
         let bytes = &group.bytes;
         let Err(error) = self.file.write_vectored_at(&mut bytes.slices(), self.offset) else { return Ok(()) };
-        self.wipe(&context.state, bytes.len() as u64)?;
+        context.state.wipe(&self.file, self.offset, bytes.len() as u64)?;
         Err(WriteError::rejected("write")(error))
     }
 
@@ -222,8 +224,15 @@ impl ActiveFile {
         let is_more = zeros >= self.zeros_ahead + step || zeros == options.file_bytes && self.zeros_ahead < zeros;
         if !self.wants_next || is_more {
             (self.wants_next, self.zeros_ahead) = (true, zeros);
-            context.files.want(self.next_place(), zeros);
+            let whole = if zeros == options.file_bytes { zeros + self.expected_seal(zeros) } else { 0 };
+            context.files.want(Wanted { place: self.next_place(), zeros, whole });
         }
+    }
+
+    /// The length of the seal that this file needs once it has `file_bytes`, if it goes on as it began.
+    fn expected_seal(&self, file_bytes: u64) -> u64 {
+        let index = self.changes.max_index_len() as u64;
+        index.saturating_mul(file_bytes) / self.offset.max(1) + FOOTER as u64
     }
 
     /// Starts a background flush of the unsynced data once it reaches [`WRITE_BACK`]. So neither the seal nor a later
@@ -250,11 +259,21 @@ impl ActiveFile {
         let small = synced && group.bytes.len() < PREFILL_BELOW;
         let end = self.offset + (group.bytes.len() + self.changes.max_index_len() + group.index_room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
-            let step = align(end, options.prefill_bytes).min(options.file_bytes.max(end));
+            let full = options.file_bytes;
+            // Beyond a full file only the seal follows. Its space is also taken in steps: the sync after each commits
+            // metadata.
+            let seal_step = options.prefill_bytes.div_ceil(SEAL_STEPS);
+            let step = if end <= full { align(end, options.prefill_bytes).min(full) } else { align(end, seal_step) };
             // Zeros pay off if small groups are synced one after another: a sync after an overwrite commits no
             // metadata.
             let zeros = small && self.small_syncs;
-            let grow_to = |len| if zeros { self.file.prefill(len) } else { self.file.reserve(len) };
+            let groups_end = full.max(self.offset + group.bytes.len() as u64);
+            let grow_to = |len: u64| {
+                if zeros {
+                    self.file.prefill(len.min(groups_end))?;
+                }
+                self.file.reserve(len)
+            };
             let grown = match grow_to(step) {
                 // A disk without space for a whole step may have space for the group.
                 Err(error) if is_full(&error) && step > end => grow_to(end),
@@ -263,18 +282,6 @@ impl ActiveFile {
             grown.map_err(WriteError::rejected("space"))?;
         }
         self.small_syncs = small;
-        Ok(())
-    }
-
-    /// Overwrites the remains of a failed write of `len` bytes with zeros, and syncs them: no later process may find a
-    /// group in them.
-    fn wipe(&self, state: &LogState, len: u64) -> Result<(), WriteError> {
-        self.file.refresh_len().map_err(WriteError::fatal("length after a failed write"))?;
-        let left = self.file.len().saturating_sub(self.offset).min(len);
-        if left > 0 {
-            self.file.write_at(&vec![0; left as usize], self.offset).map_err(WriteError::fatal("wipe"))?;
-            state.sync_file(&self.file)?;
-        }
         Ok(())
     }
 }

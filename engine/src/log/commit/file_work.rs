@@ -7,7 +7,9 @@
 //! 2. The groups of the full file are synced, then the header of the active file.
 //! 3. Index and footer of the full file are written and synced: it is sealed.
 //! 4. Once the active file is half full, its successor is prepared: created or made from a spare, durable under its
-//!    name, without a header. If small groups are synced, a new file is filled with zeros as the active one fills.
+//!    name, without a header. If small groups are synced, a new file is filled with zeros as the active one fills, and
+//!    gets space for its seal. Each step is written back and not synced: a sync commits the metadata of the file
+//!    system, and the writers would meet that. One sync follows the last step.
 //!
 //! So at most the newest two files in use are unsealed, and a prepared file exists only if all files before the active
 //! one are sealed. A crash between any two steps leaves a log that recovery opens.
@@ -124,10 +126,19 @@ pub(crate) struct FullFile {
 /// What the thread has to do.
 #[derive(Default)]
 struct Due {
-    /// The file to prepare, and its length with zeros.
-    wanted: Option<(Place, u64)>,
+    wanted: Option<Wanted>,
     pending: bool,
     closing: bool,
+}
+
+/// The file to prepare.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) place: Place,
+    /// Its length with zeros.
+    pub(super) zeros: u64,
+    /// Its length with space for the seal; 0 while more zeros will follow.
+    pub(super) whole: u64,
 }
 
 impl FileWork {
@@ -143,13 +154,13 @@ impl FileWork {
         self.around.lock()
     }
 
-    /// Asks for the file at `place`, the one after the active file, and for zeros in it up to the length `zeros`.
-    pub(super) fn want(&self, place: Place, zeros: u64) {
-        self.notify(|due| due.wanted = Some((place, zeros)));
+    /// Asks for the file after the active one.
+    pub(super) fn want(&self, wanted: Wanted) {
+        self.notify(|due| due.wanted = Some(wanted));
     }
 
     /// What is asked for, unless the log closes.
-    fn wanted(&self) -> Option<(Place, u64)> {
+    fn wanted(&self) -> Option<Wanted> {
         let due = self.due.lock();
         due.wanted.filter(|_| !due.closing)
     }
@@ -180,7 +191,7 @@ impl FileWork {
 
 impl FilesAround {
     /// Takes the file of `header`, with the header written and not synced: the prepared file, or a new one. The file
-    /// before the active one is sealed first. A failed call can be retried.
+    /// before the active one is sealed first. A failed call leaves no header and can be retried.
     pub(super) fn take_next(
         &mut self,
         context: &CommitContext,
@@ -195,13 +206,14 @@ impl FilesAround {
         };
         assert_eq!(file.place, header.place, "another file is prepared");
         header.flags = if file.reused { REUSED } else { 0 };
-        match file.write_at(&header.encode(), 0) {
-            Ok(()) => Ok(file),
-            Err(error) => {
-                self.prepared = Some(file);
-                Err(WriteError::rejected("header of the next file")(error))
-            }
-        }
+        let header = header.encode();
+        let Err(error) = file.write_at(&header, 0) else { return Ok(file) };
+        // The active file may take groups before the next attempt, which then writes another header. If a crash left
+        // this one, the groups behind would not continue it.
+        let wiped = context.state.wipe(&file, 0, header.len() as u64);
+        self.prepared = Some(file);
+        wiped?;
+        Err(WriteError::rejected("header of the next file")(error))
     }
 
     /// Hands over a full file, to be sealed. The file after it is active.
@@ -240,21 +252,27 @@ impl FilesAround {
 
     /// Prepares the file after the active one, if it is wanted.
     fn prepare_wanted(&mut self, context: &CommitContext) -> Result<(), WriteError> {
-        if let Some((place, _)) = context.files.wanted().filter(|_| self.prepared.is_none()) {
-            self.prepared = Some(context.spares.prepare(place, false)?);
+        if let Some(wanted) = context.files.wanted().filter(|_| self.prepared.is_none()) {
+            self.prepared = Some(context.spares.prepare(wanted.place, false)?);
         }
         Ok(())
     }
 
-    /// Adds zeros to the prepared file, one step, and syncs them. Returns whether it did. A reused file has its space.
+    /// Adds zeros to the prepared file, one step, or the space for its seal. Returns whether it did. A reused file has
+    /// its space.
     fn add_zeros(&mut self, context: &CommitContext) -> Result<bool, WriteError> {
-        let (Some(file), Some((_, zeros))) = (&self.prepared, context.files.wanted()) else { return Ok(false) };
+        let (Some(file), Some(wanted)) = (&self.prepared, context.files.wanted()) else { return Ok(false) };
         let len = file.len();
-        if file.reused || len >= zeros {
+        if file.reused || len >= wanted.zeros.max(wanted.whole) {
             return Ok(false);
         }
-        file.prefill(zeros.min(len + ZEROS_STEP)).map_err(WriteError::rejected("zeros"))?;
-        context.state.sync_file(file)?;
+        if len < wanted.zeros {
+            file.prefill(wanted.zeros.min(len + ZEROS_STEP)).map_err(WriteError::rejected("zeros"))?;
+            file.file.start_writeback(len, file.len().saturating_sub(len));
+        } else {
+            file.reserve(wanted.whole).map_err(WriteError::rejected("space for the seal"))?;
+            context.state.sync_file(file)?;
+        }
         // A disk may ignore the request.
         Ok(file.len() > len)
     }

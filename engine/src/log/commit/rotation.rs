@@ -4,8 +4,9 @@
 //! the header of the next file. The next file may take groups while groups of the full one are in flight. The publisher
 //! syncs the full file before the next one, so the durable groups are always a prefix of the log.
 //!
-//! A change that fails is retried by the next write. Until then the old file may take groups that free space. A header
-//! that such a failure left behind names an older group than the last one. Recovery ignores a file without groups.
+//! A change that fails is retried by the next write. Until then the old file may take groups that free space. If the
+//! write of the header fails, zeros overwrite it and are synced first: a header that a crash leaves always continues
+//! the last group of the full file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -245,6 +245,19 @@ impl<'a> GroupReader<'a> {
         Ok(GroupHeader::verify(&head, place, offset, &meta).ok().map(|_| HeadRef { offset, lsn, synced, chain }))
     }
 
+    /// The groups that the commit groups at `heads` change, ascending, as far as their metas decode.
+    pub(crate) fn groups_of(&mut self, heads: &[HeadRef]) -> Result<Vec<GroupId>> {
+        let mut groups = Vec::new();
+        for head in heads {
+            if let Ok(group) = self.head(head.offset)?.and_then(Head::open) {
+                groups.extend(group.groups());
+            }
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        Ok(groups)
+    }
+
     /// Whether a group header at `offset` continues the group with this position and checksum. Its own checksum is not
     /// verified, but a client that imitates a header in content does not know `chain`.
     pub(crate) fn seems_to_continue(&mut self, offset: u64, lsn: u64, chain: u32) -> Result<bool> {

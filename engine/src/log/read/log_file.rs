@@ -287,6 +287,14 @@ impl LogFile {
         Ok((checksum == footer.index_checksum).then_some(stored))
     }
 
+    /// Whether the file has a footer and a readable index.
+    pub(crate) fn is_sealed(&self) -> Result<bool> {
+        Ok(match self.footer()? {
+            Some(footer) => self.stored_index(&footer)?.is_some(),
+            None => false,
+        })
+    }
+
     /// The footer of a file that must be sealed.
     pub(crate) fn seal(&self) -> Result<Footer> {
         let unsealed = || Damage("file has no seal, though a later one is in use").at(&self.name, self.len());

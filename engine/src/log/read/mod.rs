@@ -26,4 +26,5 @@ pub(crate) use self::log_file::{
 pub(crate) use self::lookup::{Lookup, entries_of};
 pub(crate) use self::scan::{Scan, scan};
 pub(crate) use self::state::{LogState, RecoveredState, WriteError, is_exhausted};
-pub(crate) use self::unsealed::{Succession, valid_seal};
+pub use self::unsealed::CutFile;
+pub(crate) use self::unsealed::Succession;

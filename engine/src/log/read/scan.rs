@@ -38,7 +38,7 @@ pub(crate) struct Scan {
     /// Where garbage ends; equal to `end` if only zeros follow, or, in a reused file, no bytes that resemble a group of
     /// this file.
     pub(crate) garbage_end: u64,
-    /// Groups that the garbage changes, as far as it is readable.
+    /// Groups that the garbage changes, ascending, as far as it is readable.
     pub(crate) torn_groups: Vec<GroupId>,
     /// Whether something proves that the file was written to. (Content of an earlier file in reused space does not.)
     pub(crate) in_use: bool,
@@ -113,6 +113,9 @@ pub(crate) fn scan(file: &LogFile, header: &FileHeader) -> Result<Scan> {
     scan.recorded_synced = rest.heads.iter().map(|head| head.synced).fold(scan.recorded_synced, u64::max);
     scan.garbage_end = rest.garbage_end;
     scan.torn_groups = stopped_by.changed;
+    scan.torn_groups.extend(reader.groups_of(&rest.heads)?);
+    scan.torn_groups.sort_unstable();
+    scan.torn_groups.dedup();
     scan.in_use = scan.groups > 0
         || !rest.heads.is_empty()
         || match reused {

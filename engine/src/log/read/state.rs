@@ -200,6 +200,18 @@ impl LogState {
         Ok(())
     }
 
+    /// Overwrites the remains of a failed write of `len` bytes at `offset` with zeros, and syncs them: no later process
+    /// may find a group or a header in them.
+    pub(crate) fn wipe(&self, file: &LogFile, offset: u64, len: u64) -> std::result::Result<(), WriteError> {
+        file.refresh_len().map_err(WriteError::fatal("length after a failed write"))?;
+        let left = file.len().saturating_sub(offset).min(len);
+        if left > 0 {
+            file.write_at(&vec![0; left as usize], offset).map_err(WriteError::fatal("wipe"))?;
+            self.sync_file(file)?;
+        }
+        Ok(())
+    }
+
     /// Syncs `file`. One sync of a file at a time: the kernel reports a failed write to one caller only, so a later
     /// sync may succeed although data was lost.
     pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), WriteError> {

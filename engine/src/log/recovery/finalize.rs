@@ -27,7 +27,8 @@ pub(super) fn finalize(
     if newest.cut_bytes() > 0 {
         report.truncated_bytes = newest.cut_bytes();
         report.truncated_at = Some((file.name.clone(), scan.end));
-        report.uncertain = Some(uncertain(scan));
+        report.uncertain = Some(Uncertain { lsn: Lsn(scan.last_lsn.saturating_add(1)), groups: newest.cut_groups() });
+        report.cut_file = newest.cut_file.clone();
         overwrite(file, scan.end, scan.garbage_end, |bytes, _| {
             bytes.fill(0);
             Ok(())
@@ -43,7 +44,7 @@ pub(super) fn finalize(
     }
     let is_ours = |seq: u64| seq == newest.file.place.seq || older.contains(&seq);
     let surplus = |name: &&String| {
-        newest.surplus.as_ref().is_some_and(|surplus| surplus.name == **name)
+        newest.surplus.as_ref() == Some(*name)
             || temporary_number(name).is_some()
             || is_unfinished(name)
             || parse_file_name(name).is_some_and(|seq| seq < newest.file.place.seq && !is_ours(seq))
@@ -86,11 +87,6 @@ fn overwrite(file: &LogFile, from: u64, to: u64, fill: impl Fn(&mut [u8], u64) -
         fill(piece, at)?;
         Ok(file.write_at(piece, at)?)
     })
-}
-
-/// The first truncated commit group.
-fn uncertain(scan: &Scan) -> Uncertain {
-    Uncertain { lsn: Lsn(scan.last_lsn.saturating_add(1)), groups: scan.torn_groups.clone() }
 }
 
 /// Size of a chunk, in bytes.

@@ -89,7 +89,7 @@ fn open(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered> {
     }
     if options.recovery == RecoveryMode::Strict && newest.cut_bytes() > 0 {
         let (file, bytes) = (newest.file.name.clone(), newest.cut_bytes());
-        return Err(LogError::TornTail { file, offset: end, bytes, groups: newest.scan.torn_groups });
+        return Err(LogError::TornTail { file, offset: end, bytes, groups: newest.cut_groups() });
     }
     let unsealed = 1 + usize::from(newest.full.is_some());
     let mut report = RecoveryReport {

@@ -7,18 +7,20 @@ use super::parallel::parallel_map;
 use crate::log::commit::{ActiveFile, FullFile};
 use crate::log::index::{Doubts, GroupLoss, Index, SHARDS, ShardSurvey};
 use crate::log::metrics::{RecoveryMetrics, to_gauge};
-use crate::log::read::FileTable;
+use crate::log::read::{CutFile, FileTable};
 use crate::log::salvage::Loss;
 use crate::log::types::{GroupId, Lsn};
 
 /// The findings of an open. The report does not depend on the number of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Bytes of an unsynced, torn tail that were truncated; 0 after a clean stop. (Salvage leaves them on disk and does
-    /// not read them.)
+    /// Bytes of an unsynced, torn tail that were truncated, with those of `cut_file`; 0 after a clean stop. (Salvage
+    /// leaves them on disk and does not read them.)
     pub truncated_bytes: u64,
     /// File and offset of the truncation.
     pub truncated_at: Option<(String, u64)>,
+    /// The file after it, if that is cut too. It is deleted, except by salvage.
+    pub cut_file: Option<CutFile>,
     /// The first truncated commit group, if any. Nothing proves whether it was synced: it may never have been, or it
     /// was synced, acknowledged and damaged since.
     pub uncertain: Option<Uncertain>,
@@ -57,9 +59,9 @@ impl RecoveryReport {
 /// An unreadable commit group at the end of the log. No later header records it as synced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncertain {
-    /// Its position. All later groups are truncated with it.
+    /// Its position. All later commit groups are truncated with it, also those of the next file.
     pub lsn: Lsn,
-    /// The groups that it changes, ascending; empty if unreadable.
+    /// The groups that the truncated commit groups change, ascending, as far as these are readable.
     pub groups: Vec<GroupId>,
 }
 

@@ -29,13 +29,17 @@ pub(super) fn salvage(disk: &dyn Disk, options: &LogOptions) -> Result<Recovered
     }
     let newest = found().next_back().ok_or(LogError::NoLog)?.file.clone();
     let totals = survey_index(&index, options.recovery_threads);
-    // The tail is not read, so its groups are unknown.
-    let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: Vec::new() };
+    // The tail is not read, so its groups are unknown, except for those of a file behind it.
+    let cut_file = survey.cut_file.clone();
+    let behind = || cut_file.as_ref().map_or_else(Vec::new, |cut| cut.groups.clone());
+    let uncertain = |lsn| Uncertain { lsn: Lsn(lsn), groups: behind() };
     let next = certain.at.map(|at| at.lsn.saturating_add(1)).filter(|_| certain.tail.is_some());
     let report = RecoveryReport {
         uncertain: next.map(uncertain),
-        truncated_bytes: certain.tail.as_ref().map_or(0, |(_, _, bytes)| *bytes),
+        truncated_bytes: certain.tail.as_ref().map_or(0, |(_, _, bytes)| *bytes)
+            + cut_file.as_ref().map_or(0, |cut| cut.bytes),
         truncated_at: certain.tail.map(|(file, offset, _)| (file, offset)),
+        cut_file,
         files: files.lengths().len(),
         files_by_index: certain.files_by_index,
         files_scanned: certain.files_scanned,

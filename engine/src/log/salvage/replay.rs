@@ -53,7 +53,7 @@ pub(crate) struct Replay {
     pub(crate) losses: Vec<Loss>,
     /// Files whose index is damaged and whose groups were read instead.
     pub(crate) salvaged: Vec<String>,
-    /// File and offset of a torn tail, and its bytes.
+    /// File and offset of a torn tail, and its bytes in this file.
     pub(crate) tail: Option<(String, u64, u64)>,
     pub(crate) files_by_index: usize,
     pub(crate) files_scanned: usize,
@@ -160,7 +160,7 @@ impl Replay {
         }
         self.files_scanned += 1;
         self.bytes_read += walk.reader.bytes_read;
-        if is_last && walk.garbage_end > walk.offset {
+        if is_last && (walk.garbage_end > walk.offset || survey.cut_file.is_some()) {
             self.tail = Some((name.to_owned(), walk.offset, walk.garbage_end - walk.offset));
         }
         let ended = walk.at;

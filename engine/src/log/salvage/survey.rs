@@ -14,7 +14,7 @@ use crate::disk::{Disk, DiskFile};
 use super::walk::{ChainPosition, FileFacts, GroupWalk, Step};
 use crate::log::error::{LogError, Result};
 use crate::log::format::{FileHeader, Footer, Identity, Item, MAX_FILES, Place, REUSED, file_name, parse_file_name};
-use crate::log::read::{GroupReader, LogFile, Succession, read_header, scan, valid_seal};
+use crate::log::read::{CutFile, GroupReader, LogFile, Succession, read_header, scan};
 use crate::log::types::GroupId;
 
 /// The files of a log.
@@ -25,6 +25,8 @@ pub(crate) struct Survey {
     pub(crate) problems: Vec<LogError>,
     /// Log files that are not part of the log: dropped and not deleted yet, never used, or copies.
     pub(crate) surplus: Vec<String>,
+    /// A file that follows a torn tail and is cut with it.
+    pub(crate) cut_file: Option<CutFile>,
     /// The file before the newest one, if it has all of its groups and no seal: the log did not come to seal it.
     unsealed: Option<u64>,
 }
@@ -75,14 +77,18 @@ impl Survey {
         };
         let mut surplus = Vec::new();
         let mut existing = assign(inspected, identity, &mut problems, &mut surplus)?;
-        let (unsealed, unused) = match newest_two(&existing) {
-            Some((before, Succession::InUse)) => (Some(before), None),
-            Some((_, Succession::Surplus(_))) => (None, existing.pop_last()),
-            _ => (None, None),
-        };
-        if let Some((_, unused)) = unused {
-            problems.retain(|problem| problem.file() != Some(&unused.file.name));
-            surplus.push(unused.file.name.clone());
+        let (mut unsealed, mut cut_file) = (None, None);
+        match newest_two(&existing) {
+            Some((before, Succession::InUse)) => unsealed = Some(before),
+            Some((_, succession @ (Succession::Unused | Succession::Cut(_)))) => {
+                let after = existing.pop_last().map(|(_, after)| after.file.name.clone());
+                problems.retain(|problem| problem.file() != after.as_deref());
+                match succession {
+                    Succession::Cut(cut) => cut_file = Some(cut),
+                    _ => surplus.extend(after),
+                }
+            }
+            _ => {}
         }
         let seqs = listed_files(&existing);
         let files: Vec<SurveyedFile> =
@@ -94,7 +100,7 @@ impl Survey {
         problems.extend(missing.filter(|error| error.file().is_none_or(|file| !reported.contains(file))));
         surplus.extend(existing.into_values().map(|found| found.file.name.clone()));
         surplus.sort();
-        Ok(Survey { files, problems, surplus, unsealed })
+        Ok(Survey { files, problems, surplus, cut_file, unsealed })
     }
 
     /// The facts about file `at` in the list.
@@ -157,13 +163,14 @@ fn newest_two(existing: &BTreeMap<u64, ExistingFile>) -> Option<(u64, Succession
     let (last, newest) = existing.last_key_value()?;
     let seq = newest.header.as_ref().map_or(last.checked_sub(1), |header| Some(header.prev_seq))?;
     let before = existing.get(&seq).filter(|_| newest.footer.is_none())?;
-    if valid_seal(&before.file).ok()?.is_some() {
+    if before.file.is_sealed().ok()? {
         return None;
     }
     let found = scan(&before.file, before.header.as_ref()?).ok()?;
+    let footer = before.footer.as_ref();
     let succession = match &newest.header {
-        Some(header) => Succession::of(&found, header, &scan(&newest.file, header).ok()?),
-        None => Succession::of_headless(&found, &newest.file).ok()?,
+        Some(header) => Succession::of(&found, footer, &newest.file, header, &scan(&newest.file, header).ok()?),
+        None => Succession::of_headless(footer.is_none().then_some(&found), &newest.file).ok()?,
     };
     Some((seq, succession))
 }

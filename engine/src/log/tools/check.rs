@@ -12,7 +12,7 @@ use super::progress::{Meter, Progress};
 use crate::log::error::{Finding, Result};
 use crate::log::format::{BLOCK_HEADER, FOOTER, FileHeader, GROUP_HEADER, REUSED, Span, replay};
 use crate::log::index::{FileSummary, Index};
-use crate::log::read::{CommitGroup, GroupReader};
+use crate::log::read::{CommitGroup, CutFile, GroupReader};
 use crate::log::salvage::{ChainPosition, ExistingFile, GroupWalk, Step, Survey, before_first};
 use crate::log::types::GroupId;
 
@@ -25,6 +25,8 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// The torn tail that a crash left, if any. The next open truncates it.
     pub torn_tail: Option<TornTail>,
+    /// A file whose commit groups follow the torn tail, if any. The next open deletes it.
+    pub cut_file: Option<CutFile>,
     /// Log files that are not part of the log: dropped and not deleted yet, never used, or copies.
     pub surplus: Vec<String>,
     /// Bytes of all files.
@@ -75,7 +77,12 @@ impl CheckReport {
 pub fn check(disk: &dyn Disk, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
     let survey = Survey::new(disk)?;
     let mut checker = Checker {
-        report: CheckReport { surplus: survey.surplus.clone(), bytes: survey.bytes(), ..CheckReport::default() },
+        report: CheckReport {
+            surplus: survey.surplus.clone(),
+            cut_file: survey.cut_file.clone(),
+            bytes: survey.bytes(),
+            ..CheckReport::default()
+        },
         index: Index::new(),
         at: None,
         meter: Meter::new(survey.bytes(), progress),

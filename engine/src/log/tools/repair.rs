@@ -22,7 +22,7 @@ use crate::log::error::{LogError, Result};
 use crate::log::format::{Block, Span, file_name};
 use crate::log::index::{EntryRange, Group, GroupLoss, Index, normalize, subtract};
 use crate::log::options::LogOptions;
-use crate::log::read::{BlockCache, entries_of};
+use crate::log::read::{BlockCache, CutFile, entries_of};
 use crate::log::salvage::{ExistingFile, Loss, Replay, Survey};
 use crate::log::types::{Durability, GroupId};
 
@@ -42,8 +42,10 @@ pub struct RepairReport {
     pub groups: Vec<RepairedGroup>,
     /// Parts of the log that cannot be read.
     pub losses: Vec<Loss>,
-    /// Bytes of a torn tail, which is omitted. It is not proven to be synced.
+    /// Bytes of a torn tail, which is omitted, with those of `cut_file`. It is not proven to be synced.
     pub torn_bytes: u64,
+    /// A file whose commit groups follow the torn tail, and are omitted with it.
+    pub cut_file: Option<CutFile>,
     /// Entries written to the new log.
     pub entries: u64,
     /// Bytes of entries written to the new log, before compression.
@@ -101,7 +103,8 @@ pub fn repair(
     meter.add_total(to_copy);
     let mut report = RepairReport {
         losses: certain.losses,
-        torn_bytes: certain.tail.map_or(0, |(_, _, bytes)| bytes),
+        torn_bytes: certain.tail.map_or(0, |(_, _, bytes)| bytes) + survey.cut_file.as_ref().map_or(0, |cut| cut.bytes),
+        cut_file: survey.cut_file.clone(),
         ..RepairReport::default()
     };
     let mut ids = index.groups();

@@ -1,12 +1,13 @@
 //! The directory of a store: its lock and its format version.
 //!
 //! ```text
-//! FORMAT    "cortado-store 1\n": the version of everything in the directory
+//! FORMAT    "cortado-store 2\n": the version of everything in the directory
 //! LOCK      empty; locked while a process has the store open
 //! db/       the files of RocksDB
 //! ingest/   files to be ingested into RocksDB; emptied on open
 //! ```
 
+use std::cmp::Ordering;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -23,7 +24,8 @@ pub(super) const INGEST: &str = "ingest";
 const FORMAT: &str = "FORMAT";
 const FORMAT_TEMPORARY: &str = "FORMAT.tmp";
 const FORMAT_PREFIX: &str = "cortado-store ";
-const FORMAT_VERSION: u32 = 1;
+/// The version of everything in the directory, also of the records that kv writes. 2: write records of version 2.
+const FORMAT_VERSION: u32 = 2;
 const LOCK: &str = "LOCK";
 
 /// The lock on the directory of a store. Released when dropped.
@@ -31,7 +33,7 @@ pub(super) struct DirLock(#[expect(dead_code, reason = "held for the lock on it"
 
 /// Prepares `dir` for opening: checks its format, locks it, removes the leftovers of a crash.
 pub(super) fn prepare(dir: &Path) -> Result<DirLock> {
-    // Before any change: the directory of a newer release stays as it is.
+    // Before any change: the directory of another release stays as it is.
     read_format(dir)?;
     fs::create_dir_all(dir)?;
     let lock = lock(dir)?;
@@ -59,6 +61,12 @@ fn lock(dir: &Path) -> Result<DirLock> {
     }
 }
 
+/// Whether this release can open the store in `dir`, if there is one. Changes nothing. Called before the Raft log
+/// beside it is opened, which may be of another release as well.
+pub fn check_format(dir: &Path) -> Result<()> {
+    read_format(dir).map(drop)
+}
+
 /// The format version of the directory, if it has one. Fails if this release cannot read it.
 fn read_format(dir: &Path) -> Result<Option<u32>> {
     let text = match fs::read(dir.join(FORMAT)) {
@@ -71,10 +79,12 @@ fn read_format(dir: &Path) -> Result<Option<u32>> {
         .and_then(|text| text.strip_prefix(FORMAT_PREFIX)?.strip_suffix('\n')?.parse::<u32>().ok())
         .filter(|found| *found >= 1)
         .ok_or_else(|| StoreError::Corrupt(format!("{} is not a format marker", dir.join(FORMAT).display())))?;
-    if found > FORMAT_VERSION {
-        return Err(StoreError::NewerFormat { dir: dir.to_owned(), found, supported: FORMAT_VERSION });
+    let (dir, supported) = (dir.to_owned(), FORMAT_VERSION);
+    match found.cmp(&FORMAT_VERSION) {
+        Ordering::Equal => Ok(Some(found)),
+        Ordering::Greater => Err(StoreError::NewerFormat { dir, found, supported }),
+        Ordering::Less => Err(StoreError::OlderFormat { dir, found, supported }),
     }
-    Ok(Some(found))
 }
 
 /// Writes the format marker atomically.

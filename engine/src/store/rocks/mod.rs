@@ -26,6 +26,7 @@ mod options;
 mod snapshot;
 mod store;
 
+pub use self::dir::check_format;
 pub use self::metrics::StoreMetrics;
 pub use self::options::RocksOptions;
 pub use self::snapshot::RocksSnapshot;
