@@ -33,7 +33,7 @@ struct SingleNode {
 fn start(data: &Path, ports: [u16; 3]) -> Command {
     let [pg, listen, http] = ports.map(|port| format!("127.0.0.1:{port}"));
     let mut command = cortado();
-    command.args(["start-single-node", "--until-stdin-closes", "--cache", "64MiB"]).arg("--data").arg(data);
+    command.args(["start-single-node", "--cache", "64MiB"]).arg("--data").arg(data);
     command.args(["--pg", &pg, "--listen", &listen, "--http", &http]);
     command
 }
@@ -41,7 +41,8 @@ fn start(data: &Path, ports: [u16; 3]) -> Command {
 fn spawn(_lock: &ClusterLock, data: &Path, logs: &[&str]) -> SingleNode {
     let (pg, listen, http) = (free_port(), free_port(), free_port());
     let mut command = start(data, [pg, listen, http]);
-    let process = Process::spawn(command.args(logs), &data.with_extension(format!("{pg}.log")));
+    command.arg("--until-stdin-closes").args(logs);
+    let process = Process::spawn(&mut command, &data.with_extension(format!("{pg}.log")));
     SingleNode { pg, listen, http, process }
 }
 
