@@ -10,9 +10,9 @@
 //! deleted locks of all keys behind the page, on every page. Within the bounds of a page, the deleted locks of
 //! committed transactions belong to keys whose commit records the first pass has walked. The locks of transactions that
 //! were rolled back may be millions between two keys. So the second pass walks parts of the range with limited cursors
-//! (`lock_walk`): what a cursor passes in vain counts as steps, and the page ends where the steps end. Write records are
-//! not deleted, so the first pass meets no such gaps. On the snapshot of a kept scan it passes what was written since,
-//! uncounted, but no more than a few seconds' worth ([`scan_cache`](crate::scan_cache)).
+//! (`lock_walk`): what a cursor passes in vain counts as steps, and the page ends where the steps end. Write records
+//! are not deleted, so the first pass meets no such gaps. On the snapshot of a kept scan it passes what was written
+//! since, uncounted, but no more than a few seconds' worth ([`scan_cache`](crate::scan_cache)).
 //!
 //! Except at the end of the range a page names a resume key, so a caller can run a long scan in slices. A slice may
 //! advance by nothing at all: its steps went into the search for a part of the range that is small enough. The next
