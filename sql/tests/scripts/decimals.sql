@@ -223,6 +223,7 @@ id:int4
 select 12345678901234567890 = 12345678901234567891;
 select 0.1 = 0.10000000000000000001;
 select id from t where id = coalesce(null, 9007199254740992.0);
+select 1.5 in (0.5, 12345678901234567891);
 select 12345678901234567890;
 select mod(25, 0.3);
 select mod(25.5, 2);
@@ -234,6 +235,8 @@ HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: a comparison of values of type numeric is not supported yet [at 24]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: an output column of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
