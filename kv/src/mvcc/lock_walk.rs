@@ -21,7 +21,7 @@ use crate::key::{Key, storage_range};
 pub(super) struct WalkLimits {
     /// The most deleted records that one movement of a cursor passes.
     pub(super) skips: usize,
-    /// The steps after which the walk ends. A lock counts as one, a cursor that gave up as `skips`.
+    /// The steps after which the walk ends. A lock counts as one, a part of the range as `skips`.
     pub(super) steps: usize,
 }
 
@@ -73,7 +73,11 @@ impl LockWalk {
             let cursor = self.open(reader, &at, &to, limits.skips)?;
             match self.walk_part(cursor, &at, limits.steps, &mut steps, &mut visit)? {
                 PartEnd::Done if to == *far => return Ok(None),
-                PartEnd::Done => at = to,
+                PartEnd::Done => {
+                    // How much of its limit the cursor used is not known.
+                    steps += limits.skips;
+                    at = to;
+                }
                 PartEnd::Stopped => return Ok(None),
                 PartEnd::OutOfSteps(position) => return Ok(Some(position)),
                 PartEnd::GaveUp(position) => {
@@ -354,9 +358,9 @@ mod tests {
             for reverse in [false, true] {
                 let all = Key::default();
                 let (found, calls) = walk_all(&graveyard, (&all, &all), reverse, limits);
-                assert_eq!(found, [last.0.clone()]);
-                // A call has four attempts. Of those, some hundred look for the place, and about a quarter succeeds.
-                assert!(calls <= 40 + count / 12, "{count} deleted locks: {calls} calls");
+                assert_eq!(found, std::slice::from_ref(&last.0));
+                // A call has four attempts. Some hundred look for the place, and about a quarter of the rest succeeds.
+                assert!(calls <= 60 + count / 6, "{count} deleted locks: {calls} calls");
             }
         }
     }

@@ -100,7 +100,8 @@ fn scan_all(store: &RocksStore, at_ms: u64, reverse: bool) -> Cost {
             + counters.metric(PerfMetric::InternalDeleteSkippedCount);
         assert_ne!(page.end, PageEnd::Lock);
         if let Some((key, _)) = page.pairs.last() {
-            let row: usize = std::str::from_utf8(&key.as_bytes()[3..11]).unwrap().parse().unwrap();
+            let digits = key.as_bytes()[3..11].to_vec();
+            let row: usize = String::from_utf8(digits).unwrap().parse().unwrap();
             match row * 4 / row_count() {
                 0 => cost.quarters[0] += walked,
                 3 => cost.quarters[1] += walked,
