@@ -32,8 +32,8 @@ step "tests, with ${CORTADO_SIM_SEEDS:-200} simulation seeds"
 cargo test --locked --features engine/fuzzing
 
 step "planted bugs"
-bugs=raftstore/planted-bugs,kv/planted-bugs,tso/planted-bugs
-cargo test --locked --features "engine/fuzzing,$bugs" --test sim --test kv --test tso -- planted
+bugs=raftstore/planted-bugs,kv/planted-bugs,tso/planted-bugs,txn/planted-bugs
+cargo test --locked --features "engine/fuzzing,$bugs" --test sim --test kv --test tso --test txn -- planted
 # They cut the power of real file systems. Among the tests above they run only as root.
 if ((EUID != 0)); then
     step "power cuts"

@@ -1,5 +1,5 @@
-//! Rows per second of a count: of the first tenth of a table, of the last and of all of it, after a load, after an
-//! update and after a delete of every row.
+//! Rows per second of a count: of the first tenth of a table, of the last and of all of it, after a load, after inserts
+//! between the rows that were rolled back, after an update and after a delete of every row.
 //!
 //! ```text
 //! cargo bench --bench scan [-- --rows 1000000 --rounds 3]
@@ -52,18 +52,28 @@ struct Options {
     bench: bool,
 }
 
-/// A statement that changes the rows of these ids.
-type Change = fn(Range<i64>) -> String;
+/// What was done to the table: its name, the rows of one statement, and the statement for a range of rows.
+type State = (&'static str, usize, fn(Range<i64>) -> String);
 
-/// What was done to every row.
-const STATES: [(&str, Change); 3] = [
-    ("loaded", |ids| {
-        let values: Vec<String> = ids.map(|id| format!("({id},{id})")).collect();
-        format!("INSERT INTO scanned (id, v) VALUES {}", values.join(","))
-    }),
-    ("updated", |ids| format!("UPDATE scanned SET v = v + 1 WHERE id >= {} AND id < {}", ids.start, ids.end)),
-    ("deleted", |ids| format!("DELETE FROM scanned WHERE id >= {} AND id < {}", ids.start, ids.end)),
+/// Row `n` has the id `2 * n`. The inserts that fail have odd ids, and the id of an existing row at the end: Cortado
+/// locks the keys of a large statement in groups, and rolls back those before the one that fails.
+const STATES: [State; 4] = [
+    ("loaded", BATCH, |rows| insert(rows.map(|row| 2 * row))),
+    (ROLLED_BACK, 200 * BATCH, |rows| insert(rows.clone().map(|row| 2 * row + 1).chain([2 * rows.start]))),
+    ("updated", BATCH, |rows| format!("UPDATE scanned SET v = v + 1 WHERE {}", is_among(&rows))),
+    ("deleted", BATCH, |rows| format!("DELETE FROM scanned WHERE {}", is_among(&rows))),
 ];
+/// The state whose statements fail.
+const ROLLED_BACK: &str = "among rolled back";
+
+fn insert(ids: impl Iterator<Item = i64>) -> String {
+    let values: Vec<String> = ids.map(|id| format!("({id},{id})")).collect();
+    format!("INSERT INTO scanned (id, v) VALUES {}", values.join(","))
+}
+
+fn is_among(rows: &Range<i64>) -> String {
+    format!("id >= {} AND id < {}", 2 * rows.start, 2 * rows.end)
+}
 
 #[tokio::main]
 async fn main() {
@@ -78,21 +88,22 @@ async fn main() {
     let tenth = options.rows / 10;
     let parts =
         [("first tenth", 0..tenth), ("last tenth", options.rows - tenth..options.rows), ("all", 0..options.rows)];
-    for (state, change) in STATES {
+    for (state, batch, change) in STATES {
         for system in systems.iter().filter(|system| !system.shares_data()) {
             let client = connect(system.port()).await;
-            for first in (0..options.rows).step_by(BATCH) {
-                let ids = first..(first + BATCH as i64).min(options.rows);
-                client.batch_execute(&change(ids)).await.unwrap();
+            for first in (0..options.rows).step_by(batch) {
+                let rows = first..(first + batch as i64).min(options.rows);
+                let done = client.batch_execute(&change(rows)).await;
+                assert_eq!(done.is_err(), state == ROLLED_BACK, "{done:?}");
             }
             eprintln!("{}: every row is {state}", system.name());
         }
-        for (part, ids) in &parts {
+        for (part, rows) in &parts {
             for system in &systems {
-                let expected = if state == "deleted" { 0 } else { ids.end - ids.start };
+                let expected = if state == "deleted" { 0 } else { rows.end - rows.start };
                 let mut runs = Vec::new();
                 for _ in 0..options.rounds {
-                    runs.push(count(system.as_ref(), ids.clone(), expected).await);
+                    runs.push(count(system.as_ref(), rows.clone(), expected).await);
                 }
                 runs.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let (per_second, cpu_us) = runs[runs.len() / 2];
@@ -102,16 +113,16 @@ async fn main() {
     }
 }
 
-/// Counts the rows in a range of ids. Returns ids per second, and the CPU time per id in microseconds.
-async fn count(system: &dyn System, ids: Range<i64>, expected: i64) -> (f64, f64) {
+/// Counts the rows in a range. Returns rows per second, and the CPU time per row in microseconds.
+async fn count(system: &dyn System, rows: Range<i64>, expected: i64) -> (f64, f64) {
     let client = connect(system.port()).await;
     let servers = system.servers();
     let spent = || servers.iter().map(|pid| cpu::of_tree(*pid).as_secs_f64()).sum::<f64>();
     let (before, start) = (spent(), Instant::now());
     let sql = "SELECT count(*) FROM scanned WHERE id >= $1 AND id < $2";
-    let found: i64 = client.query_one(sql, &[&ids.start, &ids.end]).await.unwrap().get(0);
+    let found: i64 = client.query_one(sql, &[&(2 * rows.start), &(2 * rows.end)]).await.unwrap().get(0);
     let seconds = start.elapsed().as_secs_f64();
-    assert_eq!(found, expected, "{}: {ids:?}", system.name());
-    let rows = (ids.end - ids.start) as f64;
+    assert_eq!(found, expected, "{}: {rows:?}", system.name());
+    let rows = (rows.end - rows.start) as f64;
     (rows / seconds, (spent() - before) * 1e6 / rows)
 }

@@ -6,7 +6,8 @@
 //!
 //! # Layers
 //!
-//! 1. `key`, `placement`, `read_pool`: keys and their storage form, the cluster's stores, threads for long reads
+//! 1. `key`, `placement`, `read_pool`, `planted`: keys and their storage form, the cluster's stores, threads for long
+//!    reads, deliberate bugs
 //! 2. `api`, `latch`: requests and responses, taking turns on a key
 //! 3. `error`, `size`, `proto`, `metrics`: errors below the wire, limits, the wire form, the server's metrics
 //! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
@@ -26,6 +27,8 @@ pub mod metrics;
 pub mod mvcc;
 pub mod percolator;
 pub mod placement;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 pub mod proto;
 pub mod read;
 pub mod read_pool;

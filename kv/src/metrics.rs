@@ -1,4 +1,4 @@
-//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight.
+//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight, continued scans.
 
 use prometheus::{Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
@@ -19,6 +19,8 @@ pub struct ServerMetrics {
     seconds: Vec<Histogram>,
     /// Requests in flight.
     pub in_flight: IntGauge,
+    /// Pages of scans that were read on a kept scan.
+    pub continued_scans: IntCounter,
 }
 
 impl ServerMetrics {
@@ -37,11 +39,14 @@ impl ServerMetrics {
         registry.register(Box::new(histograms.clone()))?;
         let in_flight = IntGauge::new("cortado_kv_requests_in_flight", "Requests being carried out.")?;
         registry.register(Box::new(in_flight.clone()))?;
+        let continued_scans = IntCounter::new("cortado_kv_continued_scans_total", "Pages read on a kept scan.")?;
+        registry.register(Box::new(continued_scans.clone()))?;
         let pairs = KINDS.iter().flat_map(|kind| OUTCOMES.iter().map(move |outcome| [*kind, *outcome]));
         Ok(ServerMetrics {
             requests: pairs.map(|labels| counters.with_label_values(&labels)).collect(),
             seconds: KINDS.iter().map(|kind| histograms.with_label_values(&[kind])).collect(),
             in_flight,
+            continued_scans,
         })
     }
 

@@ -4,68 +4,94 @@
 //! checks its keys against the range of the snapshot's region. A point get runs in the caller's task. A scan reads a
 //! first slice there, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
 //! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped. The
-//! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)).
+//! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes
+//! the same checks, but takes no snapshot for them.
 
-use engine::store::Reader;
+use prometheus::IntCounter;
 use raftstore::{RegionContext, RegionError};
 
 use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerError};
 use crate::error::ActionError;
+use crate::key::Key;
 use crate::mvcc::reader::{batch_get, get};
-use crate::mvcc::scanner::{PageEnd, PageLimits, ScanPage, scan};
+use crate::mvcc::scanner::{PageEnd, PageLimits, ScanPage};
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::read_pool::{PoolError, ReadPool};
-use crate::region_store::{RegionStore, RegionView, into_server_error};
-use crate::scan_cache::ScanCache;
+use crate::region_store::{RegionReads, RegionView, into_server_error};
+use crate::scan_cache::{KeepLimits, OpenScan, ScanCache};
 
-/// The most pairs in one page of a scan. A higher limit of the request is clamped.
-pub const SCAN_PAIRS_MAX: u32 = 10_000;
-/// The bytes after which a page of a scan or of a batch get ends. A higher limit of the request is clamped. The last
-/// value may exceed it.
-pub const SCAN_BYTES_MAX: u32 = 2 << 20;
-/// Cursor movements after which a page of a scan ends, however few pairs it has.
-pub const SCAN_STEPS_MAX: usize = 200_000;
+/// How reads are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadConfig {
+    /// The most pairs in one page of a scan; a higher limit of the request is clamped. Default 10,000.
+    pub page_pairs: u32,
+    /// The bytes after which a page of a scan or of a batch get ends; a higher limit of the request is clamped. The
+    /// last value may exceed it. Default 2 MiB.
+    pub page_bytes: u32,
+    /// Steps after which a page of a scan ends, however few pairs it has. Default 200,000.
+    pub page_steps: usize,
+    /// Steps of the first slice of a page, which runs in the caller's task. Default 512.
+    pub first_slice_steps: usize,
+    /// Steps of each later slice, which runs in the read pool. Default 8,192.
+    pub pool_slice_steps: usize,
+    /// A batch get of more keys than this runs in the read pool, others in the caller's task. Default 64.
+    pub inline_keys: usize,
+    /// Whether the scan of a first page is kept although its first slice was enough. Such a page is most often the only
+    /// one of its statement. Default false.
+    pub keeps_short_scans: bool,
+    /// What is kept between the pages of a scan.
+    pub keep: KeepLimits,
+}
 
-/// Cursor movements of the first slice of a scan, which runs in the caller's task.
-const FIRST_SLICE_STEPS: usize = 512;
-/// Cursor movements of each later slice, which runs in the read pool.
-const POOL_SLICE_STEPS: usize = 8_192;
-/// A batch get of more keys than this runs in the read pool, others in the caller's task.
-const INLINE_KEYS: usize = 64;
-
-/// Evaluates a read on one snapshot, in one slice.
-///
-/// # Errors
-///
-/// - [`KeyError::Locked`]: locks block the read.
-/// - [`ActionError::Invalid`]: the request is a write.
-/// - [`ActionError::Mvcc`]: the store failed or its data is corrupt.
-pub fn evaluate_read<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Response, ActionError> {
-    match body {
-        RequestBody::Get { key, start_ts } => get(reader, key, *start_ts).map(Response::Value),
-        RequestBody::BatchGet { keys, start_ts } => {
-            let page = batch_get(reader, keys, *start_ts, SCAN_BYTES_MAX as usize)?;
-            Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
+impl Default for ReadConfig {
+    fn default() -> ReadConfig {
+        ReadConfig {
+            page_pairs: 10_000,
+            page_bytes: 2 << 20,
+            page_steps: 200_000,
+            first_slice_steps: 512,
+            pool_slice_steps: 8_192,
+            inline_keys: 64,
+            keeps_short_scans: false,
+            keep: KeepLimits::default(),
         }
-        RequestBody::Scan(request) => {
-            let page = scan(reader, &clamp_limits(request), SCAN_STEPS_MAX)?;
-            Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
-        }
-        _ => Err(ActionError::Invalid("an action is not a read")),
     }
 }
 
 /// Executes reads on a store. Clones share the store, the pool and the kept scans.
 #[derive(Clone)]
-pub struct ReadExecutor<H: RegionStore> {
+pub struct ReadExecutor<H: RegionReads> {
     store: H,
     pool: ReadPool,
+    config: ReadConfig,
     scans: ScanCache<H::View>,
+    /// Pages that were read on a kept scan.
+    continued: IntCounter,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
 }
 
-impl<H: RegionStore> ReadExecutor<H> {
-    /// An executor over `store`. Long reads run in `pool`.
-    pub fn new(store: H, pool: ReadPool) -> ReadExecutor<H> {
-        ReadExecutor { store, pool, scans: ScanCache::default() }
+impl<H: RegionReads> ReadExecutor<H> {
+    /// An executor over `store`. Long reads run in `pool`. `continued` counts the pages that are read on a kept scan.
+    pub fn new(store: H, pool: ReadPool, config: ReadConfig, continued: IntCounter) -> ReadExecutor<H> {
+        let scans = ScanCache::new(config.keep);
+        ReadExecutor {
+            store,
+            pool,
+            config,
+            scans,
+            continued,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// The executor with this deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> ReadExecutor<H> {
+        self.planted_bug = bug;
+        self
     }
 
     /// Executes a read. Must be polled within a tokio runtime.
@@ -74,43 +100,75 @@ impl<H: RegionStore> ReadExecutor<H> {
     ///
     /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the read pool is full.
     /// - [`ServerError::Key`]: locks block the read.
+    /// - [`ServerError::Invalid`]: the request is a write.
     /// - [`ServerError::Failed`]: the store failed. If its data is corrupt, the store stops serving.
     ///
     /// # Cancel safety
     ///
     /// The future may be dropped at any time; a read has no effect. A slice that runs in the pool completes.
     pub async fn run(&self, request: Request) -> Result<Response, ServerError> {
-        let view = match self.store.try_read(request.context)? {
-            Some(view) => view,
-            None => self.store.read(request.context).await?,
-        };
-        request.body.check_range(view.region())?;
-        match request.body {
-            RequestBody::Scan(scan) => self.scan(request.context, view, clamp_limits(&scan)).await,
-            RequestBody::BatchGet { ref keys, .. } if keys.len() > INLINE_KEYS => {
-                self.in_pool(move || evaluate_read(&view, &request.body)).await
+        let Request { context, body } = request;
+        let page_bytes = self.config.page_bytes as usize;
+        match &body {
+            RequestBody::Scan(request) => self.scan(context, &body, self.clamp_limits(request)).await,
+            RequestBody::BatchGet { keys, start_ts } => {
+                let view = self.view(context, &body).await?;
+                let (is_long, start_ts) = (keys.len() > self.config.inline_keys, *start_ts);
+                let read = move |keys: &[Key]| batch_get(&view, keys, start_ts, page_bytes);
+                let page = if is_long {
+                    let keys = keys.clone();
+                    self.in_pool(move || read(&keys)).await?
+                } else {
+                    read(keys).map_err(|error| self.server_error(error))?
+                };
+                Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
             }
-            body => evaluate_read(&view, &body).map_err(|error| self.server_error(error)),
+            RequestBody::Get { key, start_ts } => {
+                let view = self.view(context, &body).await?;
+                get(&view, key, *start_ts).map(Response::Value).map_err(|error| self.server_error(error))
+            }
+            _ => Err(self.server_error(ActionError::Invalid("an action is not a read"))),
         }
     }
 
-    /// Reads one page of a scan, slice by slice. Continues a kept scan if there is one; `view` is then not needed.
-    async fn scan(&self, context: RegionContext, view: H::View, request: ScanRequest) -> Result<Response, ServerError> {
+    /// A view that is proven for a read, of the region that holds all keys of the request.
+    async fn view(&self, context: RegionContext, body: &RequestBody) -> Result<H::View, ServerError> {
+        let view = match self.store.try_read(context)? {
+            Some(view) => view,
+            None => self.store.read(context).await?,
+        };
+        body.check_range(view.region())?;
+        Ok(view)
+    }
+
+    /// Reads one page of a scan, slice by slice. Continues a kept scan if there is one. `request` is that of `body`
+    /// with clamped limits.
+    async fn scan(
+        &self,
+        context: RegionContext,
+        body: &RequestBody,
+        request: ScanRequest,
+    ) -> Result<Response, ServerError> {
         let mut merged = SliceMerger::new(&request);
-        if request.is_empty() {
-            return Ok(merged.into_response());
-        }
         let kept = self.scans.take(context, &request);
         let is_continued = kept.is_some();
         let mut scan = match kept {
-            Some(scan) => scan,
-            None => self.scans.open(context, view, &request).map_err(|error| self.server_error(error.into()))?,
+            Some(scan) => self.check_kept(context, scan).await?,
+            None => {
+                let view = self.view(context, body).await?;
+                if request.is_empty() {
+                    return Ok(merged.into_response());
+                }
+                self.scans.open(context, view, &request).map_err(|error| self.server_error(error.into()))?
+            }
         };
-        let first = scan.next_page(merged.limits(FIRST_SLICE_STEPS));
+        let first = scan.next_page(merged.limits(self.config.first_slice_steps));
         let mut more = merged.add(first).map_err(|error| self.server_error(error))?;
-        let mut steps = FIRST_SLICE_STEPS;
-        while more && steps < SCAN_STEPS_MAX {
-            let limits = merged.limits(POOL_SLICE_STEPS);
+        let mut steps = self.config.first_slice_steps;
+        let is_short = !more;
+        // A page advances, so that the next one asks for less.
+        while more && (steps < self.config.page_steps || !scan.has_advanced_from(&request)) {
+            let limits = merged.limits(self.config.pool_slice_steps);
             let job = move || {
                 let slice = scan.next_page(limits);
                 Ok((scan, slice))
@@ -118,14 +176,42 @@ impl<H: RegionStore> ReadExecutor<H> {
             let slice;
             (scan, slice) = self.in_pool(job).await?;
             more = merged.add(slice).map_err(|error| self.server_error(error))?;
-            steps += POOL_SLICE_STEPS;
+            steps += self.config.pool_slice_steps;
         }
-        // A short page is most often the only one of its statement.
-        let is_long = is_continued || steps > FIRST_SLICE_STEPS;
-        if is_long && matches!(merged.page.end, PageEnd::Limit | PageEnd::Work) {
+        let is_kept = is_continued || !is_short || self.config.keeps_short_scans;
+        if is_kept && matches!(merged.page.end, PageEnd::Limit | PageEnd::Work) {
             self.scans.keep(scan);
         }
         Ok(merged.into_response())
+    }
+
+    /// Passes the checks of the read path for a page of a kept scan. They need no new snapshot: the one of the scan is
+    /// proven for its start_ts.
+    async fn check_kept(
+        &self,
+        context: RegionContext,
+        scan: OpenScan<H::View>,
+    ) -> Result<OpenScan<H::View>, ServerError> {
+        if !self.store.has_lease(context)? {
+            drop(self.store.read(context).await?);
+        }
+        self.continued.inc();
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::StaleScanCursor) {
+            let mut scan = scan;
+            scan.replace_view(self.store.read(context).await?);
+            return Ok(scan);
+        }
+        Ok(scan)
+    }
+
+    /// The request with its limits clamped to the server's.
+    fn clamp_limits(&self, request: &ScanRequest) -> ScanRequest {
+        ScanRequest {
+            limit: request.limit.clamp(1, self.config.page_pairs.max(1)),
+            max_bytes: request.max_bytes.clamp(1, self.config.page_bytes.max(1)),
+            ..request.clone()
+        }
     }
 
     fn server_error(&self, error: ActionError) -> ServerError {
@@ -188,14 +274,5 @@ impl SliceMerger {
 
     fn into_response(self) -> Response {
         Response::Pairs { pairs: self.page.pairs, resume: self.page.resume }
-    }
-}
-
-/// The request with its limits clamped to the server's.
-fn clamp_limits(request: &ScanRequest) -> ScanRequest {
-    ScanRequest {
-        limit: request.limit.clamp(1, SCAN_PAIRS_MAX),
-        max_bytes: request.max_bytes.clamp(1, SCAN_BYTES_MAX),
-        ..request.clone()
     }
 }

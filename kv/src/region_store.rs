@@ -26,17 +26,21 @@ pub trait RegionView: Reader + Clone + Send + Sync + 'static {
     fn term(&self) -> Term;
 }
 
-/// A store of replicated regions. The methods are those of `raftstore::StoreHandle`.
-pub trait RegionStore: Clone + Send + Sync + 'static {
+/// The reads of a store of replicated regions. The methods are those of `raftstore::StoreHandle`.
+pub trait RegionReads: Clone + Send + Sync + 'static {
     /// The type of views.
     type View: RegionView;
 
     /// The id of this store.
     fn store_id(&self) -> StoreId;
-    /// The region that has a replica on this store and holds the storage key; `None` if there is none.
-    fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
+    /// Whether the leader's lease covers a linearizable read now: [`RegionReads::try_read`] without the view.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError>;
     /// A view for a linearizable read under the leader's lease. `None` if the lease does not cover it: use
-    /// [`RegionStore::read`]. Does not wait.
+    /// [`RegionReads::read`]. Does not wait.
     ///
     /// # Errors
     ///
@@ -48,14 +52,22 @@ pub trait RegionStore: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// As [`RegionStore::try_read`], and `ServerBusy` if the store's mailbox or the region's queue of reads is full.
+    /// As [`RegionReads::try_read`], and `ServerBusy` if the store's mailbox or the region's queue of reads is full.
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<Self::View, RegionError>> + Send;
+    /// Stops the store's service because its data is corrupt. Its leaderships pass to other stores.
+    fn poison(&self, why: &str);
+}
+
+/// A store of replicated regions, also for writes. The methods are those of `raftstore::StoreHandle`.
+pub trait RegionStore: RegionReads {
+    /// The region that has a replica on this store and holds the storage key; `None` if there is none.
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
     /// A view to evaluate a write on. All entries of earlier terms are applied in it. Does not wait, and does not prove
     /// the lease: [`RegionStore::propose`] checks the term.
     ///
     /// # Errors
     ///
-    /// As [`RegionStore::try_read`], and `StaleCommand` if the replica changed during the call.
+    /// As [`RegionReads::try_read`], and `StaleCommand` if the replica changed during the call.
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError>;
     /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
     /// is dropped, the batch may still take effect.
@@ -71,13 +83,11 @@ pub trait RegionStore: Clone + Send + Sync + 'static {
         basis: &Self::View,
         batch: WriteBatch,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
-    /// Stops the store's service because its data is corrupt. Its leaderships pass to other stores.
-    fn poison(&self, why: &str);
 }
 
 /// Converts the error of a read or an evaluation for the caller, and poisons the store if its data is corrupt. A leader
 /// that kept serving would refuse for ever what another replica may hold intact.
-pub(crate) fn into_server_error<H: RegionStore>(store: &H, error: ActionError) -> ServerError {
+pub(crate) fn into_server_error<H: RegionReads>(store: &H, error: ActionError) -> ServerError {
     if error.is_corruption() {
         store.poison(&error.to_string());
     }
@@ -94,15 +104,15 @@ impl<S: Store> RegionView for RegionSnapshot<S> {
     }
 }
 
-impl<S: Store> RegionStore for StoreHandle<S> {
+impl<S: Store> RegionReads for StoreHandle<S> {
     type View = RegionSnapshot<S>;
 
     fn store_id(&self) -> StoreId {
         StoreHandle::store_id(self)
     }
 
-    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
-        StoreHandle::locate(self, key)
+    fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
+        StoreHandle::has_lease(self, context)
     }
 
     fn try_read(&self, context: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
@@ -111,6 +121,16 @@ impl<S: Store> RegionStore for StoreHandle<S> {
 
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<RegionSnapshot<S>, RegionError>> + Send {
         StoreHandle::read(self, context)
+    }
+
+    fn poison(&self, why: &str) {
+        StoreHandle::poison(self, why);
+    }
+}
+
+impl<S: Store> RegionStore for StoreHandle<S> {
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+        StoreHandle::locate(self, key)
     }
 
     fn evaluate(&self, context: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
@@ -123,9 +143,5 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         batch: WriteBatch,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
         StoreHandle::propose(self, basis, batch)
-    }
-
-    fn poison(&self, why: &str) {
-        StoreHandle::poison(self, why);
     }
 }

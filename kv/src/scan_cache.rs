@@ -4,12 +4,14 @@
 //! and its cursor over the write records, and the request of the next page takes it out. So a statement opens one
 //! cursor for each region, however many pages it reads. Nothing depends on it: a request that finds no scan opens one.
 //!
-//! A kept scan is as good as a new one. Every request passes the checks of the read path first: leadership, epoch,
-//! lease. A snapshot that was proven for a read at `start_ts` once holds, for its whole region, every transaction that
-//! can commit at or below `start_ts`: what prewrites later takes a higher commit_ts. The request must name the region
-//! under the same epoch, the same `start_ts` and exactly the rest of the range. A page that meets a lock is not
-//! continued, so that the next one sees the lock resolved. (Locks in memory are not in the snapshot. A leader that has
-//! such locks must check them for the whole rest of the range when it opens a scan.)
+//! A kept scan is as good as a new one. Every request passes the checks of the read path: leadership, epoch, lease.
+//! They need no snapshot of their own: one that was proven for a read at `start_ts` once holds, for its whole region,
+//! every transaction that can commit at or below `start_ts`, because what prewrites later takes a higher commit_ts. The
+//! request must name the region under the same epoch, the same `start_ts` and exactly the rest of the range. The locks
+//! of a page come from the snapshot of the cursor over the write records, never from a newer one: a lock that is gone
+//! there may have left a record that the cursor does not show. A page that meets a lock is not continued, so that the
+//! next one sees the lock resolved. (Locks in memory are not in the snapshot. A leader that has such locks must check
+//! them for the whole rest of the range when it opens a scan.)
 //!
 //! A kept scan holds back the removal of old data. So the number of scans is bounded, and so is their age since they
 //! were opened, in use or not: a slow reader continues on a new snapshot.
@@ -26,12 +28,23 @@ use crate::error::{ActionError, Result};
 use crate::mvcc::scanner::{PageLimits, ScanPage, Scanner};
 use crate::region_store::RegionView;
 
-/// The most scans that are kept. Beyond it the oldest is dropped.
-const SCANS_MAX: usize = 128;
 /// The time between two ticks.
 const TICK: Duration = Duration::from_secs(1);
-/// Ticks from the opening of a scan after which it is not kept any more.
-const AGE_MAX: u64 = 5;
+
+/// Bounds of what a [`ScanCache`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepLimits {
+    /// The most scans that are kept. Beyond it the oldest is dropped. Default 128; with 0 none is kept.
+    pub scans: usize,
+    /// Seconds from the opening of a scan after which it is not kept any more. Default 5.
+    pub age_s: u64,
+}
+
+impl Default for KeepLimits {
+    fn default() -> KeepLimits {
+        KeepLimits { scans: 128, age_s: 5 }
+    }
+}
 
 /// A scan of a region and the snapshot that it reads.
 pub struct OpenScan<V> {
@@ -43,6 +56,12 @@ pub struct OpenScan<V> {
 }
 
 impl<V: RegionView> OpenScan<V> {
+    /// A planted bug: locks and values are read from another view from now on, but the write records are not.
+    #[cfg(feature = "planted-bugs")]
+    pub fn replace_view(&mut self, view: V) {
+        self.view = view;
+    }
+
     /// Reads the next page. See [`Scanner::next_page`].
     ///
     /// # Errors
@@ -50,6 +69,11 @@ impl<V: RegionView> OpenScan<V> {
     /// As there.
     pub fn next_page(&mut self, limits: PageLimits) -> Result<ScanPage, ActionError> {
         self.scanner.next_page(&self.view, limits)
+    }
+
+    /// Whether part of the range of `request` is read. The scan continued it.
+    pub fn has_advanced_from(&self, request: &ScanRequest) -> bool {
+        self.scanner.has_advanced_from(request)
     }
 
     /// Whether `request` asks for the rest of this scan.
@@ -75,15 +99,13 @@ impl<V> Clone for ScanCache<V> {
     }
 }
 
-impl<V> Default for ScanCache<V> {
+impl<V: RegionView> ScanCache<V> {
     /// A cache without scans.
-    fn default() -> ScanCache<V> {
-        let kept = KeptScans { scans: VecDeque::new(), tick: 0, ticks: false };
+    pub fn new(limits: KeepLimits) -> ScanCache<V> {
+        let kept = KeptScans { limits, scans: VecDeque::new(), tick: 0, ticks: false };
         ScanCache { kept: Arc::new(Mutex::new(kept)) }
     }
-}
 
-impl<V: RegionView> ScanCache<V> {
     /// The kept scan that `request` continues, if there is one.
     pub fn take(&self, context: RegionContext, request: &ScanRequest) -> Option<OpenScan<V>> {
         self.kept.lock().take(context, request)
@@ -129,8 +151,9 @@ async fn expire<V: RegionView>(kept: Weak<Mutex<KeptScans<V>>>) {
     }
 }
 
-/// Invariant: there are at most [`SCANS_MAX`] scans, none older than [`AGE_MAX`] ticks.
+/// Invariant: there are at most `limits.scans` scans, none older than `limits.age_s` ticks.
 struct KeptScans<V> {
+    limits: KeepLimits,
     /// In the order in which they were kept.
     scans: VecDeque<OpenScan<V>>,
     /// Ticks so far.
@@ -147,18 +170,18 @@ impl<V: RegionView> KeptScans<V> {
 
     /// Keeps a scan unless it is too old. Returns a scan that is to be dropped.
     fn keep(&mut self, scan: OpenScan<V>) -> Option<OpenScan<V>> {
-        if self.tick - scan.opened > AGE_MAX {
+        if self.tick - scan.opened > self.limits.age_s {
             return Some(scan);
         }
         self.scans.push_back(scan);
-        if self.scans.len() > SCANS_MAX { self.scans.pop_front() } else { None }
+        if self.scans.len() > self.limits.scans { self.scans.pop_front() } else { None }
     }
 
     /// Counts a tick. Returns the scans that are now too old.
     fn advance(&mut self) -> Vec<OpenScan<V>> {
         self.tick += 1;
         let (kept, expired) =
-            std::mem::take(&mut self.scans).into_iter().partition(|scan| self.tick - scan.opened <= AGE_MAX);
+            std::mem::take(&mut self.scans).into_iter().partition(|scan| self.tick - scan.opened <= self.limits.age_s);
         self.scans = kept;
         expired.into_iter().collect()
     }
@@ -173,6 +196,8 @@ mod tests {
     use crate::region_store::RegionStore;
     use crate::region_store::fake::{FakeStore, FakeView};
 
+    const LIMITS: KeepLimits = KeepLimits { scans: 7, age_s: 5 };
+
     fn request(start: u32) -> ScanRequest {
         let [start, end] = [Key::new(format!("c{start:04}")), Key::from_static(b"x")];
         let start_ts = Timestamp::new(10, 0);
@@ -186,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_scan_is_continued_once_and_only_by_its_own_rest() {
-        let (store, cache) = (FakeStore::new(), ScanCache::default());
+        let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         let (context, kept) = (store.context(), request(1));
         cache.keep(open(&store, &cache, &kept));
         let mut other = context;
@@ -207,8 +232,8 @@ mod tests {
 
     #[tokio::test]
     async fn kept_scans_are_bounded_in_number() {
-        let (store, cache) = (FakeStore::new(), ScanCache::default());
-        let count = SCANS_MAX as u32 + 3;
+        let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
+        let count = LIMITS.scans as u32 + 3;
         (0..count).for_each(|n| cache.keep(open(&store, &cache, &request(n))));
         let kept: Vec<u32> = (0..count).filter(|n| cache.take(store.context(), &request(*n)).is_some()).collect();
         assert_eq!(kept, (3..count).collect::<Vec<_>>());
@@ -217,11 +242,11 @@ mod tests {
     /// Neither a reader that pauses nor one that reads on and on holds a snapshot longer.
     #[tokio::test]
     async fn kept_scans_are_bounded_in_age() {
-        let (store, cache) = (FakeStore::new(), ScanCache::default());
+        let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         let (idle, busy) = (request(1), request(2));
         cache.keep(open(&store, &cache, &idle));
         cache.keep(open(&store, &cache, &busy));
-        for tick in 1..=AGE_MAX {
+        for tick in 1..=LIMITS.age_s {
             assert!(cache.kept.lock().advance().is_empty(), "at tick {tick}");
             let scan = cache.take(store.context(), &busy).unwrap();
             cache.keep(scan);
@@ -238,10 +263,10 @@ mod tests {
     /// The task that advances the ticks ends when it is not needed, and the next kept scan starts another one.
     #[tokio::test(start_paused = true)]
     async fn the_ticks_come_while_scans_are_kept() {
-        let (store, cache) = (FakeStore::new(), ScanCache::default());
+        let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         for _ in 0..2 {
             cache.keep(open(&store, &cache, &request(1)));
-            tokio::time::sleep(TICK * (AGE_MAX as u32 - 1)).await;
+            tokio::time::sleep(TICK * (LIMITS.age_s as u32 - 1)).await;
             assert_eq!(cache.kept.lock().scans.len(), 1);
             tokio::time::sleep(TICK * 3).await;
             assert!(cache.kept.lock().scans.is_empty() && !cache.kept.lock().ticks);

@@ -29,6 +29,8 @@ use crate::api::{Request, RequestBody, Response, ServerError};
 use crate::error::ActionError;
 use crate::latch::{LatchGuard, LatchTable};
 use crate::percolator::{self, Effects};
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::read_pool::{PoolError, ReadPool};
 use crate::region_store::{RegionStore, RegionView, into_server_error};
 
@@ -44,17 +46,6 @@ pub struct Scheduler<H> {
     fences: Fences,
     #[cfg(feature = "planted-bugs")]
     planted_bug: Option<PlantedBug>,
-}
-
-/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless `KvServerConfig::planted_bug` names
-/// it.
-#[cfg(feature = "planted-bugs")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlantedBug {
-    /// A write releases its latches when it is proposed, before it is applied.
-    EarlyLatchRelease,
-    /// A proposal with an unknown outcome does not fence its region.
-    MissingFence,
 }
 
 impl<H: RegionStore> Scheduler<H> {

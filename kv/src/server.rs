@@ -13,11 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Request, Response, ServerError};
 use crate::metrics::{Kind, ServerMetrics};
-use crate::read::ReadExecutor;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
+use crate::read::{ReadConfig, ReadExecutor};
 use crate::read_pool::ReadPool;
 use crate::region_store::RegionStore;
-#[cfg(feature = "planted-bugs")]
-use crate::scheduler::PlantedBug;
 use crate::scheduler::Scheduler;
 use crate::size::request_bytes;
 
@@ -35,6 +35,8 @@ pub struct KvServerConfig {
     pub read_threads: usize,
     /// The most long reads that wait for a thread. Default 256, minimum 0.
     pub read_queue: usize,
+    /// The sizes of pages and of the slices in which they are read.
+    pub reads: ReadConfig,
     /// A deliberate bug, so that a test can prove that it finds it.
     #[cfg(feature = "planted-bugs")]
     pub planted_bug: Option<PlantedBug>,
@@ -48,6 +50,7 @@ impl Default for KvServerConfig {
             latch_capacity: 2048,
             read_threads: 4,
             read_queue: 256,
+            reads: ReadConfig::default(),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
@@ -108,17 +111,14 @@ impl<H: RegionStore> KvServer<H> {
     pub fn new(store: H, config: &KvServerConfig, registry: &Registry) -> Result<KvServer<H>, KvServerError> {
         config.validate()?;
         let pool = ReadPool::new(config.read_threads, config.read_queue);
-        let reads = ReadExecutor::new(store.clone(), pool.clone());
+        let metrics = Arc::new(ServerMetrics::new(registry)?);
+        let reads = ReadExecutor::new(store.clone(), pool.clone(), config.reads, metrics.continued_scans.clone());
+        #[cfg(feature = "planted-bugs")]
+        let reads = reads.with_planted_bug(config.planted_bug);
         let writes = Scheduler::new(store.clone(), config.latch_capacity, pool);
         #[cfg(feature = "planted-bugs")]
         let writes = writes.with_planted_bug(config.planted_bug);
-        Ok(KvServer {
-            reads,
-            writes,
-            store,
-            admission: Admission::new(config),
-            metrics: Arc::new(ServerMetrics::new(registry)?),
-        })
+        Ok(KvServer { reads, writes, store, admission: Admission::new(config), metrics })
     }
 
     /// Executes a request. Must be polled within a tokio runtime. Takes as long as replication or the read index takes:

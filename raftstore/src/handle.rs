@@ -132,6 +132,17 @@ impl<S: Store> Reader for RegionSnapshot<S> {
         self.check(cf, self.region.contains_range(lower, upper))?;
         self.snapshot.cursor(cf, lower, upper)
     }
+
+    fn limited_cursor(
+        &self,
+        cf: Cf,
+        lower: &[u8],
+        upper: &[u8],
+        skips: usize,
+    ) -> engine::store::Result<Box<dyn Cursor>> {
+        self.check(cf, self.region.contains_range(lower, upper))?;
+        self.snapshot.limited_cursor(cf, lower, upper, skips)
+    }
 }
 
 /// One part in this many of the mailbox is reserved for messages between stores.
@@ -177,6 +188,21 @@ impl<S: Store> StoreHandle<S> {
         let Some((snapshot, permit)) = read else { return Ok(None) };
         self.context.metrics.lease_reads.inc();
         Ok(Some(RegionSnapshot::new(snapshot, permit)))
+    }
+
+    /// Whether this replica may serve a linearizable read under its lease at this moment: [`StoreHandle::try_read`]
+    /// without its snapshot.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn has_lease(&self, ctx: RegionContext) -> Result<bool, RegionError> {
+        let delegate = self.delegate(ctx.region)?;
+        let covered = delegate.lease_read(ctx.epoch, &*self.context.clock, || ())?.is_some();
+        if covered {
+            self.context.metrics.lease_reads.inc();
+        }
+        Ok(covered)
     }
 
     /// Takes a snapshot for a linearizable read at the leader: under the lease if it covers, else after a read index

@@ -170,6 +170,10 @@ impl Reader for MemorySnapshot {
         let (lower, upper) = (lower.to_vec(), upper.to_vec());
         Ok(Box::new(MemoryCursor { map: self.families.map(cf).clone(), lower, upper, at: None }))
     }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], _: usize) -> Result<Box<dyn Cursor>> {
+        self.cursor(cf, lower, upper)
+    }
 }
 
 impl Store for MemoryStore {

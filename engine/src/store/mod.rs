@@ -64,6 +64,9 @@ pub enum StoreError {
     /// An I/O error outside RocksDB, such as on a snapshot file.
     #[error("key-value store: {0}")]
     Io(#[from] std::io::Error),
+    /// A cursor of [`Reader::limited_cursor`] gave up. The caller looks in a smaller range.
+    #[error("key-value store: a cursor passed too many deleted records")]
+    GaveUp,
 }
 
 /// Result of a store operation.
@@ -77,6 +80,11 @@ pub trait Reader {
     /// A cursor over the keys in `[lower, upper)`. An empty `upper` means no upper bound. The cursor has no position
     /// before the first seek. It keeps the view alive, so it may outlive the reader.
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>>;
+
+    /// A cursor of which each seek or step passes at most about `skips` records that are deleted or too new for the
+    /// view, and fails with [`StoreError::GaveUp`] if it has found no key then. A store that does not keep such records
+    /// ignores the limit.
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> Result<Box<dyn Cursor>>;
 }
 
 /// A position in one column family within fixed bounds.

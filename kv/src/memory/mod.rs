@@ -1,6 +1,6 @@
 //! A key-value cluster in one process, without Raft: the test double for everything above `kv::client`.
 //!
-//! [`MemoryCluster`] runs the server's MVCC and Percolator code on an in-memory store, behind the client's
+//! [`MemoryCluster`] runs the server's read path, MVCC and Percolator code on an in-memory store, behind the client's
 //! [`Endpoint`]. It has stores, and regions with leaders and epochs. All stores share one data set, as if replication
 //! took no time. Messages and writes above the real limits are refused.
 //!
@@ -29,14 +29,16 @@
 //! # Layers
 //!
 //! 1. `timestamps`, `topology`: timestamps without a clock; regions and their leaders
-//! 2. `faults`: what goes wrong with a call
+//! 2. `faults`, `reads`: what goes wrong with a call; a store as the server's read path sees it
 
 mod faults;
+mod reads;
 #[cfg(test)]
 mod tests;
 mod timestamps;
 mod topology;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -46,6 +48,7 @@ use engine::store::memory::MemoryStore;
 use engine::store::{Reader, Store};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use prometheus::IntCounter;
 use raftstore::{RegionError, RegionStatus, StoreConfig, StoreId};
 use tso::Timestamp;
 
@@ -56,28 +59,39 @@ use crate::key::Key;
 use crate::latch::LatchTable;
 use crate::mvcc::LockRecord;
 use crate::percolator;
-use crate::read::evaluate_read;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
+use crate::read::{ReadConfig, ReadExecutor};
+use crate::read_pool::ReadPool;
+use crate::region_store::RegionView;
 use crate::size::{MESSAGE_BYTES_MAX, request_bytes};
 
 use faults::FaultPlan;
-use topology::{RegionReader, Topology};
+use reads::{RegionReader, StoreReads};
+use topology::Topology;
 
 pub use faults::{Fault, Faults};
 pub use timestamps::CountingTso;
 
 /// The most writes that hold latches or wait for them.
 const LATCH_CAPACITY: usize = 10_000;
+/// The most reads that wait for a thread of a store's pool.
+const READ_QUEUE: usize = 10_000;
 
 /// An in-memory cluster; see the module documentation. Clones share the cluster.
 #[derive(Clone)]
 pub struct MemoryCluster {
     state: Arc<ClusterState>,
+    /// The read paths of the stores.
+    reads: Arc<BTreeMap<StoreId, ReadExecutor<StoreReads>>>,
+    /// Pages of scans that were read on a kept scan.
+    continued_scans: IntCounter,
 }
 
 struct ClusterState {
     store: MemoryStore,
     latches: LatchTable,
-    topology: Mutex<Topology>,
+    topology: Arc<Mutex<Topology>>,
     faults: Mutex<FaultPlan>,
     tso: Arc<CountingTso>,
     calls: AtomicU64,
@@ -92,6 +106,9 @@ pub struct MemoryClusterBuilder {
     faults: Faults,
     ms_per_timestamp: u64,
     max_proposal_bytes: usize,
+    read_config: ReadConfig,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
 }
 
 impl MemoryClusterBuilder {
@@ -127,18 +144,45 @@ impl MemoryClusterBuilder {
         self
     }
 
+    /// How the stores divide reads. By default all of a read runs in its caller's task, so that a seed determines a
+    /// run; the sizes of pages are those of a real store.
+    pub fn reads(mut self, config: ReadConfig) -> Self {
+        self.read_config = config;
+        self
+    }
+
+    /// A deliberate bug of all stores' read paths.
+    #[cfg(feature = "planted-bugs")]
+    pub fn planted_bug(mut self, bug: Option<PlantedBug>) -> Self {
+        self.planted_bug = bug;
+        self
+    }
+
     /// Builds the cluster.
+    #[expect(clippy::expect_used, reason = "the name of the counter is valid")]
     pub fn build(self) -> MemoryCluster {
+        let store = MemoryStore::new();
+        let topology = Arc::new(Mutex::new(Topology::new(self.stores, &self.splits)));
+        let continued_scans = IntCounter::new("continued_scans", "Pages read on a kept scan.").expect("a name");
+        let reads = (1..=self.stores).map(StoreId::new).map(|id| {
+            let store = StoreReads { id, data: store.clone(), topology: Arc::clone(&topology) };
+            let pool = ReadPool::new(1, READ_QUEUE);
+            let reads = ReadExecutor::new(store, pool, self.read_config, continued_scans.clone());
+            #[cfg(feature = "planted-bugs")]
+            let reads = reads.with_planted_bug(self.planted_bug);
+            (id, reads)
+        });
+        let reads = Arc::new(reads.collect());
         let state = ClusterState {
-            store: MemoryStore::new(),
+            store,
             latches: LatchTable::new(LATCH_CAPACITY),
-            topology: Mutex::new(Topology::new(self.stores, &self.splits)),
+            topology,
             faults: Mutex::new(FaultPlan::new(self.faults)),
             tso: Arc::new(CountingTso::new(self.ms_per_timestamp)),
             calls: AtomicU64::new(0),
             max_proposal_bytes: self.max_proposal_bytes,
         };
-        MemoryCluster { state: Arc::new(state) }
+        MemoryCluster { state: Arc::new(state), reads, continued_scans }
     }
 }
 
@@ -162,6 +206,13 @@ impl MemoryCluster {
             faults: Faults::none(),
             ms_per_timestamp: 0,
             max_proposal_bytes: StoreConfig::default().max_proposal_bytes,
+            read_config: ReadConfig {
+                first_slice_steps: ReadConfig::default().page_steps,
+                inline_keys: usize::MAX,
+                ..ReadConfig::default()
+            },
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
         }
     }
 
@@ -204,6 +255,11 @@ impl MemoryCluster {
     /// The number of calls so far, failed ones included.
     pub fn calls(&self) -> u64 {
         self.state.calls.load(Ordering::Relaxed)
+    }
+
+    /// The number of pages that were read on a kept scan.
+    pub fn continued_scans(&self) -> u64 {
+        self.continued_scans.get()
     }
 
     /// The data.
@@ -282,17 +338,18 @@ impl MemoryCluster {
         if request.body.is_write() {
             return self.write(store, request).await;
         }
-        let reader = self.reader(store, request)?;
-        Ok(evaluate_read(&reader, &request.body)?)
+        match self.reads.get(&store) {
+            Some(reads) => reads.run(request.clone()).await,
+            None => Err(RegionError::RegionNotFound { region: request.context.region, store }.into()),
+        }
     }
 
     async fn write(&self, store: StoreId, request: &Request) -> Result<Response, ServerError> {
-        self.state.topology.lock().check(store, request)?;
+        drop(self.view(store, request)?);
         let Ok(_latches) = self.state.latches.acquire(&request.body.keys()).await else {
             return Err(RegionError::ServerBusy { store, what: "latches".to_owned() }.into());
         };
-        let reader = self.reader(store, request)?;
-        let (batch, response) = percolator::evaluate(&reader, &request.body)?;
+        let (batch, response) = percolator::evaluate(&self.view(store, request)?, &request.body)?;
         let (bytes, limit) = (batch.size(), self.state.max_proposal_bytes);
         if bytes > limit {
             return Err(ServerError::TooLarge { bytes, limit });
@@ -303,10 +360,12 @@ impl MemoryCluster {
         Ok(response)
     }
 
-    /// A snapshot of the request's region, if the store may serve it.
-    fn reader(&self, store: StoreId, request: &Request) -> Result<RegionReader, RegionError> {
-        let region = self.state.topology.lock().check(store, request)?;
-        Ok(RegionReader::new(self.state.store.snapshot(), region))
+    /// A snapshot of the request's region, if the store may serve the request now.
+    fn view(&self, store: StoreId, request: &Request) -> Result<RegionReader, RegionError> {
+        let topology = Arc::clone(&self.state.topology);
+        let view = StoreReads { id: store, data: self.state.store.clone(), topology }.view(request.context)?;
+        request.body.check_range(view.region())?;
+        Ok(view)
     }
 }
 

@@ -1,16 +1,13 @@
-//! The regions of a [`super::MemoryCluster`]: their ranges, epochs and leaders, and snapshots limited to one region.
+//! The regions of a [`super::MemoryCluster`]: their ranges, epochs and leaders.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use engine::Cf;
-use engine::store::memory::MemorySnapshot;
-use engine::store::{Cursor, Reader, Result as StoreResult, StoreError};
 use raftstore::{
-    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionError, RegionId, RegionStatus, StoreId, Term,
+    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionContext, RegionError, RegionId, RegionStatus, StoreId,
+    Term,
 };
 
-use crate::api::Request;
 use crate::key::Key;
 
 /// The regions, by their first storage key.
@@ -60,9 +57,9 @@ impl Topology {
         self.stores().contains(&store).then(|| status(self.region_at(key), store))
     }
 
-    /// The region of the request, if `store` may serve it now.
-    pub(super) fn check(&self, store: StoreId, request: &Request) -> Result<Region, RegionError> {
-        let region = request.context.region;
+    /// The region and its term, if `store` may serve it now.
+    pub(super) fn check(&self, store: StoreId, context: RegionContext) -> Result<(Region, Term), RegionError> {
+        let region = context.region;
         let Some(state) =
             self.regions.values().find(|state| state.region.id == region && self.stores().contains(&store))
         else {
@@ -71,11 +68,10 @@ impl Topology {
         if state.leader != store {
             return Err(RegionError::NotLeader { region, leader: state.region.peer_on(state.leader) });
         }
-        if state.region.epoch != request.context.epoch {
+        if state.region.epoch != context.epoch {
             return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
-        request.body.check_range(&state.region)?;
-        Ok(state.region.clone())
+        Ok((state.region.clone(), state.term))
     }
 
     /// The region with this id.
@@ -142,33 +138,5 @@ fn status(state: &RegionState, store: StoreId) -> RegionStatus {
         term: state.term,
         applied: LogIndex::new(1),
         is_leader: state.leader == store,
-    }
-}
-
-/// A snapshot of one region. Like the real one, it refuses reads outside the region.
-pub(super) struct RegionReader {
-    snapshot: MemorySnapshot,
-    region: Region,
-}
-
-impl RegionReader {
-    pub(super) fn new(snapshot: MemorySnapshot, region: Region) -> RegionReader {
-        RegionReader { snapshot, region }
-    }
-
-    fn check(&self, inside: bool) -> StoreResult<()> {
-        if inside { Ok(()) } else { Err(StoreError::Backend(format!("read outside region {}", self.region.id))) }
-    }
-}
-
-impl Reader for RegionReader {
-    fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        self.check(self.region.contains(key))?;
-        self.snapshot.get(cf, key)
-    }
-
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
-        self.check(self.region.contains_range(lower, upper))?;
-        self.snapshot.cursor(cf, lower, upper)
     }
 }

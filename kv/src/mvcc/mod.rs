@@ -13,10 +13,11 @@
 //! # Layers
 //!
 //! 1. `lock`, `mark`, `write`: the records
-//! 2. `versions`: a cursor over the versions of a key
+//! 2. `versions`, `lock_walk`: a cursor over the versions of a key; the locks of a range
 //! 3. `reader`, `scanner`: point reads, range reads
 
 pub mod lock;
+mod lock_walk;
 pub mod mark;
 pub mod reader;
 pub mod scanner;

@@ -5,22 +5,29 @@
 //! the range, at a limit of pairs or bytes, or at a limit of cursor movements. The second pass walks the locks of
 //! exactly the keys that the first one covered, and ends the page before the first lock that blocks it.
 //!
-//! The bounds of the second pass matter. Every commit leaves a deleted lock behind until compaction removes it, and a
+//! Both passes do bounded work. Every transaction leaves a deleted lock behind until compaction removes it, and a
 //! cursor walks over deleted records unseen. A lock cursor that looked for the next lock of the range would walk the
-//! deleted locks of all keys behind the page, on every page. Within the bounds of a page, each deleted lock belongs to
-//! a key whose commit record the first pass has walked, or to one that was rolled back. So the cost of a page is
-//! bounded by what it covers.
+//! deleted locks of all keys behind the page, on every page. Within the bounds of a page, the deleted locks of
+//! committed transactions belong to keys whose commit records the first pass has walked. The locks of transactions that
+//! were rolled back may be millions between two keys. So the second pass walks parts of the range with limited cursors
+//! (`lock_walk`): what a cursor passes in vain counts as steps, and the page ends where the steps end. Write records
+//! are not deleted, so the first pass meets no such gaps. On the snapshot of a kept scan it passes what was written
+//! since, uncounted, but no more than a few seconds' worth ([`scan_cache`](crate::scan_cache)).
 //!
-//! Except at the end of the range a page names a resume key, so a caller can run a long scan in slices. A page that has
-//! pairs ends before a blocking lock, and the next page begins with it. A page that meets a blocking lock before its
-//! first pair fails with the blocking locks of all keys that it covers, so that the caller resolves them together.
+//! Except at the end of the range a page names a resume key, so a caller can run a long scan in slices. A slice may
+//! advance by nothing at all: its steps went into the search for a part of the range that is small enough. The next
+//! slice of the same scan continues the search. A page that has pairs ends before a blocking lock, and the next page
+//! begins with it. A page that meets a blocking lock before its first pair fails with the blocking locks of all keys
+//! that it covers, so that the caller resolves them together.
+
+use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use engine::Cf;
 use engine::store::{Cursor, Reader};
 use tso::Timestamp;
 
-use super::lock::LockRecord;
+use super::lock_walk::{LockWalk, WalkLimits};
 use super::versions::{after_versions, is_version_of, long_value};
 use super::write::{WriteKind, WriteRecord};
 use crate::api::{KeyError, ScanRequest};
@@ -30,6 +37,11 @@ use crate::size::BlockingLocks;
 
 /// Versions of one key to step over before seeking past the rest.
 const STEPS_BEFORE_SEEK: usize = 8;
+/// Deleted locks that one movement of a lock cursor may pass: so many, or a part of the page's limit of steps if that
+/// is more. And so many for each step over the write records: an update leaves two in each of three places at most.
+const SKIPS_MIN: usize = 256;
+const SKIPS_PART_OF_STEPS: usize = 8;
+const SKIPS_PER_STEP: usize = 6;
 
 /// Why a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +79,7 @@ pub struct PageLimits {
     pub steps: usize,
 }
 
-/// Reads one page: the first one of a [`Scanner`], with the limits of the request.
+/// Reads one page: the first one of a [`Scanner`] that advances, with the limits of the request.
 ///
 /// # Errors
 ///
@@ -77,7 +89,13 @@ pub fn scan<R: Reader + ?Sized>(reader: &R, request: &ScanRequest, max_steps: us
         return Ok(ScanPage::empty());
     }
     let limits = PageLimits { pairs: request.limit, bytes: request.max_bytes, steps: max_steps };
-    Scanner::open(reader, request)?.next_page(reader, limits)
+    let mut scanner = Scanner::open(reader, request)?;
+    loop {
+        let page = scanner.next_page(reader, limits)?;
+        if page.resume.is_none() || scanner.has_advanced_from(request) {
+            return Ok(page);
+        }
+    }
 }
 
 impl ScanPage {
@@ -91,11 +109,13 @@ impl ScanPage {
         self.pairs.first().is_some_and(|(first, _)| if reverse { first > key } else { first < key })
     }
 
-    /// Ends the page before `key`.
-    fn cut(&mut self, key: Key, reverse: bool, end: PageEnd) {
-        let kept = self.pairs.partition_point(|(found, _)| if reverse { *found > key } else { *found < key });
+    /// Ends the page at `resume`, which bounds the next page.
+    fn cut(&mut self, resume: Key, reverse: bool, end: PageEnd) {
+        let is_kept =
+            |(found, _): &(Key, Bytes)| if reverse { !resume.is_empty() && *found >= resume } else { *found < resume };
+        let kept = self.pairs.partition_point(is_kept);
         self.pairs.truncate(kept);
-        self.resume = Some(if reverse { key.successor() } else { key });
+        self.resume = Some(resume);
         self.end = end;
     }
 }
@@ -123,6 +143,8 @@ pub struct Scanner {
     rest: ScanRequest,
     /// Over the write records of the whole range. It is kept from page to page.
     writes: DirectedCursor,
+    /// Over the locks of what each page covers.
+    locks: LockWalk,
     /// The key being examined, in storage form.
     current: Vec<u8>,
     /// Whether a page failed. The cursor may be anywhere then.
@@ -138,7 +160,8 @@ impl Scanner {
     pub fn open<R: Reader + ?Sized>(reader: &R, request: &ScanRequest) -> Result<Scanner> {
         let (start, end) = storage_range(&request.start, &request.end);
         let writes = DirectedCursor::open(reader, Cf::Write, (&start, &end), request.reverse)?;
-        Ok(Scanner { rest: request.clone(), writes, current: Vec::new(), failed: false })
+        let locks = LockWalk::new(request.reverse);
+        Ok(Scanner { rest: request.clone(), writes, locks, current: Vec::new(), failed: false })
     }
 
     /// The part of the range that is not read yet.
@@ -146,7 +169,12 @@ impl Scanner {
         &self.rest
     }
 
-    /// Reads the next page.
+    /// Whether part of the range is read of a scan that had this `rest` before.
+    pub fn has_advanced_from(&self, rest: &ScanRequest) -> bool {
+        (&self.rest.start, &self.rest.end) != (&rest.start, &rest.end)
+    }
+
+    /// Reads the next page, which may advance by nothing if it ends at the limit of steps.
     ///
     /// # Errors
     ///
@@ -200,52 +228,55 @@ impl Scanner {
         })
     }
 
-    /// The second pass. Ends `page` before the first lock that blocks it, or before a lock that the steps do not reach.
-    /// Fails with the blocking locks if no pair is before them.
+    /// The second pass. Ends `page` before the first lock that blocks it, or where the steps end. Fails with the
+    /// blocking locks if no pair is before them.
     fn end_before_locks<R: Reader + ?Sized>(
         &mut self,
         reader: &R,
         limits: PageLimits,
         page: &mut ScanPage,
     ) -> Result<(), ActionError> {
-        let reverse = self.rest.reverse;
-        let (lower, upper) = match &page.resume {
-            None => storage_range(&self.rest.start, &self.rest.end),
-            Some(resume) if reverse => storage_range(resume, &self.rest.end),
-            Some(resume) => storage_range(&self.rest.start, resume),
+        let (reverse, start_ts) = (self.rest.reverse, self.rest.start_ts);
+        let range = match &page.resume {
+            None => (&self.rest.start, &self.rest.end),
+            Some(resume) if reverse => (resume, &self.rest.end),
+            Some(resume) => (&self.rest.start, resume),
         };
-        let mut locks = DirectedCursor::open(reader, Cf::Lock, (&lower, &upper), reverse)?;
-        let mut blocking = BlockingLocks::default();
-        while locks.valid && blocking.len() < limits.pairs as usize && !blocking.is_full() {
-            if locks.steps == limits.steps {
-                if blocking.is_empty() {
-                    self.cut(page, Key::from_storage(locks.cursor.key())?, PageEnd::Work)?;
-                }
-                break;
+        let skips = SKIPS_MIN.max(limits.steps / SKIPS_PART_OF_STEPS) + SKIPS_PER_STEP * self.writes.steps;
+        let (mut blocking, mut cut) = (BlockingLocks::default(), None);
+        let walk_limits = WalkLimits { skips, steps: limits.steps };
+        let unread = self.locks.walk(reader, range, walk_limits, |key, lock| {
+            if !lock.blocks_read_at(start_ts) {
+                return ControlFlow::Continue(());
             }
-            let lock = LockRecord::decode(locks.cursor.value())?;
-            if lock.blocks_read_at(self.rest.start_ts) {
-                let key = Key::from_storage(locks.cursor.key())?;
-                if blocking.is_empty() && page.has_pair_before(&key, reverse) {
-                    self.cut(page, key, PageEnd::Lock)?;
-                    break;
-                }
-                blocking.push(lock.info(key));
+            if blocking.is_empty() && page.has_pair_before(&key, reverse) {
+                cut = Some(key);
+                return ControlFlow::Break(());
             }
-            locks.step()?;
+            blocking.push(lock.info(key));
+            let is_enough = blocking.len() >= limits.pairs as usize || blocking.is_full();
+            if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if !blocking.is_empty() {
+            return Err(KeyError::Locked(blocking.into_locks()).into());
         }
-        if blocking.is_empty() { Ok(()) } else { Err(KeyError::Locked(blocking.into_locks()).into()) }
+        if let Some(key) = cut {
+            self.cut(page, if reverse { key.successor() } else { key }, PageEnd::Lock)?;
+        } else if let Some(unread) = unread {
+            self.cut(page, unread, PageEnd::Work)?;
+        }
+        Ok(())
     }
 
-    /// Ends the page before `key`, and moves back to what is not read then.
-    fn cut(&mut self, page: &mut ScanPage, key: Key, end: PageEnd) -> Result<()> {
-        let storage = key.to_storage();
-        self.writes.valid = if self.rest.reverse {
-            self.writes.cursor.seek_for_prev(&after_versions(&storage))?
-        } else {
-            self.writes.cursor.seek(&storage)?
+    /// Ends the page at `resume`, and moves back to what is not read then.
+    fn cut(&mut self, page: &mut ScanPage, resume: Key, end: PageEnd) -> Result<()> {
+        self.writes.valid = match (self.rest.reverse, resume.is_empty()) {
+            (true, true) => self.writes.cursor.seek_to_last()?,
+            // No version equals the bare storage key.
+            (true, false) => self.writes.cursor.seek_for_prev(&resume.to_storage())?,
+            (false, _) => self.writes.cursor.seek(&resume.to_storage())?,
         };
-        page.cut(key, self.rest.reverse, end);
+        page.cut(resume, self.rest.reverse, end);
         Ok(())
     }
 

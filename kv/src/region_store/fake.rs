@@ -14,7 +14,7 @@ use raftstore::{
 };
 use tokio::sync::oneshot;
 
-use super::{RegionStore, RegionView};
+use super::{RegionReads, RegionStore, RegionView};
 use crate::key::Key;
 
 /// The outcome of a proposal.
@@ -35,6 +35,8 @@ pub(crate) struct FakeStore {
     state: Arc<Mutex<State>>,
     /// Cursors over write records that views opened.
     write_cursors: Arc<AtomicUsize>,
+    /// Views taken.
+    views: Arc<AtomicUsize>,
 }
 
 struct State {
@@ -88,7 +90,12 @@ impl FakeStore {
             read_indexes: 0,
             proposals: 0,
         };
-        FakeStore { data: MemoryStore::new(), state: Arc::new(Mutex::new(state)), write_cursors: Arc::default() }
+        FakeStore {
+            data: MemoryStore::new(),
+            state: Arc::new(Mutex::new(state)),
+            write_cursors: Arc::default(),
+            views: Arc::default(),
+        }
     }
 
     pub(crate) fn context(&self) -> RegionContext {
@@ -127,6 +134,11 @@ impl FakeStore {
         self.write_cursors.load(Ordering::Relaxed)
     }
 
+    /// The number of views taken so far.
+    pub(crate) fn views(&self) -> usize {
+        self.views.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn read_indexes(&self) -> usize {
         self.state.lock().read_indexes
     }
@@ -151,13 +163,19 @@ impl FakeStore {
         self.state.lock().unreadable = Some((key.to_vec(), error));
     }
 
-    fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
+    fn check(state: &State, context: RegionContext) -> Result<(), RegionError> {
         if state.poisoned.is_some() || !state.is_leader {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
         }
         if state.region.epoch != context.epoch {
             return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
+        Ok(())
+    }
+
+    fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
+        Self::check(state, context)?;
+        self.views.fetch_add(1, Ordering::Relaxed);
         let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
         let write_cursors = Arc::clone(&self.write_cursors);
         Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable, write_cursors })
@@ -185,6 +203,11 @@ impl Reader for FakeView {
         }
         self.snapshot.cursor(cf, lower, upper)
     }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> StoreResult<Box<dyn Cursor>> {
+        assert!(self.region.contains_range(lower, upper), "cursor outside the region");
+        self.snapshot.limited_cursor(cf, lower, upper, skips)
+    }
 }
 
 impl RegionView for FakeView {
@@ -197,19 +220,16 @@ impl RegionView for FakeView {
     }
 }
 
-impl RegionStore for FakeStore {
+impl RegionReads for FakeStore {
     type View = FakeView;
 
     fn store_id(&self) -> StoreId {
         StoreId::new(1)
     }
 
-    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+    fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
         let state = self.state.lock();
-        let region = state.region.clone();
-        let leader = region.peers.first().copied();
-        let (term, applied, is_leader) = (state.term, LogIndex::new(1), state.is_leader);
-        region.contains(key).then_some(RegionStatus { region, leader, term, applied, is_leader })
+        Self::check(&state, context).map(|()| state.has_lease)
     }
 
     fn try_read(&self, context: RegionContext) -> Result<Option<FakeView>, RegionError> {
@@ -223,6 +243,20 @@ impl RegionStore for FakeStore {
         let mut state = self.state.lock();
         state.read_indexes += 1;
         self.view(&state, context, state.read_term.unwrap_or(state.term))
+    }
+
+    fn poison(&self, why: &str) {
+        self.state.lock().poisoned.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+impl RegionStore for FakeStore {
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+        let state = self.state.lock();
+        let region = state.region.clone();
+        let leader = region.peers.first().copied();
+        let (term, applied, is_leader) = (state.term, LogIndex::new(1), state.is_leader);
+        region.contains(key).then_some(RegionStatus { region, leader, term, applied, is_leader })
     }
 
     fn evaluate(&self, context: RegionContext) -> Result<FakeView, RegionError> {
@@ -252,9 +286,5 @@ impl RegionStore for FakeStore {
             }
             Some(ProposalOutcome::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
         }
-    }
-
-    fn poison(&self, why: &str) {
-        self.state.lock().poisoned.get_or_insert_with(|| why.to_owned());
     }
 }

@@ -210,6 +210,11 @@ impl<R: Reader> Reader for Counting<R> {
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         Ok(Box::new(CountingCursor { cursor: self.reader.cursor(cf, lower, upper)?, moves: Arc::clone(&self.moves) }))
     }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> StoreResult<Box<dyn Cursor>> {
+        let cursor = self.reader.limited_cursor(cf, lower, upper, skips)?;
+        Ok(Box::new(CountingCursor { cursor, moves: Arc::clone(&self.moves) }))
+    }
 }
 
 impl CountingCursor {

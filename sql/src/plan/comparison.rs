@@ -82,9 +82,25 @@ impl Binder<'_> {
         Ok(Typed { expr: Expr::Local(shared.0.len() - 1), ..value })
     }
 
+    /// Refuses two operands that PostgreSQL compares as `numeric`, unless floats compare alike: if they keep the digits
+    /// of both.
+    fn check_numeric(&self, left: &Typed, right: &Typed) -> Result<(), SqlError> {
+        let is_kept = |side: &Typed| match side.decimal {
+            Some(decimal) => decimal.is_kept_by_float(),
+            None => side.ty != SqlType::Int8,
+        };
+        let as_numeric =
+            |a: &Typed, b: &Typed| a.numeric && a.ty == SqlType::Float8 && b.ty.is_number() && !b.is_float();
+        if (as_numeric(left, right) || as_numeric(right, left)) && !(is_kept(left) && is_kept(right)) {
+            return Err(self.needs_numeric("a comparison of values", left.at));
+        }
+        Ok(())
+    }
+
     /// Casts two operands to their comparison type; `None` if there is none.
     fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
+        self.check_numeric(&left, &right)?;
         let Some(ty) = common(left.ty, right.ty) else { return Ok(None) };
         let left = self.coerce(left, ty, CastContext::Implicit)?;
         let right = self.coerce(right, ty, CastContext::Implicit)?;
@@ -257,6 +273,7 @@ impl Binder<'_> {
                 bound.extend(decimal.integer().map(|value| Expr::Const(Datum::Int(value))));
                 continue;
             }
+            self.check_numeric(&operand, &item)?;
             let types = (operand.ty, item.ty);
             let item = match common(operand.ty, item.ty) {
                 Some(ty) => self.coerce(item, ty, CastContext::Implicit)?,

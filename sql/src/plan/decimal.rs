@@ -21,6 +21,9 @@ pub(super) struct Decimal {
     rounded: i128,
     /// Whether a float prints as the literal is written: `1.5`, not `1.50` or `1e3`.
     as_written: bool,
+    /// Whether the float of the literal is the float of no other number with as few digits: so has the literal no more
+    /// digits than every float keeps.
+    is_kept: bool,
 }
 
 impl Decimal {
@@ -59,11 +62,14 @@ impl Decimal {
             place += 1;
         }
         let rounded = magnitude + i128::from(up);
+        let significant: Vec<u8> = digits().skip_while(|digit| *digit == b'0').collect();
+        let trailing = significant.iter().rev().take_while(|digit| **digit == b'0').count();
+        let is_kept = significant.len() - trailing <= f64::DIGITS as usize;
         Some(match negative {
-            false => Decimal { floor: magnitude, fraction, rounded, as_written },
+            false => Decimal { floor: magnitude, fraction, rounded, as_written, is_kept },
             true => {
                 let floor = -magnitude - i128::from(fraction);
-                Decimal { floor, fraction, rounded: -rounded, as_written }
+                Decimal { floor, fraction, rounded: -rounded, as_written, is_kept }
             }
         })
     }
@@ -71,6 +77,11 @@ impl Decimal {
     /// Whether its text form here is that of PostgreSQL's `numeric`.
     pub(super) fn prints_as_written(self) -> bool {
         self.as_written
+    }
+
+    /// Whether the literal has few enough digits for a float. Two such literals are equal if their floats are.
+    pub(super) fn is_kept_by_float(self) -> bool {
+        self.is_kept
     }
 
     /// The rounded value, if it is a bigint.
@@ -138,6 +149,14 @@ mod tests {
         assert_eq!(rounded("0e400000"), Some(0));
         assert_eq!([Decimal::parse("x"), Decimal::parse("."), Decimal::parse("1e")], [None; 3]);
         assert_eq!((of("7.00").integer(), of("7.01").integer(), of("1e30").integer()), (Some(7), None, None));
+    }
+
+    #[test]
+    fn a_float_keeps_fifteen_digits() {
+        let kept = ["0", "0.1", "-2.50", "123456789012345", "0.000123456789012345", "1.23456789012345e300", "1e400"];
+        assert!(kept.iter().all(|text| of(text).is_kept_by_float()));
+        let lost = ["1234567890123456", "12345678901234567890", "0.10000000000000000001", "9007199254740993.0"];
+        assert!(!lost.iter().any(|text| of(text).is_kept_by_float()));
     }
 
     #[test]

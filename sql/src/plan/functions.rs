@@ -180,15 +180,17 @@ impl Binder<'_> {
             ("concat_ws", 2..) => return self.concat_any(Function::ConcatWs, args, at),
             _ => {}
         }
+        let of_numeric =
+            args.iter().any(|arg| arg.numeric) && args.iter().all(|arg| arg.ty.is_number() && !arg.is_float());
+        let takes = |signature: &Signature| signature.name == name && signature.args.len() == args.len();
+        if of_numeric && NUMERIC_FUNCTIONS.contains(&name) && SIGNATURES.iter().any(takes) {
+            return Err(self.needs_numeric(&format!("{name} of a value"), at));
+        }
         let Some(chosen) = choose(name, &args) else {
             let types: Vec<&str> = args.iter().map(|arg| arg.ty.base_name()).collect();
             let message = format!("function {name}({}) does not exist", types.join(", "));
             return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
         };
-        if NUMERIC_FUNCTIONS.contains(&name) && args.iter().any(|arg| arg.numeric) && !args.iter().any(Typed::is_float)
-        {
-            return Err(self.needs_numeric(&format!("{name} of a value"), at));
-        }
         let mut bound = Vec::with_capacity(args.len());
         for (arg, ty) in args.into_iter().zip(chosen.args) {
             let arg = self.coerce(arg, *ty, CastContext::Implicit)?;
@@ -235,7 +237,8 @@ impl Binder<'_> {
             let message = format!("could not determine data type of parameter ${}", number + 1);
             return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
         }
-        Ok(Typed::new(Expr::Const(Datum::Text(value.ty.base_name().into())), Text, at))
+        let name = if value.numeric { "numeric" } else { value.ty.base_name() };
+        Ok(Typed::new(Expr::Const(Datum::Text(name.into())), Text, at))
     }
 
     /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.

@@ -218,3 +218,49 @@ id:int4
 1
 ?column?:float8|round:float8
 0.30000000000000004|2
+
+# What PostgreSQL compares as numeric, floats compare alike only if they keep all digits.
+select 12345678901234567890 = 12345678901234567891;
+select 0.1 = 0.10000000000000000001;
+select id from t where id = coalesce(null, 9007199254740992.0);
+select 1.5 in (0.5, 12345678901234567891);
+select 12345678901234567890;
+select mod(25, 0.3);
+select mod(25.5, 2);
+select mod(25, 0.3, 1);
+select abs(1.5, 2);
+----
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 24]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: an output column of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: mod of a value of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: mod of a value of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 42883: function mod(integer, double precision, integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: function abs(double precision, integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select 2.5 = 2.50, 0.1 < 0.2, 1.5 in (1.5, 2.5), 1e3 = 1000.0;
+select pg_typeof(1.5), pg_typeof(12345678901234567890), pg_typeof(-1e3), pg_typeof(1.5::float8), pg_typeof(coalesce(1.5, 2.5));
+select id from t where id < 12345678901234567890 and id > -4 order by id;
+select f from d where f = 12345678901234567890;
+----
+?column?:bool|?column?:bool|?column?:bool|?column?:bool
+t|t|t|t
+pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text
+numeric|numeric|numeric|double precision|numeric
+id:int8
+9007199254740992
+9007199254740993
+9007199254740995
+9223372036854775807
+f:float8

@@ -21,6 +21,10 @@ use futures::future::BoxFuture;
 use kv::Key;
 use kv::api::{Request, Response};
 use kv::client::{CallError, Endpoint, ScanRange};
+use kv::read::ReadConfig;
+use kv::scan_cache::KeepLimits;
+use kv::server::KvServerConfig;
+use prometheus::Registry;
 use raftstore::{RegionId, RegionStatus, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -198,11 +202,32 @@ async fn open_accounts(db: &Database) {
         .expect("the accounts are opened");
 }
 
+/// Pages of two accounts, in slices of a few steps, so that each scan has several and kept scans are reused.
+fn small_pages() -> KvServerConfig {
+    let reads = ReadConfig {
+        page_pairs: 2,
+        first_slice_steps: 3,
+        pool_slice_steps: 3,
+        keeps_short_scans: true,
+        keep: KeepLimits { scans: 2, age_s: 1 },
+        ..ReadConfig::default()
+    };
+    KvServerConfig { reads, ..KvServerConfig::default() }
+}
+
+/// The pages that a server read on kept scans.
+fn continued_scans(registry: &Registry) -> f64 {
+    let families = registry.gather();
+    let family = families.iter().find(|family| family.name() == "cortado_kv_continued_scans_total");
+    family.expect("the counter is registered").get_metric()[0].get_counter().get_value()
+}
+
 #[test]
 fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let _inside = runtime.enter();
-    let mut stores = Stores::start(3, key("m"));
+    let registries: Vec<Registry> = (0..3).map(|_| Registry::new()).collect();
+    let mut stores = Stores::with_config(registries.clone(), key("m"), &small_pages());
     let bank = Arc::new(Bank {
         stores: stores.running(),
         tso: VirtualTso::new(),
@@ -242,4 +267,7 @@ fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     let (committed, died) = (*bank.committed.borrow(), bank.died.load(Ordering::Relaxed));
     println!("{committed} transfers, {died} coordinators died");
     assert!(died >= 10, "hardly a coordinator died: {died}");
+    // Half of the audits scan, in four pages of each region.
+    let continued: f64 = registries.iter().map(continued_scans).sum();
+    assert!(continued >= 100.0, "hardly a page was read on a kept scan: {continued}");
 }

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use rocksdb::{DB, DBRawIterator, ReadOptions, Snapshot};
+use rocksdb::{DB, DBRawIterator, ErrorKind, ReadOptions, Snapshot};
 
 use super::database::{Database, on_read};
 use crate::cf::Cf;
-use crate::store::{Cursor, Reader, Result};
+use crate::store::{Cursor, Reader, Result, StoreError};
 
 /// A snapshot of a [`super::RocksStore`]. Clones share the snapshot.
 #[derive(Clone)]
@@ -59,7 +59,19 @@ impl Reader for RocksSnapshot {
     }
 
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
+        self.open_cursor(cf, (lower, upper), ReadOptions::default())
+    }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> Result<Box<dyn Cursor>> {
         let mut options = ReadOptions::default();
+        // To RocksDB, 0 means no limit.
+        options.set_max_skippable_internal_keys(skips.max(1) as u64);
+        self.open_cursor(cf, (lower, upper), options)
+    }
+}
+
+impl RocksSnapshot {
+    fn open_cursor(&self, cf: Cf, (lower, upper): (&[u8], &[u8]), mut options: ReadOptions) -> Result<Box<dyn Cursor>> {
         options.set_snapshot(&self.pinned.snapshot);
         if !lower.is_empty() {
             options.set_iterate_lower_bound(lower);
@@ -98,7 +110,10 @@ impl RocksCursor {
             }
             self.failed = self.iter.status().err();
         }
-        self.failed.clone().map_or(Ok(false), |error| Err(on_read(error)))
+        self.failed.clone().map_or(Ok(false), |error| match error.kind() {
+            ErrorKind::Incomplete => Err(StoreError::GaveUp),
+            _ => Err(on_read(error)),
+        })
     }
 }
 

@@ -78,18 +78,25 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Starts `count` stores with two regions: region 1 below `split`, region 2 from there on.
+    /// Starts a store with default settings for each of `count`. See [`Stores::with_config`].
     pub(crate) fn start(count: u64, split: Key) -> Stores {
+        Stores::with_config((0..count).map(|_| Registry::new()).collect(), split, &KvServerConfig::default())
+    }
+
+    /// Starts a store for each of the registries, into which its server counts. There are two regions: region 1 below
+    /// `split`, region 2 from there on.
+    pub(crate) fn with_config(registries: Vec<Registry>, split: Key, config: &KvServerConfig) -> Stores {
+        let count = registries.len() as u64;
         let mut stores = Stores { running: Arc::default(), runtimes: BTreeMap::new() };
         let split = split.to_storage();
         let regions = [
             region(RegionId::SYSTEM, Vec::new(), split.clone(), count),
             region(RegionId::FIRST_DATA, split, Vec::new(), count),
         ];
-        for id in (1..=count).map(StoreId::new) {
+        for (id, registry) in (1..=count).map(StoreId::new).zip(registries) {
             let data = MemoryStore::new();
             let runtime = start(id, &regions, data.clone(), &stores.running);
-            let server = KvServer::new(runtime.handle(), &KvServerConfig::default(), &Registry::new()).unwrap();
+            let server = KvServer::new(runtime.handle(), config, &registry).unwrap();
             let store = RunningStore { handle: runtime.handle(), server, data };
             stores.running.stores.lock().insert(id, store);
             stores.runtimes.insert(id, runtime);

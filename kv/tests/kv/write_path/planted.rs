@@ -1,7 +1,7 @@
 //! The model must find each bug planted in the write path within a bounded number of seeds, by its own violation. The
 //! same seed without the bug must find nothing.
 
-use kv::scheduler::PlantedBug;
+use kv::planted::PlantedBug;
 use kv::server::KvServerConfig;
 
 use super::run;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Cursor, Reader, Result as StoreResult, Store};
 use engine::{Cf, WriteBatch};
-use kv::region_store::{RegionStore, RegionView};
+use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
 use raftstore::{
     Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
@@ -103,6 +103,10 @@ impl Reader for ModelView {
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         self.snapshot.cursor(cf, lower, upper)
     }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> StoreResult<Box<dyn Cursor>> {
+        self.snapshot.limited_cursor(cf, lower, upper, skips)
+    }
 }
 
 impl RegionView for ModelView {
@@ -115,17 +119,15 @@ impl RegionView for ModelView {
     }
 }
 
-impl RegionStore for ModelRegion {
+impl RegionReads for ModelRegion {
     type View = ModelView;
 
     fn store_id(&self) -> StoreId {
         StoreId::new(1)
     }
 
-    fn locate(&self, _key: &[u8]) -> Option<RegionStatus> {
-        let State { region, term, applied, .. } = &*self.state.lock();
-        let (leader, applied) = (region.peers.first().copied(), LogIndex::new(*applied));
-        Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader: true })
+    fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
+        self.try_read(context).map(|view| view.is_some())
     }
 
     fn try_read(&self, context: RegionContext) -> Result<Option<ModelView>, RegionError> {
@@ -134,6 +136,16 @@ impl RegionStore for ModelRegion {
 
     async fn read(&self, context: RegionContext) -> Result<ModelView, RegionError> {
         Ok(self.view(context))
+    }
+
+    fn poison(&self, _why: &str) {}
+}
+
+impl RegionStore for ModelRegion {
+    fn locate(&self, _key: &[u8]) -> Option<RegionStatus> {
+        let State { region, term, applied, .. } = &*self.state.lock();
+        let (leader, applied) = (region.peers.first().copied(), LogIndex::new(*applied));
+        Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader: true })
     }
 
     fn evaluate(&self, context: RegionContext) -> Result<ModelView, RegionError> {
@@ -152,6 +164,4 @@ impl RegionStore for ModelRegion {
         }
         answer.await.unwrap_or(Err(ProposeError::Undetermined { region }))
     }
-
-    fn poison(&self, _why: &str) {}
 }

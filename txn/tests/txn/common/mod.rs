@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use kv::Key;
 use kv::api::LockInfo;
 use kv::client::{Client, ClientConfig, Endpoint};
-use kv::memory::{Faults, MemoryCluster};
+use kv::memory::{Faults, MemoryCluster, MemoryClusterBuilder};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use tokio::time::Instant;
@@ -52,12 +52,14 @@ impl TsoSource for VirtualTso {
 }
 
 /// Three stores; regions split at `b`, `c` and `d`.
+pub(crate) fn builder(faults: Faults) -> MemoryClusterBuilder {
+    let stores = MemoryCluster::builder().stores(3);
+    ["b", "c", "d"].into_iter().fold(stores, |builder, at| builder.split_at(key(at))).faults(faults)
+}
+
+/// A cluster of [`builder`].
 pub(crate) fn cluster(faults: Faults) -> MemoryCluster {
-    ["b", "c", "d"]
-        .into_iter()
-        .fold(MemoryCluster::builder().stores(3), |builder, at| builder.split_at(key(at)))
-        .faults(faults)
-        .build()
+    builder(faults).build()
 }
 
 /// A database over an endpoint.

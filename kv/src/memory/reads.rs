@@ -1,0 +1,94 @@
+//! The reads of one store of a [`super::MemoryCluster`], for the server's read path.
+
+use std::sync::Arc;
+
+use engine::Cf;
+use engine::store::memory::{MemorySnapshot, MemoryStore};
+use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
+use parking_lot::Mutex;
+use raftstore::{Region, RegionContext, RegionError, StoreId, Term};
+
+use super::topology::Topology;
+use crate::region_store::{RegionReads, RegionView};
+
+/// The data of the cluster, as one of its stores reads it. The leader always has a lease.
+#[derive(Clone)]
+pub(super) struct StoreReads {
+    pub(super) id: StoreId,
+    pub(super) data: MemoryStore,
+    pub(super) topology: Arc<Mutex<Topology>>,
+}
+
+/// A snapshot of one region. Like the real one, it refuses reads outside the region.
+#[derive(Clone)]
+pub(super) struct RegionReader {
+    snapshot: MemorySnapshot,
+    region: Region,
+    term: Term,
+}
+
+impl StoreReads {
+    /// A snapshot of the region, if the store may serve it now.
+    pub(super) fn view(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
+        let (region, term) = self.topology.lock().check(self.id, context)?;
+        Ok(RegionReader { snapshot: self.data.snapshot(), region, term })
+    }
+}
+
+impl RegionReads for StoreReads {
+    type View = RegionReader;
+
+    fn store_id(&self) -> StoreId {
+        self.id
+    }
+
+    fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
+        self.topology.lock().check(self.id, context).map(|_| true)
+    }
+
+    fn try_read(&self, context: RegionContext) -> Result<Option<RegionReader>, RegionError> {
+        self.view(context).map(Some)
+    }
+
+    async fn read(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
+        self.view(context)
+    }
+
+    fn poison(&self, why: &str) {
+        // All stores share the data: no other one could serve.
+        panic!("the data of the cluster is corrupt: {why}");
+    }
+}
+
+impl RegionReader {
+    fn check(&self, inside: bool) -> StoreResult<()> {
+        if inside { Ok(()) } else { Err(StoreError::Backend(format!("read outside region {}", self.region.id))) }
+    }
+}
+
+impl Reader for RegionReader {
+    fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        self.check(self.region.contains(key))?;
+        self.snapshot.get(cf, key)
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
+        self.check(self.region.contains_range(lower, upper))?;
+        self.snapshot.cursor(cf, lower, upper)
+    }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> StoreResult<Box<dyn Cursor>> {
+        self.check(self.region.contains_range(lower, upper))?;
+        self.snapshot.limited_cursor(cf, lower, upper, skips)
+    }
+}
+
+impl RegionView for RegionReader {
+    fn region(&self) -> &Region {
+        &self.region
+    }
+
+    fn term(&self) -> Term {
+        self.term
+    }
+}
