@@ -186,7 +186,7 @@ impl Options {
         let mut options = Options::draw(seed);
         // Drawn by a generator of its own, so that the other options of a seed stay what they were.
         let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed_0f5a_4d5e_ed5a);
-        options.network.busy_receiver = if rng.random_bool(0.3) { rng.random_range(0.1..0.8) } else { 0.0 };
+        options.network.busy_receiver = if rng.random_bool(0.5) { rng.random_range(0.1..0.8) } else { 0.0 };
         if rng.random_bool(0.15) {
             let (region, store) = (rng.random_range(0..options.regions.len()), rng.random_range(1..=options.stores));
             options.make_sole_voter(region, StoreId::new(store), rng.random_bool(0.7));
