@@ -56,10 +56,11 @@ struct Options {
 type State = (&'static str, usize, fn(Range<i64>) -> String);
 
 /// Row `n` has the id `2 * n`. The inserts that fail have odd ids, and the id of an existing row at the end: Cortado
-/// locks the keys of a large statement in groups, and rolls back those before the one that fails.
+/// locks the keys of a large statement in groups, and rolls back those before the one that fails. The
+/// existing row has the greatest key: a failure in the first group, that of the smallest key, leaves no lock.
 const STATES: [State; 4] = [
     ("loaded", BATCH, |rows| insert(rows.map(|row| 2 * row))),
-    (ROLLED_BACK, 200 * BATCH, |rows| insert(rows.clone().map(|row| 2 * row + 1).chain([2 * rows.start]))),
+    (ROLLED_BACK, 200 * BATCH, |rows| insert(rows.clone().map(|row| 2 * row + 1).chain([2 * (rows.end - 1)]))),
     ("updated", BATCH, |rows| format!("UPDATE scanned SET v = v + 1 WHERE {}", is_among(&rows))),
     ("deleted", BATCH, |rows| format!("DELETE FROM scanned WHERE {}", is_among(&rows))),
 ];
