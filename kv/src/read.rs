@@ -9,6 +9,7 @@
 
 use prometheus::IntCounter;
 use raftstore::{RegionContext, RegionError};
+use tokio::time::Instant;
 
 use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerError};
 use crate::error::ActionError;
@@ -150,7 +151,7 @@ impl<H: RegionReads> ReadExecutor<H> {
         request: ScanRequest,
     ) -> Result<Response, ServerError> {
         let mut merged = SliceMerger::new(&request);
-        let kept = self.scans.take(context, &request);
+        let kept = self.scans.take(context, &request, now());
         let is_continued = kept.is_some();
         let mut scan = match kept {
             Some(scan) => self.check_kept(context, scan).await?,
@@ -159,12 +160,16 @@ impl<H: RegionReads> ReadExecutor<H> {
                 if request.is_empty() {
                     return Ok(merged.into_response());
                 }
-                self.scans.open(context, view, &request).map_err(|error| self.server_error(error.into()))?
+                self.scans.open(context, view, &request, now()).map_err(|error| self.server_error(error.into()))?
             }
         };
-        let first = scan.next_page(merged.limits(self.config.first_slice_steps));
-        let mut more = merged.add(first).map_err(|error| self.server_error(error))?;
-        let mut steps = self.config.first_slice_steps;
+        let (mut more, mut steps) = (true, 0);
+        // A search that a kept scan goes on with may be long.
+        if !scan.is_searching() {
+            let first = scan.next_page(merged.limits(self.config.first_slice_steps));
+            more = merged.add(first).map_err(|error| self.server_error(error))?;
+            steps = self.config.first_slice_steps;
+        }
         let is_short = !more;
         // A page advances, so that the next one asks for less.
         while more && (steps < self.config.page_steps || !scan.has_advanced_from(&request)) {
@@ -180,7 +185,7 @@ impl<H: RegionReads> ReadExecutor<H> {
         }
         let is_kept = is_continued || !is_short || self.config.keeps_short_scans;
         if is_kept && matches!(merged.page.end, PageEnd::Limit | PageEnd::Work) {
-            self.scans.keep(scan);
+            self.scans.keep(scan, now()).map_err(|error| self.server_error(error.into()))?;
         }
         Ok(merged.into_response())
     }
@@ -231,6 +236,11 @@ impl<H: RegionReads> ReadExecutor<H> {
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the read path is an edge: kept scans expire")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Merges the slices of a scan into one page.

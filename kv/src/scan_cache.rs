@@ -14,7 +14,8 @@
 //! them for the whole rest of the range when it opens a scan.)
 //!
 //! A kept scan holds back the removal of old data. So the number of scans is bounded, and so is their age since they
-//! were opened, in use or not: a slow reader continues on a new snapshot.
+//! were opened, which counts while they are in use too: a slow reader continues on a new snapshot. A page under way is
+//! not interrupted, so a snapshot lives up to the age and one page longer.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -22,14 +23,15 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use raftstore::RegionContext;
+use tokio::time::Instant;
 
 use crate::api::ScanRequest;
 use crate::error::{ActionError, Result};
 use crate::mvcc::scanner::{PageLimits, ScanPage, Scanner};
 use crate::region_store::RegionView;
 
-/// The time between two ticks.
-const TICK: Duration = Duration::from_secs(1);
+/// How often the kept scans are searched for those that are too old.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bounds of what a [`ScanCache`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,7 @@ pub struct OpenScan<V> {
     context: RegionContext,
     view: V,
     scanner: Scanner,
-    /// The tick of its opening.
-    opened: u64,
+    opened: Instant,
 }
 
 impl<V: RegionView> OpenScan<V> {
@@ -60,6 +61,11 @@ impl<V: RegionView> OpenScan<V> {
     #[cfg(feature = "planted-bugs")]
     pub fn replace_view(&mut self, view: V) {
         self.view = view;
+    }
+
+    /// Whether the next page must not block other work. See [`Scanner::is_searching`].
+    pub fn is_searching(&self) -> bool {
+        self.scanner.is_searching()
     }
 
     /// Reads the next page. See [`Scanner::next_page`].
@@ -102,13 +108,19 @@ impl<V> Clone for ScanCache<V> {
 impl<V: RegionView> ScanCache<V> {
     /// A cache without scans.
     pub fn new(limits: KeepLimits) -> ScanCache<V> {
-        let kept = KeptScans { limits, scans: VecDeque::new(), tick: 0, ticks: false };
+        let kept = KeptScans { limits, scans: VecDeque::new(), expires: false };
         ScanCache { kept: Arc::new(Mutex::new(kept)) }
     }
 
-    /// The kept scan that `request` continues, if there is one.
-    pub fn take(&self, context: RegionContext, request: &ScanRequest) -> Option<OpenScan<V>> {
-        self.kept.lock().take(context, request)
+    /// The kept scan that `request` continues, if there is one that is not too old.
+    pub fn take(&self, context: RegionContext, request: &ScanRequest, now: Instant) -> Option<OpenScan<V>> {
+        let (taken, expired) = {
+            let mut kept = self.kept.lock();
+            let expired = kept.expire(now);
+            (kept.take(context, request), expired)
+        };
+        drop(expired);
+        taken
     }
 
     /// Opens a scan on `view`, which must be proven for a read at the request's `start_ts`.
@@ -116,33 +128,39 @@ impl<V: RegionView> ScanCache<V> {
     /// # Errors
     ///
     /// [`MvccError`](crate::error::MvccError) if the store fails.
-    pub fn open(&self, context: RegionContext, view: V, request: &ScanRequest) -> Result<OpenScan<V>> {
+    pub fn open(&self, context: RegionContext, view: V, request: &ScanRequest, now: Instant) -> Result<OpenScan<V>> {
         let scanner = Scanner::open(&view, request)?;
-        Ok(OpenScan { context, view, scanner, opened: self.kept.lock().tick })
+        Ok(OpenScan { context, view, scanner, opened: now })
     }
 
-    /// Keeps a scan whose last page ended at a limit. Must be called within a tokio runtime.
-    pub fn keep(&self, scan: OpenScan<V>) {
+    /// Keeps a scan whose last page ended at a limit, unless it is too old. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError`](crate::error::MvccError) if the store fails.
+    pub fn keep(&self, mut scan: OpenScan<V>, now: Instant) -> Result<()> {
+        scan.scanner.forget_unchecked()?;
         let mut kept = self.kept.lock();
         // Dropping a scan may take a while: do it without the lock.
-        let dropped = kept.keep(scan);
-        if !kept.scans.is_empty() && !std::mem::replace(&mut kept.ticks, true) {
+        let dropped = kept.keep(scan, now);
+        if !kept.scans.is_empty() && !std::mem::replace(&mut kept.expires, true) {
             tokio::spawn(expire(Arc::downgrade(&self.kept)));
         }
         drop(kept);
         drop(dropped);
+        Ok(())
     }
 }
 
 /// Drops scans as they get too old, until none is left or the server is gone.
 async fn expire<V: RegionView>(kept: Weak<Mutex<KeptScans<V>>>) {
     loop {
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep(EXPIRY_INTERVAL).await;
         let Some(kept) = kept.upgrade() else { return };
         let mut kept = kept.lock();
-        let expired = kept.advance();
-        kept.ticks = !kept.scans.is_empty();
-        let done = !kept.ticks;
+        let expired = kept.expire(now());
+        kept.expires = !kept.scans.is_empty();
+        let done = !kept.expires;
         drop(kept);
         drop(expired);
         if done {
@@ -151,15 +169,18 @@ async fn expire<V: RegionView>(kept: Weak<Mutex<KeptScans<V>>>) {
     }
 }
 
-/// Invariant: there are at most `limits.scans` scans, none older than `limits.age_s` ticks.
+#[expect(clippy::disallowed_methods, reason = "the task that drops old scans is an edge")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Invariant: there are at most `limits.scans` scans. After `expire` none is older than `limits.age_s`.
 struct KeptScans<V> {
     limits: KeepLimits,
     /// In the order in which they were kept.
     scans: VecDeque<OpenScan<V>>,
-    /// Ticks so far.
-    tick: u64,
-    /// Whether a task advances the ticks.
-    ticks: bool,
+    /// Whether a task drops those that are too old.
+    expires: bool,
 }
 
 impl<V: RegionView> KeptScans<V> {
@@ -169,21 +190,23 @@ impl<V: RegionView> KeptScans<V> {
     }
 
     /// Keeps a scan unless it is too old. Returns a scan that is to be dropped.
-    fn keep(&mut self, scan: OpenScan<V>) -> Option<OpenScan<V>> {
-        if self.tick - scan.opened > self.limits.age_s {
+    fn keep(&mut self, scan: OpenScan<V>, now: Instant) -> Option<OpenScan<V>> {
+        if self.is_too_old(&scan, now) {
             return Some(scan);
         }
         self.scans.push_back(scan);
         if self.scans.len() > self.limits.scans { self.scans.pop_front() } else { None }
     }
 
-    /// Counts a tick. Returns the scans that are now too old.
-    fn advance(&mut self) -> Vec<OpenScan<V>> {
-        self.tick += 1;
-        let (kept, expired) =
-            std::mem::take(&mut self.scans).into_iter().partition(|scan| self.tick - scan.opened <= self.limits.age_s);
+    /// Removes the scans that are too old. Returns them, to be dropped.
+    fn expire(&mut self, now: Instant) -> VecDeque<OpenScan<V>> {
+        let (expired, kept) = std::mem::take(&mut self.scans).into_iter().partition(|scan| self.is_too_old(scan, now));
         self.scans = kept;
-        expired.into_iter().collect()
+        expired
+    }
+
+    fn is_too_old(&self, scan: &OpenScan<V>, now: Instant) -> bool {
+        now.duration_since(scan.opened) > Duration::from_secs(self.limits.age_s)
     }
 }
 
@@ -206,17 +229,17 @@ mod tests {
 
     fn open(store: &FakeStore, cache: &ScanCache<FakeView>, request: &ScanRequest) -> OpenScan<FakeView> {
         let view = store.evaluate(store.context()).unwrap();
-        cache.open(store.context(), view, request).unwrap()
+        cache.open(store.context(), view, request, now()).unwrap()
     }
 
     #[tokio::test]
     async fn a_scan_is_continued_once_and_only_by_its_own_rest() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         let (context, kept) = (store.context(), request(1));
-        cache.keep(open(&store, &cache, &kept));
+        cache.keep(open(&store, &cache, &kept), now()).unwrap();
         let mut other = context;
         other.epoch.version += 1;
-        assert!(cache.take(other, &kept).is_none());
+        assert!(cache.take(other, &kept, now()).is_none());
         for different in [
             request(2),
             ScanRequest { end: Key::from_static(b"w"), ..kept.clone() },
@@ -224,52 +247,47 @@ mod tests {
             ScanRequest { reverse: true, ..kept.clone() },
             ScanRequest { keys_only: true, ..kept.clone() },
         ] {
-            assert!(cache.take(context, &different).is_none(), "{different:?}");
+            assert!(cache.take(context, &different, now()).is_none(), "{different:?}");
         }
-        assert!(cache.take(context, &ScanRequest { limit: 7, max_bytes: 8, ..kept.clone() }).is_some());
-        assert!(cache.take(context, &kept).is_none());
+        assert!(cache.take(context, &ScanRequest { limit: 7, max_bytes: 8, ..kept.clone() }, now()).is_some());
+        assert!(cache.take(context, &kept, now()).is_none());
     }
 
     #[tokio::test]
     async fn kept_scans_are_bounded_in_number() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         let count = LIMITS.scans as u32 + 3;
-        (0..count).for_each(|n| cache.keep(open(&store, &cache, &request(n))));
-        let kept: Vec<u32> = (0..count).filter(|n| cache.take(store.context(), &request(*n)).is_some()).collect();
+        (0..count).for_each(|n| cache.keep(open(&store, &cache, &request(n)), now()).unwrap());
+        let is_kept = |n: &u32| cache.take(store.context(), &request(*n), now()).is_some();
+        let kept: Vec<u32> = (0..count).filter(is_kept).collect();
         assert_eq!(kept, (3..count).collect::<Vec<_>>());
     }
 
-    /// Neither a reader that pauses nor one that reads on and on holds a snapshot longer.
-    #[tokio::test]
-    async fn kept_scans_are_bounded_in_age() {
+    /// A reader that pauses gets no old scan, whether or not the task that drops it has run.
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_that_is_too_old_is_neither_kept_nor_taken() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
-        let (idle, busy) = (request(1), request(2));
-        cache.keep(open(&store, &cache, &idle));
-        cache.keep(open(&store, &cache, &busy));
-        for tick in 1..=LIMITS.age_s {
-            assert!(cache.kept.lock().advance().is_empty(), "at tick {tick}");
-            let scan = cache.take(store.context(), &busy).unwrap();
-            cache.keep(scan);
+        let opened = now();
+        for (age_s, expected) in [(0, true), (LIMITS.age_s, true), (LIMITS.age_s + 1, false)] {
+            let later = opened + Duration::from_secs(age_s);
+            cache.keep(open(&store, &cache, &request(1)), opened).unwrap();
+            assert_eq!(cache.take(store.context(), &request(1), later).is_some(), expected, "taken after {age_s} s");
+            cache.keep(open(&store, &cache, &request(1)), later).unwrap();
+            assert_eq!(!cache.kept.lock().scans.is_empty(), expected, "kept after {age_s} s");
+            cache.take(store.context(), &request(1), later);
         }
-        let scan = cache.take(store.context(), &busy).unwrap();
-        assert_eq!(cache.kept.lock().advance().len(), 1);
-        cache.keep(scan);
-        assert!(cache.kept.lock().scans.is_empty());
-        // A scan that is opened now is young.
-        cache.keep(open(&store, &cache, &busy));
-        assert!(cache.kept.lock().advance().is_empty());
     }
 
-    /// The task that advances the ticks ends when it is not needed, and the next kept scan starts another one.
+    /// The task that drops old scans ends when it is not needed, and the next kept scan starts another one.
     #[tokio::test(start_paused = true)]
-    async fn the_ticks_come_while_scans_are_kept() {
+    async fn old_scans_are_dropped_without_a_request() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         for _ in 0..2 {
-            cache.keep(open(&store, &cache, &request(1)));
-            tokio::time::sleep(TICK * (LIMITS.age_s as u32 - 1)).await;
+            cache.keep(open(&store, &cache, &request(1)), now()).unwrap();
+            tokio::time::sleep(EXPIRY_INTERVAL * (LIMITS.age_s as u32 - 1)).await;
             assert_eq!(cache.kept.lock().scans.len(), 1);
-            tokio::time::sleep(TICK * 3).await;
-            assert!(cache.kept.lock().scans.is_empty() && !cache.kept.lock().ticks);
+            tokio::time::sleep(EXPIRY_INTERVAL * 3).await;
+            assert!(cache.kept.lock().scans.is_empty() && !cache.kept.lock().expires);
         }
     }
 }

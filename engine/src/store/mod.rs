@@ -64,7 +64,7 @@ pub enum StoreError {
     /// An I/O error outside RocksDB, such as on a snapshot file.
     #[error("key-value store: {0}")]
     Io(#[from] std::io::Error),
-    /// A cursor of [`Reader::limited_cursor`] gave up. The caller looks in a smaller range.
+    /// A cursor of [`Reader::limited_cursor`] gave up. The caller may try again with a higher limit.
     #[error("key-value store: a cursor passed too many deleted records")]
     GaveUp,
 }

@@ -1,11 +1,14 @@
-//! The locks of a range, walked with bounded work.
+//! The locks of a range, walked in slices.
 //!
 //! Every transaction leaves a deleted lock behind for each of its keys until compaction removes it, and a cursor passes
-//! deleted records unseen. Millions of them may be between two keys, for example of inserts that were rolled back. So
-//! each cursor here is limited: it gives up after a number of records. Where it was then is not known. The walk divides
-//! the range and tries again, until a part is small enough, and goes on behind that part. The bounds that it has found
-//! on the way are kept for the parts after it, also from page to page. So each part takes a few attempts, at most about
-//! nine for each byte of its first key, and the work is proportional to the records in the range.
+//! deleted records unseen. Millions of them may be between two locks, for example of inserts that were rolled back. So
+//! each cursor here is limited: it gives up after a number of records. Where it was then is not known. The next attempt
+//! begins at the same position with [`GROWTH`] times the limit, until it reaches a lock or the end of the range. The
+//! attempts are a geometric series, so a gap of `n` deleted records costs less than `n * (2 * GROWTH - 1) / (GROWTH -
+//! 1)` records and a logarithmic number of attempts, whatever the keys are. The last attempt alone walks the whole gap.
+//!
+//! A walk ends where its steps are used up, and only its first attempt may exceed them. The next walk goes on with the
+//! limit that this one has reached. So a caller can yield between two attempts.
 
 use std::ops::ControlFlow;
 
@@ -16,32 +19,34 @@ use super::lock::LockRecord;
 use crate::error::Result;
 use crate::key::{Key, storage_range};
 
+/// The limit of an attempt, relative to that of the failed one before it from the same position.
+const GROWTH: usize = 4;
+
 /// The limits of one walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkLimits {
-    /// The most deleted records that one movement of a cursor passes.
+    /// The most deleted records that one movement of a cursor passes, unless earlier attempts have raised it.
     pub(super) skips: usize,
-    /// The steps after which the walk ends. A lock counts as one, a part of the range as `skips`.
+    /// The steps after which the walk ends. A lock counts as one, an attempt that failed or had a raised limit as its
+    /// limit.
     pub(super) steps: usize,
 }
 
 /// Walks over the locks of a range, one after the other, in one direction.
-///
-/// Invariant: `bounds` are strictly ordered, the nearest last.
 pub(super) struct LockWalk {
     reverse: bool,
-    /// Keys at which parts of the range end, found by earlier attempts. They save attempts and decide nothing else.
-    bounds: Vec<Key>,
+    /// The limit of the next attempt, which begins where the last walk ended. 0 if no attempt from there has failed.
+    raised: usize,
 }
 
-/// How the walk over a part ended.
-enum PartEnd {
-    /// All its locks are visited.
+/// How an attempt ended.
+enum AttemptEnd {
+    /// All locks are visited, or the visitor stopped it.
     Done,
-    /// The visitor stopped it.
-    Stopped,
     /// The steps are used up. The locks before the key are visited.
     OutOfSteps(Key),
+    /// The raised limit has served: one lock is visited, the one before the key.
+    Reached(Key),
     /// The cursor gave up. The locks before the key are visited.
     GaveUp(Key),
 }
@@ -49,12 +54,17 @@ enum PartEnd {
 impl LockWalk {
     /// A walk in this direction.
     pub(super) fn new(reverse: bool) -> LockWalk {
-        LockWalk { reverse, bounds: Vec::new() }
+        LockWalk { reverse, raised: 0 }
+    }
+
+    /// Whether the next attempt may pass more records than the limits of its walk say.
+    pub(super) fn is_raised(&self) -> bool {
+        self.raised > 0
     }
 
     /// Visits the locks of `[start, end)` in the direction of the walk; an empty `end` means "after every key". Returns
     /// `None` when all are visited or the visitor breaks. Otherwise the steps are used up: the locks before the
-    /// returned key are visited, in reverse those at or above it. That may be none.
+    /// returned key are visited, in reverse those at or above it. That may be none. The next call must begin there.
     ///
     /// # Errors
     ///
@@ -66,123 +76,81 @@ impl LockWalk {
         limits: WalkLimits,
         mut visit: impl FnMut(Key, &LockRecord) -> ControlFlow<()>,
     ) -> Result<Option<Key>> {
-        let (mut at, far) = if self.reverse { (end.clone(), start) } else { (start.clone(), end) };
+        let mut at = if self.reverse { end } else { start }.clone();
         let mut steps = 0;
         loop {
-            let to = self.next_bound(&at, far);
-            let cursor = self.open(reader, &at, &to, limits.skips)?;
-            match self.walk_part(cursor, &at, limits.steps, &mut steps, &mut visit)? {
-                PartEnd::Done if to == *far => return Ok(None),
-                PartEnd::Done => {
+            let (lower, upper) = if self.reverse { storage_range(start, &at) } else { storage_range(&at, end) };
+            let skips = limits.skips.max(self.raised);
+            let cursor = reader.limited_cursor(Cf::Lock, &lower, &upper, skips)?;
+            let end_of_attempt = self.attempt(cursor, &at, limits.steps, &mut steps, &mut visit)?;
+            self.raised = 0;
+            match end_of_attempt {
+                AttemptEnd::Done => return Ok(None),
+                AttemptEnd::OutOfSteps(position) => return Ok(Some(position)),
+                AttemptEnd::Reached(position) => {
+                    // Nothing is before the empty key, and as the end of a range it means "after every key".
+                    if self.reverse && position.is_empty() {
+                        return Ok(None);
+                    }
                     // How much of its limit the cursor used is not known.
-                    steps += limits.skips;
-                    at = to;
-                }
-                PartEnd::Stopped => return Ok(None),
-                PartEnd::OutOfSteps(position) => return Ok(Some(position)),
-                PartEnd::GaveUp(position) => {
-                    steps += limits.skips;
-                    self.bounds.extend(if self.reverse { middle(&to, &position) } else { middle(&position, &to) });
+                    steps = steps.saturating_add(skips);
                     at = position;
+                    if steps >= limits.steps {
+                        return Ok(Some(at));
+                    }
                 }
-            }
-            if steps >= limits.steps {
-                return Ok(Some(at));
+                AttemptEnd::GaveUp(position) => {
+                    steps = steps.saturating_add(skips);
+                    self.raised = skips.saturating_mul(GROWTH);
+                    at = position;
+                    if steps.saturating_add(self.raised) > limits.steps {
+                        return Ok(Some(at));
+                    }
+                }
             }
         }
     }
 
-    /// The end of the part at `at`: the nearest known bound, or `far` if that is nearer. Forgets the bounds before it.
-    fn next_bound(&mut self, at: &Key, far: &Key) -> Key {
-        let reverse = self.reverse;
-        while self
-            .bounds
-            .pop_if(|bound| if reverse { !at.is_empty() && *bound >= *at } else { *bound <= *at })
-            .is_some()
-        {}
-        let is_nearer = |bound: &&Key| if reverse { **bound > *far } else { far.is_empty() || **bound < *far };
-        self.bounds.last().filter(is_nearer).unwrap_or(far).clone()
-    }
-
-    /// A cursor over the locks from `at` to `to`. One for a single key has no limit: that part cannot be divided, and
-    /// RocksDB passes the records of one key by seeking.
-    fn open<R: Reader + ?Sized>(&self, reader: &R, at: &Key, to: &Key, skips: usize) -> Result<Box<dyn Cursor>> {
-        let (start, end) = if self.reverse { (to, at) } else { (at, to) };
-        let (lower, upper) = storage_range(start, end);
-        Ok(if start.successor() == *end {
-            reader.cursor(Cf::Lock, &lower, &upper)?
-        } else {
-            reader.limited_cursor(Cf::Lock, &lower, &upper, skips)?
-        })
-    }
-
-    /// Visits the locks of `cursor`, whose range begins at `at`.
-    fn walk_part(
+    /// Visits the locks of `cursor`, whose range begins at `at`; with a raised limit only the first one.
+    fn attempt(
         &self,
         mut cursor: Box<dyn Cursor>,
         at: &Key,
         steps_max: usize,
         steps: &mut usize,
         visit: &mut impl FnMut(Key, &LockRecord) -> ControlFlow<()>,
-    ) -> Result<PartEnd> {
+    ) -> Result<AttemptEnd> {
         let mut position = at.clone();
         let mut moved = if self.reverse { cursor.seek_to_last() } else { cursor.seek_to_first() };
         loop {
             match moved {
                 Ok(true) => {}
-                Ok(false) => return Ok(PartEnd::Done),
-                Err(StoreError::GaveUp) => return Ok(PartEnd::GaveUp(position)),
+                Ok(false) => return Ok(AttemptEnd::Done),
+                Err(StoreError::GaveUp) => return Ok(AttemptEnd::GaveUp(position)),
                 Err(error) => return Err(error.into()),
             }
             if *steps >= steps_max {
-                return Ok(PartEnd::OutOfSteps(position));
+                return Ok(AttemptEnd::OutOfSteps(position));
             }
             *steps += 1;
             let key = Key::from_storage(cursor.key())?;
             position = if self.reverse { key.clone() } else { key.successor() };
             if visit(key, &LockRecord::decode(cursor.value())?).is_break() {
-                return Ok(PartEnd::Stopped);
+                return Ok(AttemptEnd::Done);
+            }
+            if self.is_raised() {
+                return Ok(AttemptEnd::Reached(position));
             }
             moved = if self.reverse { cursor.prev() } else { cursor.next() };
         }
     }
 }
 
-/// A key strictly between `start` and `end`, as short as possible, in the middle of the first byte in which they
-/// differ; `None` if there is none. An empty `end` means "after every key".
-///
-/// From a failed attempt to the next, the range of that byte halves or the byte is a later one. So about nine attempts
-/// for each byte of `start` reduce the range to a single key.
-fn middle(start: &Key, end: &Key) -> Option<Key> {
-    const AFTER_ALL: u16 = 257;
-    // The end of a key sorts before every byte.
-    let digit = |bytes: &[u8], at: usize| bytes.get(at).map_or(0, |byte| u16::from(*byte) + 1);
-    let (low, high) = (start.as_bytes(), end.as_bytes());
-    let mut at = low.iter().zip(high).take_while(|(a, b)| a == b).count();
-    let mut limit = if end.is_empty() { AFTER_ALL } else { digit(high, at) };
-    let mut below_end = !end.is_empty();
-    loop {
-        let first = digit(low, at);
-        if limit > first + 1 {
-            let mut bytes = low[..at].to_vec();
-            bytes.push(((first + limit) / 2 - 1) as u8);
-            return Some(Key::new(bytes));
-        }
-        if below_end && high.len() > at + 1 {
-            return Some(Key::new(high[..=at].to_vec()));
-        }
-        if first == 0 {
-            return None;
-        }
-        // All keys of the range begin with these bytes of `start`.
-        (at, limit, below_end) = (at + 1, AFTER_ALL, false);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, VecDeque};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use engine::store::Result as StoreResult;
     use proptest::prelude::*;
@@ -196,12 +164,13 @@ mod tests {
     struct Graveyard {
         rows: Arc<BTreeMap<Vec<u8>, bool>>,
         lock: Vec<u8>,
+        passed: Arc<AtomicUsize>,
     }
 
     struct GraveyardCursor {
         graveyard: Graveyard,
         /// What is not passed yet.
-        rest: Vec<Vec<u8>>,
+        rest: VecDeque<Vec<u8>>,
         skips: usize,
         key: Vec<u8>,
     }
@@ -217,7 +186,7 @@ mod tests {
                 short_value: None,
             };
             let rows = rows.into_iter().map(|(key, is_alive)| (key.to_storage(), is_alive)).collect();
-            Graveyard { rows: Arc::new(rows), lock: lock.encode() }
+            Graveyard { rows: Arc::new(rows), lock: lock.encode(), passed: Arc::default() }
         }
     }
 
@@ -226,8 +195,8 @@ mod tests {
             unreachable!("a walk gets nothing")
         }
 
-        fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
-            self.limited_cursor(cf, lower, upper, usize::MAX)
+        fn cursor(&self, _: Cf, _: &[u8], _: &[u8]) -> StoreResult<Box<dyn Cursor>> {
+            unreachable!("the cursors of a walk are limited")
         }
 
         fn limited_cursor(&self, _: Cf, lower: &[u8], upper: &[u8], skips: usize) -> StoreResult<Box<dyn Cursor>> {
@@ -238,9 +207,10 @@ mod tests {
     }
 
     impl GraveyardCursor {
-        fn go(&mut self, take: impl Fn(&mut Vec<Vec<u8>>) -> Option<Vec<u8>>) -> StoreResult<bool> {
+        fn go(&mut self, take: impl Fn(&mut VecDeque<Vec<u8>>) -> Option<Vec<u8>>) -> StoreResult<bool> {
             let mut skipped = 0;
             while let Some(key) = take(&mut self.rest) {
+                self.graveyard.passed.fetch_add(1, Ordering::Relaxed);
                 if self.graveyard.rows[&key] {
                     self.key = key;
                     return Ok(true);
@@ -272,11 +242,11 @@ mod tests {
         }
 
         fn next(&mut self) -> StoreResult<bool> {
-            self.go(|rest| (!rest.is_empty()).then(|| rest.remove(0)))
+            self.go(VecDeque::pop_front)
         }
 
         fn prev(&mut self) -> StoreResult<bool> {
-            self.go(Vec::pop)
+            self.go(VecDeque::pop_back)
         }
 
         fn key(&self) -> &[u8] {
@@ -336,32 +306,52 @@ mod tests {
             }
             prop_assert_eq!(found, expected);
         }
+    }
 
-        #[test]
-        fn the_middle_is_between((low, high) in (keys(), keys())) {
-            let (low, high) = if low <= high || high.is_empty() { (low, high) } else { (high, low) };
-            match middle(&low, &high) {
-                Some(middle) => prop_assert!(middle > low && (high.is_empty() || middle < high), "{middle:?}"),
-                None => prop_assert!(low == high || low.successor() == high),
+    /// A gap costs what is in it, however long the common prefix of its keys is.
+    #[test]
+    fn a_walk_takes_work_in_proportion_to_the_deleted_locks() {
+        let limits = WalkLimits { skips: 16, steps: 64 };
+        for (count, prefix_len) in [(500, 5), (10_000, 5), (10_000, 63), (10_000, 900), (10_000, 1_500)] {
+            let prefix = "p".repeat(prefix_len);
+            let rows = (0..count).map(|n| (Key::new(format!("{prefix}{n:08}")), false));
+            let ends = [Key::new("a"), Key::new("z")];
+            let graveyard = Graveyard::new(rows.chain(ends.clone().map(|key| (key, true))));
+            for reverse in [false, true] {
+                graveyard.passed.store(0, Ordering::Relaxed);
+                let (mut found, calls) = walk_all(&graveyard, (&Key::default(), &Key::default()), reverse, limits);
+                found.sort_unstable();
+                assert_eq!(found, ends);
+                let what = format!("{count} deleted locks behind {prefix_len} bytes, reverse {reverse}");
+                let passed = graveyard.passed.load(Ordering::Relaxed);
+                assert!(passed >= count && passed <= 7 * count / 3 + 16, "{what}: {passed} passed");
+                // A call has one attempt here, and the last one finds nothing more.
+                let attempts = (count / limits.skips).ilog(GROWTH) as usize + 3;
+                assert!(calls <= attempts, "{what}: {calls} calls");
             }
         }
     }
 
-    /// The work of a walk grows with the number of deleted locks, not faster, also if all of them are in one place.
+    /// A raised limit serves for one gap. The next one begins with the ordinary limit, so that each slice is short.
     #[test]
-    fn a_walk_takes_work_in_proportion_to_the_deleted_locks() {
+    fn a_limit_is_raised_for_one_gap() {
         let limits = WalkLimits { skips: 16, steps: 64 };
-        for count in [500, 1_000, 2_000] {
-            let rows = (0..count).map(|n| (Key::new(format!("table/row{n:08}")), false));
-            let last = (Key::new("table/rows"), true);
-            let graveyard = Graveyard::new(rows.chain([last.clone()]));
-            for reverse in [false, true] {
-                let all = Key::default();
-                let (found, calls) = walk_all(&graveyard, (&all, &all), reverse, limits);
-                assert_eq!(found, std::slice::from_ref(&last.0));
-                // A call has four attempts. Some hundred look for the place, and about a quarter of the rest succeeds.
-                assert!(calls <= 60 + count / 6, "{count} deleted locks: {calls} calls");
-            }
+        let gap = |at: char| (0..1_000).map(move |n| (Key::new(format!("{at}{n:08}")), false));
+        let live = |at: &'static str| [(Key::new(at), true)];
+        let graveyard = Graveyard::new(gap('b').chain(live("c")).chain(gap('d')).chain(live("e")));
+        let mut walk = LockWalk::new(false);
+        let (mut start, mut raised, mut found) = (Key::default(), Vec::new(), Vec::new());
+        while let Some(resume) = walk
+            .walk(&graveyard, (&start, &Key::default()), limits, |key, _| {
+                found.push(key);
+                ControlFlow::Continue(())
+            })
+            .unwrap()
+        {
+            raised.push(walk.raised);
+            start = resume;
         }
+        assert_eq!(found, [Key::new("c"), Key::new("e")]);
+        assert_eq!(raised, [64, 256, 1_024, 0, 64, 256, 1_024, 0]);
     }
 }

@@ -5,20 +5,21 @@
 //! the range, at a limit of pairs or bytes, or at a limit of cursor movements. The second pass walks the locks of
 //! exactly the keys that the first one covered, and ends the page before the first lock that blocks it.
 //!
-//! Both passes do bounded work. Every transaction leaves a deleted lock behind until compaction removes it, and a
-//! cursor walks over deleted records unseen. A lock cursor that looked for the next lock of the range would walk the
-//! deleted locks of all keys behind the page, on every page. Within the bounds of a page, the deleted locks of
-//! committed transactions belong to keys whose commit records the first pass has walked. The locks of transactions that
-//! were rolled back may be millions between two keys. So the second pass walks parts of the range with limited cursors
-//! (`lock_walk`): what a cursor passes in vain counts as steps, and the page ends where the steps end. Write records
-//! are not deleted, so the first pass meets no such gaps. On the snapshot of a kept scan it passes what was written
-//! since, uncounted, but no more than a few seconds' worth ([`scan_cache`](crate::scan_cache)).
+//! Every transaction leaves a deleted lock behind until compaction removes it, and a cursor walks over deleted records
+//! unseen. A lock cursor that looked for the next lock of the range would walk the deleted locks of all keys behind the
+//! page, on every page. Within the bounds of a page, the deleted locks of committed transactions belong to keys whose
+//! commit records the first pass has walked. The locks of transactions that were rolled back may be millions between
+//! two keys. So the second pass walks with limited cursors, whose limit grows while they fail (`lock_walk`): what a
+//! cursor passes in vain counts as steps, and the page ends where the steps end. The whole search costs a few times the
+//! deleted records in the gap, and its last attempt walks all of them at once. Write records are not deleted, so the
+//! first pass meets no such gaps. On the snapshot of a kept scan it passes what was written since, uncounted, but no
+//! more than a few seconds' worth ([`scan_cache`](crate::scan_cache)).
 //!
 //! Except at the end of the range a page names a resume key, so a caller can run a long scan in slices. A slice may
-//! advance by nothing at all: its steps went into the search for a part of the range that is small enough. The next
-//! slice of the same scan continues the search. A page that has pairs ends before a blocking lock, and the next page
-//! begins with it. A page that meets a blocking lock before its first pair fails with the blocking locks of all keys
-//! that it covers, so that the caller resolves them together.
+//! advance by nothing at all: its steps went into a failed search. The next slice of the same scan continues the
+//! search, for the write records that this one has read. A page that has pairs ends before a blocking lock, and the
+//! next page begins with it. A page that meets a blocking lock before its first pair fails with the blocking locks of
+//! all keys that it covers, so that the caller resolves them together.
 
 use std::ops::ControlFlow;
 
@@ -37,8 +38,9 @@ use crate::size::BlockingLocks;
 
 /// Versions of one key to step over before seeking past the rest.
 const STEPS_BEFORE_SEEK: usize = 8;
-/// Deleted locks that one movement of a lock cursor may pass: so many, or a part of the page's limit of steps if that
-/// is more. And so many for each step over the write records: an update leaves two in each of three places at most.
+/// Deleted locks that one movement of a lock cursor may pass before its limit is raised: so many, or a part of the
+/// page's limit of steps if that is more. And so many for each step over the write records: an update leaves two in
+/// each of three places at most.
 const SKIPS_MIN: usize = 256;
 const SKIPS_PART_OF_STEPS: usize = 8;
 const SKIPS_PER_STEP: usize = 6;
@@ -109,14 +111,14 @@ impl ScanPage {
         self.pairs.first().is_some_and(|(first, _)| if reverse { first > key } else { first < key })
     }
 
-    /// Ends the page at `resume`, which bounds the next page.
-    fn cut(&mut self, resume: Key, reverse: bool, end: PageEnd) {
+    /// Ends the page at `resume`, which bounds the next page. Returns the rest of the page.
+    fn cut(&mut self, resume: Key, reverse: bool, end: PageEnd) -> ScanPage {
         let is_kept =
             |(found, _): &(Key, Bytes)| if reverse { !resume.is_empty() && *found >= resume } else { *found < resume };
         let kept = self.pairs.partition_point(is_kept);
-        self.pairs.truncate(kept);
-        self.resume = Some(resume);
-        self.end = end;
+        let rest = ScanPage { pairs: self.pairs.split_off(kept), resume: self.resume.take(), end: self.end };
+        (self.resume, self.end) = (Some(resume), end);
+        rest
     }
 }
 
@@ -137,7 +139,8 @@ struct VisiblePut {
 
 /// A scan of a range, page after page, on one snapshot. Every call gets the reader of that snapshot.
 ///
-/// Invariant: unless the last page ended the range or failed, the cursor is on the first write record of the rest.
+/// Invariant: unless the last page ended the range or failed, the cursor is on the first write record of the rest,
+/// behind those of `unchecked`.
 pub struct Scanner {
     /// The part of the range that is not read yet. The limits of the request are not used.
     rest: ScanRequest,
@@ -145,6 +148,8 @@ pub struct Scanner {
     writes: DirectedCursor,
     /// Over the locks of what each page covers.
     locks: LockWalk,
+    /// The start of the rest, if the first pass has read it and the second has not covered it.
+    unchecked: Option<ScanPage>,
     /// The key being examined, in storage form.
     current: Vec<u8>,
     /// Whether a page failed. The cursor may be anywhere then.
@@ -161,7 +166,7 @@ impl Scanner {
         let (start, end) = storage_range(&request.start, &request.end);
         let writes = DirectedCursor::open(reader, Cf::Write, (&start, &end), request.reverse)?;
         let locks = LockWalk::new(request.reverse);
-        Ok(Scanner { rest: request.clone(), writes, locks, current: Vec::new(), failed: false })
+        Ok(Scanner { rest: request.clone(), writes, locks, unchecked: None, current: Vec::new(), failed: false })
     }
 
     /// The part of the range that is not read yet.
@@ -174,7 +179,36 @@ impl Scanner {
         (&self.rest.start, &self.rest.end) != (&rest.start, &rest.end)
     }
 
-    /// Reads the next page, which may advance by nothing if it ends at the limit of steps.
+    /// Whether the next page first tries to pass a gap of deleted locks, of which only this is known: its length
+    /// exceeds the limits of the last page. The attempt takes no account of the page's limits, so it must not block
+    /// other work.
+    pub fn is_searching(&self) -> bool {
+        self.locks.is_raised()
+    }
+
+    /// Forgets the pairs that are read but not returned. The next page reads them again. To be called before a pause,
+    /// so that the scan takes no memory.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError`](crate::error::MvccError) if the store fails.
+    pub fn forget_unchecked(&mut self) -> Result<()> {
+        if self.unchecked.take().is_none() {
+            return Ok(());
+        }
+        let bound = if self.rest.reverse { &self.rest.end } else { &self.rest.start };
+        self.writes.valid = match (self.rest.reverse, bound.is_empty()) {
+            (true, true) => self.writes.cursor.seek_to_last()?,
+            // No version equals the bare storage key.
+            (true, false) => self.writes.cursor.seek_for_prev(&bound.to_storage())?,
+            (false, _) => self.writes.cursor.seek(&bound.to_storage())?,
+        };
+        Ok(())
+    }
+
+    /// Reads the next page, which may advance by nothing if it ends at the limit of steps. After a page that ended at
+    /// the limit of steps or before a lock, the limits of pairs and bytes must not be below what that page left of its
+    /// own: the next one returns what is read already.
     ///
     /// # Errors
     ///
@@ -187,7 +221,10 @@ impl Scanner {
             return Ok(ScanPage::empty());
         }
         self.failed = true;
-        let mut page = self.read_versions(reader, limits)?;
+        let mut page = match self.unchecked.take() {
+            Some(page) => page,
+            None => self.read_versions(reader, limits)?,
+        };
         self.end_before_locks(reader, limits, &mut page)?;
         self.failed = false;
         if let Some(resume) = &page.resume {
@@ -260,23 +297,11 @@ impl Scanner {
         if !blocking.is_empty() {
             return Err(KeyError::Locked(blocking.into_locks()).into());
         }
-        if let Some(key) = cut {
-            self.cut(page, if reverse { key.successor() } else { key }, PageEnd::Lock)?;
-        } else if let Some(unread) = unread {
-            self.cut(page, unread, PageEnd::Work)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the page at `resume`, and moves back to what is not read then.
-    fn cut(&mut self, page: &mut ScanPage, resume: Key, end: PageEnd) -> Result<()> {
-        self.writes.valid = match (self.rest.reverse, resume.is_empty()) {
-            (true, true) => self.writes.cursor.seek_to_last()?,
-            // No version equals the bare storage key.
-            (true, false) => self.writes.cursor.seek_for_prev(&resume.to_storage())?,
-            (false, _) => self.writes.cursor.seek(&resume.to_storage())?,
+        self.unchecked = match (cut, unread) {
+            (Some(key), _) => Some(page.cut(if reverse { key.successor() } else { key }, reverse, PageEnd::Lock)),
+            (None, Some(unread)) => Some(page.cut(unread, reverse, PageEnd::Work)),
+            (None, None) => None,
         };
-        page.cut(resume, self.rest.reverse, end);
         Ok(())
     }
 

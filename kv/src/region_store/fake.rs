@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
@@ -52,6 +53,8 @@ struct State {
     /// A row whose reads fail.
     unreadable: Option<UnreadableRow>,
     read_indexes: usize,
+    /// How long a read index takes.
+    read_delay: Duration,
     proposals: usize,
 }
 
@@ -88,6 +91,7 @@ impl FakeStore {
             poisoned: None,
             unreadable: None,
             read_indexes: 0,
+            read_delay: Duration::ZERO,
             proposals: 0,
         };
         FakeStore {
@@ -122,6 +126,10 @@ impl FakeStore {
 
     pub(crate) fn set_lease(&self, has_lease: bool) {
         self.state.lock().has_lease = has_lease;
+    }
+
+    pub(crate) fn set_read_delay(&self, delay: Duration) {
+        self.state.lock().read_delay = delay;
     }
 
     /// Raises the version of the region's epoch, as a split at its end would.
@@ -239,7 +247,12 @@ impl RegionReads for FakeStore {
     }
 
     async fn read(&self, context: RegionContext) -> Result<FakeView, RegionError> {
-        tokio::task::yield_now().await;
+        let delay = self.state.lock().read_delay;
+        if delay.is_zero() {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(delay).await;
+        }
         let mut state = self.state.lock();
         state.read_indexes += 1;
         self.view(&state, context, state.read_term.unwrap_or(state.term))

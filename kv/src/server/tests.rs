@@ -1,5 +1,7 @@
 //! The server, called within the process and over gRPC.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use engine::Cf;
 use engine::store::StoreError;
@@ -157,6 +159,28 @@ async fn the_pages_of_a_statement_share_a_cursor() {
         let before = store.write_cursors();
         assert_eq!(read_pages(&server, &store, reverse, || store.raise_epoch()).await, (keys.clone(), 5));
         assert_eq!(store.write_cursors() - before, 5, "reverse {reverse}, the epoch changes");
+    }
+}
+
+/// The age of a scan counts while its pages are read, which takes all the time here.
+#[tokio::test(start_paused = true)]
+async fn slow_pages_hold_no_snapshot_beyond_its_age() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+    for (n, chunk) in keys.chunks(500).enumerate() {
+        put(&server, &store, chunk, 10 + 10 * n as u64).await;
+    }
+    store.set_lease(false);
+    // The scan of the first page is opened at its end, is 4 s old after the second page and 8 s after the third. The
+    // fourth opens another one.
+    for (delay_s, scans) in [(4, 2), (1, 1), (6, 3)] {
+        store.set_read_delay(Duration::from_secs(delay_s));
+        for reverse in [false, true] {
+            let before = store.write_cursors();
+            assert_eq!(read_pages(&server, &store, reverse, || ()).await, (keys.clone(), 5));
+            assert_eq!(store.write_cursors() - before, scans, "pages of {delay_s} s, reverse {reverse}");
+        }
     }
 }
 

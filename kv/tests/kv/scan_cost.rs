@@ -4,8 +4,9 @@
 //! the calling thread do. As in the server, one scanner reads all pages of a scan.
 
 use bytes::Bytes;
-use engine::store::Store;
+use engine::Cf;
 use engine::store::rocks::{RocksOptions, RocksStore};
+use engine::store::{Reader, Store};
 use kv::Key;
 use kv::api::{Mutation, MutationOp, PrewriteRequest, ScanRequest};
 use kv::mvcc::scanner::{PageEnd, PageLimits, Scanner};
@@ -19,9 +20,15 @@ const PAGE: usize = 200;
 const PER_ROW: u64 = 8;
 /// Inserts that were rolled back, for each row, all of them between two rows in the middle.
 const ROLLED_BACK_PER_ROW: usize = 6;
-/// Records that a page may walk within that gap, however large it is: the steps of a page, and two more attempts of a
-/// lock cursor.
-const IN_GAP: u64 = 7_000;
+/// Records that one pass over the locks walks for each deleted one: it is two in the memtable, and a step in reverse
+/// looks at one of them twice.
+const PER_DELETED_LOCK: u64 = 3;
+
+/// What a scan may walk if one pass over the locks walks `one_pass`. An attempt to pass a gap has four times the limit
+/// of the one before: all failed ones together walk up to 4/3 of the gap, and the last one all of it.
+fn with_attempts(one_pass: u64) -> u64 {
+    one_pass * 7 / 3
+}
 
 /// `CORTADO_SCAN_ROWS=1000000` shows the figures of that many rows (`--nocapture`); the default is 6,000.
 fn row_count() -> usize {
@@ -48,12 +55,8 @@ fn change_all(store: &RocksStore, start_ms: u64, op: &MutationOp) {
     }
 }
 
-/// Begins inserts of new keys and rolls them back: one behind each row, and a mass of them behind the middle one.
-fn roll_back_inserts(store: &RocksStore, start_ms: u64) {
-    let middle = row_count() / 2;
-    let behind = |row: usize, n: usize| Key::new(format!("row{row:08}-{n:08}"));
-    let mut keys: Vec<Key> = (0..row_count()).map(|row| behind(row, 0)).collect();
-    keys.extend((1..row_count() * ROLLED_BACK_PER_ROW).map(|n| behind(middle, n)));
+/// Begins inserts of new keys in transactions of 500, from `start_ms` on, and rolls them back.
+fn roll_back_inserts(store: &RocksStore, start_ms: u64, keys: &[Key]) {
     for (n, keys) in keys.chunks(500).enumerate() {
         let start_ts = ts(start_ms + n as u64);
         let insert = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Insert(Bytes::from_static(b"gone")) };
@@ -74,6 +77,24 @@ struct Cost {
     most: u64,
     /// What the pages walked in the first and in the last quarter of the rows.
     quarters: [u64; 2],
+    /// Values that are not in a write record, as often as they were read.
+    values: u64,
+}
+
+/// The records that were walked since the counters were reset.
+fn walked_by(counters: &PerfContext) -> u64 {
+    counters.metric(PerfMetric::InternalKeySkippedCount) + counters.metric(PerfMetric::InternalDeleteSkippedCount)
+}
+
+/// What a cursor without a limit walks to find that there is no lock.
+fn one_pass(store: &RocksStore, reverse: bool) -> u64 {
+    set_perf_stats(PerfStatsLevel::EnableCount);
+    let mut cursor = store.snapshot().cursor(Cf::Lock, b"", b"").unwrap();
+    let mut counters = PerfContext::default();
+    counters.reset();
+    let found = if reverse { cursor.seek_to_last() } else { cursor.seek_to_first() };
+    assert!(!found.unwrap());
+    walked_by(&counters)
 }
 
 /// Scans all rows at `at_ms`.
@@ -96,9 +117,9 @@ fn scan_all(store: &RocksStore, at_ms: u64, reverse: bool) -> Cost {
         let mut counters = PerfContext::default();
         counters.reset();
         let page = scanner.next_page(&snapshot, limits).unwrap();
-        let walked = counters.metric(PerfMetric::InternalKeySkippedCount)
-            + counters.metric(PerfMetric::InternalDeleteSkippedCount);
+        let walked = walked_by(&counters);
         assert_ne!(page.end, PageEnd::Lock);
+        cost.values += counters.metric(PerfMetric::GetFromMemtableCount);
         if let Some((key, _)) = page.pairs.last() {
             let digits = key.as_bytes()[3..11].to_vec();
             let row: usize = String::from_utf8(digits).unwrap().parse().unwrap();
@@ -118,9 +139,10 @@ fn scan_all(store: &RocksStore, at_ms: u64, reverse: bool) -> Cost {
     }
 }
 
-/// Demands that a scan finds so many rows in each direction, that each page walks at most `most` records, and that
-/// [`PER_ROW`] bounds the cost of the rows at the start and at the end. Returns what the scans walked.
-fn check(store: &RocksStore, state: &str, (at_ms, rows): (u64, usize), most: u64) -> [u64; 2] {
+/// Demands that a scan finds so many rows in each direction, that each page walks at most the `most` records of that
+/// direction, and that [`PER_ROW`] bounds the cost of the rows at the start and at the end. Returns what the scans
+/// walked.
+fn check(store: &RocksStore, state: &str, (at_ms, rows): (u64, usize), most: [u64; 2]) -> [u64; 2] {
     [false, true].map(|reverse| {
         let cost = scan_all(store, at_ms, reverse);
         let Cost { pages, walked, quarters: [first, last], .. } = cost;
@@ -129,7 +151,7 @@ fn check(store: &RocksStore, state: &str, (at_ms, rows): (u64, usize), most: u64
         assert_eq!(cost.rows, rows, "{what}");
         // RocksDB does not count the records that compaction has merged to the last level.
         assert!(walked >= rows as u64 || state != "loaded", "{what}: the counters are off");
-        assert!(cost.most <= most, "{what}: a page walked {} records", cost.most);
+        assert!(cost.most <= most[usize::from(reverse)], "{what}: a page walked {} records", cost.most);
         assert!(pages >= row_count() / PAGE, "{what}: {pages} pages");
         let quarter = PER_ROW * (row_count() / 4 + PAGE) as u64;
         assert!(first.max(last) <= quarter, "{what}: first quarter {first}, last {last}");
@@ -145,7 +167,7 @@ fn every_page_of_a_full_scan_costs_what_it_covers() {
     let rows = row_count();
     let check_all = |store: &RocksStore, state: &str, expected: &[(u64, usize)]| {
         for expected in expected {
-            check(store, state, *expected, PER_ROW * PAGE as u64);
+            check(store, state, *expected, [PER_ROW * PAGE as u64; 2]);
         }
     };
     change_all(&store, 1_000_000, &MutationOp::Put(Bytes::from_static(b"first")));
@@ -166,24 +188,73 @@ fn every_page_of_a_full_scan_costs_what_it_covers() {
     check_all(&store, "deleted and restarted", &[(2_999_999, rows), (3_999_999, 0)]);
 }
 
-/// Locks that were rolled back have no write record. A page passes a bounded number of them, also if all are in one
+/// Locks that were rolled back have no write record. A scan passes each of them a few times, also if all are in one
 /// place, and the rows before and behind cost what they did.
 #[test]
-fn a_page_among_rolled_back_inserts_walks_a_bounded_number_of_them() {
+fn a_scan_among_rolled_back_inserts_walks_each_of_them_a_few_times() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
     change_all(&store, 1_000_000, &MutationOp::Put(Bytes::from_static(b"first")));
-    roll_back_inserts(&store, 2_000_000);
-    let gone = (row_count() * (ROLLED_BACK_PER_ROW + 1)) as u64;
+    // One behind each row, and a mass of them behind the middle one.
+    let behind = |row: usize, n: usize| Key::new(format!("row{row:08}-{n:08}"));
+    let mut keys: Vec<Key> = (0..row_count()).map(|row| behind(row, 0)).collect();
+    keys.extend((1..row_count() * ROLLED_BACK_PER_ROW).map(|n| behind(row_count() / 2, n)));
+    roll_back_inserts(&store, 2_000_000, &keys);
+    let gone = keys.len() as u64;
     for state in ["rolled back", "rolled back and restarted"] {
-        for walked in check(&store, state, (2_999_999, row_count()), IN_GAP) {
-            // A flush may have dropped deleted locks for good.
-            assert!(walked >= gone || state != "rolled back", "{state}: walked only {walked}");
-            // A deleted lock is two records, and of the attempts to pass some of them most fail.
-            assert!(gone > 2 * IN_GAP && walked <= 30 * gone, "{state}: walked {walked} for {gone} deleted locks");
+        let passes = [false, true].map(|reverse| one_pass(&store, reverse));
+        // A flush may have dropped deleted locks for good.
+        assert!(passes[0] >= gone || state != "rolled back", "{state}: {passes:?} of {gone} deleted locks");
+        // No page walks more than all of the gap and what it covers otherwise.
+        let most = passes.map(|pass| pass + PER_ROW * PAGE as u64);
+        let walked = check(&store, state, (2_999_999, row_count()), most);
+        for (walked, pass) in walked.into_iter().zip(passes) {
+            assert!(pass <= PER_DELETED_LOCK * gone + PER_ROW * row_count() as u64, "{state}: one pass walks {pass}");
+            let bound = with_attempts(pass) + PER_ROW * row_count() as u64;
+            assert!(walked <= bound, "{state}: walked {walked}, one pass {pass}");
         }
         store.flush().unwrap();
         drop(store);
         store = open(dir.path());
+    }
+}
+
+/// A gap costs the same whatever the keys in it have in common, and what a page has read before it is not read again
+/// while the page looks for the end of the gap.
+#[test]
+fn a_gap_costs_the_same_behind_any_prefix_and_nothing_is_read_twice() {
+    const GONE: u64 = 5_000;
+    const ROWS: usize = PAGE - 1;
+    for prefix_len in [8, 900, 1_500] {
+        let dir = tempfile::tempdir().unwrap();
+        // A flush would drop deleted locks.
+        let options = RocksOptions { write_buffer_bytes: 512 << 20, ..RocksOptions::default() };
+        let store = RocksStore::open(dir.path(), &options).unwrap();
+        let put = |n: usize| MutationOp::Put(Bytes::from(vec![n as u8; 1_000]));
+        let mutations: Vec<Mutation> =
+            (0..ROWS).map(|n| Mutation { key: Key::new(format!("row{n:08}")), op: put(n) }).collect();
+        let keys: Vec<Key> = mutations.iter().map(|mutation| mutation.key.clone()).collect();
+        let (start_ts, primary) = (ts(1_000_000), keys[0].clone());
+        let request = PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000 };
+        store.write(&prewrite(&store.snapshot(), &request).unwrap()).unwrap();
+        store.write(&commit(&store.snapshot(), &keys, start_ts, ts(1_000_001)).unwrap()).unwrap();
+        // The gap is where a scan begins, forward and in reverse: it reads all rows first.
+        for (at, start_ms) in [("m", 2_000_000), ("s", 3_000_000)] {
+            let prefix = at.repeat(prefix_len);
+            let keys: Vec<Key> = (0..GONE).map(|n| Key::new(format!("{prefix}{n:08}"))).collect();
+            roll_back_inserts(&store, start_ms, &keys);
+        }
+        for reverse in [false, true] {
+            let Cost { rows, pages, walked, values, .. } = scan_all(&store, 3_999_999, reverse);
+            let what = format!("prefix of {prefix_len} bytes, reverse {reverse}");
+            let pass = one_pass(&store, reverse);
+            println!("{what}: {pages} pages, walked {walked} for {} deleted locks, one pass {pass}", 2 * GONE);
+            assert_eq!((rows, values), (ROWS, ROWS as u64), "{what}: rows, and values read");
+            assert!(pass >= 2 * GONE && pass <= PER_DELETED_LOCK * 2 * GONE + PER_ROW * PAGE as u64, "{what}: {pass}");
+            // A little is added for the write records.
+            let bound = with_attempts(pass) + PER_ROW * PAGE as u64;
+            assert!(walked >= pass && walked <= bound, "{what}: walked {walked}, one pass {pass}");
+            assert!(pages <= 16, "{what}: {pages} pages");
+        }
     }
 }
