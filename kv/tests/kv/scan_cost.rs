@@ -99,6 +99,11 @@ fn one_pass(store: &RocksStore, reverse: bool) -> u64 {
 
 /// Scans all rows at `at_ms`.
 fn scan_all(store: &RocksStore, at_ms: u64, reverse: bool) -> Cost {
+    scan_with_pauses(store, at_ms, reverse, false)
+}
+
+/// Scans all rows at `at_ms`. If it pauses after each page, it forgets what that page has read and not returned.
+fn scan_with_pauses(store: &RocksStore, at_ms: u64, reverse: bool, pauses: bool) -> Cost {
     set_perf_stats(PerfStatsLevel::EnableCount);
     let snapshot = store.snapshot();
     let request = ScanRequest {
@@ -112,13 +117,21 @@ fn scan_all(store: &RocksStore, at_ms: u64, reverse: bool) -> Cost {
     };
     let mut scanner = Scanner::open(&snapshot, &request).unwrap();
     let limits = PageLimits { pairs: PAGE as u32, bytes: u32::MAX, steps: 2 * PAGE };
-    let mut cost = Cost::default();
+    let (mut cost, mut before) = (Cost::default(), None);
     loop {
         let mut counters = PerfContext::default();
         counters.reset();
         let page = scanner.next_page(&snapshot, limits).unwrap();
         let walked = walked_by(&counters);
         assert_ne!(page.end, PageEnd::Lock);
+        for (key, _) in &page.pairs {
+            let is_next = before.as_ref().is_none_or(|before| if reverse { key < before } else { key > before });
+            assert!(is_next, "{key:?} after {before:?}");
+            before = Some(key.clone());
+        }
+        if pauses {
+            scanner.forget_unchecked().unwrap();
+        }
         cost.values += counters.metric(PerfMetric::GetFromMemtableCount);
         if let Some((key, _)) = page.pairs.last() {
             let digits = key.as_bytes()[3..11].to_vec();
@@ -208,6 +221,9 @@ fn a_scan_among_rolled_back_inserts_walks_each_of_them_a_few_times() {
         // No page walks more than all of the gap and what it covers otherwise.
         let most = passes.map(|pass| pass + PER_ROW * PAGE as u64);
         let walked = check(&store, state, (2_999_999, row_count()), most);
+        for reverse in [false, true] {
+            assert_eq!(scan_with_pauses(&store, 2_999_999, reverse, true).rows, row_count(), "{state}, with pauses");
+        }
         for (walked, pass) in walked.into_iter().zip(passes) {
             assert!(pass <= PER_DELETED_LOCK * gone + PER_ROW * row_count() as u64, "{state}: one pass walks {pass}");
             let bound = with_attempts(pass) + PER_ROW * row_count() as u64;
@@ -250,6 +266,10 @@ fn a_gap_costs_the_same_behind_any_prefix_and_nothing_is_read_twice() {
             let pass = one_pass(&store, reverse);
             println!("{what}: {pages} pages, walked {walked} for {} deleted locks, one pass {pass}", 2 * GONE);
             assert_eq!((rows, values), (ROWS, ROWS as u64), "{what}: rows, and values read");
+            let paused = scan_with_pauses(&store, 3_999_999, reverse, true);
+            // The limit that the search has reached is not forgotten.
+            assert!(paused.rows == ROWS && paused.pages == pages, "{what}: {} pages with pauses", paused.pages);
+            assert!(paused.values > ROWS as u64, "{what}: nothing was forgotten");
             assert!(pass >= 2 * GONE && pass <= PER_DELETED_LOCK * 2 * GONE + PER_ROW * PAGE as u64, "{what}: {pass}");
             // A little is added for the write records.
             let bound = with_attempts(pass) + PER_ROW * PAGE as u64;
