@@ -137,7 +137,7 @@ pub enum PlantedBug {
     ReadJoinsOlderRound,
     /// A leader reads under its lease, and evaluates, before it has applied an entry of its own term.
     OwnTermUnchecked,
-    /// A lease read, or an evaluation, does not look whether its replica changed meanwhile.
+    /// A lease read does not look whether its replica changed meanwhile.
     StaleGeneration,
     /// A replica truncates its log to its applied index, whose effects may not be flushed.
     TruncationAboveFlushed,

@@ -160,6 +160,10 @@ impl Delegate {
         let snapshot = take_snapshot();
         let now = clock.now();
         let covered = now.nanos() < self.lease.load(SeqCst);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::config::PlantedBug::StaleGeneration) {
+            return Ok(covered.then_some((snapshot, permit)));
+        }
         Ok((covered && self.is_current(&permit)).then_some((snapshot, permit)))
     }
 
@@ -216,10 +220,6 @@ impl Delegate {
     }
 
     fn is_current(&self, permit: &Permit) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        if self.planted == Some(crate::config::PlantedBug::StaleGeneration) {
-            return true;
-        }
         self.generation.load(SeqCst) == permit.generation
     }
 

@@ -1,6 +1,10 @@
 //! The interfaces the store needs from outside: a transport to other stores and a listener for leadership changes.
 
+use std::io;
+
+use engine::store::StoreError;
 use raft::eraftpb::Message;
+use rustix::io::Errno;
 
 use crate::region::{Epoch, LogIndex, PeerMeta, RegionId, Term};
 use crate::snapshot::SnapshotKey;
@@ -58,6 +62,21 @@ pub enum Delivery {
     /// The file is missing, unreadable or damaged here, or arrived damaged. A file for which this is repeated is built
     /// anew.
     Damaged,
+}
+
+impl Delivery {
+    /// The delivery of a file that could not be read at the sender. Only damage says something against the file: a
+    /// process without file descriptors or memory reads it later.
+    pub fn of_unreadable(error: &StoreError) -> Delivery {
+        let is_lost = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotFound || Errno::from_io_error(error) == Some(Errno::IO)
+        };
+        match error {
+            StoreError::Corrupt(_) => Delivery::Damaged,
+            StoreError::Io(error) if is_lost(error) => Delivery::Damaged,
+            _ => Delivery::Busy,
+        }
+    }
 }
 
 /// Reports a [`Delivery`]; called exactly once, on any thread.

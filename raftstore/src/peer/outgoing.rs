@@ -74,7 +74,8 @@ impl Backoff {
 ///
 /// Invariants:
 /// 1. At most one build is in progress.
-/// 2. Every follower that was sent a snapshot, or says that it installs one, has a hold until it has caught up.
+/// 2. Every follower that was sent a snapshot, or says that it installs one, has a hold until it has caught up, or the
+///    hold ends without success (see the module documentation).
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     /// The applied index when the build in progress was requested; the snapshot's index is not below it.

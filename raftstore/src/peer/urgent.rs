@@ -15,8 +15,8 @@
 //!   after its start (`gate`). That it may have forgotten the leader's term is harmless: a candidate of an earlier
 //!   term needs a quorum, and the quorum that elected the leader durably holds the leader's term. The commit index of
 //!   an answer is cut to what is durable here.
-//!   All of that holds also in a term that this replica has just learned and not written. It makes no claim about its
-//!   own term, only about later ones.
+//!   Both claims are about later terms only. So an answer may also leave in a term that this replica has just learned
+//!   and not written.
 //! - **Answers to pre-votes.** They change no state and promise nothing. The term of a refusal is a number that others
 //!   learn; nobody relies on this replica to remember it.
 //! - **Confirmed read indexes** and the announcements of leadership. They concern this store's memory only.

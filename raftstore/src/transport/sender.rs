@@ -17,8 +17,7 @@ use crate::ports::{DeliveryDone, RaftMessage, SendError, Transport};
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
-/// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots count
-/// as not delivered.
+/// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots count as not delivered.
 pub struct GrpcTransport {
     context: Arc<SendContext>,
     lanes: RwLock<BTreeMap<(StoreId, LaneKind), Arc<Queue>>>,

@@ -153,10 +153,13 @@ async fn feed(
     }
 }
 
-/// Reads the file on the blocking pool. One that cannot be read is as good as damaged.
+/// Reads the file on the blocking pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> engine::store::Result<T> + Send + 'static,
 ) -> Result<T, Undelivered> {
     let result = tokio::task::spawn_blocking(work).await.map_err(Undelivered::busy)?;
-    result.map_err(|error| Undelivered::Damaged(error.to_string()))
+    result.map_err(|error| match Delivery::of_unreadable(&error) {
+        Delivery::Damaged => Undelivered::Damaged(error.to_string()),
+        Delivery::Busy | Delivery::Delivered => Undelivered::busy(error),
+    })
 }

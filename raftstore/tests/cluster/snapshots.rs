@@ -1,5 +1,6 @@
 //! Followers beyond the log: snapshots, and a crash between any two steps of an installation.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::disk::Operation;
@@ -176,6 +177,20 @@ fn installing_replica_votes_for_others() {
     cluster.isolated.clear();
     cluster.run_until("the old leader to learn of it", |c| !leads(c, 1));
     caught_up(&mut cluster);
+}
+
+/// A replica that installs does not campaign, however long nobody leads.
+#[test]
+fn installing_replica_never_campaigns() {
+    let mut cluster = installing();
+    cluster.hold = |m| is(m, MessageType::MsgRequestPreVote) || is(m, MessageType::MsgRequestVote);
+    cluster.isolated.insert(1);
+    cluster.run_for(Duration::from_secs(20));
+    let candidates = |c: &Cluster| c.held.iter().map(|m| m.from.store.get()).collect::<BTreeSet<u64>>();
+    assert_eq!(candidates(&cluster), BTreeSet::from([1, 2]));
+    assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
+    cluster.installs_paused.clear();
+    cluster.run_until("store 3 to campaign", |c| candidates(c).contains(&3));
 }
 
 /// Regression: once delivered, a snapshot no longer counted as the follower's position. The log behind it was truncated

@@ -1,7 +1,5 @@
 //! Delivery: what happens to the messages and snapshot files that a store sends.
 
-use std::io::ErrorKind;
-
 use engine::store::StoreError;
 use raft::eraftpb::MessageType;
 use raftstore::ports::{Delivery, DeliveryDone, RaftMessage};
@@ -122,13 +120,8 @@ impl World {
             Some(_) if receiver == Receiver::Busy => Delivery::Busy,
             Some((_, target)) if target.contains(key) => Delivery::Delivered,
             Some((source, target)) => match copy_file(&source, &target, key) {
-                Ok(()) => {
-                    self.snapshots.on_arrived(peer, key);
-                    if receiver == Receiver::Slow { Delivery::Busy } else { Delivery::Delivered }
-                }
-                Err(StoreError::Corrupt(_)) => Delivery::Damaged,
-                Err(StoreError::Io(error)) if error.kind() == ErrorKind::NotFound => Delivery::Damaged,
-                Err(_) => Delivery::Busy,
+                Delivery::Delivered if receiver == Receiver::Slow => Delivery::Busy,
+                copied => copied,
             },
         };
         self.trace.line(self.now, format_args!("file {key} to {to}: {delivery:?}, the receiver is {receiver:?}"));
@@ -147,21 +140,30 @@ impl World {
 
     /// Copies the counters of the snapshot checker to the statistics.
     pub(crate) fn sum_up_snapshots(&mut self) {
-        let SnapshotChecker { busy, resent, rebuilt, .. } = &self.snapshots;
-        (self.stats.busy_receivers, self.stats.files_resent, self.stats.rebuilt_for_busy) = (*busy, *resent, *rebuilt);
+        let SnapshotChecker { busy, rebuilt, .. } = &self.snapshots;
+        (self.stats.busy_receivers, self.stats.rebuilt_for_busy) = (*busy, *rebuilt);
     }
 }
 
 /// Copies a snapshot file in chunks and verifies it, as the transport does.
-fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> engine::store::Result<()> {
-    let mut writer = to.receive(key)?;
+fn copy_file(from: &SnapshotFiles, to: &SnapshotFiles, key: SnapshotKey) -> Delivery {
+    let Ok(mut writer) = to.receive(key) else { return Delivery::Busy };
     let mut offset = 0;
     loop {
-        let bytes = from.read(key, offset, 1000)?;
+        let bytes = match from.read(key, offset, 1000) {
+            Ok(bytes) => bytes,
+            Err(error) => return Delivery::of_unreadable(&error),
+        };
         if bytes.is_empty() {
-            return writer.finish();
+            return match writer.finish() {
+                Ok(()) => Delivery::Delivered,
+                Err(StoreError::Corrupt(_)) => Delivery::Damaged,
+                Err(_) => Delivery::Busy,
+            };
         }
-        writer.write(&bytes)?;
+        if writer.write(&bytes).is_err() {
+            return Delivery::Busy;
+        }
         offset += bytes.len() as u64;
     }
 }

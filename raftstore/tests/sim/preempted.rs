@@ -1,9 +1,9 @@
 //! Reads whose thread is preempted.
 //!
-//! A lease read is proved on its caller's thread, by a fixed order of steps. What happens between two of them decides
-//! whether the order matters, and a simulation on one thread never shows it. So some reads run on a thread of their
-//! own, which stops where the read looks at the clock, until the world resumes it. Only one of the two threads runs at
-//! any time, so a seed still replays exactly.
+//! A lease read is proved on its caller's thread, by a fixed order of steps. A simulation on one thread never shows
+//! what happens between them. So some reads run on a thread of their own, which stops between the snapshot and the
+//! look at the clock, until the world resumes it. Only one of the two threads runs at any time, so a seed still replays
+//! exactly.
 
 use std::cell::RefCell;
 use std::panic::resume_unwind;

@@ -150,7 +150,6 @@ impl Outcome {
             to.lost += from.lost;
             to.snapshots += from.snapshots;
             to.busy_receivers += from.busy_receivers;
-            to.files_resent += from.files_resent;
             to.rebuilt_for_busy += from.rebuilt_for_busy;
             to.crashes += from.crashes;
             to.poisoned += from.poisoned;
@@ -194,6 +193,7 @@ impl Outcome {
             ("preempted lease reads", clients.preempted, 200),
             ("index reads", clients.index_reads, 2_000),
             ("writes judged for availability", stats.probes, 5_000),
+            ("leaderships that had to last", stats.stable, 500),
         ];
         for (what, count, least) in counts {
             assert!(count >= least, "only {count} {what}: the seeds do not test what they should");

@@ -44,7 +44,6 @@ pub(crate) struct Stats {
     pub(crate) snapshots: u64,
     /// Snapshots that met a busy receiver, files sent again, and snapshots built anew for such a receiver.
     pub(crate) busy_receivers: u64,
-    pub(crate) files_resent: u64,
     pub(crate) rebuilt_for_busy: u64,
     pub(crate) crashes: u64,
     pub(crate) poisoned: u64,

@@ -26,15 +26,14 @@ impl Binder<'_> {
 
     /// Converts a value to a column's type.
     pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
-        let (from, at) = (value.ty, value.at);
+        let (from, at) = (value.type_name(), value.at);
         match self.coerce(value, column.ty, CastContext::Assignment)? {
             Some(value) => Ok(value.expr),
             None => {
                 let message = format!(
-                    "column \"{}\" is of type {} but expression is of type {}",
+                    "column \"{}\" is of type {} but expression is of type {from}",
                     column.name,
-                    column.ty.base_name(),
-                    from.base_name()
+                    column.ty.base_name()
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at).hint(hint))
@@ -117,15 +116,14 @@ pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Colu
     if !binder.params.is_empty() {
         return Err(binder.error(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1", start_of(ast)));
     }
-    let from = value.ty;
+    let from = value.type_name();
     match binder.coerce(value, column.ty, CastContext::Assignment)? {
         Some(value) => Ok(value.expr),
         None => {
             let message = format!(
-                "column \"{}\" is of type {} but default expression is of type {}",
+                "column \"{}\" is of type {} but default expression is of type {from}",
                 column.name,
-                column.ty.base_name(),
-                from.base_name()
+                column.ty.base_name()
             );
             let hint = "You will need to rewrite or cast the expression.";
             Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))

@@ -6,14 +6,13 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
-use super::decimal::Decimal;
 use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{ArithOp, CompareOp, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use crate::types::cast::CastContext;
-use crate::types::{Datum, SqlType, input};
+use crate::types::{Datum, SqlType};
 
 impl Binder<'_> {
     /// Binds an expression over the columns of a scope.
@@ -124,12 +123,7 @@ impl Binder<'_> {
             let ty = if i32::try_from(value).is_ok() { SqlType::Int4 } else { SqlType::Int8 };
             return Ok(Typed::new(Expr::Const(Datum::Int(value)), ty, at));
         }
-        let value = input::parse_float(&text).map_err(|e| e.at(self.position(at)))?;
-        Ok(Typed {
-            decimal: Decimal::parse(&text),
-            numeric: true,
-            ..Typed::new(Expr::Const(Datum::Float(value)), SqlType::Float8, at)
-        })
+        self.decimal_literal(&text, at)
     }
 
     /// Binds a chain of ANDs or of ORs. Chains may be long: loops over the left spine.
@@ -208,8 +202,15 @@ impl Binder<'_> {
                     return self.value(value, !negative);
                 }
                 let value = self.number_operand("-", operand, scope)?;
-                let expr = fold(Expr::Negate { ty: value.ty, expr: Box::new(value.expr) });
-                Ok(Typed { expr, decimal: None, ..value })
+                self.keeps_digits(&value, "negation")?;
+                let expr = if value.numeric && value.ty == SqlType::Float8 {
+                    // There is no negative zero in `numeric`.
+                    let zero = Box::new(Expr::Const(Datum::Float(0.0)));
+                    Expr::Arith { op: ArithOp::Subtract, ty: value.ty, left: zero, right: Box::new(value.expr) }
+                } else {
+                    Expr::Negate { ty: value.ty, expr: Box::new(value.expr) }
+                };
+                Ok(Typed { expr: fold(expr), decimal: None, ..value })
             }
             UnaryOperator::Plus => self.number_operand("+", operand, scope),
             UnaryOperator::BitwiseNot => {
@@ -235,7 +236,7 @@ impl Binder<'_> {
         } else {
             (SqlState::UNDEFINED_FUNCTION, "operator does not exist", NO_UNARY_HINT)
         };
-        let message = format!("{what}: {symbol} {}", value.ty.base_name());
+        let message = format!("{what}: {symbol} {}", value.type_name());
         Err(SqlError::new(code, message).at(position).hint(hint))
     }
 
@@ -252,12 +253,12 @@ impl Binder<'_> {
             error
         })?;
         let value = self.expr(inner, scope)?;
-        let from = value.ty;
+        let from = value.type_name();
         match self.coerce(value, ty, CastContext::Explicit)? {
             // After a cast it is no literal any more.
             Some(value) => Ok(Typed { decimal: None, numeric: false, ..value }),
             None => {
-                let message = format!("cannot cast type {} to {}", from.base_name(), ty.base_name());
+                let message = format!("cannot cast type {from} to {}", ty.base_name());
                 let position = match kind {
                     CastKind::DoubleColon => self.cast_position(inner),
                     _ => self.position_before(at, "cast"),
@@ -393,7 +394,7 @@ impl Binder<'_> {
         }
         let value = self.expr(operand, scope)?;
         if !value.ty.is_text() && value.ty != SqlType::Unknown {
-            let message = format!("collations are not supported by type {}", value.ty.base_name());
+            let message = format!("collations are not supported by type {}", value.type_name());
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }
         self.resolve_unknown(value)

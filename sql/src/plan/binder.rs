@@ -27,7 +27,9 @@ pub(super) struct Typed {
     /// For a literal that is `numeric` in PostgreSQL and a float here: its exact meaning next to integers.
     pub(super) decimal: Option<Decimal>,
     /// Whether it is `numeric` in PostgreSQL: such a literal, or a value that may be one. Arithmetic and rounding of
-    /// `numeric` are exact there, so they are refused here.
+    /// `numeric` are exact there, so they are refused here. Only a literal itself may have more digits than a float
+    /// keeps, and only to be compared with or converted to an integer or a float: what makes another `numeric` value
+    /// of it calls [`Binder::keeps_digits`].
     pub(super) numeric: bool,
 }
 
@@ -39,6 +41,21 @@ impl Typed {
     /// The same value, `numeric` in PostgreSQL or not.
     pub(super) fn numeric(self, numeric: bool) -> Typed {
         Typed { numeric, ..self }
+    }
+
+    /// The name of its type in PostgreSQL.
+    pub(super) fn type_name(&self) -> &'static str {
+        if self.numeric { "numeric" } else { self.ty.base_name() }
+    }
+
+    /// Whether it is a literal with more digits than a float keeps.
+    pub(super) fn loses_digits(&self) -> bool {
+        self.decimal.is_some_and(|decimal| !decimal.is_kept_by_float())
+    }
+
+    /// Whether it is `numeric` in PostgreSQL and a float here.
+    pub(super) fn is_decimal(&self) -> bool {
+        self.ty == SqlType::Float8 && self.numeric
     }
 
     /// Whether it is `double precision` in PostgreSQL too.
@@ -171,6 +188,14 @@ impl<'a> Binder<'a> {
     pub(super) fn needs_numeric(&self, what: &str, at: Location) -> SqlError {
         self.unsupported(&format!("{what} of type numeric is"), at)
             .hint("Cast the decimal numbers to double precision.")
+    }
+
+    /// Refuses a literal that a float cannot keep, where `construct` makes a value of it that is no literal any more.
+    pub(super) fn keeps_digits(&self, value: &Typed, construct: &str) -> Result<(), SqlError> {
+        match value.loses_digits() {
+            true => Err(self.needs_numeric(&format!("{construct} of a value"), value.at)),
+            false => Ok(()),
+        }
     }
 
     /// The position of the first `symbol` between two spans, or of the first span.

@@ -4,6 +4,7 @@
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
+use super::decimal::Decimal;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{Expr, Position};
@@ -80,6 +81,33 @@ impl Binder<'_> {
         }
     }
 
+    /// A decimal literal, or an integer beyond bigint. 0A000 beyond the range of a float.
+    pub(super) fn decimal_literal(&self, text: &str, at: Location) -> Result<Typed, SqlError> {
+        let value = input::parse_float(text).map_err(|error| match error.code {
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE => self.unsupported("numbers beyond double precision are", at),
+            _ => error.at(self.position(at)),
+        })?;
+        // There is no negative zero in `numeric`.
+        let expr = Expr::Const(Datum::Float(value + 0.0));
+        Ok(Typed { decimal: Decimal::parse(text), ..Typed::new(expr, SqlType::Float8, at).numeric(true) })
+    }
+
+    /// Reads a literal of unknown type next to a `numeric` value as such a number. Other values are unchanged.
+    pub(super) fn numeric_text(&self, value: Typed) -> Result<Typed, SqlError> {
+        let Expr::Const(Datum::Text(text)) = &value.expr else { return Ok(value) };
+        if value.ty != SqlType::Unknown {
+            return Ok(value);
+        }
+        let body = text.trim_matches(is_space);
+        let body = body.strip_prefix('+').unwrap_or(body);
+        self.decimal_literal(body, value.at).map_err(|mut error| {
+            if error.code == SqlState::INVALID_TEXT_REPRESENTATION {
+                error.message = format!("invalid input syntax for type numeric: \"{text}\"");
+            }
+            error
+        })
+    }
+
     fn coerce_unknown(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Typed, SqlError> {
         let at = value.at;
         let expr = match value.expr {
@@ -115,11 +143,11 @@ impl Binder<'_> {
     /// Converts a condition to boolean. 42804 names `construct` if it cannot.
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
         let value = self.refresh_type(value);
-        let (ty, at) = (value.ty, value.at);
+        let (ty, at) = (value.type_name(), value.at);
         match self.coerce(value, SqlType::Bool, CastContext::Implicit)? {
             Some(value) => Ok(value.expr),
             None => {
-                let message = format!("argument of {construct} must be type boolean, not type {}", ty.base_name());
+                let message = format!("argument of {construct} must be type boolean, not type {ty}");
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
             }
         }
@@ -137,26 +165,25 @@ impl Binder<'_> {
         values: impl IntoIterator<Item = &'t Typed>,
         construct: &str,
     ) -> Result<SqlType, SqlError> {
-        let mut chosen = SqlType::Unknown;
+        let (mut chosen, mut name) = (SqlType::Unknown, "");
         for value in values {
             let ty = value.ty.base();
-            if ty == SqlType::Unknown || ty == chosen {
+            if ty == SqlType::Unknown || (ty == chosen && !value.is_float()) {
                 continue;
             }
-            if chosen == SqlType::Unknown {
-                chosen = ty;
+            if chosen == SqlType::Unknown || ty == chosen {
+                (chosen, name) = (ty, value.type_name());
                 continue;
             }
             let same_category = (chosen.is_number() && ty.is_number()) || (chosen.is_text() && ty.is_text());
             if !same_category {
-                let message =
-                    format!("{construct} types {} and {} cannot be matched", chosen.base_name(), ty.base_name());
+                let message = format!("{construct} types {name} and {} cannot be matched", value.type_name());
                 return Err(self.error(SqlState::DATATYPE_MISMATCH, message, value.at));
             }
             let widens = cast_context(chosen, ty) == Some(CastContext::Implicit);
             let back = cast_context(ty, chosen) == Some(CastContext::Implicit);
             if widens && !back {
-                chosen = ty;
+                (chosen, name) = (ty, value.type_name());
             }
         }
         Ok(if chosen == SqlType::Unknown { SqlType::Text } else { chosen })
@@ -167,19 +194,20 @@ impl Binder<'_> {
         let values: Vec<Typed> = values.into_iter().map(|value| self.refresh_type(value)).collect();
         let ty = self.common_type(&values, construct)?;
         let numeric = values.iter().any(|value| value.numeric) && !values.iter().any(Typed::is_float);
-        if let Some(wide) = values.iter().find(|value| value.ty == SqlType::Int8 && ty == SqlType::Float8)
-            && numeric
-        {
-            return Err(self.needs_numeric(&format!("{construct} over bigint and a value"), wide.at));
-        }
         let mut out = Vec::with_capacity(values.len());
-        for value in values {
-            let (from, at) = (value.ty, value.at);
+        for mut value in values {
+            if numeric && ty == SqlType::Float8 {
+                if value.ty == SqlType::Int8 {
+                    return Err(self.needs_numeric(&format!("{construct} over bigint and a value"), value.at));
+                }
+                value = self.numeric_text(value)?;
+                self.keeps_digits(&value, construct)?;
+            }
+            let (from, at) = (value.type_name(), value.at);
             match self.coerce(value, ty, CastContext::Implicit)? {
                 Some(value) => out.push(value.expr),
                 None => {
-                    let message =
-                        format!("{construct} could not convert type {} to {}", from.base_name(), ty.base_name());
+                    let message = format!("{construct} could not convert type {from} to {}", ty.base_name());
                     return Err(self.error(SqlState::CANNOT_COERCE, message, at));
                 }
             }

@@ -85,12 +85,9 @@ impl Binder<'_> {
     /// Refuses two operands that PostgreSQL compares as `numeric`, unless floats compare alike: if they keep the digits
     /// of both.
     fn check_numeric(&self, left: &Typed, right: &Typed) -> Result<(), SqlError> {
-        let is_kept = |side: &Typed| match side.decimal {
-            Some(decimal) => decimal.is_kept_by_float(),
-            None => side.ty != SqlType::Int8,
-        };
+        let is_kept = |side: &Typed| !side.loses_digits() && side.ty != SqlType::Int8;
         let as_numeric =
-            |a: &Typed, b: &Typed| a.numeric && a.ty == SqlType::Float8 && b.ty.is_number() && !b.is_float();
+            |a: &Typed, b: &Typed| a.is_decimal() && (b.ty.is_number() || b.ty == SqlType::Unknown) && !b.is_float();
         if (as_numeric(left, right) || as_numeric(right, left)) && !(is_kept(left) && is_kept(right)) {
             return Err(self.needs_numeric("a comparison of values", left.at));
         }
@@ -100,6 +97,8 @@ impl Binder<'_> {
     /// Casts two operands to their comparison type; `None` if there is none.
     fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
+        let right = if left.is_decimal() { self.numeric_text(right)? } else { right };
+        let left = if right.is_decimal() { self.numeric_text(left)? } else { left };
         self.check_numeric(&left, &right)?;
         let Some(ty) = common(left.ty, right.ty) else { return Ok(None) };
         let left = self.coerce(left, ty, CastContext::Implicit)?;
@@ -116,7 +115,7 @@ impl Binder<'_> {
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let (types, at) = ((left.ty, right.ty), left.at);
+        let (types, at) = ((left.type_name(), right.type_name()), left.at);
         let (op, left, right) = match integer_and_decimal(&left, &right) {
             Some((decimal, swapped)) => {
                 let (op, value) = decimal.compared(if swapped { op.flip() } else { op });
@@ -140,7 +139,7 @@ impl Binder<'_> {
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let (types, at) = ((left.ty, right.ty), left.at);
+        let (types, at) = ((left.type_name(), right.type_name()), left.at);
         let expr = match integer_and_decimal(&left, &right) {
             Some((decimal, swapped)) => {
                 let integer = Box::new(if swapped { right.expr } else { left.expr });
@@ -261,7 +260,18 @@ impl Binder<'_> {
             items.push((self.expr(ast, scope)?, ast));
         }
         let operand = self.refresh_type(operand);
-        let items: Vec<(Typed, &Ast)> = items.into_iter().map(|(item, ast)| (self.refresh_type(item), ast)).collect();
+        let mut items: Vec<(Typed, &Ast)> =
+            items.into_iter().map(|(item, ast)| (self.refresh_type(item), ast)).collect();
+        let operand =
+            if items.iter().any(|(item, _)| item.is_decimal()) { self.numeric_text(operand)? } else { operand };
+        for (item, _) in &mut items {
+            if operand.is_decimal() {
+                *item = self.numeric_text(item.clone())?;
+            }
+            if integer_and_decimal(&operand, item).is_none() {
+                self.check_numeric(&operand, item)?;
+            }
+        }
         if operand.decimal.is_some() && items.iter().any(|(item, _)| item.ty.is_integer()) {
             return self.in_comparisons(operand, items, value, negated);
         }
@@ -273,8 +283,7 @@ impl Binder<'_> {
                 bound.extend(decimal.integer().map(|value| Expr::Const(Datum::Int(value))));
                 continue;
             }
-            self.check_numeric(&operand, &item)?;
-            let types = (operand.ty, item.ty);
+            let types = (operand.type_name(), item.type_name());
             let item = match common(operand.ty, item.ty) {
                 Some(ty) => self.coerce(item, ty, CastContext::Implicit)?,
                 None => None,

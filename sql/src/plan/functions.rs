@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{
     CeilFloorKind, DateTimeField, DuplicateTreatment, Expr as Ast, Function as Call, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Spanned, TrimWhereField, Value, ValueWithSpan,
+    FunctionArguments, Spanned, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
 
@@ -114,6 +114,34 @@ static SIGNATURES: &[Signature] = &[
 const NUMERIC_FUNCTIONS: &[&str] =
     &["abs", "ceil", "ceiling", "exp", "floor", "ln", "mod", "pow", "power", "round", "sign", "sqrt", "trunc"];
 
+/// Functions that PostgreSQL has for `numeric`, or computes in it, and that do not exist here. `Float8` is any number;
+/// the flag tells whether it may be a `double precision` there.
+const MISSING_FUNCTIONS: &[(&str, &[SqlType], bool)] = &[
+    ("div", &[Float8, Float8], false),
+    ("factorial", &[Int8], false),
+    ("gcd", &[Float8, Float8], false),
+    ("lcm", &[Float8, Float8], false),
+    ("log", &[Float8], true),
+    ("log", &[Float8, Float8], false),
+    ("log10", &[Float8], true),
+    ("min_scale", &[Float8], false),
+    ("round", &[Float8, Int4], false),
+    ("scale", &[Float8], false),
+    ("stddev", &[Float8], true),
+    ("stddev_pop", &[Float8], true),
+    ("stddev_samp", &[Float8], true),
+    ("to_char", &[Float8, Text], true),
+    ("trim_scale", &[Float8], false),
+    ("trunc", &[Float8, Int4], false),
+    ("var_pop", &[Float8], true),
+    ("var_samp", &[Float8], true),
+    ("variance", &[Float8], true),
+    ("width_bucket", &[Float8, Float8, Float8, Int4], true),
+];
+
+/// Functions of types that do not exist here, with the syntax of values.
+const MISSING_VALUES: &[&str] = &["current_date", "current_time", "localtime", "localtimestamp"];
+
 const NO_FUNCTION_HINT: &str =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
 
@@ -141,6 +169,9 @@ impl Binder<'_> {
         if star || distinct || call.filter.is_some() {
             let message = format!("DISTINCT specified, but {name} is not an aggregate function");
             return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+        }
+        if MISSING_VALUES.contains(&&*name) {
+            return Err(self.unsupported(&format!("{name} is"), at));
         }
         if name == "current_timestamp" && matches!(call.args, FunctionArguments::List(_)) {
             return self.rounded_timestamp(&asts, at);
@@ -187,8 +218,12 @@ impl Binder<'_> {
             return Err(self.needs_numeric(&format!("{name} of a value"), at));
         }
         let Some(chosen) = choose(name, &args) else {
-            let types: Vec<&str> = args.iter().map(|arg| arg.ty.base_name()).collect();
-            let message = format!("function {name}({}) does not exist", types.join(", "));
+            let types: Vec<&str> = args.iter().map(Typed::type_name).collect();
+            let call = format!("function {name}({})", types.join(", "));
+            if is_missing(name, &args) {
+                return Err(self.unsupported(&format!("{call} is"), at));
+            }
+            let message = format!("{call} does not exist");
             return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
         };
         let mut bound = Vec::with_capacity(args.len());
@@ -212,6 +247,12 @@ impl Binder<'_> {
         };
         let Some(digits) = digits else {
             let (found, near) = match asts.first() {
+                Some(Ast::UnaryOp { op: op @ (UnaryOperator::Minus | UnaryOperator::Plus), expr }) => {
+                    let sign = op.to_string();
+                    let message = format!("syntax error at or near \"{sign}\"");
+                    let position = self.position_before(start_of(expr), &sign);
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
+                }
                 Some(ast) => (self.statement.text.token_at(start_of(ast)), start_of(ast)),
                 None => (")", at),
             };
@@ -237,8 +278,7 @@ impl Binder<'_> {
             let message = format!("could not determine data type of parameter ${}", number + 1);
             return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
         }
-        let name = if value.numeric { "numeric" } else { value.ty.base_name() };
-        Ok(Typed::new(Expr::Const(Datum::Text(name.into())), Text, at))
+        Ok(Typed::new(Expr::Const(Datum::Text(value.type_name().into())), Text, at))
     }
 
     /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.
@@ -246,6 +286,15 @@ impl Binder<'_> {
         let (Some(right), Some(left)) = (args.pop(), args.pop()) else {
             return Err(self.unsupported("this function call is", at));
         };
+        let left = if right.is_decimal() { self.numeric_text(left)? } else { left };
+        let float = right.ty == Float8;
+        let numeric = (left.numeric || right.numeric) && !left.is_float() && !right.is_float();
+        if numeric {
+            self.keeps_digits(&left, "NULLIF")?;
+            if float && left.ty == Int8 {
+                return Err(self.needs_numeric("NULLIF over bigint and a value", left.at));
+            }
+        }
         let mut shared = SharedOperands::default();
         let left = self.share(left, &mut shared)?;
         let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown {
@@ -253,8 +302,6 @@ impl Binder<'_> {
         } else {
             left
         };
-        let float = right.ty == Float8;
-        let numeric = (left.numeric || right.numeric) && !left.is_float() && !right.is_float();
         let test = self.compare(CompareOp::Eq, left.clone(), right, ast);
         let test = test.map_err(|mut error| {
             error.position = Some(self.position(at));
@@ -342,9 +389,9 @@ impl Binder<'_> {
                 match ty.filter(|_| asts.len() == 1).and_then(|ty| aggregate::resolve(name, ty)) {
                     Some(resolved) => resolved,
                     None => {
-                        let mut types: Vec<&str> = ty.iter().map(|ty| ty.base_name()).collect();
+                        let mut types: Vec<&str> = arg.iter().map(Typed::type_name).collect();
                         for ast in asts.iter().skip(1) {
-                            types.push(self.expr(ast, scope)?.ty.base_name());
+                            types.push(self.expr(ast, scope)?.type_name());
                         }
                         let message = format!("function {name}({}) does not exist", types.join(", "));
                         return Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at).hint(NO_FUNCTION_HINT));
@@ -358,6 +405,9 @@ impl Binder<'_> {
         }
         let sum_of_bigint = kind == AggregateKind::SumInt && arg.as_ref().is_some_and(|arg| arg.ty == Int8);
         let extreme = of_numeric && matches!(kind, AggregateKind::Min | AggregateKind::Max);
+        if extreme && let Some(arg) = &arg {
+            self.keeps_digits(arg, name)?;
+        }
         let numeric = extreme || sum_of_bigint || kind == AggregateKind::AvgInt;
         let arg = arg.map(|arg| arg.expr);
         self.aggregates.calls.push(AggregateCall { kind, arg, distinct, filter, name: shown });
@@ -435,6 +485,17 @@ fn context_value(name: &str, args: usize) -> Option<ContextValue> {
         "version" => ContextValue::Version,
         "pg_backend_pid" => ContextValue::BackendPid,
         _ => return None,
+    })
+}
+
+/// Whether PostgreSQL has the function, as in [`MISSING_FUNCTIONS`].
+fn is_missing(name: &str, args: &[Typed]) -> bool {
+    MISSING_FUNCTIONS.iter().any(|(missing, types, takes_floats)| {
+        let takes = |(arg, ty): (&Typed, &SqlType)| {
+            let is_implicit = arg.ty == SqlType::Unknown || cast_context(arg.ty, *ty) == Some(CastContext::Implicit);
+            is_implicit && (*takes_floats || !arg.is_float())
+        };
+        *missing == name && types.len() == args.len() && args.iter().zip(*types).all(takes)
     })
 }
 

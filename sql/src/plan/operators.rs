@@ -47,7 +47,7 @@ impl Binder<'_> {
             BinaryOperator::PGBitwiseShiftRight => ArithOp::ShiftRight,
             BinaryOperator::Custom(symbol) => match is_distinct(symbol) {
                 Some(negated) => return self.distinct(left, right, negated, ast),
-                None => return Err(self.no_operator(symbol, (left.ty, right.ty), ast)),
+                None => return Err(self.no_operator(symbol, (left.type_name(), right.type_name()), ast)),
             },
             other => {
                 let position = self.position_between(ast.0.span(), &other.to_string(), ast.1.span());
@@ -59,8 +59,8 @@ impl Binder<'_> {
     }
 
     /// 42883 for an operator that does not exist for the operand types.
-    pub(super) fn no_operator(&self, symbol: &str, types: (SqlType, SqlType), ast: Operands<'_>) -> SqlError {
-        let message = format!("operator does not exist: {} {symbol} {}", types.0.base_name(), types.1.base_name());
+    pub(super) fn no_operator(&self, symbol: &str, types: (&str, &str), ast: Operands<'_>) -> SqlError {
+        let message = format!("operator does not exist: {} {symbol} {}", types.0, types.1);
         let position = self.position_between(ast.0.span(), symbol, ast.1.span());
         SqlError::new(SqlState::UNDEFINED_FUNCTION, message).at(position).hint(NO_OPERATOR_HINT)
     }
@@ -68,7 +68,8 @@ impl Binder<'_> {
     fn arithmetic(&mut self, op: ArithOp, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty, right.ty), left.at);
-        let none = |this: &Self| this.no_operator(op.symbol(), types, ast);
+        let names = (left.type_name(), right.type_name());
+        let none = |this: &Self| this.no_operator(op.symbol(), names, ast);
         let integers_only = matches!(
             op,
             ArithOp::Modulo
@@ -123,6 +124,7 @@ impl Binder<'_> {
     fn concat(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
         let (left, right) = (self.refresh_type(left), self.refresh_type(right));
         let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
+        let names = (left.type_name(), right.type_name());
         let (ty, function) = match types {
             (SqlType::Bytea, SqlType::Bytea | SqlType::Unknown) | (SqlType::Unknown, SqlType::Bytea) => {
                 (SqlType::Bytea, Function::ConcatBytes)
@@ -130,11 +132,11 @@ impl Binder<'_> {
             (a, b) if [a, b].iter().any(|ty| ty.is_text() || *ty == SqlType::Unknown) => {
                 (SqlType::Text, Function::ConcatText)
             }
-            _ => return Err(self.no_operator("||", types, ast)),
+            _ => return Err(self.no_operator("||", names, ast)),
         };
         let left = self.coerce(left, ty, CastContext::Assignment)?;
         let right = self.coerce(right, ty, CastContext::Assignment)?;
-        let (Some(left), Some(right)) = (left, right) else { return Err(self.no_operator("||", types, ast)) };
+        let (Some(left), Some(right)) = (left, right) else { return Err(self.no_operator("||", names, ast)) };
         let expr = Expr::Call { function, args: vec![left.expr, right.expr] };
         Ok(Typed::new(fold(expr), ty, at))
     }
@@ -148,7 +150,7 @@ impl Binder<'_> {
         flags: (bool, bool),
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let (types, at) = ((left.ty, right.ty), left.at);
+        let (types, at) = ((left.type_name(), right.type_name()), left.at);
         let (fold_case, negated) = flags;
         let left = self.coerce(left, SqlType::Text, CastContext::Implicit)?;
         let right = self.coerce(right, SqlType::Text, CastContext::Implicit)?;

@@ -137,7 +137,7 @@ impl Binder<'_> {
     fn row_count(&mut self, ast: &Ast, scope: &Scope, clause: &'static str) -> Result<Expr, SqlError> {
         self.clause = clause;
         let value = self.expr(ast, scope)?;
-        let (ty, at) = (value.ty, value.at);
+        let (ty, at) = (value.type_name(), value.at);
         if !value.expr.is_row_independent() {
             let message = format!("argument of {clause} must not contain variables");
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
@@ -145,7 +145,7 @@ impl Binder<'_> {
         match self.coerce(value, SqlType::Int8, CastContext::Assignment)? {
             Some(value) => Ok(value.expr),
             None => {
-                let message = format!("argument of {clause} must be type bigint, not type {}", ty.base_name());
+                let message = format!("argument of {clause} must be type bigint, not type {ty}");
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
             }
         }

@@ -67,8 +67,8 @@ impl Binder<'_> {
             }
             _ => self.resolve_unknown(value)?,
         };
-        if self.targets.is_empty() && value.decimal.is_some_and(|decimal| !decimal.is_kept_by_float()) {
-            return Err(self.needs_numeric("an output column", value.at));
+        if self.targets.is_empty() {
+            self.keeps_digits(&value, "output")?;
         }
         let aggregate_result = !self.aggregates.calls.is_empty();
         let origin = match &value.expr {

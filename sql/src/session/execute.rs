@@ -49,7 +49,8 @@ impl Session {
         if let Some(control) = control::parse_control(text)? {
             return Ok(StatementBody::Control(Arc::new(control)));
         }
-        let mut statements = parse::parse(text)?;
+        let mut statements =
+            parse::parse(text).map_err(|error| self.refused_command(error, &lexer::command_name(text)))?;
         match statements.pop() {
             None => Ok(StatementBody::Empty),
             Some(parsed) if statements.is_empty() => Ok(StatementBody::Query(Arc::new(Query::new(text, parsed)))),
@@ -67,6 +68,17 @@ impl Session {
                 Ok((body, piece.char_offset))
             }
             _ => Err(several_commands()),
+        }
+    }
+
+    /// The error of a command that is not supported: 25006 in a read-only transaction if the command writes.
+    fn refused_command(&self, error: SqlError, command: &str) -> SqlError {
+        let first = command.split(' ').next().unwrap_or(command);
+        let writes = matches!(first, "ALTER" | "COMMENT" | "CREATE" | "DROP" | "GRANT" | "REVOKE");
+        let is_refusal = error.code == SqlState::FEATURE_NOT_SUPPORTED && writes && command != "ALTER SYSTEM";
+        match is_refusal && self.state.check_not_failed().is_ok() {
+            true => self.state.check_write(command).err().unwrap_or(error),
+            false => error,
         }
     }
 
@@ -121,7 +133,8 @@ impl Session {
             }
         }
         self.node.metrics.binding();
-        let plan = plan::bind(&query.parsed()?, declared.map(|types| &**types), &catalog)?;
+        let plan = plan::bind(&query.parsed()?, declared.map(|types| &**types), &catalog)
+            .map_err(|error| self.refused_command(error, &query.command))?;
         let bound = Arc::new(BoundStatement::new(plan, own_schema)?);
         if !own_schema {
             self.plans.put(&query.text, declared.unwrap_or(&self.no_types), (query.clone(), bound.clone()));

@@ -234,19 +234,19 @@ ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 24]
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 44]
 HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: an output column of type numeric is not supported yet [at 8]
+ERROR 0A000: output of a value of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: mod of a value of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
 ERROR 0A000: mod of a value of type numeric is not supported yet [at 8]
 HINT: Cast the decimal numbers to double precision.
-ERROR 42883: function mod(integer, double precision, integer) does not exist [at 8]
+ERROR 42883: function mod(integer, numeric, integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-ERROR 42883: function abs(double precision, integer) does not exist [at 8]
+ERROR 42883: function abs(numeric, integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 
 select 2.5 = 2.50, 0.1 < 0.2, 1.5 in (1.5, 2.5), 1e3 = 1000.0;
@@ -264,3 +264,208 @@ id:int8
 9007199254740995
 9223372036854775807
 f:float8
+
+# A literal that a float cannot keep is refused where it is no literal any more. It was rounded silently.
+select coalesce(12345678901234567890, 1.5);
+select greatest(12345678901234567890, 1.5);
+select least(1, 0.10000000000000000001);
+select case when true then 9007199254740993.0 else 1 end;
+select max(12345678901234567890);
+select min(0.10000000000000000001);
+select nullif(12345678901234567890, 1);
+select nullif(9007199254740993, 2.5);
+values (12345678901234567890);
+values (1.5), (9007199254740993.0) order by 1;
+select coalesce(null, 0.10000000000000000001) = 0.1;
+select coalesce(null, 0.10000000000000000001) in (0.1);
+select coalesce(0.10000000000000000001, 1) > 0.1;
+select 9007199254740993 in (coalesce(null, 1.5), 2.5);
+select -(+12345678901234567890);
+insert into d (id, f) values (9, coalesce(0.10000000000000000001, 0.5));
+----
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 17]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: GREATEST of a value of type numeric is not supported yet [at 17]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: LEAST of a value of type numeric is not supported yet [at 17]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: CASE of a value of type numeric is not supported yet [at 28]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: max of a value of type numeric is not supported yet [at 12]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: min of a value of type numeric is not supported yet [at 12]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: NULLIF of a value of type numeric is not supported yet [at 15]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: NULLIF over bigint and a value of type numeric is not supported yet [at 15]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: VALUES of a value of type numeric is not supported yet [at 9]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: VALUES of a value of type numeric is not supported yet [at 16]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 23]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 23]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 17]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: negation of a value of type numeric is not supported yet [at 11]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 43]
+HINT: Cast the decimal numbers to double precision.
+
+\params 0.1
+select $1 = 0.10000000000000000001;
+----
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+
+\params 0.1
+select $1 = 0.1, pg_typeof($1);
+----
+params float8
+?column?:bool|pg_typeof:text
+t|double precision
+
+# A string next to a decimal number is read as one, not as a float.
+select '0.10000000000000000001' = 0.1;
+select 0.1 in ('0.10000000000000000001');
+select '0.10000000000000000001' in (0.1);
+select 0.1 between '0.10000000000000000001' and 1;
+select coalesce(null, '0.10000000000000000001', 0.5);
+select nullif('0.10000000000000000001', 0.1);
+select 'abc' = 0.1;
+select coalesce('abc', 0.1);
+select '1e400' = 0.1;
+select '1.5' = 1.5, 1.5 = ' +1.50 ', '1.5' in (1.5, 2), 1.5 in ('2', '1.5'), coalesce(null, '0.5', 1.5), 'NaN' = 0.5;
+select nullif('1', 0.5), pg_typeof(nullif('1', 0.5));
+----
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 23]
+HINT: Cast the decimal numbers to double precision.
+ERROR 0A000: NULLIF of a value of type numeric is not supported yet [at 15]
+HINT: Cast the decimal numbers to double precision.
+ERROR 22P02: invalid input syntax for type numeric: "abc" [at 8]
+ERROR 22P02: invalid input syntax for type numeric: "abc" [at 17]
+ERROR 0A000: numbers beyond double precision are not supported yet [at 8]
+?column?:bool|?column?:bool|?column?:bool|?column?:bool|coalesce:float8|?column?:bool
+t|t|t|t|0.5|f
+nullif:float8|pg_typeof:text
+1|numeric
+
+# Where PostgreSQL makes a float of it, it is one. So it is next to integers.
+select 0.10000000000000000001::float8, 12345678901234567890::float8, coalesce(f, 0.10000000000000000001) from d where id = 1;
+select case when f > 0 then 0.10000000000000000001 else f end, f = 0.10000000000000000001 from d where id = 1;
+select f * 3.14159265358979323846 from d where id = 1;
+insert into d (id, f) values (5, 0.10000000000000000001), (6, 12345678901234567890) returning f;
+update d set f = 3.14159265358979323846 where id = 5 returning f;
+select 1 in (12345678901234567890, 1), 1 < 12345678901234567890, nullif(1, 12345678901234567890);
+select coalesce(1.5, 2), greatest(1.5, 2), case when true then 1.5 else 2 end, max(1.5), min(0.1), nullif(1.5, 2);
+values (1.5), (2);
+----
+float8:float8|float8:float8|coalesce:float8
+0.1|1.2345678901234567e+19|0.1
+f:float8|?column?:bool
+0.1|t
+?column?:float8
+0.3141592653589793
+f:float8
+0.1
+1.2345678901234567e+19
+INSERT 0 2
+f:float8
+3.141592653589793
+UPDATE 1
+?column?:bool|?column?:bool|nullif:float8
+t|t|1
+coalesce:float8|greatest:float8|case:float8|max:float8|min:float8|nullif:float8
+1.5|2|1.5|1.5|0.1|1.5
+column1:float8
+1.5
+2
+
+# There is no negative zero. A number beyond the floats is none here.
+select -0.0, -(0.0), - coalesce(0.0, 1), -(+0.0), -(0.0::float8);
+select 1e400;
+select 1e-400;
+select id from t where id < 1e400;
+----
+?column?:float8|?column?:float8|?column?:float8|?column?:float8|?column?:float8
+0|0|0|0|-0
+ERROR 0A000: numbers beyond double precision are not supported yet [at 8]
+ERROR 0A000: numbers beyond double precision are not supported yet [at 8]
+ERROR 0A000: numbers beyond double precision are not supported yet [at 29]
+
+# What PostgreSQL has for numeric is not supported yet. What it has not does not exist.
+select round(2.567, 2);
+select round('2.567', 2);
+select round(5, 2);
+select trunc(2.567, 1);
+select div(7, 2);
+select log(100.0);
+select log(100::float8);
+select gcd(12, 8.0);
+select stddev(1.5);
+select round(2.567::float8, 2);
+select round(2.5, 2.0);
+select div(7::float8, 2);
+----
+ERROR 0A000: function round(numeric, integer) is not supported yet [at 8]
+ERROR 0A000: function round(unknown, integer) is not supported yet [at 8]
+ERROR 0A000: function round(integer, integer) is not supported yet [at 8]
+ERROR 0A000: function trunc(numeric, integer) is not supported yet [at 8]
+ERROR 0A000: function div(integer, integer) is not supported yet [at 8]
+ERROR 0A000: function log(numeric) is not supported yet [at 8]
+ERROR 0A000: function log(double precision) is not supported yet [at 8]
+ERROR 0A000: function gcd(integer, numeric) is not supported yet [at 8]
+ERROR 0A000: function stddev(numeric) is not supported yet [at 8]
+ERROR 42883: function round(double precision, integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: function round(numeric, numeric) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: function div(double precision, integer) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+# Errors name the type.
+select not 1.5;
+select 1.5::bool;
+select ~0.1;
+select 0.1 || 1;
+select 1.5 = true;
+select coalesce(1.5, true);
+select lower(1.5);
+select case when 1.5 then 1 end;
+select 1.5 collate "C";
+create table e (b bool default 1.5);
+update d set n = true;
+insert into d (id, s) values (7, 1.5::float8) returning s;
+----
+ERROR 42804: argument of NOT must be type boolean, not type numeric [at 12]
+ERROR 42846: cannot cast type numeric to boolean [at 11]
+ERROR 42883: operator does not exist: ~ numeric [at 8]
+HINT: No operator matches the given name and argument type. You might need to add an explicit type cast.
+ERROR 42883: operator does not exist: numeric || integer [at 12]
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: operator does not exist: numeric = boolean [at 12]
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42804: COALESCE types numeric and boolean cannot be matched [at 22]
+ERROR 42883: function lower(numeric) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42804: argument of CASE/WHEN must be type boolean, not type numeric [at 18]
+ERROR 42804: collations are not supported by type numeric [at 8]
+ERROR 42804: column "b" is of type boolean but default expression is of type numeric
+HINT: You will need to rewrite or cast the expression.
+ERROR 42804: column "n" is of type integer but expression is of type boolean [at 18]
+HINT: You will need to rewrite or cast the expression.
+s:text
+1.5
+INSERT 0 1

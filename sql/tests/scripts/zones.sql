@@ -52,3 +52,18 @@ Range Scan on t
   Key: (at > '2024-07-01 11:00'::timestamp with time zone)
 current_user:text|session_user:text|current_database:text|current_catalog:text|version:text
 ann|ann|shop|shop|PostgreSQL 15.0 (Cortado 0.1.0)
+
+# Types that do not exist yet.
+select current_date;
+select localtimestamp;
+select localtimestamp(3);
+select current_time;
+select localtime;
+select current_timestamp(-1);
+----
+ERROR 0A000: current_date is not supported yet [at 8]
+ERROR 0A000: localtimestamp is not supported yet [at 8]
+ERROR 0A000: localtimestamp is not supported yet [at 8]
+ERROR 0A000: current_time is not supported yet [at 8]
+ERROR 0A000: localtime is not supported yet [at 8]
+ERROR 42601: syntax error at or near "-" [at 26]

@@ -1,8 +1,7 @@
-//! Counts work on snapshots that was for nothing: a file sent to a store twice, and a snapshot built anew although
-//! nothing was wrong with the last one but its receiver. Crashes and elections excuse both, so only a run without them
-//! may demand that there is none.
+//! Counts snapshots that were built anew although nothing was wrong with the last one but its receiver. Crashes and
+//! elections excuse that, so only a run without them may demand that there is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use raftstore::ports::Delivery;
 use raftstore::snapshot::SnapshotKey;
@@ -11,12 +10,8 @@ use raftstore::{PeerId, Term};
 /// See the module documentation.
 #[derive(Default)]
 pub(crate) struct SnapshotChecker {
-    /// The files that arrived at each receiver.
-    arrived: BTreeSet<(PeerId, SnapshotKey)>,
     /// By receiver: the last snapshot sent, the term in which it was, and whether its receiver was busy.
     last: BTreeMap<PeerId, (SnapshotKey, Term, bool)>,
-    /// Files that arrived at a receiver again.
-    pub(crate) resent: u64,
     /// Snapshots built anew after one of the same term that met a busy receiver.
     pub(crate) rebuilt: u64,
     /// Deliveries that met a busy receiver.
@@ -29,11 +24,6 @@ impl SnapshotChecker {
         let last = self.last.insert(to, (key, term, false));
         let rebuilt = last.is_some_and(|(before, of, busy)| busy && of == term && before != key);
         self.rebuilt += u64::from(rebuilt);
-    }
-
-    /// The whole file arrived.
-    pub(crate) fn on_arrived(&mut self, at: PeerId, key: SnapshotKey) {
-        self.resent += u64::from(!self.arrived.insert((at, key)));
     }
 
     /// The delivery of the last snapshot sent to this receiver has ended.
@@ -51,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_for_nothing_is_counted() {
+    fn builds_for_busy_receivers_are_counted() {
         let key = |index| SnapshotKey { region: RegionId::new(1), term: Term::new(2), index: LogIndex::new(index) };
         let (to, term) = (PeerId::new(3), Term::new(2));
         let mut checker = SnapshotChecker::default();
@@ -64,10 +54,5 @@ mod tests {
         checker.on_ended(to, Delivery::Busy);
         checker.on_sent(to, key(12), Term::new(3));
         assert_eq!(checker.rebuilt, 1);
-        checker.on_arrived(to, key(5));
-        checker.on_arrived(PeerId::new(4), key(5));
-        assert_eq!(checker.resent, 0);
-        checker.on_arrived(to, key(5));
-        assert_eq!(checker.resent, 1);
     }
 }
