@@ -24,8 +24,9 @@
 //! transaction back; that costs the transaction, never a commit that was acknowledged.
 //!
 //! What remains of a lag: less than [`LAG_MAX`] behind what a majority had reached, which is caught up within twice
-//! that. The lag stays large, and is caught up at half the pace of time, if a majority did not report in time, if the
-//! clocks of those that reported in time were wrong, or if the clocks jumped forward while transactions ran.
+//! that. A larger lag remains, and is caught up at half the pace of time, if a majority did not report in time, if the
+//! clocks of those that did were wrong, or if clocks jumped forward or all machines were suspended while transactions
+//! ran.
 
 use std::time::Duration;
 
