@@ -2,6 +2,10 @@
 
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
+/// What begins a leadership, as a label: an election after a timeout, or the old leader's handover.
+pub(crate) const BY_ELECTION: &str = "election";
+pub(crate) const BY_HANDOVER: &str = "handover";
+
 /// Metrics of one store. Two stores in a process need two registries; registering twice fails.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
@@ -29,6 +33,8 @@ pub(crate) struct Metrics {
     pub(crate) log_full: IntGauge,
     /// Regions led by this store.
     pub(crate) leaders: IntGauge,
+    /// Leaderships that began on this store, by what began them.
+    pub(crate) leaderships: IntCounterVec,
     /// Snapshots, by event: `built`, `installed`.
     pub(crate) snapshots: IntCounterVec,
 }
@@ -57,8 +63,13 @@ impl Metrics {
             log_backlog: IntGauge::new("raftstore_log_backlog_bytes", "Bytes of log not durable yet.")?,
             log_full: IntGauge::new("raftstore_log_full", "1 while the log waits for space on its disk.")?,
             leaders: IntGauge::new("raftstore_leaders", "Regions led by this store.")?,
+            leaderships: vector("raftstore_leaderships_total", "Leaderships begun, by what began them.", "by")?,
             snapshots: vector("raftstore_snapshots_total", "Snapshots built and installed.", "what")?,
         };
+        for by in [BY_ELECTION, BY_HANDOVER] {
+            // Both exist from the start: a missing value is not taken for zero.
+            metrics.leaderships.with_label_values(&[by]);
+        }
         metrics.register(registry)?;
         Ok(metrics)
     }
@@ -76,6 +87,7 @@ impl Metrics {
         registry.register(Box::new(self.log_backlog.clone()))?;
         registry.register(Box::new(self.log_full.clone()))?;
         registry.register(Box::new(self.leaders.clone()))?;
+        registry.register(Box::new(self.leaderships.clone()))?;
         registry.register(Box::new(self.snapshots.clone()))
     }
 }

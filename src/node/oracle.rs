@@ -1,7 +1,7 @@
 //! The timestamp oracle over the system region: its mark is a record of that region, its lease the region's leader
 //! lease.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use raftstore::{
     PeerRole, ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId, Term,
 };
 use tso::window::{LeaderTerm, Window, WindowError};
-use tso::{ClusterTag, Survey, Timestamp, TsoClient, TsoService};
+use tso::{ClusterTag, Inquiry, TimeReport, Timestamp, TsoClient, TsoService};
 
 use super::members::Members;
 
@@ -49,6 +49,11 @@ impl<S: Store> RegionWindow<S> {
             return Err(WindowError::NotLeader);
         }
         Ok((store, snapshot))
+    }
+
+    /// The time of another node, at its newest address or the recorded one.
+    async fn ask_time(&self, other: StoreId, recorded: Option<String>) -> TimeReport {
+        tso::grpc::ask_time(|| self.members.get(other).or_else(|| recorded.clone()), &self.cluster).await
     }
 
     fn mark(snapshot: &RegionSnapshot<S>) -> Result<Timestamp, WindowError> {
@@ -92,21 +97,27 @@ impl<S: Store> Window for RegionWindow<S> {
         self.client.get().map_or(Duration::MAX, |client| client.newest().age)
     }
 
-    fn survey(&self) -> BoxFuture<'_, Survey> {
-        Box::pin(async move {
-            let Some(store) = self.store.get() else { return Survey::default() };
-            let Some(status) = store.region(RegionId::SYSTEM) else { return Survey::default() };
-            let voters = status.region.peers.iter().filter(|peer| peer.role == PeerRole::Voter);
-            let voters: BTreeSet<StoreId> = voters.map(|peer| peer.store).collect();
-            let mut others = self.members.all();
-            others.retain(|(other, _)| *other != store.store_id());
-            let (of_voters, of_others): (Vec<_>, Vec<_>) =
-                others.into_iter().partition(|(other, _)| voters.contains(other));
-            let addresses = |nodes: Vec<(StoreId, String)>| -> Vec<String> {
-                nodes.into_iter().map(|(_, address)| address).collect()
-            };
-            tso::grpc::survey(voters.len(), &addresses(of_voters), &addresses(of_others), &self.cluster).await
-        })
+    fn inquire(&self, term: LeaderTerm) -> Result<Inquiry<'_>, WindowError> {
+        let (store, snapshot) = self.leading(term)?;
+        // The registry is complete; the address book may still lack nodes after a start. A store without a heartbeat so
+        // far has run no transactions.
+        let registered = registry::stores(&snapshot).map_err(|e| WindowError::Failed(e.to_string()))?;
+        let joined = registered.into_iter().filter(|known| known.joining.is_none());
+        let mut recorded: BTreeMap<StoreId, Option<String>> =
+            joined.map(|known| (known.id, Some(known.address))).collect();
+        let status = store.region(RegionId::SYSTEM).ok_or(WindowError::NotLeader)?;
+        let voters = status.region.peers.iter().filter(|peer| peer.role == PeerRole::Voter);
+        let voters: BTreeSet<StoreId> = voters.map(|peer| peer.store).collect();
+        for voter in &voters {
+            recorded.entry(*voter).or_default();
+        }
+        recorded.remove(&store.store_id());
+        let mut inquiry = Inquiry::default();
+        for (other, address) in recorded {
+            let asked = if voters.contains(&other) { &mut inquiry.of_voters } else { &mut inquiry.of_others };
+            asked.push(Box::pin(self.ask_time(other, address)));
+        }
+        Ok(inquiry)
     }
 
     fn leader_address(&self) -> Option<String> {

@@ -28,6 +28,23 @@ pub struct Cluster {
     _dir: tempfile::TempDir,
 }
 
+/// Leaderships, by what began them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    pub by_election: usize,
+    pub by_handover: usize,
+}
+
+impl Begun {
+    /// Those that began after `earlier` was counted.
+    pub fn since(self, earlier: Begun) -> Begun {
+        Begun {
+            by_election: self.by_election - earlier.by_election,
+            by_handover: self.by_handover - earlier.by_handover,
+        }
+    }
+}
+
 impl Cluster {
     /// Starts and initialises `count` nodes, and waits until they serve.
     pub async fn start(lock: &ClusterLock, count: usize) -> Cluster {
@@ -168,6 +185,15 @@ impl Cluster {
     /// The number of regions that node `i` leads now, by its own metric; 0 if it does not run.
     pub fn leads(&self, i: usize) -> usize {
         metric(self.nodes[i].http, "raftstore_leaders").unwrap_or(0.0) as usize
+    }
+
+    /// The number of leaderships that these nodes have begun since they started, by their own metrics.
+    pub fn begun(&self, nodes: &[usize]) -> Begun {
+        let count = |by: &str| {
+            let name = format!("raftstore_leaderships_total{{by=\"{by}\"}}");
+            nodes.iter().map(|i| metric(self.nodes[*i].http, &name).expect("a node that runs") as usize).sum()
+        };
+        Begun { by_election: count("election"), by_handover: count("handover") }
     }
 }
 

@@ -188,12 +188,13 @@ pub fn http_get(port: u16, path: &str) -> Option<(u16, String)> {
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_string()))
 }
 
-/// A metric of a node, summed over its labels. `None` if the node does not answer or does not have it.
+/// A metric of a node, summed over its labels unless `name` has them. `None` if the node does not answer or does not
+/// have it.
 pub fn metric(http: u16, name: &str) -> Option<f64> {
     let (_, page) = http_get(http, "/metrics").filter(|(status, _)| *status == 200)?;
     let value = |line: &str| {
         let (sample, value) = line.rsplit_once(' ')?;
-        (sample.split('{').next() == Some(name)).then(|| value.parse::<f64>().unwrap())
+        (sample == name || sample.split('{').next() == Some(name)).then(|| value.parse::<f64>().unwrap())
     };
     page.lines().filter_map(value).reduce(|a, b| a + b)
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 use crate::cluster::{AttachCluster, ClusterTag};
-use crate::leap::{Survey, TimeReport};
+use crate::leap::{SURVEY_LIMIT, TimeReport};
 use crate::service::TsoService;
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
@@ -22,7 +22,8 @@ mod proto {
 }
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause between two questions for the time of a node that does not answer.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// HTTP/2 keep-alive detects a peer whose machine vanished without closing the connection.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
@@ -64,24 +65,26 @@ impl Tso for Adapter {
     }
 }
 
-/// Asks the nodes at these addresses for their time: voters of the system region, and others. Waits a second for the
-/// slowest. `voters` is the number of voters, the caller included.
+/// Asks a node for its time until it answers. `find` returns its address, if that is known by now.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
-pub async fn survey(voters: usize, of_voters: &[String], of_others: &[String], cluster: &ClusterTag) -> Survey {
-    let ask = async |addresses: &[String]| {
-        let answers = addresses.iter().map(|address| report_of(address, cluster));
-        join_all(answers).await.into_iter().flatten().collect()
-    };
-    let (from_voters, from_others) = tokio::join!(ask(of_voters), ask(of_others));
-    Survey { voters, from_voters, from_others }
+pub async fn ask_time(find: impl Fn() -> Option<String>, cluster: &ClusterTag) -> TimeReport {
+    loop {
+        if let Some(address) = find()
+            && let Some(report) = report_of(&address, cluster).await
+        {
+            return report;
+        }
+        tokio::time::sleep(ASK_INTERVAL).await;
+    }
 }
 
+/// Asks once. A slow node has as much time as a leader waits for it.
 async fn report_of(address: &str, cluster: &ClusterTag) -> Option<TimeReport> {
     let remote = RemoteSource::new(address).ok()?.with_cluster(cluster.clone());
     let mut stub = Stub::with_interceptor(remote.channel, remote.cluster);
-    let answer = tokio::time::timeout(REPORT_TIMEOUT, stub.report_time(proto::ReportTimeRequest {})).await;
+    let answer = tokio::time::timeout(SURVEY_LIMIT, stub.report_time(proto::ReportTimeRequest {})).await;
     let report = answer.ok()?.inspect_err(|status| tracing::debug!(address, %status, "no report of the time")).ok()?;
     let proto::ReportTimeResponse { wall_ms, quiet_ms } = report.into_inner();
     Some(TimeReport { wall_ms, quiet: quiet_ms.map_or(Duration::MAX, Duration::from_millis) })

@@ -42,4 +42,4 @@ pub use router::{NodeDirectory, TsoRouter};
 pub use service::TsoService;
 pub use source::{AllocateError, OracleNode, TsoError, TsoSource};
 pub use timestamp::{Timestamp, TsRange};
-pub use window::{LeaderTerm, Window, WindowError};
+pub use window::{Inquiry, LeaderTerm, Window, WindowError};

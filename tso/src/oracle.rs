@@ -8,8 +8,8 @@
 //! one and a half times the speed. A jump of the wall clock by an hour, either way, is followed over two hours.
 //!
 //! A leadership starts at the mark that it finds, not at its wall clock: a leap would end all locks and every grace
-//! period at once, and could not be undone, because timestamps never go back. It leaps only after a time in which
-//! nobody received a timestamp, and only to a time that a majority of clocks has reached: see [`crate::leap`].
+//! period at once, and could not be undone, because timestamps never go back. It leaps only if no node
+//! that answers has received a timestamp for long, and only to what a majority of clocks has reached: [`crate::leap`].
 //!
 //! The counter carries over into the milliseconds, so the pace of time limits no request. At half speed a millisecond
 //! of real time has 131,072 timestamps. Only a caller that takes more moves timestamps ahead of the time, and the

@@ -8,20 +8,21 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::stream::{self, FuturesUnordered};
+use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use crate::leap::{self, Leap, TimeReport};
+use crate::leap::{self, Leap, Survey, TimeReport};
 use crate::metrics::ServiceMetrics;
 use crate::oracle::{ClockReading, Oracle, OracleError, WINDOW_MS};
 use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{Timestamp, TsRange};
-use crate::window::{LeaderTerm, Window, WindowError};
+use crate::window::{Inquiry, LeaderTerm, Window, WindowError};
 
 /// How often the window is checked while no timestamps are requested.
 const WINDOW_CHECK_INTERVAL: Duration = Duration::from_millis(WINDOW_MS / 8);
@@ -30,8 +31,8 @@ const WINDOW_WAIT: Duration = Duration::from_secs(1);
 /// Pause after a failed attempt to read or raise the mark. It doubles from `RETRY_MIN` to `RETRY_MAX`.
 const RETRY_MIN: Duration = Duration::from_millis(5);
 const RETRY_MAX: Duration = Duration::from_millis(500);
-/// How long a new leader whose mark lags asks the other nodes for their time. Nobody is served meanwhile.
-const SURVEY_LIMIT: Duration = Duration::from_secs(5);
+/// How often a survey is decided anew without another answer, because time passes.
+const SURVEY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The oracle's distance from the wall clock that is logged, in milliseconds. A handover alone stays below it.
 const LOGGED_OFFSET_MS: u64 = 10_000;
 
@@ -301,7 +302,7 @@ impl State {
 /// The window task of one leadership: reads the mark, then keeps the window ahead until the leadership ends.
 async fn maintain_window(host: Arc<OracleHost>, term: LeaderTerm) {
     let mark = load_mark(&host, term).await;
-    let leap_ms = find_leap(&host, mark).await;
+    let leap_ms = find_leap(&host, term, mark).await;
     {
         let mut state = host.state.lock();
         if state.leader_term != Some(term) {
@@ -357,42 +358,71 @@ async fn load_mark(host: &OracleHost, term: LeaderTerm) -> Timestamp {
 }
 
 /// The time to which the leadership leaps from `mark`, if it does.
-async fn find_leap(host: &OracleHost, mark: Timestamp) -> Option<u64> {
-    let wall_ms = (host.clock)().wall_ms;
-    if !leap::is_due(mark, wall_ms) {
+async fn find_leap(host: &OracleHost, term: LeaderTerm, mark: Timestamp) -> Option<u64> {
+    if !leap::must_ask(mark, host.window.quiet()) {
         return None;
     }
-    let lag_ms = wall_ms.saturating_sub(mark.physical_ms());
-    let decided = tokio::time::timeout(SURVEY_LIMIT, survey_until_decided(host)).await.unwrap_or(Leap::Unknown);
+    let decided = survey_until_decided(host, term, mark).await;
+    let lag_ms = (host.clock)().wall_ms.saturating_sub(mark.physical_ms());
     match decided {
         Leap::To(leap_ms) => {
             tracing::info!(
                 lag_ms,
                 leap_ms,
-                "no node has had a timestamp for long: the oracle leaps to the wall clocks"
+                "no node that answers has had a timestamp for long: the oracle leaps to the wall clocks"
             );
             Some(leap_ms)
         }
-        Leap::Refused => {
-            tracing::warn!(lag_ms, "transactions are running: the oracle approaches the wall clock slowly");
+        Leap::NotDue => {
+            tracing::info!(lag_ms, "the oracle starts where it ended");
             None
         }
-        Leap::Unknown => {
+        Leap::Refused => {
+            tracing::info!(lag_ms, "transactions are running: the oracle starts where it ended");
+            None
+        }
+        Leap::Unknown | Leap::Undecided => {
             tracing::warn!(lag_ms, "too few nodes report their time: the oracle approaches the wall clock slowly");
             None
         }
     }
 }
 
-/// Asks the other nodes until enough have answered. The caller bounds the time.
-async fn survey_until_decided(host: &OracleHost) -> Leap {
+/// Asks the other nodes until [`Survey::decide`] has what it needs.
+async fn survey_until_decided(host: &OracleHost, term: LeaderTerm, mark: Timestamp) -> Leap {
+    let Inquiry { of_voters, of_others } = inquire(host, term).await;
+    let mut survey = Survey::new(of_voters.len() + 1, of_others.len());
+    survey.voter_answered(host.time_report(), Duration::ZERO);
+    let of_voters = of_voters.into_iter().map(|answer| answer.map(|report| (report, true)).boxed());
+    let of_others = of_others.into_iter().map(|answer| answer.map(|report| (report, false)).boxed());
+    let answers: FuturesUnordered<_> = of_voters.chain(of_others).collect();
+    let mut answers = answers.chain(stream::pending());
+    let asked_ms = (host.clock)().mono_ms;
+    let waited = || Duration::from_millis((host.clock)().mono_ms.saturating_sub(asked_ms));
+    loop {
+        let decided = survey.decide(mark, waited());
+        if decided != Leap::Undecided {
+            return decided;
+        }
+        match tokio::time::timeout(SURVEY_CHECK_INTERVAL, answers.next()).await {
+            Ok(Some((report, true))) => survey.voter_answered(report, waited()),
+            Ok(Some((report, false))) => survey.other_answered(report),
+            // Time has passed.
+            Ok(None) | Err(_) => {}
+        }
+    }
+}
+
+/// The questions to the other nodes. Retries until the task is aborted.
+async fn inquire(host: &OracleHost, term: LeaderTerm) -> Inquiry<'_> {
     let mut pause = RETRY_MIN;
     loop {
-        let mut survey = host.window.survey().await;
-        survey.from_voters.push(host.time_report());
-        match survey.decide() {
-            Leap::Unknown => tokio::time::sleep(next_backoff(&mut pause)).await,
-            decided => return decided,
+        match host.window.inquire(term) {
+            Ok(inquiry) => return inquiry,
+            Err(error) => {
+                tracing::warn!(%term, %error, "the nodes of the cluster could not be read");
+                tokio::time::sleep(next_backoff(&mut pause)).await;
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::leap::Survey;
+use crate::leap::TimeReport;
 use crate::timestamp::Timestamp;
 
 /// A leadership of the system region, by its Raft term. No two leaderships share a term.
@@ -34,6 +34,16 @@ pub enum WindowError {
     Failed(String),
 }
 
+/// The questions of a new leader to the other nodes of the cluster ([`crate::leap`]), one for each. A question is
+/// repeated until its node answers; one that is dropped is no longer asked.
+#[derive(Default)]
+pub struct Inquiry<'a> {
+    /// To the other voters of the system region.
+    pub of_voters: Vec<BoxFuture<'a, TimeReport>>,
+    /// To all other nodes.
+    pub of_others: Vec<BoxFuture<'a, TimeReport>>,
+}
+
 /// The durable mark of the cluster and the lease of this node's leadership.
 pub trait Window: Send + Sync + 'static {
     /// Reads the mark after an entry of `term` was applied, so that it includes every raise of an earlier leader.
@@ -51,9 +61,8 @@ pub trait Window: Send + Sync + 'static {
     /// none since it started. Must not block.
     fn quiet(&self) -> Duration;
 
-    /// Asks the other nodes of the cluster for their time, all at once. Nodes that do not answer are left out. One
-    /// attempt, bounded in time.
-    fn survey(&self) -> BoxFuture<'_, Survey>;
+    /// The questions to the other nodes of the cluster for their time. Must not block.
+    fn inquire(&self, term: LeaderTerm) -> Result<Inquiry<'_>, WindowError>;
 
     /// The address of the leader of the system region, as far as this node knows: the hint for callers of a node that
     /// does not lead. Must not block.

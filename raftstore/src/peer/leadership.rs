@@ -80,6 +80,11 @@ impl Peer {
         self.announced.take()
     }
 
+    /// Whether the leadership of `term` was handed over to this replica, rather than won after a timeout.
+    pub(crate) fn is_handed_over(&self, term: Term) -> bool {
+        self.handed_over == Some(term)
+    }
+
     /// Starts an election.
     pub(super) fn campaign(&mut self, now: MonoTime) {
         // An error means that there is nothing to campaign for.

@@ -97,6 +97,8 @@ pub(crate) struct Peer {
     pub(super) leader_term: Option<u64>,
     /// The term announced to the listener.
     pub(super) announced: Option<Term>,
+    /// The newest term for which this replica was a candidate because the leader handed over to it.
+    pub(super) handed_over: Option<Term>,
     pub(super) lease: Lease,
     /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
     pub(super) proposed: VecDeque<(u64, MonoTime)>,

@@ -57,6 +57,7 @@ impl Peer {
             observed,
             leader_term: None,
             announced: None,
+            handed_over: None,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
             emitted: applied.index.get(),

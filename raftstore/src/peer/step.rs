@@ -40,8 +40,12 @@ impl Peer {
             return Ok(());
         }
         self.note_installation(&raft);
+        let before = self.node.raft.term;
         // An error means that raft-rs ignored the message.
         let _ = self.node.step(raft);
+        if kind == MessageType::MsgTimeoutNow && self.node.raft.term > before {
+            self.handed_over = Some(Term::new(self.node.raft.term));
+        }
         self.after_raft(now);
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::mailbox::{Mailbox, Refused};
 use crate::messages::{
     ApplyQueue, ApplyTask, CompletionInbox, Completions, Health, InstallTask, Job, SnapshotQueues, StoreMsg,
 };
-use crate::metrics::Metrics;
+use crate::metrics::{BY_ELECTION, BY_HANDOVER, Metrics};
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
 use crate::ports::{RoleListener, Transport};
@@ -218,6 +218,9 @@ impl StoreLoop {
     pub(super) fn announce(&self, region: RegionId, event: RoleEvent) {
         match event {
             RoleEvent::Leader(term) => {
+                let is_handed_over = self.peers.get(&region).is_some_and(|slot| slot.peer.is_handed_over(term));
+                let by = if is_handed_over { BY_HANDOVER } else { BY_ELECTION };
+                self.parts.metrics.leaderships.with_label_values(&[by]).inc();
                 self.parts.metrics.leaders.inc();
                 self.parts.listener.on_leader(region, term);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use tso::{LeaderTerm, Survey, Timestamp, Window, WindowError};
+use tso::{Inquiry, LeaderTerm, TimeReport, Timestamp, Window, WindowError};
 
 /// The system region: one mark, one leadership at a time.
 pub(crate) struct Region {
@@ -22,8 +22,8 @@ pub(crate) struct Region {
     pub(crate) hint: Mutex<Option<String>>,
     /// How long ago every node received its newest timestamp.
     pub(crate) quiet: Mutex<Duration>,
-    /// What the other nodes answer to a new leader.
-    pub(crate) survey: Mutex<Survey>,
+    /// What each other voter answers to a new leader; `None` as long as it is silent.
+    pub(crate) answers: Mutex<Vec<Option<TimeReport>>>,
 }
 
 impl Default for Region {
@@ -35,7 +35,7 @@ impl Default for Region {
             lose_raises: AtomicU32::new(0),
             hint: Mutex::default(),
             quiet: Mutex::default(),
-            survey: Mutex::default(),
+            answers: Mutex::default(),
         }
     }
 }
@@ -43,6 +43,17 @@ impl Default for Region {
 impl Region {
     fn check(&self, node: usize, term: LeaderTerm) -> Result<(), WindowError> {
         if *self.leader.lock() == (node, term) { Ok(()) } else { Err(WindowError::NotLeader) }
+    }
+
+    /// The answer of another voter, once it has one.
+    async fn answer(&self, other: usize) -> TimeReport {
+        loop {
+            let answer = self.answers.lock()[other];
+            if let Some(report) = answer {
+                return report;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Moves the leadership to `node`, in a new term.
@@ -99,8 +110,11 @@ impl Window for NodeWindow {
         *self.region.quiet.lock()
     }
 
-    fn survey(&self) -> BoxFuture<'_, Survey> {
-        std::future::ready(self.region.survey.lock().clone()).boxed()
+    fn inquire(&self, term: LeaderTerm) -> Result<Inquiry<'_>, WindowError> {
+        self.region.check(self.node, term)?;
+        let others = self.region.answers.lock().len();
+        let of_voters = (0..others).map(|other| self.region.answer(other).boxed()).collect();
+        Ok(Inquiry { of_voters, of_others: Vec::new() })
     }
 
     fn leader_address(&self) -> Option<String> {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio_stream::wrappers::TcpListenerStream;
+use tso::leap;
 use tso::oracle::{ClockReading, WINDOW_MS};
 use tso::service::Clocks;
 use tso::timestamp::MAX_COUNT;
 use tso::{
-    AllocateError, ClusterTag, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, Survey, TimeReport, Timestamp,
+    AllocateError, ClusterTag, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, TimeReport, Timestamp,
     TsoClient, TsoClientOptions, TsoError, TsoRouter, TsoService,
 };
 
@@ -208,9 +209,40 @@ async fn a_new_leader_starts_above_the_old_one() {
 }
 
 /// What two other voters report, which have received no timestamp for `quiet`.
-fn reported(walls_ms: [u64; 2], quiet: Duration) -> Survey {
-    let report = |wall_ms| TimeReport { wall_ms, quiet };
-    Survey { voters: 3, from_voters: walls_ms.map(report).into(), from_others: Vec::new() }
+fn reported(walls_ms: [u64; 2], quiet: Duration) -> Vec<Option<TimeReport>> {
+    walls_ms.map(|wall_ms| Some(TimeReport { wall_ms, quiet })).into()
+}
+
+/// A mark of 50,000 ms, a new leader with this wall clock that has received no timestamp for `quiet`, and what the
+/// others answer.
+fn new_leader(wall_ms: u64, quiet: Duration, answers: Vec<Option<TimeReport>>) -> NewLeader {
+    let region = Arc::new(Region::default());
+    *region.mark.lock() = Timestamp::new(50_000, 0);
+    *region.answers.lock() = answers;
+    *region.quiet.lock() = quiet;
+    let clock = Clock::at(wall_ms);
+    let service = service(&region, 1, clock.clocks());
+    service.on_leader(region.elect(1));
+    NewLeader { region, clock, service }
+}
+
+struct NewLeader {
+    region: Arc<Region>,
+    clock: Clock,
+    service: TsoService,
+}
+
+impl NewLeader {
+    async fn first_ms(&self) -> u64 {
+        self.service.allocate(1).await.unwrap().first().physical_ms()
+    }
+
+    /// Time passes once the leader has begun, and the leader notices. Needs a paused runtime.
+    async fn wait(&self, time: Duration) {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.clock.advance(time.as_millis() as u64);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// The mark lags by an hour, by the new leader's clock. Among running nodes that clock is wrong. If no node has a
@@ -218,38 +250,64 @@ fn reported(walls_ms: [u64; 2], quiet: Duration) -> Survey {
 #[tokio::test]
 async fn a_lagging_mark_is_leapt_over_only_if_no_node_has_a_timestamp() {
     let start = async |quiet: Duration, own_quiet: Duration| {
-        let region = Arc::new(Region::default());
-        *region.mark.lock() = Timestamp::new(50_000, 0);
-        *region.survey.lock() = reported([3_649_000, 3_640_000], quiet);
-        *region.quiet.lock() = own_quiet;
-        let service = service(&region, 1, Clock::at(3_650_000).clocks());
-        service.on_leader(region.elect(1));
-        service.allocate(1).await.unwrap().first()
+        let leader = new_leader(3_650_000, own_quiet, reported([3_649_000, 3_640_000], quiet));
+        leader.first_ms().await
     };
     let (never, recent) = (Duration::MAX, Duration::from_secs(1));
-    assert_eq!(start(recent, never).await, Timestamp::new(50_000, 0));
-    assert_eq!(start(never, recent).await, Timestamp::new(50_000, 0));
-    assert_eq!(start(never, never).await, Timestamp::new(3_649_000, 0));
+    assert_eq!(start(recent, never).await, 50_000);
+    assert_eq!(start(never, recent).await, 50_000);
+    assert_eq!(start(never, never).await, 3_649_000);
+}
+
+/// The new leader's clock is slow and shows no lag. The others' clocks count, and a clock of its own that is right does
+/// not leap for two that are slow.
+#[tokio::test]
+async fn a_slow_clock_of_the_first_leader_hides_no_lag() {
+    let start = async |wall_ms: u64, others_ms: [u64; 2]| {
+        let leader = new_leader(wall_ms, Duration::MAX, reported(others_ms, Duration::MAX));
+        leader.first_ms().await
+    };
+    assert_eq!(start(51_000, [3_650_000, 3_649_000]).await, 3_649_000);
+    assert_eq!(start(0, [3_650_000, 3_649_000]).await, 3_649_000);
+    assert_eq!(start(3_650_000, [51_000, 52_000]).await, 50_000);
+}
+
+/// A leader that has timestamps asks nobody: here nobody would answer.
+#[tokio::test]
+async fn a_leader_of_a_running_cluster_asks_nobody() {
+    let leader = new_leader(3_650_000, Duration::from_secs(1), vec![None, None]);
+    assert_eq!(leader.first_ms().await, 50_000);
+}
+
+/// Two voters have just restarted, the third has running transactions and is slow to answer. The leader waits for it.
+/// Time passes meanwhile, also for the clocks that have been reported.
+#[tokio::test(start_paused = true)]
+async fn a_survey_waits_for_every_node() {
+    for (answers_in_time, expected_ms) in [(true, 50_000), (false, 3_645_000)] {
+        let quiet = Some(TimeReport { wall_ms: 3_640_000, quiet: Duration::MAX });
+        let leader = new_leader(3_650_000, Duration::MAX, vec![quiet, None]);
+        leader.wait(leap::SURVEY_LIMIT - Duration::from_millis(1)).await;
+        assert!(!leader.service.is_serving());
+        if answers_in_time {
+            leader.region.answers.lock()[1] = Some(TimeReport { wall_ms: 3_640_000, quiet: Duration::from_secs(1) });
+        }
+        leader.wait(Duration::from_millis(u64::from(!answers_in_time))).await;
+        assert_eq!(leader.first_ms().await, expected_ms);
+    }
 }
 
 /// A leader waits for the answers of a majority, but not for ever.
 #[tokio::test(start_paused = true)]
-async fn a_survey_is_repeated_until_a_majority_answers() {
+async fn a_survey_waits_longer_for_a_majority() {
     for answers_in_time in [true, false] {
-        let region = Arc::new(Region::default());
-        *region.mark.lock() = Timestamp::new(50_000, 0);
-        *region.quiet.lock() = Duration::MAX;
-        *region.survey.lock() = Survey { voters: 3, ..Survey::default() };
-        let service = service(&region, 1, Clock::at(3_650_000).clocks());
-        service.on_leader(region.elect(1));
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(!service.is_serving());
+        let leader = new_leader(3_650_000, Duration::MAX, vec![None, None]);
+        leader.wait(leap::MAJORITY_LIMIT - Duration::from_millis(1)).await;
+        assert!(!leader.service.is_serving());
         if answers_in_time {
-            *region.survey.lock() = reported([3_649_000, 3_640_000], Duration::MAX);
+            leader.region.answers.lock()[0] = Some(TimeReport { wall_ms: 3_649_000, quiet: Duration::MAX });
         }
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        let expected_ms = if answers_in_time { 3_649_000 } else { 50_000 };
-        assert_eq!(service.allocate(1).await.unwrap().first(), Timestamp::new(expected_ms, 0));
+        leader.wait(Duration::from_millis(u64::from(!answers_in_time))).await;
+        assert_eq!(leader.first_ms().await, if answers_in_time { 3_649_000 } else { 50_000 });
     }
 }
 
@@ -323,21 +381,18 @@ async fn a_remote_oracle_over_a_socket() {
     assert!(RemoteSource::new("no address").is_err());
 }
 
-/// A survey over sockets: a node that is down is left out.
+/// A question over sockets goes to the address that is known when it is asked, and is repeated until the node is up.
 #[tokio::test]
-async fn a_survey_asks_every_node() {
+async fn a_node_is_asked_for_its_time_until_it_answers() {
     let region = Arc::new(Region::default());
-    let (voter, other) = (Server::start(&region, 1, &Clock::at(50_000)), Server::start(&region, 2, &Clock::at(60_000)));
-    let mut down = Server::start(&region, 3, &Clock::at(70_000));
+    *region.quiet.lock() = Duration::from_millis(1_234);
+    let (up, mut down) = (Server::start(&region, 1, &Clock::at(50_000)), Server::start(&region, 2, &Clock::at(60_000)));
     down.kill();
     let cluster = ClusterTag::new("0a").unwrap();
-    for quiet in [Duration::MAX, Duration::from_millis(1_234)] {
-        *region.quiet.lock() = quiet;
-        let of_voters = [voter.address.clone(), down.address.clone()];
-        let survey = tso::grpc::survey(3, &of_voters, std::slice::from_ref(&other.address), &cluster).await;
-        let report = |wall_ms| vec![TimeReport { wall_ms, quiet }];
-        assert_eq!(survey, Survey { voters: 3, from_voters: report(50_000), from_others: report(60_000) });
-    }
+    let addresses = Mutex::new(vec![Some(up.address.clone()), Some(down.address.clone()), None]);
+    let report = tso::grpc::ask_time(|| addresses.lock().pop().flatten(), &cluster).await;
+    assert_eq!(report, TimeReport { wall_ms: 50_000, quiet: Duration::from_millis(1_234) });
+    assert!(addresses.lock().is_empty());
 }
 
 #[tokio::test]
