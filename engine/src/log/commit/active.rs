@@ -13,7 +13,7 @@ use super::draft::{Draft, EncodedGroup, GroupPlace};
 use super::file_work::{CommitContext, Wanted};
 use crate::disk::is_full;
 use crate::log::error::LogError;
-use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
+use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, PAGE, align, encode_items, replay};
 use crate::log::index::{ActiveChanges, Index};
 use crate::log::read::{LogFile, LogState, Scan, WriteError};
 
@@ -215,8 +215,8 @@ impl ActiveFile {
     }
 
     /// Asks for the next file early, and for zeros in it a little faster than this one fills: the zeros go to the disk
-    /// in small steps, evenly, because the writers' syncs share the disk with them. Zeros pay off under the condition of
-    /// [`ActiveFile::allocate`]; written there, they would delay the writers.
+    /// in small steps, evenly, because the writers' syncs share the disk with them. Zeros pay off under the condition
+    /// of [`ActiveFile::allocate`]; written there, they would delay the writers.
     fn ask_for_next(&mut self, context: &CommitContext) {
         let options = &context.state.options;
         let beyond = self.offset.saturating_sub(options.file_bytes / PREPARE_FROM);
@@ -234,10 +234,12 @@ impl ActiveFile {
         }
     }
 
-    /// The length of the seal that this file needs once it has `file_bytes`, if it goes on as it began.
+    /// Space for the seal of a file of `file_bytes` that is filled as this one: an eighth more than it needs once it is
+    /// full, in pages. A file that runs short of it grows near its end, group by group.
     fn expected_seal(&self, file_bytes: u64) -> u64 {
         let index = self.changes.max_index_len() as u64;
-        index.saturating_mul(file_bytes) / self.offset.max(1) + FOOTER as u64
+        let full = index.saturating_mul(file_bytes) / self.offset.max(1);
+        align(full + full / 8 + FOOTER as u64, PAGE)
     }
 
     /// Starts a background flush of the unsynced data once it reaches [`WRITE_BACK`]. So neither the seal nor a later

@@ -7,9 +7,9 @@
 //! 2. The groups of the full file are synced, then the header of the active file.
 //! 3. Index and footer of the full file are written and synced: it is sealed.
 //! 4. Once the active file has an eighth of its size, its successor is prepared: created or made from a spare, durable
-//!    under its name, without a header. If small groups are synced, it is filled with zeros as the active one fills, and
-//!    gets space for its seal; a spare that is long enough has both. Each step is written back and not synced: a sync
-//!    commits the metadata of the file system, and the writers would meet that. One sync follows the last step.
+//!    under its name, without a header. If small groups are synced, it is filled with zeros as the active one fills,
+//!    and gets space for its seal; a spare that is long enough has both. Each step is written back and not synced: a
+//!    sync commits the metadata of the file system, and the writers would meet that. One sync follows the last step.
 //!
 //! So at most the newest two files in use are unsealed, and a prepared file exists only if all files before the active
 //! one are sealed. A crash between any two steps leaves a log that recovery opens.

@@ -2,8 +2,9 @@
 //!
 //! The next file is prepared ahead, and the full file is sealed behind (`file_work.rs`). Then the change itself only
 //! writes the header of the next file, and waits for no sync. If the file before is not sealed yet, the rotation seals
-//! it first, with three syncs; if no file is prepared, it creates one. The next file may take groups while groups of the full one are in flight. The publisher
-//! syncs the full file before the next one, so the durable groups are always a prefix of the log.
+//! it first, with three syncs; if no file is prepared, it creates one. The next file may take groups while groups of
+//! the full one are in flight. The publisher syncs the full file before the next one, so the durable groups are always
+//! a prefix of the log.
 //!
 //! A change that fails is retried by the next write. Until then the old file may take groups that free space. If the
 //! write of the header fails, zeros overwrite it and are synced first: a header that a crash leaves always continues
