@@ -28,10 +28,10 @@ pub struct LogOptions {
     /// sector, set its sector size, so that no write touches synced data.
     pub align_bytes: u64,
     /// Size of the steps in which space ahead of the writes is filled with zeros, in bytes. A writer may wait for a
-    /// step and its sync, so steps are small. Space that is only reserved is taken in steps of a sixteenth of `file_bytes`,
-    /// if that is more. Default 128 KiB, maximum 1 GiB. 0 allocates nothing ahead, not even for the seal of a file:
-    /// then the log does not survive a full disk, because a file without space for the seal cannot be followed by the
-    /// reserve.
+    /// step and its sync, so steps are small. Space that is only reserved is taken in steps of a sixteenth of
+    /// `file_bytes`, if that is more. Default 128 KiB, maximum 1 GiB. 0 allocates nothing ahead, not even for the seal
+    /// of a file: then the log does not survive a full disk, because a file without space for the seal cannot be
+    /// followed by the reserve.
     pub prefill_bytes: u64,
     /// Approximate maximum size of a commit group, in bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
