@@ -56,7 +56,7 @@ fn lives(driver: &mut Driver) -> [Life; 2] {
         if is_in_use(&driver.disk, active + 1) {
             lives[at].sealed = len(&driver.disk, active).unwrap();
             active += 1;
-            lives[active as usize] = Life { syncs: tended, prepared: before[1].expect("prepared"), ..Life::default() };
+            lives[active as usize] = Life { syncs: tended, prepared: before[1].unwrap(), ..Life::default() };
             tended = 0;
         } else {
             lives[at].grown += u64::from(len(&driver.disk, active) != before[0]);
