@@ -27,9 +27,11 @@ pub struct LogOptions {
     /// next group rewrites the last sector of the previous one with the same bytes. For a device that may tear a
     /// sector, set its sector size, so that no write touches synced data.
     pub align_bytes: u64,
-    /// Size of the steps in which space is allocated ahead of the writes, in bytes. Default 4 MiB, maximum 1 GiB. 0
-    /// allocates nothing ahead, not even for the seal of a file: then the log does not survive a full disk, because a
-    /// file without space for the seal cannot be followed by the reserve.
+    /// Size of the steps in which space ahead of the writes is filled with zeros, in bytes. A writer may wait for a
+    /// step and its sync, so steps are small. Space that is only reserved is taken in steps of a sixteenth of
+    /// `file_bytes`, if that is more. Default 128 KiB, maximum 1 GiB. 0 allocates nothing ahead, not even for the seal
+    /// of a file: then the log does not survive a full disk, because a file without space for the seal cannot be
+    /// followed by the reserve.
     pub prefill_bytes: u64,
     /// Approximate maximum size of a commit group, in bytes. Default 1 MiB, minimum 4 KiB, maximum 64 MiB.
     pub group_bytes: usize,
@@ -82,7 +84,7 @@ impl Default for LogOptions {
         LogOptions {
             file_bytes: 64 << 20,
             align_bytes: 8,
-            prefill_bytes: 4 << 20,
+            prefill_bytes: 128 << 10,
             group_bytes: 1 << 20,
             block_bytes: 32 << 10,
             compression: Compression::default(),

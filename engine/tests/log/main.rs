@@ -22,6 +22,7 @@ mod model;
 mod modes;
 mod panic;
 mod planted;
+mod prepared;
 mod purge;
 mod reads;
 mod salvage;

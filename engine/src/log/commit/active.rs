@@ -10,18 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::draft::{Draft, EncodedGroup, GroupPlace};
-use super::file_work::{CommitContext, Wanted, ZEROS_STEP};
+use super::file_work::{CommitContext, Wanted};
 use crate::disk::is_full;
 use crate::log::error::LogError;
-use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, align, encode_items, replay};
+use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, PAGE, align, encode_items, replay};
 use crate::log::index::{ActiveChanges, Index};
 use crate::log::read::{LogFile, LogState, Scan, WriteError};
 
 /// Minimum size of a commit group whose space is reserved and not filled with zeros, in bytes. A sync of such a group
 /// costs little more for the metadata, and zeros would double the bytes written.
 const PREFILL_BELOW: usize = 16 << 10;
-/// Space for the seal beyond a full file is taken in steps of this part of `prefill_bytes`.
-const SEAL_STEPS: u64 = 16;
+/// Space that is only reserved is taken in steps of this part of a file: it costs one call, however much it is.
+const RESERVE_STEPS: u64 = 16;
+/// The next file is prepared once the active one has this part of its size.
+const PREPARE_FROM: u64 = 8;
+/// Zeros in the next file grow by so many hundredths of what the active file grows. They end before it is full.
+const ZEROS_PACE: u64 = 130;
 /// Size of a background flush of unsynced data, in bytes.
 const WRITE_BACK: u64 = 1 << 20;
 
@@ -210,29 +214,32 @@ impl ActiveFile {
         self.proven_synced = if draft.items.is_empty() { self.lsn } else { synced };
     }
 
-    /// Asks for the next file once this one is half full, and for zeros in it three times as fast as this one fills.
-    /// Zeros pay off under the condition of [`ActiveFile::allocate`]; written there, they would delay the writers.
+    /// Asks for the next file early, and for zeros in it a little faster than this one fills: the zeros go to the disk
+    /// in small steps, evenly, because the writers' syncs share the disk with them. Zeros pay off under the condition
+    /// of [`ActiveFile::allocate`]; written there, they would delay the writers.
     fn ask_for_next(&mut self, context: &CommitContext) {
         let options = &context.state.options;
-        let beyond = self.offset.saturating_sub(options.file_bytes / 2);
+        let beyond = self.offset.saturating_sub(options.file_bytes / PREPARE_FROM);
         if beyond == 0 {
             return;
         }
         let wants_zeros = self.small_syncs && options.prefill_bytes > 0;
-        let zeros = if wants_zeros { options.file_bytes.min(3 * beyond) } else { 0 };
-        let step = ZEROS_STEP.min(options.file_bytes / 16);
-        let is_more = zeros >= self.zeros_ahead + step || zeros == options.file_bytes && self.zeros_ahead < zeros;
-        if !self.wants_next || is_more {
+        let zeros = if wants_zeros { options.file_bytes.min(beyond * ZEROS_PACE / 100) } else { 0 };
+        let is_last = wants_zeros && zeros == options.file_bytes;
+        let is_more = zeros >= self.zeros_ahead + options.prefill_bytes || is_last && self.zeros_ahead < zeros;
+        if !self.wants_next || wants_zeros && is_more {
             (self.wants_next, self.zeros_ahead) = (true, zeros);
-            let whole = if zeros == options.file_bytes { zeros + self.expected_seal(zeros) } else { 0 };
+            let whole = is_last.then(|| zeros + self.expected_seal(zeros));
             context.files.want(Wanted { place: self.next_place(), zeros, whole });
         }
     }
 
-    /// The length of the seal that this file needs once it has `file_bytes`, if it goes on as it began.
+    /// Space for the seal of a file of `file_bytes` that is filled as this one: an eighth more than it needs once it is
+    /// full, in pages. A file that runs short of it grows near its end, group by group.
     fn expected_seal(&self, file_bytes: u64) -> u64 {
         let index = self.changes.max_index_len() as u64;
-        index.saturating_mul(file_bytes) / self.offset.max(1) + FOOTER as u64
+        let full = index.saturating_mul(file_bytes) / self.offset.max(1);
+        align(full + full / 8 + FOOTER as u64, PAGE)
     }
 
     /// Starts a background flush of the unsynced data once it reaches [`WRITE_BACK`]. So neither the seal nor a later
@@ -260,13 +267,15 @@ impl ActiveFile {
         let end = self.offset + (group.bytes.len() + self.changes.max_index_len() + group.index_room + FOOTER) as u64;
         if end > self.file.len() && options.prefill_bytes > 0 {
             let full = options.file_bytes;
-            // Beyond a full file only the seal follows. Its space is also taken in steps: the sync after each commits
-            // metadata.
-            let seal_step = options.prefill_bytes.div_ceil(SEAL_STEPS);
-            let step = if end <= full { align(end, options.prefill_bytes).min(full) } else { align(end, seal_step) };
             // Zeros pay off if small groups are synced one after another: a sync after an overwrite commits no
             // metadata.
             let zeros = small && self.small_syncs;
+            let reserve_step = options.prefill_bytes.max(full / RESERVE_STEPS);
+            let step = match end <= full {
+                true => align(end, if zeros { options.prefill_bytes } else { reserve_step }).min(full),
+                // Only the seal follows. The sync after each of its steps commits metadata, too.
+                false => align(end, options.prefill_bytes),
+            };
             let groups_end = full.max(self.offset + group.bytes.len() as u64);
             let grow_to = |len: u64| {
                 if zeros {

@@ -1,25 +1,28 @@
 //! The work on the files around the active one, off the writers' path: seal the file before it, prepare the file after
 //! it.
 //!
-//! A change of the active file writes one header and waits for no sync (`rotation.rs`). Afterwards, in this order:
+//! A change of the active file writes one header (`rotation.rs`). Afterwards, in this order:
 //!
 //! 1. The index of the full file is encoded, while the next file takes groups ([`SealingIndex`]).
 //! 2. The groups of the full file are synced, then the header of the active file.
 //! 3. Index and footer of the full file are written and synced: it is sealed.
-//! 4. Once the active file is half full, its successor is prepared: created or made from a spare, durable under its
-//!    name, without a header. If small groups are synced, a new file is filled with zeros as the active one fills, and
-//!    gets space for its seal. Each step is written back and not synced: a sync commits the metadata of the file
-//!    system, and the writers would meet that. One sync follows the last step.
+//! 4. Once the active file has an eighth of its size, its successor is prepared: created or made from a spare, durable
+//!    under its name, without a header. If small groups are synced, it is filled with zeros as the active one fills,
+//!    and gets space for its seal; a spare that is long enough has both. Each step is written back and not synced: a
+//!    sync commits the metadata of the file system, and the writers would meet that. One sync follows the last step.
 //!
 //! So at most the newest two files in use are unsealed, and a prepared file exists only if all files before the active
 //! one are sealed. A crash between any two steps leaves a log that recovery opens.
 //!
-//! A thread of the log does this work. A rotation that comes too early does the rest itself. Without threads, the
-//! callers that serve the queue seal the full file, and [`Pipeline::tend_files`] prepares the next one. A step that
-//! fails without trace is retried by the next call.
+//! A thread of the log does this work. A rotation that comes too early waits for the step under way, and does the rest
+//! of steps 1 to 3 itself, with three syncs. It does not wait for the last sync of step 4, which runs without the lock;
+//! the first sync of a group in the next file does. Without threads, the callers that serve the queue seal the full
+//! file, and [`Pipeline::tend_files`] prepares the next one. A step that fails without trace is retried by the next
+//! call.
 //!
 //! [`Pipeline::tend_files`]: super::Pipeline::tend_files
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -34,9 +37,6 @@ use crate::log::read::{LogFile, LogState, Seal, WriteError};
 
 /// Number of groups that are encoded at once. A commit group that changes a group of the full file waits meanwhile.
 const GROUPS_AT_ONCE: usize = 64;
-
-/// Size of a step in which a prepared file is filled with zeros, in bytes. A rotation waits for one step at most.
-pub(super) const ZEROS_STEP: u64 = 1 << 20;
 
 /// What a commit group is written with, besides the active file.
 pub(super) struct CommitContext {
@@ -61,7 +61,17 @@ impl CommitContext {
     /// Seals and prepares what is due. Not called with the writer lock held.
     pub(super) fn tend_files(&self) {
         self.try_work(|around| around.seal(self).and_then(|()| around.prepare_wanted(self)));
-        while self.try_work(|around| around.add_zeros(self)) == Some(true) {}
+        let unsynced = loop {
+            match self.try_work(|around| around.add_space(self)) {
+                Some(ControlFlow::Continue(())) => {}
+                Some(ControlFlow::Break(unsynced)) => break unsynced,
+                None => return,
+            }
+        };
+        if let Some(file) = unsynced {
+            // Without the lock: a rotation may take the file meanwhile. A failure poisons the log.
+            drop(self.state.sync_file(&file));
+        }
     }
 
     /// Seals the file before the active one, if it is not sealed. Not called with the writer lock held.
@@ -106,7 +116,7 @@ pub(super) struct FilesAround {
     /// The file before the active one, until it is sealed.
     full: Option<FullFile>,
     /// The file after the active one.
-    prepared: Option<LogFile>,
+    prepared: Option<Arc<LogFile>>,
 }
 
 /// A file that takes no more groups and is not sealed.
@@ -137,8 +147,8 @@ pub(super) struct Wanted {
     pub(super) place: Place,
     /// Its length with zeros.
     pub(super) zeros: u64,
-    /// Its length with space for the seal; 0 while more zeros will follow.
-    pub(super) whole: u64,
+    /// Its length with space for the seal. `None` while more zeros will follow.
+    pub(super) whole: Option<u64>,
 }
 
 impl FileWork {
@@ -197,12 +207,12 @@ impl FilesAround {
         context: &CommitContext,
         header: &mut FileHeader,
         may_use_reserve: bool,
-    ) -> Result<LogFile, WriteError> {
+    ) -> Result<Arc<LogFile>, WriteError> {
         self.seal(context)?;
         context.files.due.lock().wanted = None;
         let file = match self.prepared.take() {
             Some(file) => file,
-            None => context.spares.prepare(header.place, may_use_reserve)?,
+            None => Arc::new(context.spares.prepare(header.place, may_use_reserve)?),
         };
         assert_eq!(file.place, header.place, "another file is prepared");
         header.flags = if file.reused { REUSED } else { 0 };
@@ -253,28 +263,27 @@ impl FilesAround {
     /// Prepares the file after the active one, if it is wanted.
     fn prepare_wanted(&mut self, context: &CommitContext) -> Result<(), WriteError> {
         if let Some(wanted) = context.files.wanted().filter(|_| self.prepared.is_none()) {
-            self.prepared = Some(context.spares.prepare(wanted.place, false)?);
+            self.prepared = Some(Arc::new(context.spares.prepare(wanted.place, false)?));
         }
         Ok(())
     }
 
-    /// Adds zeros to the prepared file, one step, or the space for its seal. Returns whether it did. A reused file has
-    /// its space.
-    fn add_zeros(&mut self, context: &CommitContext) -> Result<bool, WriteError> {
-        let (Some(file), Some(wanted)) = (&self.prepared, context.files.wanted()) else { return Ok(false) };
+    /// Adds zeros to the prepared file, one step, or the space for its seal. `Break` if nothing more is due, with the
+    /// file if all of that is written and not synced.
+    fn add_space(&self, context: &CommitContext) -> Result<ControlFlow<Option<Arc<LogFile>>>, WriteError> {
+        const DONE: ControlFlow<Option<Arc<LogFile>>> = ControlFlow::Break(None);
+        let (Some(file), Some(wanted)) = (&self.prepared, context.files.wanted()) else { return Ok(DONE) };
         let len = file.len();
-        if file.reused || len >= wanted.zeros.max(wanted.whole) {
-            return Ok(false);
-        }
         if len < wanted.zeros {
-            file.prefill(wanted.zeros.min(len + ZEROS_STEP)).map_err(WriteError::rejected("zeros"))?;
+            let step = wanted.zeros.min(len + context.state.options.prefill_bytes);
+            file.prefill(step).map_err(WriteError::rejected("zeros"))?;
             file.file.start_writeback(len, file.len().saturating_sub(len));
-        } else {
-            file.reserve(wanted.whole).map_err(WriteError::rejected("space for the seal"))?;
-            context.state.sync_file(file)?;
+            // A disk may ignore the request.
+            return Ok(if file.len() > len { ControlFlow::Continue(()) } else { DONE });
         }
-        // A disk may ignore the request.
-        Ok(file.len() > len)
+        let Some(whole) = wanted.whole.filter(|whole| len < *whole) else { return Ok(DONE) };
+        file.reserve(whole).map_err(WriteError::rejected("space for the seal"))?;
+        Ok(ControlFlow::Break(Some(file.clone())))
     }
 }
 

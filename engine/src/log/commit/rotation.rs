@@ -1,8 +1,10 @@
-//! Rotation: the change from the active file to the next one. It waits for no sync.
+//! Rotation: the change from the active file to the next one.
 //!
-//! The next file is prepared ahead, and the full file is sealed behind (`file_work.rs`). The change itself only writes
-//! the header of the next file. The next file may take groups while groups of the full one are in flight. The publisher
-//! syncs the full file before the next one, so the durable groups are always a prefix of the log.
+//! The next file is prepared ahead, and the full file is sealed behind (`file_work.rs`). Then the change itself only
+//! writes the header of the next file, and waits for no sync. If the file before is not sealed yet, the rotation seals
+//! it first, with three syncs; if no file is prepared, it creates one. The next file may take groups while groups of
+//! the full one are in flight. The publisher syncs the full file before the next one, so the durable groups are always
+//! a prefix of the log.
 //!
 //! A change that fails is retried by the next write. Until then the old file may take groups that free space. If the
 //! write of the header fails, zeros overwrite it and are synced first: a header that a crash leaves always continues
@@ -27,7 +29,7 @@ impl ActiveFile {
             return Err(WriteError::Rejected(LogError::Invalid(what)));
         }
         let mut around = context.files.lock();
-        let next = Arc::new(around.take_next(context, &mut header, may_use_reserve)?);
+        let next = around.take_next(context, &mut header, may_use_reserve)?;
         let mut older = std::mem::take(&mut self.older);
         older.insert(self.seq());
         let active = ActiveFile {

@@ -1,11 +1,12 @@
 //! Tests of the pipeline: the bounded queue, rejected batches, sequences, rotation.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
 use super::active::ActiveFile;
-use crate::disk::SimDisk;
+use crate::disk::{Operation, SimDisk};
 use crate::log::read::WriteError;
 use crate::log::{Compression, Durability, GroupId, LogBatch, LogEngine, LogError, LogOptions, LogWriter};
 
@@ -113,4 +114,37 @@ fn log_of_too_many_files_gets_no_next_file() {
     assert!(state.poisoned().is_none());
     let made = disk.changes() - before;
     assert!(made <= 1, "{made} changes: at most space for the seal");
+}
+
+/// A publisher that waits for the lock of a file finds its groups synced by the one that held it: no second sync.
+#[test]
+fn a_sync_that_another_one_covers_is_not_repeated() {
+    let disk = SimDisk::new();
+    let (engine, mut writer, _) = LogEngine::open_driven(disk.session(), options()).unwrap();
+    let mut batch = LogBatch::new();
+    batch.put(GroupId(1), b"k", b"v");
+    engine.submit_with(batch, Durability::Buffered, Box::new(|_| ())).unwrap();
+    writer.turn();
+    let state = writer.pipeline.state();
+    let file = state.files.get(1).unwrap();
+    let lsn = file.last_lsn.load(Ordering::Acquire);
+    assert!(state.synced.load(Ordering::Acquire) < lsn);
+    let before = disk.calls(Operation::Sync);
+    let guard = file.sync_lock.lock();
+    let begun = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| {
+            begun.store(true, Ordering::Release);
+            state.sync(&file, lsn).unwrap();
+        });
+        // It then takes the thread a moment to reach the lock. If it comes too late, it has nothing to sync either.
+        while !begun.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        (0..1000).for_each(|_| std::thread::yield_now());
+        state.synced.store(lsn, Ordering::Release);
+        drop(guard);
+        waiting.join().unwrap();
+    });
+    assert_eq!(disk.calls(Operation::Sync), before);
 }

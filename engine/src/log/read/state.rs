@@ -193,9 +193,15 @@ impl LogState {
     fn sync_groups(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
         // Loaded before the sync, which may not cover later groups. Groups of the next file do not count.
         let written = file.last_lsn.load(Ordering::Acquire);
-        if self.synced.load(Ordering::Acquire) < written {
-            self.sync_file(file)?;
-            self.synced.fetch_max(written, Ordering::AcqRel);
+        let is_due = || self.synced.load(Ordering::Acquire) < written;
+        if is_due() {
+            let guard = file.sync_lock.lock();
+            // The caller that held the lock may have synced these groups.
+            if is_due() {
+                self.sync_alone(file)?;
+                self.synced.fetch_max(written, Ordering::AcqRel);
+            }
+            drop(guard);
         }
         Ok(())
     }
@@ -216,6 +222,11 @@ impl LogState {
     /// sync may succeed although data was lost.
     pub(crate) fn sync_file(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
         let _guard = file.sync_lock.lock();
+        self.sync_alone(file)
+    }
+
+    /// Syncs `file`. The caller holds its `sync_lock`.
+    fn sync_alone(&self, file: &LogFile) -> std::result::Result<(), WriteError> {
         if let Some(LogError::Poisoned(why)) = self.poisoned() {
             return Err(WriteError::Fatal(why));
         }

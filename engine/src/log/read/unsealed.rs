@@ -19,7 +19,7 @@
 //! Any other state is damage: missing groups that a footer or a group of the next file proves to be synced, a next file
 //! without header after a valid footer, a header that does not continue the groups before.
 
-use super::group_reader::GroupReader;
+use super::group_reader::{GroupReader, Rest};
 use super::log_file::LogFile;
 use super::scan::Scan;
 use crate::log::error::{Damage, Result};
@@ -91,14 +91,14 @@ impl Succession {
     /// Of `file`, which has no readable header. `before` is `None` if the file before has a valid footer.
     pub(crate) fn of_headless(before: Option<&Scan>, file: &LogFile) -> Result<Succession> {
         let mut reader = GroupReader::new(file);
-        let heads = reader.scan_rest(0, true, None)?.heads;
+        let Rest { garbage_end, heads } = reader.scan_rest(0, true, None)?;
         let groups = reader.groups_of(&heads)?;
         // Its header is synced before that footer is written, and with or before the first of its groups.
         let was_synced = before.is_none_or(|before| heads.iter().any(|head| head.synced > before.last_lsn));
         Ok(match heads.first() {
             _ if was_synced => Succession::HeaderDamaged(groups),
             Some(first) => {
-                let bytes = file.len().saturating_sub(first.offset);
+                let bytes = garbage_end - first.offset;
                 Succession::Cut(CutFile { name: file.name.clone(), bytes, groups })
             }
             None => Succession::Unused,
