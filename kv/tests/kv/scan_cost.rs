@@ -43,6 +43,12 @@ fn open(dir: &std::path::Path) -> RocksStore {
     RocksStore::open(dir, &RocksOptions::default()).unwrap()
 }
 
+/// A store that flushes late: a flush drops deleted locks.
+fn open_with_large_buffer(dir: &std::path::Path) -> RocksStore {
+    let options = RocksOptions { write_buffer_bytes: 2 << 30, ..RocksOptions::default() };
+    RocksStore::open(dir, &options).unwrap()
+}
+
 /// Changes all rows in transactions of 500, which begin at `start_ms`.
 fn change_all(store: &RocksStore, start_ms: u64, op: &MutationOp) {
     let keys: Vec<Key> = (0..row_count()).map(|n| Key::new(format!("row{n:08}"))).collect();
@@ -206,7 +212,7 @@ fn every_page_of_a_full_scan_costs_what_it_covers() {
 #[test]
 fn a_scan_among_rolled_back_inserts_walks_each_of_them_a_few_times() {
     let dir = tempfile::tempdir().unwrap();
-    let mut store = open(dir.path());
+    let mut store = open_with_large_buffer(dir.path());
     change_all(&store, 1_000_000, &MutationOp::Put(Bytes::from_static(b"first")));
     // One behind each row, and a mass of them behind the middle one.
     let behind = |row: usize, n: usize| Key::new(format!("row{row:08}-{n:08}"));
@@ -243,9 +249,7 @@ fn a_gap_costs_the_same_behind_any_prefix_and_nothing_is_read_twice() {
     const ROWS: usize = PAGE - 1;
     for prefix_len in [8, 900, 1_500] {
         let dir = tempfile::tempdir().unwrap();
-        // A flush would drop deleted locks.
-        let options = RocksOptions { write_buffer_bytes: 512 << 20, ..RocksOptions::default() };
-        let store = RocksStore::open(dir.path(), &options).unwrap();
+        let store = open_with_large_buffer(dir.path());
         let put = |n: usize| MutationOp::Put(Bytes::from(vec![n as u8; 1_000]));
         let mutations: Vec<Mutation> =
             (0..ROWS).map(|n| Mutation { key: Key::new(format!("row{n:08}")), op: put(n) }).collect();
