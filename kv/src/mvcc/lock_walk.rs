@@ -4,8 +4,8 @@
 //! deleted records unseen. Millions of them may be between two locks, for example of inserts that were rolled back. So
 //! each cursor here is limited: it gives up after a number of records. Where it was then is not known. The next attempt
 //! begins at the same position with [`GROWTH`] times the limit, until it reaches a lock or the end of the range. The
-//! attempts are a geometric series, so a gap costs less than `(2 * GROWTH - 1) / (GROWTH - 1)` times the
-//! deleted records in it and a logarithmic number of attempts, whatever the keys are. A million deleted locks are two million
+//! attempts are a geometric series, so a gap costs less than `(2 * GROWTH - 1) / (GROWTH - 1)` times the deleted
+//! records in it and a logarithmic number of attempts, whatever the keys are. A million deleted locks are two million
 //! records: at most 4.7 million in eight attempts. The last attempt alone walks the whole gap, and nothing bounds it: a
 //! gap that takes longer than a request may waits for compaction, which deletions trigger.
 //!
