@@ -24,8 +24,11 @@ const PREFILL_BELOW: usize = 16 << 10;
 const RESERVE_STEPS: u64 = 16;
 /// The next file is prepared once the active one has this part of its size.
 const PREPARE_FROM: u64 = 8;
-/// Zeros in the next file grow by so many hundredths of what the active file grows. They end before it is full.
+/// Zeros in the next file grow at this pace, in percent of the one that would end with the active file. So they end
+/// before it is full.
 const ZEROS_PACE: u64 = 130;
+/// The most that zeros follow at, in percent of the pace at which this file fills.
+const FASTEST_ZEROS: u64 = 200;
 /// Size of a background flush of unsynced data, in bytes.
 const WRITE_BACK: u64 = 1 << 20;
 
@@ -52,6 +55,8 @@ pub(crate) struct ActiveFile {
     /// Whether the next file is asked for, and up to which length with zeros.
     pub(super) wants_next: bool,
     pub(super) zeros_ahead: u64,
+    /// The offset at which zeros were last asked for, or did not pay off.
+    pub(super) zeros_asked_at: u64,
 }
 
 impl ActiveFile {
@@ -72,6 +77,7 @@ impl ActiveFile {
             older: BTreeSet::new(),
             wants_next: false,
             zeros_ahead: 0,
+            zeros_asked_at: 0,
         }
     }
 
@@ -216,21 +222,28 @@ impl ActiveFile {
 
     /// Asks for the next file early, and for zeros in it a little faster than this one fills: the zeros go to the disk
     /// in small steps, evenly, because the writers' syncs share the disk with them. Zeros pay off under the condition
-    /// of [`ActiveFile::allocate`]; written there, they would delay the writers.
+    /// of [`ActiveFile::allocate`]; written there, they would delay the writers. Where that condition begins late in
+    /// this file, they follow at no more than [`FASTEST_ZEROS`], and the next file lacks the rest.
     fn ask_for_next(&mut self, context: &CommitContext) {
         let options = &context.state.options;
-        let beyond = self.offset.saturating_sub(options.file_bytes / PREPARE_FROM);
-        if beyond == 0 {
+        if self.offset <= options.file_bytes / PREPARE_FROM {
             return;
         }
         let wants_zeros = self.small_syncs && options.prefill_bytes > 0;
-        let zeros = if wants_zeros { options.file_bytes.min(beyond * ZEROS_PACE / 100) } else { 0 };
-        let is_last = wants_zeros && zeros == options.file_bytes;
-        let is_more = zeros >= self.zeros_ahead + options.prefill_bytes || is_last && self.zeros_ahead < zeros;
-        if !self.wants_next || wants_zeros && is_more {
-            (self.wants_next, self.zeros_ahead) = (true, zeros);
-            let whole = is_last.then(|| zeros + self.expected_seal(zeros));
-            context.files.want(Wanted { place: self.next_place(), zeros, whole });
+        let left = options.file_bytes.saturating_sub(self.zeros_ahead);
+        let room = options.file_bytes.saturating_sub(self.zeros_asked_at).max(1);
+        let pace = (left * ZEROS_PACE / room).min(FASTEST_ZEROS);
+        let due = (self.offset.saturating_sub(self.zeros_asked_at) * pace / 100).min(left);
+        let is_more = wants_zeros && self.wants_next && due > 0 && (due >= options.prefill_bytes || due == left);
+        if !wants_zeros || !self.wants_next || is_more {
+            self.zeros_asked_at = self.offset;
+        }
+        if !self.wants_next || is_more {
+            self.zeros_ahead += if is_more { due } else { 0 };
+            self.wants_next = true;
+            let is_last = wants_zeros && self.zeros_ahead == options.file_bytes;
+            let whole = is_last.then(|| self.zeros_ahead + self.expected_seal(self.zeros_ahead));
+            context.files.want(Wanted { place: self.next_place(), zeros: self.zeros_ahead, whole });
         }
     }
 
