@@ -43,6 +43,15 @@ async fn put(server: &KvServer<FakeStore>, store: &FakeStore, keys: &[Key], star
     }
 }
 
+/// Commits keys that make several slices and pages, and returns them in order.
+async fn put_three_thousand(server: &KvServer<FakeStore>, store: &FakeStore) -> Vec<Key> {
+    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
+    for (n, chunk) in keys.chunks(500).enumerate() {
+        put(server, store, chunk, 10 + 10 * n as u64).await;
+    }
+    keys
+}
+
 fn scan(start: &Key, end: &Key, reverse: bool) -> RequestBody {
     RequestBody::Scan(ScanRequest {
         start: start.clone(),
@@ -78,10 +87,7 @@ async fn reads_use_the_lease_and_fall_back_to_a_read_index() {
 async fn a_long_scan_merges_its_slices() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
-    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
-    for (n, chunk) in keys.chunks(500).enumerate() {
-        put(&server, &store, chunk, 10 + 10 * n as u64).await;
-    }
+    let keys = put_three_thousand(&server, &store).await;
     let [start, end] = [Key::from_static(b"c"), Key::from_static(b"x")];
     for reverse in [false, true] {
         let request = Request { context: store.context(), body: scan(&start, &end, reverse) };
@@ -148,10 +154,7 @@ async fn read_pages(
 async fn the_pages_of_a_statement_share_a_cursor() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
-    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
-    for (n, chunk) in keys.chunks(500).enumerate() {
-        put(&server, &store, chunk, 10 + 10 * n as u64).await;
-    }
+    let keys = put_three_thousand(&server, &store).await;
     for reverse in [false, true] {
         let before = (store.write_cursors(), store.views());
         assert_eq!(read_pages(&server, &store, reverse, || ()).await, (keys.clone(), 5));
@@ -167,10 +170,7 @@ async fn the_pages_of_a_statement_share_a_cursor() {
 async fn slow_pages_hold_no_snapshot_beyond_its_age() {
     let store = FakeStore::new();
     let server = server(&store, &KvServerConfig::default());
-    let keys: Vec<Key> = (0..3_000).map(|n| Key::new(format!("k{n:05}"))).collect();
-    for (n, chunk) in keys.chunks(500).enumerate() {
-        put(&server, &store, chunk, 10 + 10 * n as u64).await;
-    }
+    let keys = put_three_thousand(&server, &store).await;
     store.set_lease(false);
     // The scan of the first page is opened at its end, is 4 s old after the second page and 8 s after the third. The
     // fourth opens another one.

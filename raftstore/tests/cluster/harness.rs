@@ -485,3 +485,14 @@ impl<T> Task<T> {
 pub(crate) fn is(message: &RaftMessage, kind: MessageType) -> bool {
     message.message.get_msg_type() == kind
 }
+
+/// Polls stores that run on threads, for at most half a minute.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if holds() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    panic!("did not happen: {what}");
+}

@@ -20,7 +20,7 @@ use raftstore::{
     StoreParts, StoreRuntime, Term,
 };
 
-use crate::harness::{put, regions};
+use crate::harness::{put, regions, until};
 
 type Handle = StoreHandle<MemoryStore>;
 
@@ -181,17 +181,6 @@ impl Cluster {
         }
         panic!("no write within the bound");
     }
-}
-
-/// Polls for at most half a minute.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..6000 {
-        if holds() {
-            return;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    panic!("did not happen: {what}");
 }
 
 fn ctx() -> RegionContext {

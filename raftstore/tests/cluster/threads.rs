@@ -18,7 +18,7 @@ use raftstore::ports::{Delivery, DeliveryDone, NoListener, RaftMessage, SendErro
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{RealClock, RegionContext, RegionId, StoreConfig, StoreHandle, StoreId, StoreParts, StoreRuntime};
 
-use crate::harness::{put, regions};
+use crate::harness::{put, regions, until};
 
 /// A door; whoever comes while it is closed waits.
 #[derive(Default)]
@@ -196,17 +196,6 @@ fn start(id: u64, switch: &Arc<Switch>) -> Node {
     let handle = runtime.handle();
     switch.ends.lock().insert(StoreId::new(id), (handle.clone(), files));
     Node { runtime: Some(runtime), handle, log, store: store.store, builds, installs }
-}
-
-/// Polls for at most half a minute.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..6000 {
-        if holds() {
-            return;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    panic!("did not happen: {what}");
 }
 
 fn ctx(region: u64) -> RegionContext {

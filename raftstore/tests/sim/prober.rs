@@ -76,15 +76,18 @@ enum Probed {
 impl World {
     /// Tells the checkers which stores are healthy. Called after every event that may change it.
     pub(crate) fn observe_health(&mut self) {
-        let slow: Vec<&Node> = self.nodes.values().filter(|node| self.is_slow(node)).collect();
-        let is_healthy = |node: &&Node| !self.is_slow(node) && self.is_healthy(node);
+        let slow: BTreeSet<StoreId> =
+            self.nodes.values().filter(|node| self.is_slow(node)).map(|node| node.id).collect();
+        let is_healthy = |node: &&Node| !slow.contains(&node.id) && self.is_healthy(node);
         let healthy: BTreeSet<StoreId> = self.nodes.values().filter(is_healthy).map(|node| node.id).collect();
         // A leader that is slow but alive keeps its leadership, whichever quorum is healthy.
-        let leads = |node: &&Node, region| node.live.as_ref().and_then(|live| live.handle.region(region));
-        let led_slowly =
-            |region: &Region| slow.iter().any(|node| leads(node, region.id).is_some_and(|at| at.is_leader));
-        let led_slowly = self.options.regions.iter().filter(|region| led_slowly(region)).map(|region| region.id);
-        let led_slowly: BTreeSet<RegionId> = led_slowly.collect();
+        let leads = |store: &StoreId, region: &Region| {
+            let live = self.nodes.get(store).and_then(|node| node.live.as_ref());
+            live.and_then(|live| live.handle.region(region.id)).is_some_and(|status| status.is_leader)
+        };
+        let led_slowly = |region: &&Region| slow.iter().any(|store| leads(store, region));
+        let led_slowly: BTreeSet<RegionId> =
+            self.options.regions.iter().filter(led_slowly).map(|region| region.id).collect();
         let network = &self.network;
         let works = |region, from, to| {
             !led_slowly.contains(&region)
