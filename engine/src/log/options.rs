@@ -50,9 +50,9 @@ pub struct LogOptions {
     /// Size of the cache of decompressed blocks, in bytes. Default 16 MiB; 0 disables it. A block larger than a
     /// sixteenth of the cache is not cached.
     pub cache_bytes: usize,
-    /// Size of the log from which purge rewrites the live records of the oldest files, in bytes, if that frees enough.
-    /// Dead files at the old end are dropped at any size, and on a full disk purge rewrites at any size. Default 1 GiB,
-    /// maximum 1 PiB; 0 always rewrites.
+    /// Size of the log, with the file that is prepared next, from which purge rewrites the live records of the oldest
+    /// files, in bytes, if that frees enough. Dead files at the old end are dropped at any size, and on a full disk
+    /// purge rewrites at any size. Default 1 GiB, maximum 1 PiB; 0 always rewrites.
     pub purge_threshold: u64,
     /// Maximum number of files kept for reuse. The last one is a reserve for purge on a full disk. Default 2, maximum
     /// 1024; 0 keeps none.

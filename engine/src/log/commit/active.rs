@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::draft::{Draft, EncodedGroup, GroupPlace};
 use super::file_work::{CommitContext, Wanted};
+use super::next_file::NextFile;
 use crate::disk::is_full;
 use crate::log::error::LogError;
 use crate::log::format::{BlockRef, Compressor, FOOTER, GROUP_HEADER, PAGE, align, encode_items, replay};
@@ -22,13 +23,6 @@ use crate::log::read::{LogFile, LogState, Scan, WriteError};
 const PREFILL_BELOW: usize = 16 << 10;
 /// Space that is only reserved is taken in steps of this part of a file: it costs one call, however much it is.
 const RESERVE_STEPS: u64 = 16;
-/// The next file is prepared once the active one has this part of its size.
-const PREPARE_FROM: u64 = 8;
-/// Zeros in the next file grow at this pace, in percent of the one that would end with the active file. So they end
-/// before it is full.
-const ZEROS_PACE: u64 = 130;
-/// The most that zeros follow at, in percent of the pace at which this file fills.
-const FASTEST_ZEROS: u64 = 200;
 /// Size of a background flush of unsynced data, in bytes.
 const WRITE_BACK: u64 = 1 << 20;
 
@@ -52,11 +46,8 @@ pub(crate) struct ActiveFile {
     pub(super) proven_synced: u64,
     /// The older files of the log.
     pub(super) older: BTreeSet<u64>,
-    /// Whether the next file is asked for, and up to which length with zeros.
-    pub(super) wants_next: bool,
-    pub(super) zeros_ahead: u64,
-    /// The offset at which zeros were last asked for, or did not pay off.
-    pub(super) zeros_asked_at: u64,
+    /// What was asked for of the next file.
+    pub(super) next: NextFile,
 }
 
 impl ActiveFile {
@@ -75,9 +66,7 @@ impl ActiveFile {
             chain,
             proven_synced: lsn,
             older: BTreeSet::new(),
-            wants_next: false,
-            zeros_ahead: 0,
-            zeros_asked_at: 0,
+            next: NextFile::default(),
         }
     }
 
@@ -220,31 +209,15 @@ impl ActiveFile {
         self.proven_synced = if draft.items.is_empty() { self.lsn } else { synced };
     }
 
-    /// Asks for the next file early, and for zeros in it a little faster than this one fills: the zeros go to the disk
-    /// in small steps, evenly, because the writers' syncs share the disk with them. Zeros pay off under the condition
-    /// of [`ActiveFile::allocate`]; written there, they would delay the writers. Where that condition begins late in
-    /// this file, they follow at no more than [`FASTEST_ZEROS`], and the next file lacks the rest.
+    /// Asks for the next file early, and for zeros in it under the condition of [`ActiveFile::allocate`].
     fn ask_for_next(&mut self, context: &CommitContext) {
         let options = &context.state.options;
-        if self.offset <= options.file_bytes / PREPARE_FROM {
-            return;
-        }
-        let wants_zeros = self.small_syncs && options.prefill_bytes > 0;
-        let left = options.file_bytes.saturating_sub(self.zeros_ahead);
-        let room = options.file_bytes.saturating_sub(self.zeros_asked_at).max(1);
-        let pace = (left * ZEROS_PACE / room).min(FASTEST_ZEROS);
-        let due = (self.offset.saturating_sub(self.zeros_asked_at) * pace / 100).min(left);
-        let is_more = wants_zeros && self.wants_next && due > 0 && (due >= options.prefill_bytes || due == left);
-        if !wants_zeros || !self.wants_next || is_more {
-            self.zeros_asked_at = self.offset;
-        }
-        if !self.wants_next || is_more {
-            self.zeros_ahead += if is_more { due } else { 0 };
-            self.wants_next = true;
-            let is_last = wants_zeros && self.zeros_ahead == options.file_bytes;
-            let whole = is_last.then(|| self.zeros_ahead + self.expected_seal(self.zeros_ahead));
-            context.files.want(Wanted { place: self.next_place(), zeros: self.zeros_ahead, whole });
-        }
+        let pays_off = self.small_syncs && options.prefill_bytes > 0;
+        let step = pays_off.then_some(options.prefill_bytes);
+        let Some(zeros) = self.next.ask(self.offset, options.file_bytes, step) else { return };
+        let is_last = pays_off && zeros == options.file_bytes;
+        let whole = is_last.then(|| zeros + self.expected_seal(zeros));
+        context.files.want(Wanted { place: self.next_place(), zeros, whole });
     }
 
     /// Space for the seal of a file of `file_bytes` that is filled as this one: an eighth more than it needs once it is

@@ -210,7 +210,7 @@ impl FilesAround {
     ) -> Result<Arc<LogFile>, WriteError> {
         self.seal(context)?;
         context.files.due.lock().wanted = None;
-        let file = match self.prepared.take() {
+        let file = match self.set_prepared(context, None) {
             Some(file) => file,
             None => Arc::new(context.spares.prepare(header.place, may_use_reserve)?),
         };
@@ -221,7 +221,7 @@ impl FilesAround {
         // The active file may take groups before the next attempt, which then writes another header. If a crash left
         // this one, the groups behind would not continue it.
         let wiped = context.state.wipe(&file, 0, header.len() as u64);
-        self.prepared = Some(file);
+        self.set_prepared(context, Some(file));
         wiped?;
         Err(WriteError::rejected("header of the next file")(error))
     }
@@ -263,9 +263,16 @@ impl FilesAround {
     /// Prepares the file after the active one, if it is wanted.
     fn prepare_wanted(&mut self, context: &CommitContext) -> Result<(), WriteError> {
         if let Some(wanted) = context.files.wanted().filter(|_| self.prepared.is_none()) {
-            self.prepared = Some(Arc::new(context.spares.prepare(wanted.place, false)?));
+            let file = context.spares.prepare(wanted.place, false)?;
+            self.set_prepared(context, Some(Arc::new(file)));
         }
         Ok(())
+    }
+
+    /// Replaces the prepared file. Purge counts its space.
+    fn set_prepared(&mut self, context: &CommitContext, file: Option<Arc<LogFile>>) -> Option<Arc<LogFile>> {
+        context.state.set_prepared(file.clone());
+        std::mem::replace(&mut self.prepared, file)
     }
 
     /// Adds zeros to the prepared file, one step, or the space for its seal. `Break` if nothing more is due, with the

@@ -9,7 +9,8 @@
 //!
 //! Lowest first. No file imports from a later layer.
 //!
-//! 1. `batch`, `purge_work`, `sequence`, `spares`, `ticket`, `workers`: the inputs, and the resources of the pipeline
+//! 1. `batch`, `next_file`, `purge_work`, `sequence`, `spares`, `ticket`, `workers`: the inputs, and the resources of
+//!    the pipeline
 //! 2. `completion`, `validate`: outcomes, and rejected batches
 //! 3. `draft`, `queue`: commit groups and jobs
 //! 4. `publish`: the second stage
@@ -24,6 +25,7 @@ mod batch;
 mod completion;
 mod draft;
 mod file_work;
+mod next_file;
 mod pipeline;
 mod publish;
 mod purge_work;

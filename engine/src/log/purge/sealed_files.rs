@@ -22,7 +22,8 @@ const MAX_PINNING_GROUPS: usize = 1024;
 pub(super) struct SealedFiles {
     /// Number and length of each, oldest first.
     pub(super) files: Vec<(u64, u64)>,
-    /// Whether the log, with its active file, exceeds its threshold. A log whose disk is full always does.
+    /// Whether the log, with its active and its prepared file, exceeds its threshold. A log whose disk is full always
+    /// does.
     pub(super) exceeds_threshold: bool,
     /// Whether it exceeds one and a half times its threshold: the log is under pressure.
     pub(super) under_pressure: bool,
@@ -33,7 +34,7 @@ impl SealedFiles {
     /// deleted.
     pub(super) fn of(state: &LogState, dropped: &BTreeSet<u64>) -> SealedFiles {
         let mut files = state.files.lengths();
-        let total: u64 = files.iter().map(|(_, len)| len).sum();
+        let total = files.iter().map(|(_, len)| len).sum::<u64>() + state.prepared_bytes();
         files.pop();
         let unsealed = state.unsealed().map(|file| file.place.seq);
         files.retain(|(seq, _)| !dropped.contains(seq) && Some(*seq) != unsealed);

@@ -42,6 +42,8 @@ pub(crate) struct LogState {
     poison: Mutex<Option<String>>,
     /// The file before the active one, until it is sealed. Its groups may not be synced yet.
     unsealed: Mutex<Option<Arc<LogFile>>>,
+    /// The file after the active one, if it is prepared. Not part of the log yet.
+    prepared: Mutex<Option<Arc<LogFile>>>,
     /// The index of that file, until it is encoded. A leaf lock.
     pub(crate) sealing: Mutex<Option<SealingIndex>>,
     /// Damaged locations that were reported, by file and offset.
@@ -114,6 +116,7 @@ impl LogState {
             full: AtomicBool::new(false),
             poison: Mutex::default(),
             unsealed: Mutex::default(),
+            prepared: Mutex::default(),
             sealing: Mutex::default(),
             reported: Mutex::default(),
         }
@@ -164,6 +167,16 @@ impl LogState {
     /// its successor takes groups, and until its seal is durable.
     pub(crate) fn set_unsealed(&self, file: Option<Arc<LogFile>>) {
         *self.unsealed.lock() = file;
+    }
+
+    /// The space that the prepared file takes, in bytes.
+    pub(crate) fn prepared_bytes(&self) -> u64 {
+        self.prepared.lock().as_ref().map_or(0, |file| file.len())
+    }
+
+    /// Records the file after the active one as prepared, or that there is none.
+    pub(crate) fn set_prepared(&self, file: Option<Arc<LogFile>>) {
+        *self.prepared.lock() = file;
     }
 
     /// Makes everything up to `lsn` durable. `file` is the file of that group; the file before it is synced first if
