@@ -428,6 +428,7 @@ fn stopping_leader_offers_again() {
 const OTHER: &[u8] = b"other";
 
 /// Store 1 stops while store 3 installs a snapshot of region 1. Region 2 moves to store 3 at once and is served there.
+/// Region 1 is served at store 1.
 #[test]
 fn leader_stops_while_its_successor_installs_another_region() {
     let mut cluster = Cluster::with_config(3, config());
@@ -447,6 +448,17 @@ fn leader_stops_while_its_successor_installs_another_region() {
     let mut write = cluster.start_write(3, 2, crate::harness::put(OTHER, b"y"));
     cluster.finish(&mut write).unwrap();
     assert!(!cluster.handle(3).region(RegionId::new(1)).unwrap().is_leader);
+    // Nobody takes region 1, so store 1 goes on serving it. It refuses writes only while an offer is open.
+    let ticks = 6 * cluster.config.election_ticks;
+    let is_served = (0..ticks).any(|_| {
+        cluster.run_for(cluster.config.tick_interval);
+        let now = cluster.now();
+        let core = cluster.nodes.get_mut(&1).unwrap().core.as_mut().unwrap();
+        assert!(!core.continue_stop(now), "the drain ended");
+        let mut write = cluster.start_write(1, 1, crate::harness::put(KEY, b"during"));
+        cluster.finish(&mut write).is_ok()
+    });
+    assert!(is_served, "store 1 accepts no write to region 1");
     assert_eq!(snapshot_files(&cluster, 3), 1, "still installing");
 }
 

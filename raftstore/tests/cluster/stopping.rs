@@ -3,7 +3,7 @@
 use raft::eraftpb::MessageType;
 use raftstore::{RegionError, StoreId};
 
-use crate::harness::{Cluster, KEY, is, put};
+use crate::harness::{Cluster, KEY, Task, is, put};
 
 /// A cluster whose store 1 leads region 1 and stops, while `held` messages are held back.
 fn stopping(held: fn(&raftstore::ports::RaftMessage) -> bool) -> Cluster {
@@ -82,4 +82,38 @@ fn lone_store_drains_at_once() {
     assert!(core.continue_stop(now));
     let refused = cluster.handle(1).evaluate(cluster.ctx(1)).err();
     assert!(matches!(refused, Some(RegionError::NotLeader { leader: None, .. })), "{refused:?}");
+}
+
+/// The results of one call of each kind that a store refuses with `NotLeader` if it does not lead region 1.
+fn calls(cluster: &Cluster, store: u64) -> [(&'static str, Result<(), RegionError>); 5] {
+    let (handle, reader, ctx) = (cluster.handle(store), cluster.handle(store), cluster.ctx(1));
+    let mut read = Task::new(async move { reader.read(ctx).await.map(drop) });
+    [
+        ("try_read", handle.try_read(ctx).map(drop)),
+        ("has_lease", handle.has_lease(ctx).map(|_| ())),
+        ("read", read.poll().unwrap()),
+        ("evaluate", handle.evaluate(ctx).map(drop)),
+        ("transfer_leader", handle.transfer_leader(ctx.region, StoreId::new(2))),
+    ]
+}
+
+/// A poisoned follower serves nobody, but it knows who does: a client asks that store at once and does not search.
+#[test]
+fn poisoned_follower_names_the_leader() {
+    let mut cluster = Cluster::new(3);
+    cluster.lead(1, 1);
+    cluster.write(1, KEY, b"v");
+    cluster.wait_stored(KEY, b"v");
+    let region = cluster.ctx(1).region;
+    let leader = cluster.regions[0].peer_on(StoreId::new(1));
+    let refused: Result<(), RegionError> = Err(RegionError::NotLeader { region, leader });
+    cluster.handle(3).poison("planted");
+    // Before the loop of the store has noticed, when it has, and long after.
+    for ticks in [0, 1, 50] {
+        cluster.run_for(cluster.config.tick_interval * ticks);
+        for (call, result) in calls(&cluster, 3) {
+            assert_eq!(result, refused, "{call} after {ticks} ticks");
+        }
+    }
+    assert_eq!(cluster.leader(1), 1);
 }

@@ -21,7 +21,7 @@ use raftstore::{
     LogIndex, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId,
 };
 
-use crate::checkers::history::{List, Moment, Register, Value, WriteOutcome};
+use crate::checkers::history::{Confirmed, List, Moment, Register, Value, WriteOutcome};
 use crate::checkers::{Checked, Violation, violated};
 use crate::options::Options;
 use crate::preempted::{Answer, Begun, PreemptedRead};
@@ -117,8 +117,7 @@ pub(crate) struct Clients {
     registers: BTreeMap<(RegionId, u64), Register>,
     lists: BTreeMap<(RegionId, usize), List>,
     pub(crate) stats: ClientStats,
-    /// Begin of the last confirmed write in each region.
-    pub(crate) confirmed: BTreeMap<RegionId, Moment>,
+    pub(crate) confirmed: Confirmed,
 }
 
 impl Clients {
@@ -134,7 +133,7 @@ impl Clients {
             registers: BTreeMap::new(),
             lists: BTreeMap::new(),
             stats: ClientStats::default(),
-            confirmed: BTreeMap::new(),
+            confirmed: Confirmed::default(),
         }
     }
 
@@ -455,8 +454,7 @@ impl Clients {
         self.stats.writes += 1;
         self.clients[client].hints.insert(operation.region, operation.store);
         self.clients[client].state = State::Idle;
-        let last = self.confirmed.entry(operation.region).or_default();
-        *last = (*last).max(operation.begin);
+        self.confirmed.add(operation.region, operation.begin);
         Ok(Step::Done(format!("confirmed at index {index}")))
     }
 

@@ -1,4 +1,5 @@
-//! Delivery: what happens to the messages and snapshot files that a store sends.
+//! Delivery: what happens to the messages and snapshot files that a store sends, and the turns that build and install
+//! these files.
 
 use engine::store::StoreError;
 use raft::eraftpb::MessageType;
@@ -6,7 +7,7 @@ use raftstore::ports::{Delivery, DeliveryDone, RaftMessage};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
 use raftstore::{StoreId, Term};
 
-use crate::checkers::snapshots::SnapshotChecker;
+use crate::checkers::snapshots::{SnapshotChecker, SnapshotStep};
 use crate::checkers::{Checked, violated};
 use crate::events::{Event, Part};
 use crate::faults::Fault;
@@ -50,7 +51,8 @@ impl World {
                 let (least, most) = self.options.snapshot_work_us;
                 let delay = self.network.snapshot_delay(size) + self.network.pick(least, most) * 1000;
                 self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", MessageLine(&message)));
-                self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done });
+                let writes = self.clients.confirmed.writes(key.region);
+                self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done, writes });
             }
         }
         Ok(())
@@ -107,6 +109,7 @@ impl World {
         key: SnapshotKey,
         life: u64,
         done: DeliveryDone,
+        writes: u64,
     ) -> Checked {
         let (from, to, peer) = (message.from.store, message.to.store, message.to.id);
         let files = |store: StoreId, life: Option<u64>| {
@@ -128,8 +131,10 @@ impl World {
         self.snapshots.on_ended(peer, delivery);
         if delivery == Delivery::Delivered {
             self.stats.snapshots += 1;
+            let confirmed = self.clients.confirmed.writes(key.region);
+            self.traffic.on_step(SnapshotStep::Send, key.region, writes, confirmed);
             if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
-                live.delivered.entry(key.region).or_default().insert(key.index.get());
+                live.delivered.entry(key.region).or_default().insert(key.index.get(), confirmed);
             }
             self.deliver(message, false)?;
         }
@@ -138,10 +143,50 @@ impl World {
         self.after_call(to, false)
     }
 
-    /// Copies the counters of the snapshot checker to the statistics.
+    /// Runs a step of the build of a snapshot: the first takes the region's data, the second writes the file.
+    pub(crate) fn build_turn(&mut self, store: StoreId) -> bool {
+        let Some(live) = self.nodes.get_mut(&store).and_then(|node| node.live.as_mut()) else { return false };
+        let Some(before) = live.building.take() else {
+            let begins = live.core.build_turn();
+            live.building = begins.then(|| self.clients.confirmed.clone());
+            return begins;
+        };
+        // The file that is new says which region it was.
+        let known = live.snapshots.list().unwrap_or_default();
+        let busy = live.core.build_turn();
+        let files = live.snapshots.list().unwrap_or_default();
+        if let Some(SnapshotKey { region, .. }) = files.into_iter().find(|key| !known.contains(key)) {
+            let confirmed = self.clients.confirmed.writes(region);
+            self.traffic.on_step(SnapshotStep::Build, region, before.writes(region), confirmed);
+        }
+        busy
+    }
+
+    /// Installs a snapshot, if one waits. The applied index of its region is then that of the snapshot.
+    pub(crate) fn install_turn(&mut self, store: StoreId) -> bool {
+        let Some(live) = self.nodes.get_mut(&store).and_then(|node| node.live.as_mut()) else { return false };
+        let before = live.handle.regions();
+        let busy = live.core.install_turn();
+        let after = live.handle.regions();
+        for (_, status) in before.iter().zip(&after).filter(|(old, new)| old.applied != new.applied) {
+            self.stats.installed += 1;
+            // One that arrived in an earlier life was not installed all the time since.
+            let region = status.region.id;
+            if let Some(writes) = live.delivered.get(&region).and_then(|all| all.get(&status.applied.get())) {
+                let confirmed = self.clients.confirmed.writes(region);
+                self.traffic.on_step(SnapshotStep::Install, region, *writes, confirmed);
+            }
+        }
+        busy
+    }
+
+    /// Copies the counters of the snapshot checkers to the statistics.
     pub(crate) fn sum_up_snapshots(&mut self) {
         let SnapshotChecker { busy, rebuilt, .. } = &self.snapshots;
         (self.stats.busy_receivers, self.stats.rebuilt_for_busy) = (*busy, *rebuilt);
+        self.stats.writes_in_builds = self.traffic.writes_during(SnapshotStep::Build);
+        self.stats.writes_in_sends = self.traffic.writes_during(SnapshotStep::Send);
+        self.stats.writes_in_installs = self.traffic.writes_during(SnapshotStep::Install);
     }
 }
 

@@ -15,8 +15,9 @@ pub(crate) enum Event {
     Deliver(Box<RaftMessage>),
     /// A message arrives in spite of a cut, because it had passed the link before.
     DeliverPast(Box<RaftMessage>),
-    /// A snapshot file and its message arrive. `life` identifies the sender's life, to find the file.
-    Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: DeliveryDone },
+    /// A snapshot file and its message arrive. `life` identifies the sender's life, to find the file. `writes` were
+    /// confirmed in the region before it was sent.
+    Snapshot { message: Box<RaftMessage>, key: SnapshotKey, life: u64, done: DeliveryDone, writes: u64 },
     /// A tick of a store.
     Tick { store: StoreId, life: u64 },
     /// A turn of a store's loop.

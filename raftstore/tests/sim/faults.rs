@@ -427,6 +427,7 @@ impl World {
         let kilobytes = self.fault_rng.random_range(least..=most);
         let rate = kilobytes * 1024 * 1_000_000_000 / self.options.config.election_timeout().as_nanos() as u64;
         self.network.slow_down(store, rate);
+        self.stats.slow_links += 1;
     }
 
     /// Slows a part of a store down, by up to three election timeouts.

@@ -1,6 +1,6 @@
 //! A simulated store: disks that survive crashes, and the production code that runs on them, one life after another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +18,7 @@ use raftstore::records;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHandle, StoreId, Term};
 
+use crate::checkers::history::Confirmed;
 use crate::network::{Cuts, Outbox};
 use crate::options::Options;
 use crate::preempted::preemption_point;
@@ -77,9 +78,11 @@ pub(crate) struct Live {
     pub(crate) roles: Arc<Roles>,
     /// The last applied entry compared with the other replicas, per region.
     pub(crate) compared: BTreeMap<RegionId, u64>,
-    /// Indexes of the snapshots received in this life, per region. One that arrives during the installation of another
-    /// is not installed.
-    pub(crate) delivered: BTreeMap<RegionId, BTreeSet<u64>>,
+    /// Indexes of the snapshots received in this life, per region, with the number of writes confirmed in the region
+    /// when each arrived last. One that arrives during the installation of another is not installed.
+    pub(crate) delivered: BTreeMap<RegionId, BTreeMap<u64, u64>>,
+    /// While a snapshot is built: the writes confirmed before.
+    pub(crate) building: Option<Confirmed>,
 }
 
 /// The turns that are scheduled, so that each is scheduled once.
@@ -125,6 +128,8 @@ pub(crate) struct Node {
     pub(crate) stuck_until: u64,
     /// Whether the next sync of a log with slow syncs is slow.
     pub(crate) next_is_slow: bool,
+    /// Whether the scheduled turn of the log is slow.
+    pub(crate) sync_is_slow: bool,
     /// Longest delay of an apply turn in nanoseconds; 0 for none.
     pub(crate) slow_apply: u64,
     /// Longest delay between two stages of a store turn in nanoseconds; 0 for none.
@@ -158,6 +163,7 @@ impl Node {
             slow_sync: 0,
             stuck_until: 0,
             next_is_slow: false,
+            sync_is_slow: false,
             slow_apply: 0,
             slow_turns: 0,
             stages: 0,
@@ -218,6 +224,7 @@ impl Node {
             roles,
             compared: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            building: None,
         });
         Ok(())
     }
@@ -255,7 +262,7 @@ impl Node {
         let Some(bounds) = live.log.bounds(group) else { return Vec::new() };
         // Until the log restarts after a snapshot, it may hold entries that were never committed.
         let installed = live.delivered.get(&region).and_then(|all| all.range(..=applied.get()).next_back());
-        if installed.is_some_and(|snapshot| bounds.first <= *snapshot) {
+        if installed.is_some_and(|(snapshot, _)| bounds.first <= *snapshot) {
             return Vec::new();
         }
         let compared = live.compared.entry(region).or_default();

@@ -165,7 +165,7 @@ impl World {
         };
         // Where only a few proposals are admitted, the clients may always be quicker. Their writes show as much.
         let step = match step {
-            Probed::Refused(_) if self.clients.confirmed.get(&region.id) > Some(&probe.moment) => Probed::Confirmed,
+            Probed::Refused(_) if self.clients.confirmed.latest(region.id) > probe.moment => Probed::Confirmed,
             step => step,
         };
         self.prober.availability.waits(region.id, probe.begun, now, matches!(step, Probed::Confirmed))?;

@@ -6,15 +6,17 @@
 use std::time::Duration;
 
 use crate::options::{FaultKind, Options};
-use crate::run::run;
+use crate::run::{Outcome, assert_enough, run};
 
-/// Runs some seeds of a narrowed configuration.
-fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) {
-    for seed in 1..=seeds {
+/// Runs some seeds of a narrowed configuration. Returns the sum of their statistics.
+fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) -> Outcome {
+    let run_one = |seed| {
         let mut options = Options::from_seed(seed);
         narrow(&mut options);
-        run(options, false).unwrap_or_else(|failure| panic!("{failure}"));
-    }
+        run(options, false).unwrap_or_else(|failure| panic!("{failure}"))
+    };
+    let outcomes: Vec<Outcome> = (1..=seeds).map(run_one).collect();
+    Outcome::sum(outcomes.iter())
 }
 
 /// Enables only these kinds of faults, with equal weights.
@@ -81,7 +83,7 @@ fn snapshot_file_outlives_its_installation() {
 /// as long as clients wrote.
 #[test]
 fn snapshots_end_while_clients_write() {
-    assert_no_violation(12, |options| {
+    let Outcome { stats, .. } = assert_no_violation(12, |options| {
         only(options, &[FaultKind::Crash, FaultKind::Partition, FaultKind::IsolateLeader]);
         let election = options.config.election_timeout();
         let work = election.as_micros() as u64;
@@ -97,6 +99,13 @@ fn snapshots_end_while_clients_write() {
         // A snapshot takes about ten election timeouts.
         options.liveness = election * 60;
     });
+    println!("{stats:#?}");
+    assert_enough(&[
+        ("snapshots installed", stats.installed, 12),
+        ("confirmed writes while a snapshot was built", stats.writes_in_builds, 200),
+        ("confirmed writes while a snapshot was sent", stats.writes_in_sends, 200),
+        ("confirmed writes while a snapshot was installed", stats.writes_in_installs, 200),
+    ]);
 }
 
 /// A receiver that was busy three times got its snapshot built anew.

@@ -149,12 +149,18 @@ impl Outcome {
             to.messages += from.messages;
             to.lost += from.lost;
             to.snapshots += from.snapshots;
+            to.installed += from.installed;
+            to.writes_in_builds += from.writes_in_builds;
+            to.writes_in_sends += from.writes_in_sends;
+            to.writes_in_installs += from.writes_in_installs;
             to.busy_receivers += from.busy_receivers;
             to.rebuilt_for_busy += from.rebuilt_for_busy;
             to.crashes += from.crashes;
             to.poisoned += from.poisoned;
             to.partitions += from.partitions;
             to.pauses += from.pauses;
+            to.slow_syncs += from.slow_syncs;
+            to.slow_links += from.slow_links;
             to.probes += from.probes;
             to.stable += from.stable;
             to.longest_wait = to.longest_wait.max(from.longest_wait);
@@ -176,14 +182,20 @@ impl Outcome {
     /// Asserts that the seeds together covered enough of everything.
     pub(crate) fn assert_covers(&self) {
         let (stats, clients) = (&self.stats, &self.clients);
-        let counts = [
+        assert_enough(&[
             ("elections", self.elections, 1000),
             ("snapshots", stats.snapshots, 100),
+            ("snapshots installed", stats.installed, 60),
+            ("confirmed writes while a snapshot was built", stats.writes_in_builds, 200),
+            ("confirmed writes while a snapshot was sent", stats.writes_in_sends, 200),
+            ("confirmed writes while a snapshot was installed", stats.writes_in_installs, 200),
             ("busy receivers of snapshots", stats.busy_receivers, 100),
             ("crashes", stats.crashes, 500),
             ("poisoned stores", stats.poisoned, 100),
             ("partitions", stats.partitions, 200),
             ("pauses", stats.pauses, 100),
+            ("slow syncs", stats.slow_syncs, 300),
+            ("slow links", stats.slow_links, 100),
             ("stalled turns", stats.stalled_turns, 1000),
             ("candidates that lost power", stats.candidates, 50),
             ("writes refused for a full disk", stats.disk_full, 30),
@@ -194,9 +206,13 @@ impl Outcome {
             ("index reads", clients.index_reads, 2_000),
             ("writes judged for availability", stats.probes, 5_000),
             ("leaderships that had to last", stats.stable, 500),
-        ];
-        for (what, count, least) in counts {
-            assert!(count >= least, "only {count} {what}: the seeds do not test what they should");
-        }
+        ]);
+    }
+}
+
+/// Asserts that each of these counts reaches its minimum: (what, count, minimum).
+pub(crate) fn assert_enough(counts: &[(&str, u64, u64)]) {
+    for (what, count, least) in counts {
+        assert!(count >= least, "only {count} {what}: the seeds do not test what they should. All counts: {counts:?}");
     }
 }

@@ -15,7 +15,7 @@ use raftstore::{LogIndex, RegionId, StoreId};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
-use crate::checkers::snapshots::SnapshotChecker;
+use crate::checkers::snapshots::{SnapshotChecker, SnapshotTraffic};
 use crate::checkers::{Checked, Violation, violated};
 use crate::client::{Clients, Operation, Step};
 use crate::events::{Event, EventQueue, PARTS, Part};
@@ -41,7 +41,13 @@ pub(crate) struct Stats {
     pub(crate) events: u64,
     pub(crate) messages: u64,
     pub(crate) lost: u64,
+    /// Snapshots that arrived with their message, and snapshots installed.
     pub(crate) snapshots: u64,
+    pub(crate) installed: u64,
+    /// Writes confirmed in a region while a snapshot of it was built, sent, installed.
+    pub(crate) writes_in_builds: u64,
+    pub(crate) writes_in_sends: u64,
+    pub(crate) writes_in_installs: u64,
     /// Snapshots that met a busy receiver, files sent again, and snapshots built anew for such a receiver.
     pub(crate) busy_receivers: u64,
     pub(crate) rebuilt_for_busy: u64,
@@ -49,6 +55,9 @@ pub(crate) struct Stats {
     pub(crate) poisoned: u64,
     pub(crate) partitions: u64,
     pub(crate) pauses: u64,
+    /// Syncs of a log that a fault made slow, and links that one made slow.
+    pub(crate) slow_syncs: u64,
+    pub(crate) slow_links: u64,
     /// Writes of the prober that began and succeeded under a healthy quorum.
     pub(crate) probes: u64,
     /// Observations of leaderships that nothing but slow syncs and links could disturb.
@@ -74,6 +83,7 @@ pub(crate) struct World {
     pub(crate) clients: Clients,
     pub(crate) raft: RaftChecker,
     pub(crate) snapshots: SnapshotChecker,
+    pub(crate) traffic: SnapshotTraffic,
     replicas: ReplicaChecker,
     pub(crate) trace: Trace,
     /// Generator for the timing of turns and the seeds of crashes.
@@ -114,6 +124,7 @@ impl World {
             clients: Clients::new(&options, stream(3)),
             raft: RaftChecker::default(),
             snapshots: SnapshotChecker::default(),
+            traffic: SnapshotTraffic::default(),
             replicas: ReplicaChecker::default(),
             trace: Trace::new(print),
             rng,
@@ -160,7 +171,9 @@ impl World {
         match event {
             Event::Deliver(message) => self.deliver(*message, false),
             Event::DeliverPast(message) => self.deliver(*message, true),
-            Event::Snapshot { message, key, life, done } => self.deliver_snapshot(*message, key, life, done),
+            Event::Snapshot { message, key, life, done, writes } => {
+                self.deliver_snapshot(*message, key, life, done, writes)
+            }
             Event::Tick { store, life } => self.tick(store, life),
             Event::Turn { store, life, part } => self.turn(store, life, part),
             Event::Client { client, ticket } if self.clients.is_current(client, ticket) => self.client(client),
@@ -211,6 +224,9 @@ impl World {
             node.next_is_slow = !node.next_is_slow;
             slow_sync = if node.next_is_slow { node.slow_sync } else { 0 };
         }
+        if part == Part::Log {
+            node.sync_is_slow = slow_sync > 0;
+        }
         let delay = match part {
             Part::Build | Part::Install => self.rng.random_range(least..=most) * 1000,
             Part::Apply => self.rng.random_range(1_000..100_000 + slow_apply),
@@ -229,17 +245,22 @@ impl World {
     fn turn(&mut self, store: StoreId, life: u64, part: Part) -> Checked {
         let Some(node) = self.up(store).filter(|node| node.life == life) else { return Ok(()) };
         *flag(&mut node.scheduled, part) = false;
+        let is_slow = part == Part::Log && std::mem::take(&mut node.sync_is_slow);
         let Some(live) = &mut node.live else { return Ok(()) };
         let busy = match part {
             Part::Store => match self.store_turn(store) {
                 Some(busy) => busy,
                 None => return self.after_call(store, false),
             },
-            Part::Log => live.writer.turn() > 0,
+            Part::Log => {
+                let syncs = live.writer.turn() > 0;
+                self.stats.slow_syncs += u64::from(syncs && is_slow);
+                syncs
+            }
             Part::Apply => live.core.apply_turn(),
             Part::Background => live.core.background_turn(),
-            Part::Build => live.core.build_turn(),
-            Part::Install => live.core.install_turn(),
+            Part::Build => self.build_turn(store),
+            Part::Install => self.install_turn(store),
             Part::LogRead => live.core.log_read_turn(),
         };
         if busy {
@@ -473,8 +494,7 @@ impl World {
 
     /// Whether a write to every region was confirmed that began after `since`.
     pub(crate) fn regions_written_since(&self, since: u64) -> bool {
-        let written = |region: &raftstore::Region| self.clients.confirmed.get(&region.id).is_some_and(|at| *at > since);
-        self.options.regions.iter().all(written)
+        self.options.regions.iter().all(|region| self.clients.confirmed.latest(region.id) > since)
     }
 
     /// The highest applied index of each region.

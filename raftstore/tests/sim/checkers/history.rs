@@ -13,6 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use raftstore::RegionId;
+
 use super::{Checked, violated};
 
 /// The number of an event of the run. No two begins or ends share one.
@@ -34,6 +36,32 @@ pub(crate) enum WriteOutcome {
     Confirmed(Moment),
     /// Had no effect.
     Refused,
+}
+
+/// The confirmed writes of each region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Confirmed {
+    /// Their number, and the latest begin of one.
+    regions: BTreeMap<RegionId, (u64, Moment)>,
+}
+
+impl Confirmed {
+    /// Adds a write that began at this moment.
+    pub(crate) fn add(&mut self, region: RegionId, begin: Moment) {
+        let (writes, latest) = self.regions.entry(region).or_default();
+        *writes += 1;
+        *latest = begin.max(*latest);
+    }
+
+    /// The number of writes of a region.
+    pub(crate) fn writes(&self, region: RegionId) -> u64 {
+        self.regions.get(&region).map_or(0, |(writes, _)| *writes)
+    }
+
+    /// The latest begin of a write of a region; 0 if there is none.
+    pub(crate) fn latest(&self, region: RegionId) -> Moment {
+        self.regions.get(&region).map_or(0, |(_, latest)| *latest)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

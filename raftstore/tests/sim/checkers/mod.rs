@@ -5,7 +5,8 @@
 //!   nothing.
 //! - `raft`: one leader per term, one vote per peer and term; terms and applied indexes never move back.
 //! - `replicas`: an index stands for the same entry and the same data on every replica.
-//! - `snapshots`: no file is sent twice, and none is built anew because its receiver was busy.
+//! - `snapshots`: no file is sent twice, and none is built anew because its receiver was busy. Counts the writes
+//!   confirmed while snapshots of their region are built, sent and installed.
 
 pub(crate) mod availability;
 pub(crate) mod history;

@@ -1,11 +1,13 @@
 //! Counts snapshots that were built anew although nothing was wrong with the last one but its receiver. Crashes and
 //! elections excuse that, so only a run without them may demand that there is none.
+//!
+//! Also counts what clients write meanwhile: a snapshot that is quick, or of an idle region, tests little.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raftstore::ports::Delivery;
 use raftstore::snapshot::SnapshotKey;
-use raftstore::{PeerId, Term};
+use raftstore::{PeerId, RegionId, Term};
 
 /// See the module documentation.
 #[derive(Default)]
@@ -34,9 +36,51 @@ impl SnapshotChecker {
     }
 }
 
+/// A step of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SnapshotStep {
+    /// From taking the region's data until the file is written.
+    Build,
+    /// From sending the file until it has arrived.
+    Send,
+    /// From the arrival of the file until its data is in place.
+    Install,
+}
+
+/// Counts the writes that were confirmed in a region while a snapshot of it was built, sent or installed. Steps that
+/// failed count nothing.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotTraffic {
+    /// For each step that ended well: the number of writes confirmed in the region before it and by its end.
+    spans: BTreeMap<(SnapshotStep, RegionId), BTreeSet<(u64, u64)>>,
+}
+
+impl SnapshotTraffic {
+    /// A step has ended well. `before` writes were confirmed in the region before it, and `after` are now.
+    pub(crate) fn on_step(&mut self, step: SnapshotStep, region: RegionId, before: u64, after: u64) {
+        self.spans.entry((step, region)).or_default().insert((before, after));
+    }
+
+    /// The writes confirmed during such steps. A write counts once, however many steps it falls into.
+    pub(crate) fn writes_during(&self, step: SnapshotStep) -> u64 {
+        let of_step = self.spans.iter().filter(|((of, _), _)| *of == step);
+        of_step.map(|(_, spans)| covered(spans)).sum()
+    }
+}
+
+/// The number of writes in the union of these spans.
+fn covered(spans: &BTreeSet<(u64, u64)>) -> u64 {
+    let (mut writes, mut counted): (u64, u64) = (0, 0);
+    for (before, after) in spans {
+        writes += after.saturating_sub(counted.max(*before));
+        counted = counted.max(*after);
+    }
+    writes
+}
+
 #[cfg(test)]
 mod tests {
-    use raftstore::{LogIndex, RegionId};
+    use raftstore::LogIndex;
 
     use super::*;
 
@@ -54,5 +98,17 @@ mod tests {
         checker.on_ended(to, Delivery::Busy);
         checker.on_sent(to, key(12), Term::new(3));
         assert_eq!(checker.rebuilt, 1);
+    }
+
+    #[test]
+    fn writes_in_overlapping_steps_count_once() {
+        let (one, two) = (RegionId::new(1), RegionId::new(2));
+        let mut traffic = SnapshotTraffic::default();
+        for (region, before, after) in [(one, 3, 7), (one, 2, 5), (one, 9, 9), (one, 10, 12), (two, 3, 7)] {
+            traffic.on_step(SnapshotStep::Send, region, before, after);
+        }
+        traffic.on_step(SnapshotStep::Build, one, 0, 3);
+        let steps = [SnapshotStep::Build, SnapshotStep::Send, SnapshotStep::Install];
+        assert_eq!(steps.map(|step| traffic.writes_during(step)), [3, 5 + 2 + 4, 0]);
     }
 }
