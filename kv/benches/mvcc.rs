@@ -16,7 +16,7 @@ use kv::api::{Mutation, MutationOp, PrewriteRequest, ScanRequest};
 use kv::key::{split_ts, versioned};
 use kv::latch::Latches;
 use kv::mvcc::reader::{batch_get, get};
-use kv::mvcc::scanner::scan;
+use kv::mvcc::scanner::{PageLimits, Scanner};
 use kv::percolator::{commit, prewrite};
 use tso::Timestamp;
 
@@ -101,7 +101,11 @@ fn store_benches<S: Store>(c: &mut Criterion, name: &str, store: &S) {
             let end = key(KEYS / 4 * 3);
             let (limit, max_bytes, keys_only) = (100, 1 << 20, false);
             let request = ScanRequest { start, end, start_ts: now, limit, max_bytes, reverse, keys_only };
-            b.iter(|| scan(&store.snapshot(), &request, usize::MAX).unwrap());
+            let limits = PageLimits { pairs: limit, bytes: max_bytes, steps: usize::MAX };
+            b.iter(|| {
+                let snapshot = store.snapshot();
+                Scanner::open(&snapshot, &request).unwrap().next_page(&snapshot, limits).unwrap()
+            });
         });
     }
     group.throughput(Throughput::Elements(1));

@@ -81,25 +81,6 @@ pub struct PageLimits {
     pub steps: usize,
 }
 
-/// Reads one page: the first one of a [`Scanner`] that advances, with the limits of the request.
-///
-/// # Errors
-///
-/// As [`Scanner::next_page`].
-pub fn scan<R: Reader + ?Sized>(reader: &R, request: &ScanRequest, max_steps: usize) -> Result<ScanPage, ActionError> {
-    if request.is_empty() {
-        return Ok(ScanPage::empty());
-    }
-    let limits = PageLimits { pairs: request.limit, bytes: request.max_bytes, steps: max_steps };
-    let mut scanner = Scanner::open(reader, request)?;
-    loop {
-        let page = scanner.next_page(reader, limits)?;
-        if page.resume.is_none() || scanner.has_advanced_from(request) {
-            return Ok(page);
-        }
-    }
-}
-
 impl ScanPage {
     /// The page of a range that holds no key.
     pub const fn empty() -> ScanPage {

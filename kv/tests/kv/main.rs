@@ -4,7 +4,9 @@
 
 mod client;
 mod cluster;
+mod hot_row;
 mod model;
+mod page;
 mod percolator;
 mod scan_cost;
 mod versions;

@@ -30,10 +30,11 @@ use kv::api::{
 use kv::error::ActionError;
 use kv::key::split_ts;
 use kv::mvcc::mark::is_mark;
-use kv::mvcc::scanner::scan;
 use kv::mvcc::{LockRecord, WriteKind, WriteRecord, reader};
 use kv::percolator;
 use tso::Timestamp;
+
+use super::page::scan;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -17,7 +17,7 @@ use tso::Timestamp;
 const PAGE: usize = 200;
 /// Records that a page may walk for each of its rows: up to three versions, twice if in reverse, and a deleted lock
 /// with what it deleted.
-const PER_ROW: u64 = 8;
+pub(super) const PER_ROW: u64 = 8;
 /// Inserts that were rolled back, for each row, all of them between two rows in the middle.
 const ROLLED_BACK_PER_ROW: usize = 6;
 /// Records that one pass over the locks walks for each deleted one: it is two in the memtable, and a step in reverse
@@ -35,11 +35,11 @@ fn row_count() -> usize {
     std::env::var("CORTADO_SCAN_ROWS").map_or(6_000, |rows| rows.parse().unwrap())
 }
 
-fn ts(ms: u64) -> Timestamp {
+pub(super) fn ts(ms: u64) -> Timestamp {
     Timestamp::new(ms, 0)
 }
 
-fn open(dir: &std::path::Path) -> RocksStore {
+pub(super) fn open(dir: &std::path::Path) -> RocksStore {
     RocksStore::open(dir, &RocksOptions::default()).unwrap()
 }
 
@@ -88,7 +88,7 @@ struct Cost {
 }
 
 /// The records that were walked since the counters were reset.
-fn walked_by(counters: &PerfContext) -> u64 {
+pub(super) fn walked_by(counters: &PerfContext) -> u64 {
     counters.metric(PerfMetric::InternalKeySkippedCount) + counters.metric(PerfMetric::InternalDeleteSkippedCount)
 }
 

@@ -11,10 +11,11 @@ use engine::store::{Cursor, Reader, Result as StoreResult, Store};
 use kv::Key;
 use kv::api::{CheckTxnStatusRequest, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest, TxnStatus};
 use kv::mvcc::reader::{batch_get, get};
-use kv::mvcc::scanner::scan;
 use kv::percolator;
 use proptest::prelude::*;
 use tso::Timestamp;
+
+use super::page::scan;
 
 /// Timestamps count up from 1.
 fn ts(n: u64) -> Timestamp {

@@ -14,10 +14,11 @@ use kv::memory::Faults;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tso::oracle::{ClockReading, Oracle};
 use tso::{LeaderTerm, Timestamp, TsRange, TsoError, TsoSource};
-use txn::{Database, TxnConfig, TxnError};
+use txn::{Database, Transaction, TxnConfig, TxnError};
 
 /// By how much a lock's life may be shorter than its ttl: times are rounded to milliseconds.
 const TOLERANCE_MS: u64 = 3;
@@ -188,31 +189,58 @@ fn heartbeats_follow_the_oracle_over_handovers() {
     }
 }
 
-/// A reader that meets the lock of a transaction which began before several handovers waits for it. The lock was born
-/// dead when its ttl counted the time of the node instead of the oracle's.
-#[test]
-fn a_transaction_from_before_handovers_is_not_rolled_back() {
-    run(async {
+/// A writer whose commits are slow, a reader on another node, and the oracles that both ask.
+struct Meeting {
+    seed: u64,
+    oracles: Arc<OraclePair>,
+    writer: Database,
+    reader: Database,
+}
+
+impl Meeting {
+    fn new(seed: u64) -> Meeting {
         let oracles = OraclePair::new();
         let cluster = cluster(Faults::none());
         let slow = |body: &RequestBody, _| match body {
             RequestBody::Commit { .. } => RequestFault::Late(Duration::from_millis(500)),
             _ => RequestFault::Pass,
         };
-        let writer = database(FaultyEndpoint::new(&cluster, slow), oracles.clone(), seeded(1));
-        let reader = database(Arc::new(cluster.clone()), oracles.clone(), seeded(2));
-        let mut txn = writer.begin().await.expect("a timestamp");
+        let writer = database(FaultyEndpoint::new(&cluster, slow), oracles.clone(), seeded(seed));
+        let reader = database(Arc::new(cluster), oracles.clone(), seeded(seed + 1_000));
+        Meeting { seed, oracles, writer, reader }
+    }
+
+    /// A transaction that will write "a".
+    async fn begin(&self) -> Transaction {
+        let mut txn = self.writer.begin().await.expect("a timestamp");
         txn.put(key("a"), value("new")).expect("small");
+        txn
+    }
+
+    /// A reader that begins now meets the lock, waits, and sees the value.
+    async fn reader_waits(&self, commit: JoinHandle<Result<Option<Timestamp>, TxnError>>) {
+        let seed = self.seed;
+        let snapshot = self.reader.begin().await.expect("a timestamp");
+        let seen = snapshot.get(&key("a")).await.expect("it waits");
+        assert!(matches!(commit.await.expect("no panic"), Ok(Some(_))), "seed {seed}: the reader rolled it back");
+        assert_eq!(seen, Some(value("new")), "seed {seed}: the commit_ts is below the reader's snapshot");
+    }
+}
+
+/// A reader that meets the lock of a transaction which began before several handovers waits for it. The lock was born
+/// dead when its ttl counted the time of the node instead of the oracle's.
+#[test]
+fn a_transaction_from_before_handovers_is_not_rolled_back() {
+    run(async {
+        let meeting = Meeting::new(1);
+        let txn = meeting.begin().await;
         for _ in 0..4 {
-            oracles.hand_over();
+            meeting.oracles.hand_over();
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let commit = tokio::spawn(txn.commit());
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let snapshot = reader.begin().await.expect("a timestamp");
-        let seen = snapshot.get(&key("a")).await.expect("it waits");
-        assert!(matches!(commit.await.expect("no panic"), Ok(Some(_))), "the reader rolled it back");
-        assert_eq!(seen, Some(value("new")), "the commit_ts is below the reader's snapshot");
+        meeting.reader_waits(commit).await;
     });
 }
 
@@ -223,28 +251,16 @@ fn a_lock_outlives_two_handovers_in_quick_succession() {
     for seed in 0..20 {
         run(async {
             let mut rng = StdRng::seed_from_u64(seed);
-            let oracles = OraclePair::new();
-            let cluster = cluster(Faults::none());
-            let slow = |body: &RequestBody, _| match body {
-                RequestBody::Commit { .. } => RequestFault::Late(Duration::from_millis(500)),
-                _ => RequestFault::Pass,
-            };
-            let writer = database(FaultyEndpoint::new(&cluster, slow), oracles.clone(), seeded(seed));
-            let reader = database(Arc::new(cluster.clone()), oracles.clone(), seeded(seed + 1_000));
+            let meeting = Meeting::new(seed);
             // Any part of the window may be left.
             let before_ms = rng.random_range(100..5_000);
-            pass(&oracles, &mut rng, before_ms, 0).await;
-            let mut txn = writer.begin().await.expect("a timestamp");
-            txn.put(key("a"), value("new")).expect("small");
-            let commit = tokio::spawn(txn.commit());
+            pass(&meeting.oracles, &mut rng, before_ms, 0).await;
+            let commit = tokio::spawn(meeting.begin().await.commit());
             tokio::time::sleep(Duration::from_millis(rng.random_range(1..300))).await;
             for _ in 0..rng.random_range(1..=2) {
-                oracles.hand_over();
+                meeting.oracles.hand_over();
             }
-            let snapshot = reader.begin().await.expect("a timestamp");
-            let seen = snapshot.get(&key("a")).await.expect("it waits");
-            assert!(matches!(commit.await.expect("no panic"), Ok(Some(_))), "seed {seed}: the reader rolled it back");
-            assert_eq!(seen, Some(value("new")), "seed {seed}: the commit_ts is below the reader's snapshot");
+            meeting.reader_waits(commit).await;
         });
     }
 }

@@ -9,10 +9,10 @@ use kv::Key;
 use kv::api::{CheckTxnStatusRequest, MutationOp, RequestBody, Response, ScanRequest, TxnStatus};
 use kv::key::split_ts;
 use kv::mvcc::mark::is_mark;
-use kv::mvcc::scanner::scan;
 use kv::mvcc::{WriteKind, WriteRecord, reader};
 use tso::Timestamp;
 
+use super::super::page::scan;
 use super::planted::rows;
 use super::world::{Phase, Txn, World};
 
