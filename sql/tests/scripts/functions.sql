@@ -187,7 +187,8 @@ lower:text|upper:text
 f|t
 
 # The time of the transaction, rounded.
-select current_timestamp(3) = now(), current_timestamp(0) > now(), current_timestamp(6) = current_timestamp;
+select current_timestamp(3) > now(), current_timestamp(0) > now(), current_timestamp(6) = current_timestamp;
+select current_timestamp(3);
 select current_timestamp(0);
 select current_timestamp(7) is null;
 select current_timestamp(a) from (values (1)) t (a);
@@ -196,6 +197,8 @@ select now(3);
 ----
 ?column?:bool|?column?:bool|?column?:bool
 t|t|t
+current_timestamp:timestamptz
+2024-05-05 07:08:09.501+00
 current_timestamp:timestamptz
 2024-05-05 07:08:10+00
 WARNING 22023: TIMESTAMP(7) WITH TIME ZONE precision reduced to maximum allowed, 6

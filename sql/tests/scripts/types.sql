@@ -175,6 +175,11 @@ select '2024-02-30'::timestamptz;
 ----
 ERROR 22008: date/time field value out of range: "2024-02-30" [at 8]
 
+# Other orders than year, month, day: not supported, docs/compatibility.md.
+select '13/05/2024'::timestamptz;
+----
+ERROR 22007: invalid input syntax for type timestamp with time zone: "13/05/2024" [at 8]
+
 select 'tomorrowish'::timestamptz;
 ----
 ERROR 22007: invalid input syntax for type timestamp with time zone: "tomorrowish" [at 8]

@@ -21,8 +21,8 @@ use sql::server::SqlConfig;
 use super::TestServer;
 use super::client::{Raw, Reply, bind, execute, named, parse, query, sync};
 
-/// `now()` in scripts: 2024-05-05 07:08:09.5 UTC.
-const NOW: i64 = 768_208_089_500_000;
+/// `now()` in scripts: 2024-05-05 07:08:09.500678 UTC.
+const NOW: i64 = 768_208_089_500_678;
 const USER: &str = "ann";
 const DATABASE: &str = "shop";
 
