@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use tokio_postgres::{Client, NoTls};
 
-use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION};
+use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION, free_port_range};
 
 /// How long the client writes before the event.
 const BEFORE: Duration = Duration::from_secs(2);
@@ -83,7 +83,8 @@ async fn main() {
 
 /// The longest time without an acknowledgement after the event, and the number of failed inserts.
 async fn measure(event: Event) -> (Duration, usize) {
-    let demo = Demo::start();
+    let data = tempfile::tempdir().unwrap();
+    let demo = Demo::start(free_port_range(), data.path());
     let (leader, system) = (demo.leader(DATA_REGION), demo.leader(SYSTEM_REGION));
     let gateway = (0..NODES).find(|node| ![leader, system].contains(node)).expect("three nodes, two regions");
     let client = connect(demo.port + gateway).await;

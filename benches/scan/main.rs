@@ -1,5 +1,6 @@
 //! Rows per second of a count: of the first tenth of a table, of the last and of all of it, after a load, after inserts
-//! between the rows that were rolled back, after an update and after a delete of every row.
+//! between the rows that were rolled back, after an update of every row, after a restart of all servers and after a
+//! delete of every row.
 //!
 //! ```text
 //! cargo bench --bench scan [-- --rows 1000000 --rounds 3]
@@ -52,27 +53,37 @@ struct Options {
     bench: bool,
 }
 
-/// What was done to the table: its name, the rows of one statement, and the statement for a range of rows.
-type State = (&'static str, usize, fn(Range<i64>) -> String);
+/// What is done to the table before a count.
+enum Change {
+    /// The rows of one statement, the statement for a range of rows, and whether it succeeds.
+    Statements(usize, fn(Range<i64>) -> String, bool),
+    /// All servers are restarted.
+    Restart,
+}
 
 /// Row `n` has the id `2 * n`. The inserts that fail have odd ids, and the id of an existing row at the end: Cortado
 /// locks the keys of a large statement in groups, and rolls back those before the one that fails. The
 /// existing row has the greatest key: a failure in the first group, that of the smallest key, leaves no lock.
-const STATES: [State; 4] = [
-    ("loaded", BATCH, |rows| insert(rows.map(|row| 2 * row))),
-    (ROLLED_BACK, 200 * BATCH, |rows| insert(rows.clone().map(|row| 2 * row + 1).chain([2 * (rows.end - 1)]))),
-    ("updated", BATCH, |rows| format!("UPDATE scanned SET v = v + 1 WHERE {}", is_among(&rows))),
-    ("deleted", BATCH, |rows| format!("DELETE FROM scanned WHERE {}", is_among(&rows))),
+const STATES: [(&str, Change); 5] = [
+    ("loaded", Change::Statements(BATCH, |rows| insert(rows.map(|row| 2 * row)), true)),
+    ("among rolled back", Change::Statements(200 * BATCH, insert_in_vain, false)),
+    ("updated", Change::Statements(BATCH, |rows| format!("UPDATE scanned SET v = v + 1 WHERE {}", among(&rows)), true)),
+    ("restarted", Change::Restart),
+    (DELETED, Change::Statements(BATCH, |rows| format!("DELETE FROM scanned WHERE {}", among(&rows)), true)),
 ];
-/// The state whose statements fail.
-const ROLLED_BACK: &str = "among rolled back";
+/// The state without rows.
+const DELETED: &str = "deleted";
+
+fn insert_in_vain(rows: Range<i64>) -> String {
+    insert(rows.clone().map(|row| 2 * row + 1).chain([2 * (rows.end - 1)]))
+}
 
 fn insert(ids: impl Iterator<Item = i64>) -> String {
     let values: Vec<String> = ids.map(|id| format!("({id},{id})")).collect();
     format!("INSERT INTO scanned (id, v) VALUES {}", values.join(","))
 }
 
-fn is_among(rows: &Range<i64>) -> String {
+fn among(rows: &Range<i64>) -> String {
     format!("id >= {} AND id < {}", 2 * rows.start, 2 * rows.end)
 }
 
@@ -89,19 +100,14 @@ async fn main() {
     let tenth = options.rows / 10;
     let parts =
         [("first tenth", 0..tenth), ("last tenth", options.rows - tenth..options.rows), ("all", 0..options.rows)];
-    for (state, batch, change) in STATES {
+    for (state, change) in STATES {
         for system in systems.iter().filter(|system| !system.shares_data()) {
-            let client = connect(system.port()).await;
-            for first in (0..options.rows).step_by(batch) {
-                let rows = first..(first + batch as i64).min(options.rows);
-                let done = client.batch_execute(&change(rows)).await;
-                assert_eq!(done.is_err(), state == ROLLED_BACK, "{done:?}");
-            }
+            apply(system.as_ref(), &change, options.rows).await;
             eprintln!("{}: every row is {state}", system.name());
         }
         for (part, rows) in &parts {
             for system in &systems {
-                let expected = if state == "deleted" { 0 } else { rows.end - rows.start };
+                let expected = if state == DELETED { 0 } else { rows.end - rows.start };
                 let mut runs = Vec::new();
                 for _ in 0..options.rounds {
                     runs.push(count(system.as_ref(), rows.clone(), expected).await);
@@ -109,6 +115,19 @@ async fn main() {
                 runs.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let (per_second, cpu_us) = runs[runs.len() / 2];
                 println!("| {state} | {part} | {} | {per_second:.0} | {cpu_us:.2} |", system.name());
+            }
+        }
+    }
+}
+
+async fn apply(system: &dyn System, change: &Change, rows: i64) {
+    match *change {
+        Change::Restart => system.restart(),
+        Change::Statements(batch, statement, succeeds) => {
+            let client = connect(system.port()).await;
+            for first in (0..rows).step_by(batch) {
+                let done = client.batch_execute(&statement(first..(first + batch as i64).min(rows))).await;
+                assert_eq!(done.is_ok(), succeeds, "{done:?}");
             }
         }
     }

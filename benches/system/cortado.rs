@@ -1,37 +1,66 @@
 //! Cortado as a system under load: a demo of three nodes. The clients use the gateway that leads all regions, or one
 //! that leads none and must forward every request.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION};
+use tempfile::TempDir;
+
+use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION, free_port_range};
 use crate::system::System;
 
-/// The most demos that are started. One in three has the required layout.
+/// The most starts of a demo. One in three has the required layout.
 const STARTS_MAX: usize = 40;
 
-/// The demo cluster, measured through one kind of gateway.
+/// A demo cluster in which one node leads both regions. It can be restarted.
+struct Cluster {
+    port: u16,
+    demo: Mutex<Option<Demo>>,
+    data: TempDir,
+}
+
+/// The cluster, measured through one kind of gateway.
 struct Cortado {
-    demo: Arc<Demo>,
+    cluster: Arc<Cluster>,
     name: &'static str,
     /// Whether the gateway leads the regions.
     leads: bool,
 }
 
 /// Starts a demo cluster and returns two systems over it: one whose gateway leads both regions, so that statements need
-/// no other node, and one whose gateway leads none. The first elections decide which node leads a region, so demos are
-/// started until one node leads both. In other layouts the figures differ several times.
+/// no other node, and one whose gateway leads none. In other layouts the figures differ several times.
 pub fn start() -> [Box<dyn System>; 2] {
-    let mut starts = std::iter::repeat_with(Demo::start).take(STARTS_MAX);
-    let demo = starts.find(|demo| demo.leader(SYSTEM_REGION) == demo.leader(DATA_REGION));
-    let demo = Arc::new(demo.unwrap_or_else(|| panic!("in {STARTS_MAX} starts no node led both regions")));
-    let view = |name, leads| Box::new(Cortado { demo: demo.clone(), name, leads }) as Box<dyn System>;
+    let cluster = Cluster { port: free_port_range(), demo: Mutex::default(), data: tempfile::tempdir().unwrap() };
+    cluster.restart();
+    let cluster = Arc::new(cluster);
+    let view = |name, leads| Box::new(Cortado { cluster: cluster.clone(), name, leads }) as Box<dyn System>;
     [view("cortado", true), view("cortado, other gateway", false)]
 }
 
+impl Cluster {
+    /// Starts all nodes with their data. The elections decide which node leads a region, so they are started until one
+    /// leads both.
+    fn restart(&self) {
+        let mut running = self.demo.lock().unwrap();
+        for _ in 0..STARTS_MAX {
+            drop(running.take());
+            let demo = running.insert(Demo::start(self.port, self.data.path()));
+            if demo.leader(SYSTEM_REGION) == demo.leader(DATA_REGION) {
+                return;
+            }
+        }
+        panic!("in {STARTS_MAX} starts no node led both regions");
+    }
+}
+
 impl Cortado {
+    /// Asks the demo that runs.
+    fn ask<T>(&self, ask: impl FnOnce(&Demo) -> T) -> T {
+        ask(self.cluster.demo.lock().unwrap().as_ref().expect("it runs"))
+    }
+
     /// The number (from 0) of the node that the clients use.
     fn gateway(&self) -> u16 {
-        let [system, data] = [SYSTEM_REGION, DATA_REGION].map(|region| self.demo.leader(region));
+        let [system, data] = [SYSTEM_REGION, DATA_REGION].map(|region| self.ask(|demo| demo.leader(region)));
         let idle = (0..NODES).find(|node| ![system, data].contains(node)).expect("three nodes, two regions");
         if self.leads { data } else { idle }
     }
@@ -43,16 +72,20 @@ impl System for Cortado {
     }
 
     fn port(&self) -> u16 {
-        self.demo.port + self.gateway()
+        self.cluster.port + self.gateway()
     }
 
     fn servers(&self) -> Vec<u32> {
-        let mut nodes = self.demo.nodes();
+        let mut nodes = self.ask(Demo::nodes);
         nodes.rotate_left(usize::from(self.gateway()));
         nodes
     }
 
     fn shares_data(&self) -> bool {
         !self.leads
+    }
+
+    fn restart(&self) {
+        self.cluster.restart();
     }
 }

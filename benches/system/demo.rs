@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ pub const DATA_REGION: u64 = 2;
 /// The distance from a node's PostgreSQL port to its port for other nodes.
 const LISTEN_OFFSET: u16 = 1000;
 
-/// A running demo. Dropping it stops its nodes and removes their data.
+/// A running demo. Dropping it stops its nodes in order.
 pub struct Demo {
     process: Child,
     /// The PostgreSQL port of the first node; those of the others follow.
@@ -22,7 +23,7 @@ pub struct Demo {
 }
 
 /// The first of three free ports in a row, with free ports 1000 and 2000 above each.
-fn free_port_range() -> u16 {
+pub fn free_port_range() -> u16 {
     let free = |base: u16| {
         (0..NODES).all(|n| [0, 1000, 2000].iter().all(|up| TcpListener::bind(("127.0.0.1", base + up + n)).is_ok()))
     };
@@ -30,11 +31,12 @@ fn free_port_range() -> u16 {
 }
 
 impl Demo {
-    /// Starts a demo in a temporary directory and waits until it serves.
-    pub fn start() -> Demo {
-        let port = free_port_range();
+    /// Starts a demo at a port of [`free_port_range`] and waits until it serves. An empty directory gets a new cluster,
+    /// that of an earlier demo at this port goes on with its data.
+    pub fn start(port: u16, data: &Path) -> Demo {
         let mut process = Command::new(env!("CARGO_BIN_EXE_cortado"))
-            .args(["demo", "--nodes", &NODES.to_string(), "--pg-port", &port.to_string()])
+            .args(["demo", "--nodes", &NODES.to_string(), "--pg-port", &port.to_string(), "--data"])
+            .arg(data)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -74,7 +76,6 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // SIGTERM: the demo stops its nodes and removes their data.
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
     }

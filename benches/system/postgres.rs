@@ -47,13 +47,18 @@ pub fn start() -> impl System {
         append(&standby.data.join("postgresql.auto.conf"), &own);
         start_server(standby);
     }
+    wait_for_standbys(primary.port);
+    Postgres { servers, _dir: dir }
+}
+
+/// Waits until a commit needs one of both standbys.
+fn wait_for_standbys(primary: u16) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let count = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'";
-    while psql(primary.port, count) != "2" {
+    while psql(primary, count) != "2" {
         assert!(Instant::now() < deadline, "the standbys do not stream");
         std::thread::sleep(Duration::from_millis(50));
     }
-    Postgres { servers, _dir: dir }
 }
 
 fn path(path: &Path) -> &str {
@@ -119,6 +124,14 @@ impl System for Postgres {
             text.lines().next().unwrap().parse().unwrap()
         };
         self.servers.iter().map(pid).collect()
+    }
+
+    fn restart(&self) {
+        for server in self.servers.iter().rev() {
+            run("pg_ctl", &["-D", path(&server.data), "-m", "fast", "-w", "-s", "stop"]);
+        }
+        self.servers.iter().for_each(start_server);
+        wait_for_standbys(self.servers[0].port);
     }
 }
 

@@ -14,6 +14,9 @@ pub trait System {
     fn shares_data(&self) -> bool {
         false
     }
+    /// Stops all servers in order and starts them again with their data.
+    #[allow(dead_code, reason = "benches/system shares this file and does not restart")]
+    fn restart(&self);
 }
 
 /// Connects to the server at a port of this machine.
