@@ -1,8 +1,8 @@
 //! The bank: transfers between accounts keep the total in every snapshot.
 //!
-//! 50 accounts and 8 clients over two gateways, for 20 seconds, in which the leader of the data region is killed. An
-//! auditor at each gateway sums the balances in one statement, and in a transaction of many statements. Each sum must
-//! be the total.
+//! 50 accounts and 8 clients over two gateways. The leader of the data region is killed, and restarted. Both gateways
+//! must make progress before, between and after. An auditor at each gateway sums the balances in one statement, and in
+//! a transaction of many statements. Each sum must be the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use tokio_postgres::{Client, Error};
 use crate::clients::{connect, is_transient};
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::POLL_INTERVAL;
+use crate::process::{POLL_INTERVAL, WAIT_TIMEOUT};
 
 const ACCOUNTS: i64 = 50;
 const BALANCE: i64 = 1000;
 const CLIENTS: u64 = 8;
 const TOTAL: i64 = ACCOUNTS * BALANCE;
 
-/// When the leader is killed, when it is restarted, and when the clients stop.
-const KILL: Duration = Duration::from_secs(5);
-const RESTART: Duration = Duration::from_secs(12);
-const END: Duration = Duration::from_secs(20);
+/// Transfers and audits that complete through each gateway in each phase, and the least duration of a phase.
+const TRANSFERS: u64 = 10 * CLIENTS;
+const AUDITS: u64 = 10;
+const PHASE_MIN: Duration = Duration::from_secs(3);
 
 /// Counters of one gateway.
 #[derive(Default)]
@@ -36,7 +36,7 @@ struct Counts {
     retries: AtomicU64,
 }
 
-/// A gateway, and its counters at the last check.
+/// A gateway, and its counters when the last phase ended.
 struct Gateway {
     port: u16,
     counts: Arc<Counts>,
@@ -45,14 +45,27 @@ struct Gateway {
 }
 
 impl Gateway {
-    /// Asserts that more operations have completed than were in flight at the last check.
-    fn check_progress(&mut self, when: &str) {
-        let now = (self.counts.transfers.load(Ordering::SeqCst), self.counts.audits.load(Ordering::SeqCst));
-        let (transfers, audits) = (now.0 - self.last.0, now.1 - self.last.1);
+    fn done(&self) -> (u64, u64) {
+        (self.counts.transfers.load(Ordering::SeqCst), self.counts.audits.load(Ordering::SeqCst))
+    }
+
+    /// Whether enough has completed since the last phase ended. More than was in flight then.
+    fn has_progressed(&self) -> bool {
+        let (transfers, audits) = self.done();
+        transfers - self.last.0 >= TRANSFERS && audits - self.last.1 >= AUDITS
+    }
+
+    /// Ends a phase.
+    fn report(&mut self, when: &str) {
+        let (transfers, audits) = self.done();
         let retries = self.counts.retries.load(Ordering::SeqCst);
-        println!("port {} {when}: {transfers} transfers, {audits} audits, {retries} retries so far", self.port);
-        assert!(transfers > CLIENTS && audits > 1, "the gateway at port {} made no progress {when}", self.port);
-        self.last = now;
+        println!(
+            "port {} {when}: {} transfers, {} audits, {retries} retries so far",
+            self.port,
+            transfers - self.last.0,
+            audits - self.last.1
+        );
+        self.last = (transfers, audits);
     }
 }
 
@@ -79,17 +92,12 @@ async fn the_total_never_changes() {
         tasks.push(tokio::spawn(audits(gateway.port, stop.clone(), gateway.counts.clone())));
     }
 
-    let start = Instant::now();
-    let mut all_progressed = |when: &str| gateways.iter_mut().for_each(|gateway| gateway.check_progress(when));
-    load_until(start + KILL, &tasks).await;
-    all_progressed("before the kill");
+    phase("before the kill", &mut gateways, &tasks).await;
     assert!(cluster.leads(victim) > 0, "the victim leads");
     cluster.kill(victim);
-    load_until(start + RESTART, &tasks).await;
-    all_progressed("between the kill and the restart");
+    phase("between the kill and the restart", &mut gateways, &tasks).await;
     cluster.spawn(victim);
-    load_until(start + END, &tasks).await;
-    all_progressed("after the restart");
+    phase("after the restart", &mut gateways, &tasks).await;
 
     stop.store(true, Ordering::SeqCst);
     for task in tasks {
@@ -110,12 +118,15 @@ async fn open_accounts(client: &Client) {
     }
 }
 
-/// Waits while the clients work; none of them may fail.
-async fn load_until(end: Instant, tasks: &[JoinHandle<()>]) {
-    while Instant::now() < end {
+/// Waits until both gateways have made progress; no client may fail.
+async fn phase(when: &str, gateways: &mut [Gateway], tasks: &[JoinHandle<()>]) {
+    let start = Instant::now();
+    while start.elapsed() < PHASE_MIN || !gateways.iter().all(Gateway::has_progressed) {
         assert!(tasks.iter().all(|task| !task.is_finished()), "a client failed");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "no progress through both gateways {when}");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
+    gateways.iter_mut().for_each(|gateway| gateway.report(when));
 }
 
 async fn transfers(port: u16, seed: u64, stop: Arc<AtomicBool>, counts: Arc<Counts>) {

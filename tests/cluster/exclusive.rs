@@ -1,8 +1,8 @@
 //! One test with a cluster at a time, each within a time limit.
 //!
 //! The nodes of one cluster keep a small machine busy. Two clusters at once would slow each other beyond the tests'
-//! bounds. So every function that starts nodes takes a [`ClusterLock`], which a test acquires first and holds to its
-//! end. The lock's watchdog ends a test that exceeds the limit.
+//! bounds. So every test that starts nodes acquires a [`ClusterLock`] first and holds it to its end; the functions that
+//! start a cluster take it. The lock's watchdog ends a test that exceeds the limit.
 
 use std::io::{self, Write};
 use std::panic::Location;

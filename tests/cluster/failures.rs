@@ -14,6 +14,8 @@ use crate::process::{WAIT_TIMEOUT, wait_for};
 
 /// How often a leader is stopped. Each stop hands over both leaderships.
 const STOPS: usize = 3;
+/// The longest that writing may stop for a client of a leader that stops in order. Generous: it takes some 30 ms.
+const STOP_GAP_MAX: Duration = Duration::from_secs(5);
 /// The distance between the first row ids of two writers.
 const APART: i64 = 1 << 32;
 
@@ -173,6 +175,10 @@ async fn stop_the_leader(cluster: &mut Cluster, first: i64) -> [Written; 2] {
     cluster.wait_until_serving(leader).await;
     elsewhere.wait_for_rows(50).await;
     here.wait_for_rows(50).await;
+    for (client, writer) in [("another node", &elsewhere), ("the node itself", &here)] {
+        let gap = writer.largest_gap(stop);
+        assert!(gap < STOP_GAP_MAX, "writing through {client} stopped for {gap:?}");
+    }
     let written = [elsewhere.finish().await, here.finish().await];
     wait_until_caught_up(cluster, leader).await;
     written

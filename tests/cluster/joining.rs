@@ -13,7 +13,6 @@ use crate::process::{Process, contents, cortado, free_port, wait_for};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_do_not_mix() {
     let lock = ClusterLock::acquire();
-    let ours = Cluster::start(&lock, 1).await;
     let mut theirs = Cluster::start(&lock, 1).await;
     let listen = |cluster: &Cluster| format!("127.0.0.1:{}", cluster.nodes[0].listen);
 
@@ -23,6 +22,7 @@ async fn clusters_do_not_mix() {
 
     // The directory of a node of another cluster.
     theirs.kill(0);
+    let mut ours = Cluster::start(&lock, 1).await;
     let before = contents(&theirs.nodes[0].dir);
     let message = error_line(&mut start(&theirs.nodes[0].dir, free_port(), free_port(), &listen(&ours)));
     assert!(message.contains("belongs to cluster"), "{message}");
@@ -43,7 +43,6 @@ async fn clusters_do_not_mix() {
     assert_eq!(contents(dir.path()), [(empty, Vec::new())], "nor does it change an existing directory");
 
     // The directory of our node, with the id of another cluster.
-    let mut ours = ours;
     ours.kill(0);
     let before = contents(&ours.nodes[0].dir);
     assert_rejected_by_own_data(&ours);
