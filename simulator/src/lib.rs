@@ -28,6 +28,8 @@ pub mod options;
 pub mod preempted;
 mod recovery;
 pub mod stats;
+#[cfg(test)]
+mod tests;
 pub mod trace;
 pub mod world;
 
