@@ -20,11 +20,11 @@ use rand::rngs::StdRng;
 use raftstore::{
     LogIndex, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId,
 };
+use simulator::checkers::{Checked, Violation, violated};
+use simulator::preempted::{Answer, Begun, PreemptedRead};
 
 use crate::checkers::history::{Confirmed, List, Moment, Register, Value, WriteOutcome};
-use crate::checkers::{Checked, Violation, violated};
 use crate::options::Options;
-use crate::preempted::{Answer, Begun, PreemptedRead};
 
 type Snapshot = RegionSnapshot<MemoryStore>;
 type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>;
@@ -100,6 +100,8 @@ pub(crate) struct ClientStats {
     pub(crate) writes: u64,
     pub(crate) refused: u64,
     pub(crate) unknown: u64,
+    /// Writes refused because of a full disk.
+    pub(crate) disk_full: u64,
     pub(crate) lease_reads: u64,
     /// Lease reads whose thread was preempted.
     pub(crate) preempted: u64,
@@ -169,6 +171,11 @@ impl Clients {
         self.clients[client].ticket == ticket
     }
 
+    /// How long a client waits for an answer, in nanoseconds.
+    pub(crate) fn timeout(&self) -> u64 {
+        self.options.client_timeout.as_nanos() as u64
+    }
+
     /// A random think time, in nanoseconds.
     pub(crate) fn think(&mut self) -> u64 {
         let mean = self.options.think.as_nanos() as u64;
@@ -177,7 +184,7 @@ impl Clients {
 
     /// How long the thread of a read is preempted, in nanoseconds: long enough for others to lead meanwhile.
     pub(crate) fn preemption(&mut self) -> u64 {
-        let election = self.options.config.election_timeout().as_nanos() as u64;
+        let election = self.options.cluster.config.election_timeout().as_nanos() as u64;
         self.rng.random_range(election / 20..=election * 5)
     }
 
@@ -189,7 +196,7 @@ impl Clients {
 
     /// Draws an operation for an idle client.
     pub(crate) fn begin(&mut self, client: usize) -> Operation {
-        let region = self.options.regions[self.rng.random_range(0..self.options.regions.len())].id;
+        let region = self.options.cluster.regions[self.rng.random_range(0..self.options.cluster.regions.len())].id;
         let register = self.rng.random_range(0..self.options.registers);
         let kind = match self.rng.random_range(0..100) {
             0..20 if client.is_multiple_of(2) => Kind::Append,
@@ -197,7 +204,7 @@ impl Clients {
             45..75 => Kind::LeaseRead(register),
             _ => Kind::IndexRead(register),
         };
-        let anywhere = StoreId::new(self.rng.random_range(1..=self.options.stores));
+        let anywhere = StoreId::new(self.rng.random_range(1..=self.options.cluster.stores));
         let believed = self.clients[client].hints.get(&region).copied().unwrap_or(anywhere);
         let wanders = matches!(kind, Kind::LeaseRead(_)) && self.rng.random_bool(0.5);
         let store = if wanders || self.rng.random_bool(0.15) { anywhere } else { believed };
@@ -206,16 +213,16 @@ impl Clients {
 
     /// Draws a write for an idle client, at the leader of the region or at any store.
     pub(crate) fn begin_write(&mut self, client: usize, leaders: &BTreeMap<RegionId, StoreId>) -> Operation {
-        let region = self.options.regions[self.rng.random_range(0..self.options.regions.len())].id;
+        let region = self.options.cluster.regions[self.rng.random_range(0..self.options.cluster.regions.len())].id;
         let register = self.rng.random_range(0..self.options.registers);
-        let anywhere = StoreId::new(self.rng.random_range(1..=self.options.stores));
+        let anywhere = StoreId::new(self.rng.random_range(1..=self.options.cluster.stores));
         let store = leaders.get(&region).copied().unwrap_or(anywhere);
         self.begin_at(client, Kind::Write(register), region, store)
     }
 
     /// Draws a lease read at `store` for an idle client.
     pub(crate) fn begin_probe(&mut self, client: usize, store: StoreId) -> Operation {
-        let region = self.options.regions[self.rng.random_range(0..self.options.regions.len())].id;
+        let region = self.options.cluster.regions[self.rng.random_range(0..self.options.cluster.regions.len())].id;
         let register = self.rng.random_range(0..self.options.registers);
         self.begin_at(client, Kind::LeaseRead(register), region, store)
     }

@@ -1,24 +1,17 @@
-//! Seeded simulation of a cluster: the production store loop, apply, log engine and snapshot code of several stores,
-//! one thread at a time, over simulated disks, network and time. See `README.md`.
+//! Seeded simulation of a cluster whose clients write and read registers and lists. The package `simulator` runs the
+//! stores. See `README.md`.
 //!
 //! `CORTADO_SIM_SEEDS=N` runs N seeds (200 by default). `CORTADO_SIM_SEED=S` replays one and prints every step.
 
 mod checkers;
 mod client;
-mod delivery;
-mod events;
-mod faults;
-mod network;
-mod node;
+mod load;
 mod options;
 #[cfg(feature = "planted-bugs")]
 mod planted;
-mod preempted;
 mod prober;
 mod regressions;
 mod run;
-mod trace;
-mod world;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,7 +88,7 @@ fn seeds() {
 fn lying_disks_are_found() {
     let found = (1..40).find_map(|seed| {
         let mut options = Options::from_seed(seed);
-        options.disk.lies = true;
+        options.cluster.disk.lies = true;
         run(options, false).err()
     });
     println!("{}", found.expect("no seed found that the disks lie").without_tail());

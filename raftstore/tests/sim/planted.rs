@@ -5,8 +5,9 @@
 //! each bug takes is in `README.md`. With `CORTADO_SIM_ORDINARY=N`, they are sought among N ordinary seeds instead.
 
 use raftstore::config::PlantedBug;
+use simulator::options::FaultKind;
 
-use crate::options::{FaultKind, Options};
+use crate::options::Options;
 use crate::regressions::{hiccups, only};
 use crate::run::run;
 
@@ -31,7 +32,7 @@ fn must_find(bug: PlantedBug, words: &[&str], narrow: impl Fn(&mut Options)) {
             narrow(&mut options);
         }
         let sound = options.clone();
-        options.config.planted_bug = Some(bug);
+        options.cluster.config.planted_bug = Some(bug);
         let Err(failure) = run(options, false) else { continue };
         let violation = failure.violation();
         assert!(words.iter().any(|words| violation.contains(words)), "{bug:?}, seed {seed}: {violation}");
@@ -82,7 +83,7 @@ fn liveness_waits_for_disk() {
     must_find(PlantedBug::LivenessWaitsForDisk, UNSTABLE, |options| {
         hiccups(options);
         // No disk is so slow that its leader hands over.
-        options.disk.slowest_sync = 1;
+        options.cluster.disk.slowest_sync = 1;
     });
 }
 
@@ -90,8 +91,8 @@ fn liveness_waits_for_disk() {
 fn stalled_leader_stays() {
     must_find(PlantedBug::StalledLeaderStays, UNAVAILABLE, |options| {
         hiccups(options);
-        options.disk.slowest_sync = 60;
-        options.faults.longest = options.config.election_timeout() * 60;
+        options.cluster.disk.slowest_sync = 60;
+        options.cluster.faults.longest = options.cluster.config.election_timeout() * 60;
     });
 }
 
@@ -134,7 +135,7 @@ fn one_lane() {
     let found = (1..=SEEDS).find_map(|seed| {
         let mut options = Options::from_seed(seed);
         crate::regressions::slow_links(&mut options);
-        options.network.one_lane = true;
+        options.cluster.network.one_lane = true;
         run(options, false).err()
     });
     let failure = found.expect("no seed found that heartbeats wait behind appends");

@@ -1,11 +1,13 @@
 //! Bugs that the simulator found, each as a few seeds of a narrowed configuration that shows it.
 //!
-//! The meaning of a seed changes with every change of `options.rs`. So a regression fixes the settings that matter and
+//! The meaning of a seed changes with every change of the options. So a regression fixes the settings that matter and
 //! lets a few seeds draw the rest.
 
 use std::time::Duration;
 
-use crate::options::{FaultKind, Options};
+use simulator::options::FaultKind;
+
+use crate::options::Options;
 use crate::run::{Outcome, assert_enough, run};
 
 /// Runs some seeds of a narrowed configuration. Returns the sum of their statistics.
@@ -21,7 +23,7 @@ fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) -> Outcome {
 
 /// Enables only these kinds of faults, with equal weights.
 pub(crate) fn only(options: &mut Options, kinds: &[FaultKind]) {
-    for (kind, weight) in &mut options.faults.weights {
+    for (kind, weight) in &mut options.cluster.faults.weights {
         *weight = u32::from(kinds.contains(kind));
     }
 }
@@ -29,19 +31,19 @@ pub(crate) fn only(options: &mut Options, kinds: &[FaultKind]) {
 /// Nothing but hiccups of the disks, each shorter than the time after which a leader hands over.
 pub(crate) fn hiccups(options: &mut Options) {
     only(options, &[FaultKind::SlowSync]);
-    options.network.be_calm();
-    options.disk.slowest_sync = 6;
-    options.faults.longest = options.config.election_timeout() * 20;
+    options.cluster.network.be_calm();
+    options.cluster.disk.slowest_sync = 6;
+    options.cluster.faults.longest = options.cluster.config.election_timeout() * 20;
 }
 
 /// Nothing but slow links, which megabytes of entries fill.
 pub(crate) fn slow_links(options: &mut Options) {
     only(options, &[FaultKind::SlowLink]);
-    options.network.be_calm();
+    options.cluster.network.be_calm();
     options.clients = 8;
     options.padding = 60_000;
-    options.network.slow_link_kb = (60, 120);
-    options.faults.longest = options.config.election_timeout() * 10;
+    options.cluster.network.slow_link_kb = (60, 120);
+    options.cluster.faults.longest = options.cluster.config.election_timeout() * 10;
 }
 
 /// A sync of a second took every leadership of its store: heartbeats and their answers waited for it. On a slow link
@@ -53,7 +55,7 @@ fn slow_disks_and_links_take_no_leadership() {
         for seed in 1..=8 {
             let mut options = Options::from_seed(seed);
             narrow(&mut options);
-            observed += run(options, false).unwrap_or_else(|failure| panic!("{failure}")).stats.stable;
+            observed += run(options, false).unwrap_or_else(|failure| panic!("{failure}")).prober.stable;
         }
         assert!(observed > 500, "only {observed} observations of leaderships that had to last");
     }
@@ -65,17 +67,17 @@ fn slow_disks_and_links_take_no_leadership() {
 fn snapshot_file_outlives_its_installation() {
     assert_no_violation(10, |options| {
         only(options, &[FaultKind::Crash, FaultKind::OneWay, FaultKind::Pause]);
-        options.disk.sync_us = (40_000, 80_000);
-        options.config.tick_interval = Duration::from_millis(30);
-        options.config.election_ticks = 10;
-        options.config.max_lease = Duration::from_millis(240);
-        options.config.log_gc_ticks = 1;
-        options.config.log_tail_entries = 0;
-        options.config.log_lag_entries = 1;
-        options.config.flush_log_bytes = 1;
-        options.faults.interval = Duration::from_millis(150);
-        options.safety = Duration::from_secs(20);
-        options.liveness = Duration::from_secs(30);
+        options.cluster.disk.sync_us = (40_000, 80_000);
+        options.cluster.config.tick_interval = Duration::from_millis(30);
+        options.cluster.config.election_ticks = 10;
+        options.cluster.config.max_lease = Duration::from_millis(240);
+        options.cluster.config.log_gc_ticks = 1;
+        options.cluster.config.log_tail_entries = 0;
+        options.cluster.config.log_lag_entries = 1;
+        options.cluster.config.flush_log_bytes = 1;
+        options.cluster.faults.interval = Duration::from_millis(150);
+        options.cluster.safety = Duration::from_secs(20);
+        options.cluster.liveness = Duration::from_secs(30);
     });
 }
 
@@ -85,19 +87,19 @@ fn snapshot_file_outlives_its_installation() {
 fn snapshots_end_while_clients_write() {
     let Outcome { stats, .. } = assert_no_violation(12, |options| {
         only(options, &[FaultKind::Crash, FaultKind::Partition, FaultKind::IsolateLeader]);
-        let election = options.config.election_timeout();
+        let election = options.cluster.config.election_timeout();
         let work = election.as_micros() as u64;
-        options.snapshot_work_us = (work, work * 2);
-        options.config.log_gc_ticks = 1;
-        options.config.log_tail_entries = 0;
-        options.config.log_lag_entries = 1;
-        options.config.flush_log_bytes = 1;
-        options.config.log_hold_free_bytes = 0;
+        options.cluster.snapshot_work_us = (work, work * 2);
+        options.cluster.config.log_gc_ticks = 1;
+        options.cluster.config.log_tail_entries = 0;
+        options.cluster.config.log_lag_entries = 1;
+        options.cluster.config.flush_log_bytes = 1;
+        options.cluster.config.log_hold_free_bytes = 0;
         options.think = election / 100;
-        options.faults.interval = election * 3;
-        options.safety = election * 20;
+        options.cluster.faults.interval = election * 3;
+        options.cluster.safety = election * 20;
         // A snapshot takes about ten election timeouts.
-        options.liveness = election * 60;
+        options.cluster.liveness = election * 60;
     });
     println!("{stats:#?}");
     assert_enough(&[
@@ -115,14 +117,14 @@ fn busy_receivers_cost_no_build() {
     for seed in 1..=12 {
         let mut options = Options::from_seed(seed);
         only(&mut options, &[FaultKind::Partition]);
-        options.network.be_calm();
-        options.network.busy_receiver = 0.8;
-        options.config.log_gc_ticks = 1;
-        options.config.log_tail_entries = 0;
-        options.config.log_lag_entries = 1;
-        options.config.flush_log_bytes = 1;
-        options.config.log_hold_free_bytes = 0;
-        options.faults.interval = options.config.election_timeout() * 6;
+        options.cluster.network.be_calm();
+        options.cluster.network.busy_receiver = 0.8;
+        options.cluster.config.log_gc_ticks = 1;
+        options.cluster.config.log_tail_entries = 0;
+        options.cluster.config.log_lag_entries = 1;
+        options.cluster.config.flush_log_bytes = 1;
+        options.cluster.config.log_hold_free_bytes = 0;
+        options.cluster.faults.interval = options.cluster.config.election_timeout() * 6;
         let stats = run(options, false).unwrap_or_else(|failure| panic!("{failure}")).stats;
         assert_eq!(stats.rebuilt_for_busy, 0, "seed {seed}");
         busy += stats.busy_receivers;
@@ -137,16 +139,16 @@ fn sole_voters_keep_what_they_sent() {
     for learners in [true, false] {
         assert_no_violation(6, |options| {
             only(options, &[FaultKind::Crash, FaultKind::TornCrash, FaultKind::Partition]);
-            let election = options.config.election_timeout();
+            let election = options.cluster.config.election_timeout();
             let sync = election.as_micros() as u64;
-            options.disk.sync_us = (sync / 8, sync / 2);
-            for region in 0..options.regions.len() {
-                options.make_sole_voter(region, raftstore::StoreId::new(1), learners);
+            options.cluster.disk.sync_us = (sync / 8, sync / 2);
+            for region in 0..options.cluster.regions.len() {
+                options.cluster.make_sole_voter(region, raftstore::StoreId::new(1), learners);
             }
             // Little room for batches.
-            options.config.log_backlog_bytes = 64 << 10;
+            options.cluster.config.log_backlog_bytes = 64 << 10;
             options.padding = 4000;
-            (options.faults.interval, options.faults.longest) = (election / 2, election);
+            (options.cluster.faults.interval, options.cluster.faults.longest) = (election / 2, election);
         });
     }
 }
@@ -165,7 +167,7 @@ fn leases_end_before_others_lead() {
     for kind in kinds {
         assert_no_violation(3, |options| {
             only(options, &[kind]);
-            options.faults.interval = options.config.election_timeout() * 4;
+            options.cluster.faults.interval = options.cluster.config.election_timeout() * 4;
             options.think = Duration::from_millis(10);
         });
     }

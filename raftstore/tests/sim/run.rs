@@ -3,11 +3,16 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::checkers::{Checked, Violation, violated};
-use crate::client::ClientStats;
-use crate::options::Options;
-use crate::world::{Stats, World};
 use engine::store::Store;
+use simulator::World;
+use simulator::checkers::{Checked, Violation, violated};
+use simulator::stats::Stats;
+
+use crate::checkers::history::Moment;
+use crate::client::ClientStats;
+use crate::load::{self, ClientLoad};
+use crate::options::Options;
+use crate::prober::ProberStats;
 
 /// The statistics of a run without a violation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,9 +20,9 @@ pub(crate) struct Outcome {
     /// Hash and number of the trace lines.
     pub(crate) hash: u64,
     pub(crate) lines: u64,
-    pub(crate) elections: u64,
     pub(crate) stats: Stats,
     pub(crate) clients: ClientStats,
+    pub(crate) prober: ProberStats,
 }
 
 /// A violation.
@@ -51,7 +56,7 @@ impl fmt::Display for Failure {
             }
             writeln!(f, "{:#?}", self.options)?;
         }
-        let seed = self.options.seed;
+        let seed = self.options.cluster.seed;
         writeln!(f, "seed {seed}: {}", self.violation)?;
         write!(f, "replay: CORTADO_SIM_SEED={seed} cargo test -p raftstore --test sim seeds -- --nocapture")
     }
@@ -60,23 +65,21 @@ impl fmt::Display for Failure {
 /// Runs a cluster through all phases. A panic of the code under test is a violation.
 pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
     let failed = |violation: String, tail| Box::new(Failure { options: options.clone(), violation, tail });
-    let started = catch_unwind(AssertUnwindSafe(|| World::start(options.clone(), print)));
+    let started = catch_unwind(AssertUnwindSafe(|| load::start(&options, print)));
     let mut world = match started {
         Ok(Ok(world)) => world,
         Ok(Err(Violation(what))) => return Err(failed(what, Vec::new())),
         Err(panic) => return Err(failed(panic_text(&*panic), Vec::new())),
     };
     let result = catch_unwind(AssertUnwindSafe(|| drive(&mut world)));
-    world.sum_up();
-    world.sum_up_snapshots();
     let at = format!("at {:.6} s", world.now as f64 / 1e9);
     match result {
         Ok(Ok(())) => Ok(Outcome {
             hash: world.trace.hash(),
             lines: world.trace.lines(),
-            elections: world.raft.elections() as u64,
-            stats: world.stats,
-            clients: world.clients.stats,
+            stats: world.stats(),
+            clients: world.load.clients.stats,
+            prober: world.load.prober.stats(world.options.config.election_timeout()),
         }),
         Ok(Err(Violation(what))) => Err(failed(format!("{at}: {what}"), world.trace.tail())),
         Err(panic) => Err(failed(format!("{at}: {}", panic_text(&*panic)), world.trace.tail())),
@@ -88,24 +91,24 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("panic: {}", text.unwrap_or("without a message"))
 }
 
-fn drive(world: &mut World) -> Checked {
+fn drive(world: &mut World<ClientLoad>) -> Checked {
     let safety = world.options.safety.as_nanos() as u64;
     world.run_until(safety)?;
-    world.clients.check_registers()?;
+    world.load.clients.check_registers()?;
     world.heal()?;
     let deadline = safety + world.options.liveness.as_nanos() as u64;
-    let since = world.clients.moment();
-    run_until_done(world, deadline, "a write to every region is confirmed", |world| {
-        Ok(world.regions_written_since(since))
+    let since = world.load.clients.moment();
+    world.run_until_done(deadline, "a write to every region is confirmed", |world| {
+        Ok(regions_written_since(world, since))
     })?;
     let applied = world.applied();
-    run_until_done(world, deadline, "every replica catches up while clients write", |world| {
+    world.run_until_done(deadline, "every replica catches up while clients write", |world| {
         Ok(world.lags_behind(&applied).is_none())
     })?;
-    world.clients_on = false;
-    run_until_done(world, deadline, "every client has its answer", |world| Ok(world.clients.all_idle()))?;
+    world.load.clients_on = false;
+    world.run_until_done(deadline, "every client has its answer", |world| Ok(world.load.clients.all_idle()))?;
     let mut difference = None;
-    let converged = run_until_done(world, deadline, "all replicas are the same", |world| {
+    let converged = world.run_until_done(deadline, "all replicas are the same", |world| {
         difference = world.difference()?;
         Ok(difference.is_none())
     });
@@ -116,26 +119,14 @@ fn drive(world: &mut World) -> Checked {
     for region in world.options.regions.clone() {
         let Some(store) = region.peers.first().and_then(|peer| world.nodes.get(&peer.store)) else { continue };
         let snapshot = store.store.snapshot();
-        world.clients.final_reads(&region, &snapshot)?;
+        world.load.clients.final_reads(&region, &snapshot)?;
     }
-    world.clients.check_registers()
+    world.load.clients.check_registers()
 }
 
-/// Runs until `done`, one tick at a time.
-fn run_until_done(
-    world: &mut World,
-    deadline: u64,
-    what: &str,
-    mut done: impl FnMut(&mut World) -> Result<bool, Violation>,
-) -> Checked {
-    while !done(world)? {
-        if world.now >= deadline {
-            return violated(format!("not recovered in time; waited until {what}"));
-        }
-        let next = world.now + world.options.config.tick_interval.as_nanos() as u64;
-        world.run_until(next)?;
-    }
-    Ok(())
+/// Whether a write to every region was confirmed that began after `since`.
+fn regions_written_since(world: &World<ClientLoad>, since: Moment) -> bool {
+    world.options.regions.iter().all(|region| world.load.clients.confirmed.latest(region.id) > since)
 }
 
 impl Outcome {
@@ -143,47 +134,29 @@ impl Outcome {
     pub(crate) fn sum<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Outcome {
         outcomes.fold(Outcome::default(), |mut sum, one| {
             sum.lines += one.lines;
-            sum.elections += one.elections;
-            let (to, from) = (&mut sum.stats, &one.stats);
-            to.events += from.events;
-            to.messages += from.messages;
-            to.lost += from.lost;
-            to.snapshots += from.snapshots;
-            to.installed += from.installed;
-            to.writes_in_builds += from.writes_in_builds;
-            to.writes_in_sends += from.writes_in_sends;
-            to.writes_in_installs += from.writes_in_installs;
-            to.busy_receivers += from.busy_receivers;
-            to.rebuilt_for_busy += from.rebuilt_for_busy;
-            to.crashes += from.crashes;
-            to.poisoned += from.poisoned;
-            to.partitions += from.partitions;
-            to.pauses += from.pauses;
-            to.slow_syncs += from.slow_syncs;
-            to.slow_links += from.slow_links;
-            to.probes += from.probes;
-            to.stable += from.stable;
-            to.longest_wait = to.longest_wait.max(from.longest_wait);
-            to.stalled_turns += from.stalled_turns;
-            to.candidates += from.candidates;
-            to.disk_full += from.disk_full;
+            sum.stats.add(&one.stats);
             let (to, from) = (&mut sum.clients, &one.clients);
             to.writes += from.writes;
             to.refused += from.refused;
             to.unknown += from.unknown;
+            to.disk_full += from.disk_full;
             to.lease_reads += from.lease_reads;
             to.preempted += from.preempted;
             to.index_reads += from.index_reads;
             to.failed_reads += from.failed_reads;
+            let (to, from) = (&mut sum.prober, &one.prober);
+            to.writes += from.writes;
+            to.stable += from.stable;
+            to.longest_wait = to.longest_wait.max(from.longest_wait);
             sum
         })
     }
 
     /// Asserts that the seeds together covered enough of everything.
     pub(crate) fn assert_covers(&self) {
-        let (stats, clients) = (&self.stats, &self.clients);
+        let (stats, clients, prober) = (&self.stats, &self.clients, &self.prober);
         assert_enough(&[
-            ("elections", self.elections, 1000),
+            ("elections", stats.elections, 1000),
             ("snapshots", stats.snapshots, 100),
             ("snapshots installed", stats.installed, 60),
             ("confirmed writes while a snapshot was built", stats.writes_in_builds, 200),
@@ -198,14 +171,14 @@ impl Outcome {
             ("slow links", stats.slow_links, 100),
             ("stalled turns", stats.stalled_turns, 1000),
             ("candidates that lost power", stats.candidates, 50),
-            ("writes refused for a full disk", stats.disk_full, 30),
+            ("writes refused for a full disk", clients.disk_full, 30),
             ("confirmed writes", clients.writes, 10_000),
             ("writes of unknown outcome", clients.unknown, 100),
             ("lease reads", clients.lease_reads, 5_000),
             ("preempted lease reads", clients.preempted, 200),
             ("index reads", clients.index_reads, 2_000),
-            ("writes judged for availability", stats.probes, 5_000),
-            ("leaderships that had to last", stats.stable, 500),
+            ("writes judged for availability", prober.writes, 5_000),
+            ("leaderships that had to last", prober.stable, 500),
         ]);
     }
 }

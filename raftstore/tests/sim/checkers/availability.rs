@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 
 use raftstore::{PeerRole, Region, RegionId, StoreId, Term};
-
-use super::{Checked, violated};
+use simulator::checkers::{Checked, violated};
 
 /// Since when each smallest quorum of a region has been healthy without a break.
 struct Quorums {

@@ -14,8 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raftstore::RegionId;
-
-use super::{Checked, violated};
+use simulator::checkers::{Checked, Violation, violated};
 
 /// The number of an event of the run. No two begins or ends share one.
 pub(crate) type Moment = u64;
@@ -138,7 +137,7 @@ impl Register {
         Ok(())
     }
 
-    fn zones(&self) -> Result<Vec<Zone>, super::Violation> {
+    fn zones(&self) -> Result<Vec<Zone>, Violation> {
         let mut zones: BTreeMap<Value, Zone> = BTreeMap::new();
         zones.insert(INITIAL, Zone { value: INITIAL, first_end: 0, last_begin: 0 });
         for (&value, write) in &self.writes {

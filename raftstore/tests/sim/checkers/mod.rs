@@ -1,27 +1,9 @@
-//! The checkers. They know nothing of the simulator: they take observations and answer whether these are allowed.
+//! The checkers of what clients see. They know nothing of the simulator: they take observations and answer whether
+//! these are allowed.
 //!
 //! - `availability`: writes succeed and leaderships last while enough stores are healthy.
 //! - `history`: reads and writes of shared registers are linearizable; read-modify-writes of private lists lose
 //!   nothing.
-//! - `raft`: one leader per term, one vote per peer and term; terms and applied indexes never move back.
-//! - `replicas`: an index stands for the same entry and the same data on every replica.
-//! - `snapshots`: no file is sent twice, and none is built anew because its receiver was busy. Counts the writes
-//!   confirmed while snapshots of their region are built, sent and installed.
 
 pub(crate) mod availability;
 pub(crate) mod history;
-pub(crate) mod raft;
-pub(crate) mod replicas;
-pub(crate) mod snapshots;
-
-/// The description of a violation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Violation(pub(crate) String);
-
-/// Result of a check.
-pub(crate) type Checked = Result<(), Violation>;
-
-/// Returns a violation.
-pub(crate) fn violated<T>(what: impl Into<String>) -> Result<T, Violation> {
-    Err(Violation(what.into()))
-}

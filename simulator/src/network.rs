@@ -19,7 +19,7 @@ use crate::options::NetworkOptions;
 pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
 
 /// Decides when each message arrives, and how often.
-pub(crate) struct Network {
+pub struct Network {
     options: NetworkOptions,
     cuts: Cuts,
     /// Bytes per second of what a store sends to each other store, if its links are slow.
@@ -44,7 +44,7 @@ impl Network {
     }
 
     /// Whether the link is cut.
-    pub(crate) fn is_cut(&self, from: StoreId, to: StoreId) -> bool {
+    pub fn is_cut(&self, from: StoreId, to: StoreId) -> bool {
         self.cuts.lock().contains_key(&(from, to))
     }
 

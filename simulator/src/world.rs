@@ -1,30 +1,63 @@
-//! The world of a run: virtual time, one queue of events, the stores, the network, the clients and the checkers.
+//! The world of a run: virtual time, one queue of events, the stores, the network, the checkers, and the load that runs
+//! on the cluster.
 //!
 //! Each event is one call into production code, or one fault. After each call the world takes the store's messages,
-//! shows its state to the checkers, and polls the waiting clients. Nothing happens outside an event, time moves only
-//! between events, and every choice comes from a generator derived from the seed. So a seed replays exactly.
+//! lets the load look for answers, and shows the store's state to the checkers. Nothing happens outside an event, time
+//! moves only between events, and every choice comes from a generator derived from the seed. So a seed replays exactly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rand::Rng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 
 use raftstore::ports::RaftMessage;
-use raftstore::{LogIndex, RegionId, StoreId};
+use raftstore::{RegionId, StoreId};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
-use crate::checkers::snapshots::{SnapshotChecker, SnapshotTraffic};
+use crate::checkers::snapshots::{SnapshotChecker, SnapshotStep, SnapshotTraffic};
 use crate::checkers::{Checked, Violation, violated};
-use crate::client::{Clients, Operation, Step};
-use crate::events::{Event, EventQueue, PARTS, Part};
-use crate::faults::Fault;
+use crate::events::{Event, EventQueue, Fault, PARTS, Part};
 use crate::network::Network;
 use crate::node::{Node, Scheduled};
 use crate::options::Options;
-use crate::prober::Prober;
+use crate::stats::Stats;
 use crate::trace::Trace;
+
+/// What runs on the cluster: clients and whatever serves them. The world owns it and calls it, each time with itself.
+pub trait Load: Sized {
+    /// What the load schedules for itself ([`World::schedule`], [`Event::Load`]).
+    type Event;
+
+    /// An event of the load is due.
+    fn step(world: &mut World<Self>, event: Self::Event) -> Checked;
+
+    /// A call into the store has returned. Operations that wait for the store may have their answers.
+    fn called(world: &mut World<Self>, store: StoreId) -> Checked;
+
+    /// The store starts a life, with a new handle. Nothing was called yet.
+    fn started(world: &mut World<Self>, store: StoreId);
+
+    /// The store loses its memory: the operations there are never answered.
+    fn crashed(world: &mut World<Self>, store: StoreId) -> Checked;
+
+    /// A pause of the store ends: what was sent to it meanwhile arrives, before its loops run.
+    fn resumed(world: &mut World<Self>, store: StoreId) -> Checked;
+
+    /// A fault begins or ends that may change leaderships. Slow syncs and links that may not are not reported.
+    fn disturbed(world: &mut World<Self>);
+
+    /// A fault wants reads at this store, which may have been replaced as a leader.
+    fn read_at(world: &mut World<Self>, store: StoreId) -> Checked;
+
+    /// A fault wants to know whether this store, which may have been replaced, still trusts a lease: writes at the
+    /// leaders on other stores, and reads at this one.
+    fn test_lease(world: &mut World<Self>, store: StoreId) -> Checked;
+
+    /// The number of writes confirmed in a region so far.
+    fn confirmed_writes(&self, region: RegionId) -> u64;
+}
 
 /// State of the fault that crashes the first candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,85 +65,49 @@ pub(crate) enum CandidateCrash {
     Off,
     Armed,
     /// This store is the candidate, campaigning in this region and term; its vote requests are lost.
-    Crashing(StoreId, raftstore::RegionId, u64),
-}
-
-/// Statistics, to check that the seeds cover enough.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stats {
-    pub(crate) events: u64,
-    pub(crate) messages: u64,
-    pub(crate) lost: u64,
-    /// Snapshots that arrived with their message, and snapshots installed.
-    pub(crate) snapshots: u64,
-    pub(crate) installed: u64,
-    /// Writes confirmed in a region while a snapshot of it was built, sent, installed.
-    pub(crate) writes_in_builds: u64,
-    pub(crate) writes_in_sends: u64,
-    pub(crate) writes_in_installs: u64,
-    /// Snapshots that met a busy receiver, files sent again, and snapshots built anew for such a receiver.
-    pub(crate) busy_receivers: u64,
-    pub(crate) rebuilt_for_busy: u64,
-    pub(crate) crashes: u64,
-    pub(crate) poisoned: u64,
-    pub(crate) partitions: u64,
-    pub(crate) pauses: u64,
-    /// Syncs of a log that a fault made slow, and links that one made slow.
-    pub(crate) slow_syncs: u64,
-    pub(crate) slow_links: u64,
-    /// Writes of the prober that began and succeeded under a healthy quorum.
-    pub(crate) probes: u64,
-    /// Observations of leaderships that nothing but slow syncs and links could disturb.
-    pub(crate) stable: u64,
-    /// The longest wait of the prober under a healthy quorum, in thousandths of an election timeout.
-    pub(crate) longest_wait: u64,
-    /// Store turns stalled between stages.
-    pub(crate) stalled_turns: u64,
-    /// Candidates that lost power while campaigning.
-    pub(crate) candidates: u64,
-    /// Writes refused because of a full disk.
-    pub(crate) disk_full: u64,
+    Crashing(StoreId, RegionId, u64),
 }
 
 /// See the module documentation.
-pub(crate) struct World {
-    pub(crate) options: Options,
+pub struct World<L: Load> {
+    /// What the seed decided.
+    pub options: Options,
     /// Virtual nanoseconds since the start.
-    pub(crate) now: u64,
-    events: EventQueue,
-    pub(crate) nodes: BTreeMap<StoreId, Node>,
-    pub(crate) network: Network,
-    pub(crate) clients: Clients,
+    pub now: u64,
+    events: EventQueue<L::Event>,
+    /// The stores.
+    pub nodes: BTreeMap<StoreId, Node>,
+    /// The links between them.
+    pub network: Network,
+    /// What runs on them.
+    pub load: L,
     pub(crate) raft: RaftChecker,
     pub(crate) snapshots: SnapshotChecker,
     pub(crate) traffic: SnapshotTraffic,
     replicas: ReplicaChecker,
-    pub(crate) trace: Trace,
+    /// Every step so far.
+    pub trace: Trace,
     /// Generator for the timing of turns and the seeds of crashes.
     rng: StdRng,
     /// Generator for faults alone.
     pub(crate) fault_rng: StdRng,
     pub(crate) stats: Stats,
     /// Whether new faults begin.
-    pub(crate) faults_on: bool,
+    pub faults_on: bool,
+    /// The load starts no operations before this time: a fault tests what happens without any.
+    pub quiet_until: u64,
     /// Held `MsgTimeoutNow` messages, while the network holds them.
     pub(crate) held_offers: Option<Vec<RaftMessage>>,
     /// Held answers to a leader, while the network holds them.
     pub(crate) held_answers: Option<(StoreId, Vec<RaftMessage>)>,
     /// Whether the next candidate loses power.
     pub(crate) candidate_crash: CandidateCrash,
-    /// Clients start no operations before this time.
-    pub(crate) clients_paused_until: u64,
-    /// Whether idle clients start operations.
-    pub(crate) clients_on: bool,
-    pub(crate) prober: Prober,
 }
 
-impl World {
-    /// Starts a bootstrapped cluster with its first events.
-    pub(crate) fn start(options: Options, print: bool) -> Result<World, Violation> {
-        let stream = |number: u64| StdRng::seed_from_u64(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-        let mut rng = stream(1);
+impl<L: Load> World<L> {
+    /// Starts a bootstrapped cluster, with the first fault scheduled. `print` writes every step to standard output.
+    pub fn start(options: Options, load: L, print: bool) -> Result<World<L>, Violation> {
+        let mut rng = options.generator(1);
         let mut nodes = BTreeMap::new();
         for store in (1..=options.stores).map(StoreId::new) {
             let drift = options.clock_drift_ppm as i64;
@@ -120,44 +117,38 @@ impl World {
             now: 0,
             events: EventQueue::default(),
             nodes,
-            network: Network::new(options.network.clone(), stream(2)),
-            clients: Clients::new(&options, stream(3)),
+            network: Network::new(options.network.clone(), options.generator(2)),
+            load,
             raft: RaftChecker::default(),
             snapshots: SnapshotChecker::default(),
             traffic: SnapshotTraffic::default(),
             replicas: ReplicaChecker::default(),
             trace: Trace::new(print),
             rng,
-            fault_rng: stream(4),
+            fault_rng: options.generator(4),
             stats: Stats::default(),
             faults_on: true,
+            quiet_until: 0,
             held_offers: None,
             held_answers: None,
             candidate_crash: CandidateCrash::Off,
-            clients_paused_until: 0,
-            clients_on: true,
-            prober: Prober::new(&options),
             options,
         };
         for store in (1..=world.options.stores).map(StoreId::new) {
             world.restart(store)?;
         }
-        for client in 0..world.options.clients {
-            world.schedule_client(client);
-        }
-        world.schedule(0, Event::Probe);
         let first = world.next_fault_delay();
         world.schedule(first, Event::Fault);
         Ok(world)
     }
 
     /// Adds an event `delay` nanoseconds from now.
-    pub(crate) fn schedule(&mut self, delay: u64, event: Event) {
+    pub fn schedule(&mut self, delay: u64, event: Event<L::Event>) {
         self.events.push(self.now + delay, event);
     }
 
     /// Runs all events up to a virtual time.
-    pub(crate) fn run_until(&mut self, end: u64) -> Checked {
+    pub fn run_until(&mut self, end: u64) -> Checked {
         while let Some((at, event)) = self.events.pop_until(end) {
             self.now = at;
             self.stats.events += 1;
@@ -167,24 +158,14 @@ impl World {
         Ok(())
     }
 
-    fn step(&mut self, event: Event) -> Checked {
+    fn step(&mut self, event: Event<L::Event>) -> Checked {
         match event {
             Event::Deliver(message) => self.deliver(*message, false),
             Event::DeliverPast(message) => self.deliver(*message, true),
-            Event::Snapshot { message, key, life, done, writes } => {
-                self.deliver_snapshot(*message, key, life, done, writes)
-            }
+            Event::Snapshot(arrival) => self.deliver_snapshot(*arrival),
             Event::Tick { store, life } => self.tick(store, life),
             Event::Turn { store, life, part } => self.turn(store, life, part),
-            Event::Client { client, ticket } if self.clients.is_current(client, ticket) => self.client(client),
-            Event::Client { .. } => Ok(()),
-            Event::ClientTimeout { client, value } => {
-                if let Some(step) = self.clients.time_out(client, value) {
-                    self.client_stepped(client, step);
-                }
-                Ok(())
-            }
-            Event::Probe => self.probe(),
+            Event::Load(event) => L::step(self, event),
             Event::Fault => self.begin_fault(),
             Event::EndFault(fault) => self.end_fault(fault),
             Event::Restart(store) => self.restart(store),
@@ -192,7 +173,7 @@ impl World {
     }
 
     /// A running store, with its clock set to the current time.
-    pub(crate) fn up(&mut self, store: StoreId) -> Option<&mut Node> {
+    pub fn up(&mut self, store: StoreId) -> Option<&mut Node> {
         let now = self.now;
         let node = self.nodes.get_mut(&store).filter(|node| node.is_up())?;
         node.set_time(now);
@@ -210,7 +191,7 @@ impl World {
     }
 
     /// Schedules a turn unless one is scheduled.
-    pub(crate) fn wake(&mut self, store: StoreId, part: Part) {
+    pub fn wake(&mut self, store: StoreId, part: Part) {
         let (low, high) = self.options.disk.sync_us;
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.is_up()) else { return };
         let scheduled = flag(&mut node.scheduled, part);
@@ -294,8 +275,9 @@ impl World {
         }
     }
 
-    /// Runs after every call into a store: checks its power, sends its messages, polls its clients, observes its state.
-    pub(crate) fn after_call(&mut self, store: StoreId, applied: bool) -> Checked {
+    /// Runs after every call into a store: checks its power, sends its messages, lets the load look for answers, and
+    /// observes its state. `applied`: it may have applied entries.
+    pub fn after_call(&mut self, store: StoreId, applied: bool) -> Checked {
         let Some(node) = self.nodes.get_mut(&store) else { return Ok(()) };
         if node.power_is_gone() {
             self.trace.line(self.now, format_args!("{store} loses power in the middle of its writes"));
@@ -310,10 +292,7 @@ impl World {
         for outgoing in sent {
             self.send(store, life, outgoing)?;
         }
-        for client in self.clients.waiting_for(store) {
-            let step = self.clients.poll(client)?;
-            self.client_stepped(client, step);
-        }
+        L::called(self, store)?;
         self.check_poison(store);
         self.observe(store, applied)
     }
@@ -340,91 +319,6 @@ impl World {
         Ok(())
     }
 
-    fn client(&mut self, client: usize) -> Checked {
-        if let Some(store) = self.clients.holds_for(client) {
-            // A paused store is asked again after it resumes.
-            let Some(node) = self.up(store) else {
-                self.schedule_client(client);
-                return Ok(());
-            };
-            let Some(live) = &node.live else { return Ok(()) };
-            let handle = live.handle.clone();
-            let step = self.clients.go_on(client, &handle)?;
-            self.client_stepped(client, step);
-            self.wake(store, Part::Store);
-            return self.after_call(store, false);
-        }
-        if !self.clients_on || !self.clients.is_idle(client) {
-            return Ok(());
-        }
-        if self.now < self.clients_paused_until {
-            self.schedule_client(client);
-            return Ok(());
-        }
-        let operation = self.clients.begin(client);
-        self.send_operation(client, operation)
-    }
-
-    /// Sends an operation to its store, to run now or when the store resumes.
-    pub(crate) fn send_operation(&mut self, client: usize, operation: Operation) -> Checked {
-        let Operation { value, kind, region, store, begin } = operation;
-        let what = format_args!("client {client} asks {store}: {kind:?} region {region} value {value} at {begin}");
-        self.trace.line(self.now, what);
-        let client_timeout = self.options.client_timeout.as_nanos() as u64;
-        self.schedule(client_timeout, Event::ClientTimeout { client, value });
-        let Some(node) = self.nodes.get_mut(&store) else { return violated("no such store") };
-        node.set_time(self.now);
-        match &node.live {
-            None => {
-                let step = self.clients.not_sent(client, operation)?;
-                self.client_stepped(client, step);
-                Ok(())
-            }
-            Some(_) if node.paused => {
-                node.stalled.push(client);
-                self.clients.stall(client, operation);
-                Ok(())
-            }
-            Some(live) => {
-                let handle = live.handle.clone();
-                let step = self.clients.send(client, operation, &handle)?;
-                self.client_stepped(client, step);
-                self.wake(store, Part::Store);
-                self.after_call(store, false)
-            }
-        }
-    }
-
-    fn client_stepped(&mut self, client: usize, step: Step) {
-        match step {
-            Step::Waiting => {}
-            Step::Holds => self.schedule_client(client),
-            Step::Preempted => {
-                self.trace.line(self.now, format_args!("client {client}: preempted"));
-                let later = self.clients.preemption();
-                let ticket = self.clients.new_ticket(client);
-                self.schedule(later, Event::Client { client, ticket });
-            }
-            Step::Done(how) => {
-                self.trace.line(self.now, format_args!("client {client}: {how}"));
-                self.schedule_client(client);
-            }
-            Step::Refused(how) => {
-                self.stats.disk_full += u64::from(how.contains("disk full"));
-                self.trace.line(self.now, format_args!("client {client}: {how}"));
-                let later = self.clients.back_off();
-                let ticket = self.clients.new_ticket(client);
-                self.schedule(later, Event::Client { client, ticket });
-            }
-        }
-    }
-
-    fn schedule_client(&mut self, client: usize) {
-        let later = self.clients.think();
-        let ticket = self.clients.new_ticket(client);
-        self.schedule(later, Event::Client { client, ticket });
-    }
-
     /// Crashes a store and schedules its restart.
     pub(crate) fn crash(&mut self, store: StoreId) -> Checked {
         let longest = self.options.faults.longest.as_nanos() as u64;
@@ -437,13 +331,10 @@ impl World {
         let seed = self.rng.random();
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_some()) else { return Ok(()) };
         node.crash(seed);
-        self.disturb();
         self.stats.crashes += 1;
         self.trace.line(self.now, format_args!("{store} crashes"));
         self.raft.on_crash(store);
-        for client in self.clients.store_crashed(store)? {
-            self.client_stepped(client, Step::Done("store crashed".to_owned()));
-        }
+        L::crashed(self, store)?;
         self.schedule(downtime, Event::Restart(store));
         Ok(())
     }
@@ -457,7 +348,7 @@ impl World {
         match node.open(&self.options, cuts, seed) {
             Ok(()) => {
                 let life = node.life;
-                self.disturb();
+                L::started(self, store);
                 self.trace.line(now, format_args!("{store} starts life {life}"));
                 let interval = self.options.config.tick_interval.as_nanos() as u64;
                 let phase = self.rng.random_range(0..interval);
@@ -492,58 +383,17 @@ impl World {
         self.schedule(delay, Event::EndFault(Fault::Poisoned(store)));
     }
 
-    /// Whether a write to every region was confirmed that began after `since`.
-    pub(crate) fn regions_written_since(&self, since: u64) -> bool {
-        self.options.regions.iter().all(|region| self.clients.confirmed.latest(region.id) > since)
-    }
-
-    /// The highest applied index of each region.
-    pub(crate) fn applied(&self) -> BTreeMap<RegionId, LogIndex> {
-        let live = self.nodes.values().filter_map(|node| node.live.as_ref());
-        let mut highest = BTreeMap::new();
-        for status in live.flat_map(|live| live.handle.regions()) {
-            let index = highest.entry(status.region.id).or_insert(status.applied);
-            *index = status.applied.max(*index);
+    /// What the run saw so far.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            elections: self.raft.elections() as u64,
+            writes_in_builds: self.traffic.writes_during(SnapshotStep::Build),
+            writes_in_sends: self.traffic.writes_during(SnapshotStep::Send),
+            writes_in_installs: self.traffic.writes_during(SnapshotStep::Install),
+            busy_receivers: self.snapshots.busy,
+            rebuilt_for_busy: self.snapshots.rebuilt,
+            ..self.stats
         }
-        highest
-    }
-
-    /// A replica that has not applied its region up to this index.
-    pub(crate) fn lags_behind(&self, applied: &BTreeMap<RegionId, LogIndex>) -> Option<(StoreId, RegionId)> {
-        let lags = |store: StoreId, region: RegionId, index: LogIndex| {
-            let live = self.nodes.get(&store).and_then(|node| node.live.as_ref());
-            live.and_then(|live| live.handle.region(region)).is_none_or(|status| status.applied < index)
-        };
-        let replicas = self.options.regions.iter().flat_map(|region| region.peers.iter().map(|p| (p.store, region.id)));
-        replicas.into_iter().find(|(store, region)| applied.get(region).is_some_and(|at| lags(*store, *region, *at)))
-    }
-
-    /// Why the replicas differ; `None` if they agree.
-    pub(crate) fn difference(&self) -> Result<Option<String>, Violation> {
-        for region in &self.options.regions {
-            let mut first = None;
-            for peer in &region.peers {
-                let live = self.nodes.get(&peer.store).and_then(|node| Some((node, node.live.as_ref()?)));
-                let Some((node, live)) = live else { return Ok(Some(format!("store {} is down", peer.store))) };
-                let Some(status) = live.handle.region(region.id) else {
-                    return Ok(Some(format!("region {} is not on store {}", region.id, peer.store)));
-                };
-                let hash = node.hash_region(region).map_err(|error| Violation(error.to_string()))?;
-                let this = (status.applied, hash);
-                let (expected, by) = *first.get_or_insert((this, peer.store));
-                if expected.0 != this.0 {
-                    let what = format!("store {} applied {}, store {by} {}", peer.store, this.0, expected.0);
-                    return Ok(Some(format!("region {}: {what}", region.id)));
-                }
-                if expected.1 != this.1 {
-                    return violated(format!(
-                        "region {}: the data of stores {} and {by} differ",
-                        region.id, peer.store
-                    ));
-                }
-            }
-        }
-        Ok(None)
     }
 }
 

@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use raftstore::{RegionContext, RegionError, RegionSnapshot, StoreHandle};
 
 /// The outcome of `StoreHandle::try_read`.
-pub(crate) type Answer = Result<Option<RegionSnapshot<MemoryStore>>, RegionError>;
+pub type Answer = Result<Option<RegionSnapshot<MemoryStore>>, RegionError>;
 
 /// Which of the two threads runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,22 +86,23 @@ impl Drop for ReadEnd {
 }
 
 /// A read that has stopped before it looked at the clock.
-pub(crate) struct PreemptedRead {
+pub struct PreemptedRead {
     gate: Arc<Gate>,
     /// `None` once joined.
     thread: Option<JoinHandle<Answer>>,
 }
 
 /// A read that began.
-pub(crate) enum Begun {
+pub enum Begun {
     /// It did not get as far as the clock.
     Answered(Answer),
+    /// It stopped there.
     Preempted(PreemptedRead),
 }
 
 impl PreemptedRead {
     /// Begins a lease read on a thread of its own.
-    pub(crate) fn begin(handle: &StoreHandle<MemoryStore>, ctx: RegionContext) -> Begun {
+    pub fn begin(handle: &StoreHandle<MemoryStore>, ctx: RegionContext) -> Begun {
         let gate = Arc::new(Gate { turn: Mutex::new(Turn::Reader), changed: Condvar::new() });
         let (handle, reader) = (handle.clone(), Arc::clone(&gate));
         let thread = std::thread::spawn(move || {
@@ -115,7 +116,7 @@ impl PreemptedRead {
     }
 
     /// Lets the read end.
-    pub(crate) fn resume(mut self) -> Answer {
+    pub fn resume(mut self) -> Answer {
         self.gate.pass(Turn::Reader);
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(answer)) => answer,

@@ -9,7 +9,7 @@ use std::fmt::{self, Write as _};
 const KEPT: usize = 80;
 
 /// See the module documentation.
-pub(crate) struct Trace {
+pub struct Trace {
     hash: u64,
     lines: u64,
     print: bool,
@@ -25,7 +25,7 @@ impl Trace {
     }
 
     /// Adds a line: the virtual time in nanoseconds, and the step.
-    pub(crate) fn line(&mut self, now: u64, what: fmt::Arguments<'_>) {
+    pub fn line(&mut self, now: u64, what: fmt::Arguments<'_>) {
         let mut line = std::mem::take(&mut self.buffer);
         line.clear();
         // Writing to a string cannot fail.
@@ -44,17 +44,17 @@ impl Trace {
     }
 
     /// FNV-1a over all lines.
-    pub(crate) fn hash(&self) -> u64 {
+    pub fn hash(&self) -> u64 {
         self.hash
     }
 
     /// Number of lines.
-    pub(crate) fn lines(&self) -> u64 {
+    pub fn lines(&self) -> u64 {
         self.lines
     }
 
     /// The last lines.
-    pub(crate) fn tail(&self) -> Vec<String> {
+    pub fn tail(&self) -> Vec<String> {
         self.kept.iter().cloned().collect()
     }
 }

@@ -3,18 +3,17 @@
 
 use engine::store::StoreError;
 use raft::eraftpb::MessageType;
-use raftstore::ports::{Delivery, DeliveryDone, RaftMessage};
+use raftstore::ports::{Delivery, RaftMessage};
 use raftstore::snapshot::{SnapshotFiles, SnapshotKey};
-use raftstore::{StoreId, Term};
+use raftstore::{Region, StoreId, Term};
 
-use crate::checkers::snapshots::{SnapshotChecker, SnapshotStep};
+use crate::checkers::snapshots::SnapshotStep;
 use crate::checkers::{Checked, violated};
-use crate::events::{Event, Part};
-use crate::faults::Fault;
+use crate::events::{Event, Fault, Part, SnapshotArrival};
 use crate::network::{Outgoing, Receiver};
-use crate::world::{CandidateCrash, World};
+use crate::world::{CandidateCrash, Load, World};
 
-impl World {
+impl<L: Load> World<L> {
     pub(crate) fn send(&mut self, store: StoreId, life: u64, outgoing: Outgoing) -> Checked {
         match outgoing {
             Outgoing::TooLarge(message, bytes) => {
@@ -51,8 +50,9 @@ impl World {
                 let (least, most) = self.options.snapshot_work_us;
                 let delay = self.network.snapshot_delay(size) + self.network.pick(least, most) * 1000;
                 self.trace.line(self.now, format_args!("{} with file {key} of {size} bytes", MessageLine(&message)));
-                let writes = self.clients.confirmed.writes(key.region);
-                self.schedule(delay, Event::Snapshot { message: Box::new(message), key, life, done, writes });
+                let writes = self.load.confirmed_writes(key.region);
+                let arrival = SnapshotArrival { message, key, life, done, writes };
+                self.schedule(delay, Event::Snapshot(Box::new(arrival)));
             }
         }
         Ok(())
@@ -103,14 +103,8 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn deliver_snapshot(
-        &mut self,
-        message: RaftMessage,
-        key: SnapshotKey,
-        life: u64,
-        done: DeliveryDone,
-        writes: u64,
-    ) -> Checked {
+    pub(crate) fn deliver_snapshot(&mut self, arrival: SnapshotArrival) -> Checked {
+        let SnapshotArrival { message, key, life, done, writes } = arrival;
         let (from, to, peer) = (message.from.store, message.to.store, message.to.id);
         let files = |store: StoreId, life: Option<u64>| {
             let node = self.nodes.get(&store).filter(|node| life.is_none_or(|life| life == node.life))?;
@@ -131,7 +125,7 @@ impl World {
         self.snapshots.on_ended(peer, delivery);
         if delivery == Delivery::Delivered {
             self.stats.snapshots += 1;
-            let confirmed = self.clients.confirmed.writes(key.region);
+            let confirmed = self.load.confirmed_writes(key.region);
             self.traffic.on_step(SnapshotStep::Send, key.region, writes, confirmed);
             if let Some(live) = self.nodes.get_mut(&to).and_then(|node| node.live.as_mut()) {
                 live.delivered.entry(key.region).or_default().insert(key.index.get(), confirmed);
@@ -148,7 +142,8 @@ impl World {
         let Some(live) = self.nodes.get_mut(&store).and_then(|node| node.live.as_mut()) else { return false };
         let Some(before) = live.building.take() else {
             let begins = live.core.build_turn();
-            live.building = begins.then(|| self.clients.confirmed.clone());
+            let count = |region: &Region| (region.id, self.load.confirmed_writes(region.id));
+            live.building = begins.then(|| self.options.regions.iter().map(count).collect());
             return begins;
         };
         // The file that is new says which region it was.
@@ -156,8 +151,9 @@ impl World {
         let busy = live.core.build_turn();
         let files = live.snapshots.list().unwrap_or_default();
         if let Some(SnapshotKey { region, .. }) = files.into_iter().find(|key| !known.contains(key)) {
-            let confirmed = self.clients.confirmed.writes(region);
-            self.traffic.on_step(SnapshotStep::Build, region, before.writes(region), confirmed);
+            let confirmed = self.load.confirmed_writes(region);
+            let before = before.get(&region).copied().unwrap_or_default();
+            self.traffic.on_step(SnapshotStep::Build, region, before, confirmed);
         }
         busy
     }
@@ -173,20 +169,11 @@ impl World {
             // One that arrived in an earlier life was not installed all the time since.
             let region = status.region.id;
             if let Some(writes) = live.delivered.get(&region).and_then(|all| all.get(&status.applied.get())) {
-                let confirmed = self.clients.confirmed.writes(region);
+                let confirmed = self.load.confirmed_writes(region);
                 self.traffic.on_step(SnapshotStep::Install, region, *writes, confirmed);
             }
         }
         busy
-    }
-
-    /// Copies the counters of the snapshot checkers to the statistics.
-    pub(crate) fn sum_up_snapshots(&mut self) {
-        let SnapshotChecker { busy, rebuilt, .. } = &self.snapshots;
-        (self.stats.busy_receivers, self.stats.rebuilt_for_busy) = (*busy, *rebuilt);
-        self.stats.writes_in_builds = self.traffic.writes_during(SnapshotStep::Build);
-        self.stats.writes_in_sends = self.traffic.writes_during(SnapshotStep::Send);
-        self.stats.writes_in_installs = self.traffic.writes_during(SnapshotStep::Install);
     }
 }
 

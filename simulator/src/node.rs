@@ -18,7 +18,6 @@ use raftstore::records;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHandle, StoreId, Term};
 
-use crate::checkers::history::Confirmed;
 use crate::network::{Cuts, Outbox};
 use crate::options::Options;
 use crate::preempted::preemption_point;
@@ -68,12 +67,13 @@ impl RoleListener for Roles {
 }
 
 /// The state that a crash destroys.
-pub(crate) struct Live {
+pub struct Live {
     pub(crate) core: StoreCore<MemoryStore>,
     pub(crate) writer: LogWriter,
     pub(crate) log: LogEngine,
     pub(crate) snapshots: SnapshotFiles,
-    pub(crate) handle: StoreHandle<MemoryStore>,
+    /// How callers reach the store.
+    pub handle: StoreHandle<MemoryStore>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) roles: Arc<Roles>,
     /// The last applied entry compared with the other replicas, per region.
@@ -81,8 +81,8 @@ pub(crate) struct Live {
     /// Indexes of the snapshots received in this life, per region, with the number of writes confirmed in the region
     /// when each arrived last. One that arrives during the installation of another is not installed.
     pub(crate) delivered: BTreeMap<RegionId, BTreeMap<u64, u64>>,
-    /// While a snapshot is built: the writes confirmed before.
-    pub(crate) building: Option<Confirmed>,
+    /// While a snapshot is built: the number of writes confirmed in each region before.
+    pub(crate) building: Option<BTreeMap<RegionId, u64>>,
 }
 
 /// The turns that are scheduled, so that each is scheduled once.
@@ -98,20 +98,21 @@ pub(crate) struct Scheduled {
 }
 
 /// See the module documentation.
-pub(crate) struct Node {
-    pub(crate) id: StoreId,
+pub struct Node {
+    /// The store.
+    pub id: StoreId,
     pub(crate) log_disk: Arc<SimDisk>,
     pub(crate) snapshot_disk: Arc<SimDisk>,
-    pub(crate) store: MemoryStore,
+    /// The replicated state. It survives a crash up to its last flush.
+    pub store: MemoryStore,
     pub(crate) clock: Arc<SimClock>,
     /// Number of the current life; events of earlier lives are void.
     pub(crate) life: u64,
-    pub(crate) live: Option<Live>,
+    /// `None` while the store is down.
+    pub live: Option<Live>,
     pub(crate) scheduled: Scheduled,
     /// The store is paused.
-    pub(crate) paused: bool,
-    /// Clients whose requests arrived while the store was paused.
-    pub(crate) stalled: Vec<usize>,
+    pub paused: bool,
     /// Power is lost once the disks have made more changes than this: (log, snapshots).
     pub(crate) power: Option<(u64, u64)>,
     /// A disk or store failure is armed and has not happened yet.
@@ -154,7 +155,6 @@ impl Node {
             live: None,
             scheduled: Scheduled::default(),
             paused: false,
-            stalled: Vec::new(),
             power: None,
             armed: false,
             poisoned: false,
@@ -177,7 +177,7 @@ impl Node {
     }
 
     /// Sets the store's clock.
-    pub(crate) fn set_time(&self, virtual_now: u64) {
+    pub fn set_time(&self, virtual_now: u64) {
         self.clock.set(virtual_now);
     }
 

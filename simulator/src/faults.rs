@@ -1,4 +1,4 @@
-//! The faults of a run: how each begins and ends, and how all are healed.
+//! The faults of a run: how each begins and ends.
 //!
 //! Every fault leaves the cluster recoverable. Disks lose only unsynced data, partitions and pauses end, full disks get
 //! space, and poisoned stores are restarted.
@@ -11,55 +11,12 @@ use rand::Rng;
 use raftstore::StoreId;
 
 use crate::checkers::Checked;
-use crate::events::{Event, PARTS, Part};
+use crate::events::{Event, Fault, PARTS, Part};
 use crate::node::{Node, Scheduled};
 use crate::options::FaultKind;
-use crate::world::{CandidateCrash, World};
+use crate::world::{CandidateCrash, Load, World};
 
-/// An active fault, with the data needed to end it.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// The store is poisoned.
-    Poisoned(StoreId),
-    /// The store was to lose power during its disk writes, but made none.
-    Torn(StoreId),
-    /// The store is paused.
-    Paused(StoreId),
-    /// These directions are cut.
-    Cut(Vec<(StoreId, StoreId)>),
-    /// Cuts the first store off from the second.
-    CutOff(StoreId, StoreId),
-    /// Isolates the leader (the first store) and restarts these followers at once.
-    RestartIsolated(StoreId, Vec<StoreId>),
-    /// Isolates the store and probes whether it still serves lease reads.
-    Isolate(StoreId),
-    /// Clients start no operations for a while.
-    PauseClients,
-    /// The held `MsgTimeoutNow` messages arrive, and the store that sent them is isolated.
-    DeliverHeldOffers(StoreId),
-    /// Looks whether the leader whose answers are held was replaced, until this time.
-    AwaitSuccessor(u64),
-    /// The held answers arrive.
-    DeliverHeldAnswers,
-    /// Probes whether the store still serves lease reads.
-    ProbeLease(StoreId),
-    /// The log's disk of the store is full.
-    Full(StoreId),
-    /// The store's log is slow.
-    Slow(StoreId),
-    /// The store's apply is slow.
-    SlowApply(StoreId),
-    /// The store's turns are stalled between stages.
-    SlowTurns(StoreId),
-    /// The syncs of the store's log are slow.
-    SlowSync(StoreId),
-    /// What the store sends leaves it slowly.
-    SlowLink(StoreId),
-    /// The store has campaigned and loses power.
-    CandidateCrash(StoreId),
-}
-
-impl World {
+impl<L: Load> World<L> {
     /// Nanoseconds until the next fault.
     pub(crate) fn next_fault_delay(&mut self) -> u64 {
         let mean = self.options.faults.interval.as_nanos() as u64;
@@ -110,7 +67,7 @@ impl World {
             FaultKind::SlowLink => self.slow_link(store),
         }
         if !matches!(kind, FaultKind::SlowSync | FaultKind::SlowLink) {
-            self.disturb();
+            L::disturbed(self);
         }
         let end = match kind {
             FaultKind::TornCrash => Fault::Torn(store),
@@ -224,7 +181,7 @@ impl World {
         let election = self.options.config.election_timeout().as_nanos() as u64;
         others.truncate(self.options.stores as usize / 2);
         let delay = self.fault_rng.random_range(election..election * 2);
-        self.clients_paused_until = self.now + delay + election / 4;
+        self.quiet_until = self.now + delay + election / 4;
         self.schedule(election / 4, Event::EndFault(Fault::CutOff(candidate, leader)));
         self.schedule(delay, Event::EndFault(Fault::RestartIsolated(leader, others)));
     }
@@ -273,7 +230,7 @@ impl World {
         self.transfer(to)?;
         let election = self.options.config.election_timeout().as_nanos() as u64;
         let quiet = self.fault_rng.random_range(election * 3 / 2..election * 2);
-        self.schedule(quiet, Event::EndFault(Fault::PauseClients));
+        self.schedule(quiet, Event::EndFault(Fault::Quiet));
         self.schedule(quiet + election / 3, Event::EndFault(Fault::DeliverHeldOffers(leader)));
         Ok(())
     }
@@ -325,14 +282,11 @@ impl World {
         }
     }
 
-    /// Clients read at the old leader, then the answers arrive.
+    /// The load reads at the old leader, then the answers arrive.
     fn deliver_held_answers(&mut self) -> Checked {
         let Some((leader, held)) = self.held_answers.take() else { return Ok(()) };
         self.trace.line(self.now, format_args!("late: {} answers", held.len()));
-        for client in self.clients.idle() {
-            let operation = self.clients.begin_probe(client, leader);
-            self.send_operation(client, operation)?;
-        }
+        L::read_at(self, leader)?;
         for message in held {
             self.schedule_past_cut(message);
         }
@@ -348,25 +302,6 @@ impl World {
             (1..=self.options.stores).map(StoreId::new).filter(|store| *store != leader).collect();
         self.cut_off(leader, &others, 2 * election);
         self.probe_leases(leader, election * 6 / 5);
-    }
-
-    /// Idle clients write at the leaders other than the probed store, and read at that store.
-    fn probe_lease(&mut self, store: StoreId) -> Checked {
-        if !self.faults_on {
-            return Ok(());
-        }
-        let others =
-            self.nodes.values().filter(|node| node.id != store).filter_map(|node| Some((node.id, node.live.as_ref()?)));
-        let led = others.flat_map(|(id, live)| live.handle.regions().into_iter().map(move |status| (id, status)));
-        let leaders = led.filter(|(_, status)| status.is_leader).map(|(id, status)| (status.region.id, id)).collect();
-        for client in self.clients.idle() {
-            let operation = match client % 2 {
-                0 => self.clients.begin_probe(client, store),
-                _ => self.clients.begin_write(client, &leaders),
-            };
-            self.send_operation(client, operation)?;
-        }
-        Ok(())
     }
 
     fn arm_failure(&mut self, kind: FaultKind, store: StoreId) {
@@ -409,7 +344,7 @@ impl World {
         }
         self.trace.line(self.now, format_args!("syncs of up to {} ms", longest / 1_000_000));
         if longest > self.longest_hiccup() {
-            self.disturb();
+            L::disturbed(self);
         }
     }
 
@@ -417,7 +352,7 @@ impl World {
         let hands_over = self.nodes.get(&store).is_some_and(|node| node.slow_sync > self.longest_hiccup());
         self.speed_up(store, |node| node.slow_sync = 0);
         if hands_over {
-            self.disturb();
+            L::disturbed(self);
         }
     }
 
@@ -484,7 +419,7 @@ impl World {
             matches!(fault, Fault::SlowSync(_) | Fault::SlowLink(_) | Fault::ProbeLease(_) | Fault::AwaitSuccessor(_));
         self.undo_fault(fault)?;
         if !harmless {
-            self.disturb();
+            L::disturbed(self);
         }
         Ok(())
     }
@@ -511,14 +446,15 @@ impl World {
             }
             Fault::CutOff(candidate, leader) => self.cut_off_candidate(candidate, leader),
             Fault::Isolate(leader) => self.isolate(leader),
-            Fault::PauseClients => {
+            Fault::Quiet => {
                 let election = self.options.config.election_timeout().as_nanos() as u64;
-                self.clients_paused_until = self.now + election;
+                self.quiet_until = self.now + election;
             }
             Fault::DeliverHeldOffers(leader) => self.deliver_held_offers(leader),
             Fault::AwaitSuccessor(until) => self.await_successor(until),
             Fault::DeliverHeldAnswers => self.deliver_held_answers()?,
-            Fault::ProbeLease(store) => self.probe_lease(store)?,
+            Fault::ProbeLease(store) if self.faults_on => L::test_lease(self, store)?,
+            Fault::ProbeLease(_) => {}
             Fault::Full(store) => self.clear_disk(store),
             Fault::Slow(store) => self.speed_up(store, |node| node.slowness = 1),
             Fault::SlowApply(store) => self.speed_up(store, |node| node.slow_apply = 0),
@@ -534,13 +470,13 @@ impl World {
         Ok(())
     }
 
-    fn speed_up(&mut self, store: StoreId, part: impl Fn(&mut Node)) {
+    pub(crate) fn speed_up(&mut self, store: StoreId, part: impl Fn(&mut Node)) {
         if let Some(node) = self.nodes.get_mut(&store) {
             part(node);
         }
     }
 
-    fn clear_disk(&mut self, store: StoreId) {
+    pub(crate) fn clear_disk(&mut self, store: StoreId) {
         let Some(node) = self.nodes.get_mut(&store) else { return };
         node.full = false;
         node.log_disk.set_capacity(None);
@@ -550,49 +486,16 @@ impl World {
         }
     }
 
-    /// Resumes a store. Stalled operations run first, before the store has processed its mailbox: at that moment it
-    /// must not trust a lease it held before.
-    fn resume(&mut self, store: StoreId) -> Checked {
+    /// Resumes a store. The load comes first, before the store has processed its mailbox: at that moment it must not
+    /// trust a lease it held before.
+    pub(crate) fn resume(&mut self, store: StoreId) -> Checked {
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.paused) else { return Ok(()) };
         node.paused = false;
         node.scheduled = Scheduled::default();
-        let stalled = std::mem::take(&mut node.stalled);
         self.trace.line(self.now, format_args!("{store} resumes"));
-        for client in stalled {
-            if let Some(operation) = self.clients.unstall(client, store) {
-                self.send_operation(client, operation)?;
-            }
-        }
-        for client in self.clients.idle() {
-            let operation = self.clients.begin_probe(client, store);
-            self.send_operation(client, operation)?;
-        }
+        L::resumed(self, store)?;
         for part in PARTS {
             self.wake(store, part);
-        }
-        Ok(())
-    }
-
-    /// Ends all faults for good. The cluster must then recover by itself.
-    pub(crate) fn heal(&mut self) -> Checked {
-        self.trace.line(self.now, format_args!("healing"));
-        self.faults_on = false;
-        self.candidate_crash = CandidateCrash::Off;
-        self.held_answers = None;
-        self.network.heal();
-        self.disturb();
-        for store in (1..=self.options.stores).map(StoreId::new) {
-            self.clear_disk(store);
-            self.speed_up(store, |node| {
-                (node.slowness, node.slow_apply, node.slow_turns, node.hold) = (1, 0, 0, None);
-                node.slow_sync = 0;
-            });
-            self.resume(store)?;
-            let Some(node) = self.nodes.get(&store) else { continue };
-            if node.armed || node.poisoned || node.power.is_some() {
-                self.crash(store)?;
-            }
-            self.restart(store)?;
         }
         Ok(())
     }
