@@ -3,13 +3,15 @@
 //! It runs on the leader of the system region. What must survive that leader (the stores, the id counter, the oracle's
 //! mark) is replicated there as plain records ([`registry`]). What changes all the time (liveness, leaders) is not
 //! stored: each new leader rebuilds it from heartbeats ([`cluster`]). Both modules are pure. The node does the reads,
-//! proposals and messages.
+//! proposals and messages. The timestamp oracle runs beside it, over the same region ([`oracle`]).
 //!
 //! # Layers
 //!
 //! 1. `cluster`, `registry`: the live view, the durable records
+//! 2. `oracle`: the oracle's mark and lease
 
 pub mod cluster;
+pub mod oracle;
 pub mod registry;
 
 pub use cluster::{ClusterView, Heartbeat, Liveness, RegionEntry, RegionReport, StoreEntry};
