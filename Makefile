@@ -39,7 +39,7 @@ bench: setup
 	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system \
 		--bench scan --bench failover
 
-# The log beside raft-engine and RocksDB: about 35 minutes, 20 GB of space. A full run writes docs/peers.json, the chart
+# The log beside raft-engine and RocksDB: 15 to 35 minutes, 20 GB of space. A full run writes docs/peers.json, the chart
 # docs/peers.svg and peers-table.txt, the table for docs/benchmarks.md.
 # ARGS are options of the benchmark in place of that: make bench-peers ARGS="--only W2"
 PEERS = --json=$(CURDIR)/docs/peers.json --svg $(CURDIR)/docs/peers.svg --markdown $(CURDIR)/peers-table.txt

@@ -19,7 +19,7 @@ pub struct LogStats {
     pub files: usize,
     /// Files kept for reuse.
     pub spare_files: usize,
-    /// Bytes of the log files, including prefilled space.
+    /// Bytes of the log files and of the one prepared next, including prefilled space.
     pub disk_bytes: u64,
     /// Approximate size of their referenced parts, in bytes.
     pub live_bytes: u64,
@@ -87,7 +87,7 @@ impl GaugeValues {
         GaugeValues {
             files: files.len(),
             spare_files: pipeline.spares().len(),
-            disk_bytes: files.iter().map(|(_, len)| len).sum(),
+            disk_bytes: state.disk_bytes(),
             live_bytes: files.iter().map(|(file, len)| state.index.usage(*file).bytes.min(*len)).sum(),
             cached_bytes: state.cache.bytes(),
             cache_hits,

@@ -27,6 +27,11 @@ fn is_in_use(disk: &SimDisk, seq: u64) -> bool {
     Disk::open(disk, &file(seq)).is_ok_and(|file| file.read_at(&mut start, 0).is_ok()) && start != [0; 8]
 }
 
+/// The length of all log files, the prepared one included, without spares.
+fn disk_bytes(disk: &SimDisk) -> u64 {
+    (1..10).filter_map(|seq| len(disk, seq)).sum()
+}
+
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Life {
@@ -62,7 +67,9 @@ fn lives(driver: &mut Driver) -> [Life; 2] {
             lives[at].grown += u64::from(len(&driver.disk, active) != before[0]);
         }
         let syncs = driver.disk.calls(Operation::Sync);
+        assert_eq!(driver.engine.stats().disk_bytes, disk_bytes(&driver.disk), "before the files are tended");
         driver.writer.tend_files();
+        assert_eq!(driver.engine.stats().disk_bytes, disk_bytes(&driver.disk), "with the prepared file");
         tended += driver.disk.calls(Operation::Sync) - syncs;
     }
     driver.check_live();

@@ -20,10 +20,13 @@ pub(super) struct NextFile {
     is_wanted: bool,
     /// The length up to which it was asked for with zeros.
     zeros: u64,
-    /// The pace of zeros, in percent of the active file's. 0 while they do not pay off.
+    /// The pace of zeros, in percent of the active file's. 0 until they pay off for the first time.
     pace: u64,
-    /// The length of the active file when zeros were last asked for, or began to pay off.
+    /// The length of the active file when zeros were last asked for, or began to pay off. Moved on by what follows while
+    /// they do not.
     asked_at: u64,
+    /// The length of the active file at the last call.
+    seen: u64,
 }
 
 impl NextFile {
@@ -35,8 +38,9 @@ impl NextFile {
             return None;
         }
         let left = file_bytes - self.zeros;
+        let seen = std::mem::replace(&mut self.seen, offset);
         match step {
-            None => self.pace = 0,
+            None => self.asked_at += offset - seen,
             Some(_) if self.pace == 0 => {
                 let room = file_bytes.saturating_sub(offset).max(1);
                 self.pace = (left * ZEROS_PACE / room).min(FASTEST_ZEROS);
@@ -48,7 +52,7 @@ impl NextFile {
             return Some(self.zeros);
         }
         let due = ((offset - self.asked_at) * self.pace / 100).min(left);
-        if due == 0 || step.is_some_and(|step| due < step && due < left) {
+        if due == 0 || step.is_none_or(|step| due < step && due < left) {
             return None;
         }
         self.asked_at = offset;
@@ -99,6 +103,16 @@ mod tests {
             assert!(*zeros <= 2 * (at - from) + 2 * GROUP, "{zeros} bytes of zeros at {at}");
         }
         assert!(asked[asked.len() - 1].1 < FILE, "as if they had begun in time");
+    }
+
+    /// A group in ten is large. What was due before it is still due.
+    #[test]
+    fn other_groups_between_do_not_end_the_zeros() {
+        let mut next = NextFile::default();
+        let groups = (GROUP..=FILE).step_by(GROUP as usize).enumerate();
+        let asked = groups.filter_map(|(n, offset)| next.ask(offset, FILE, (n % 10 > 0).then_some(STEP)));
+        let zeros = asked.last().unwrap();
+        assert!(zeros > FILE / 10 * 9, "{zeros} bytes of zeros");
     }
 
     #[test]

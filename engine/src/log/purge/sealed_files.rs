@@ -33,8 +33,7 @@ impl SealedFiles {
     /// The sealed files without the `dropped` ones. These are no longer part of the log, but take space until they are
     /// deleted.
     pub(super) fn of(state: &LogState, dropped: &BTreeSet<u64>) -> SealedFiles {
-        let mut files = state.files.lengths();
-        let total = files.iter().map(|(_, len)| len).sum::<u64>() + state.prepared_bytes();
+        let (total, mut files) = (state.disk_bytes(), state.files.lengths());
         files.pop();
         let unsealed = state.unsealed().map(|file| file.place.seq);
         files.retain(|(seq, _)| !dropped.contains(seq) && Some(*seq) != unsealed);

@@ -169,9 +169,11 @@ impl LogState {
         *self.unsealed.lock() = file;
     }
 
-    /// The space that the prepared file takes, in bytes.
-    pub(crate) fn prepared_bytes(&self) -> u64 {
-        self.prepared.lock().as_ref().map_or(0, |file| file.len())
+    /// The length of all files of the log and of the one prepared next, in bytes.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        // Looked at first: a file that is taken into the log meanwhile is counted twice, not missed.
+        let prepared = self.prepared.lock().as_ref().map_or(0, |file| file.len());
+        prepared + self.files.lengths().iter().map(|(_, len)| len).sum::<u64>()
     }
 
     /// Records the file after the active one as prepared, or that there is none.
