@@ -141,6 +141,11 @@ impl<E> EventQueue<E> {
         self.heap.push(Reverse(Entry { at, number: self.pushed, event }));
     }
 
+    /// When the next event is due.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse(entry)| entry.at)
+    }
+
     /// Takes the next event at or before `end`, with its time.
     pub(crate) fn pop_until(&mut self, end: u64) -> Option<(u64, Event<E>)> {
         self.heap.peek().filter(|Reverse(entry)| entry.at <= end)?;

@@ -16,7 +16,7 @@ use crate::options::NetworkOptions;
 
 /// Directed links that carry nothing, with the number of faults that cut each. Shared with the transports, which report
 /// a cut link if the options say so.
-pub(crate) type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
+pub type Cuts = Arc<Mutex<BTreeMap<(StoreId, StoreId), u32>>>;
 
 /// Decides when each message arrives, and how often.
 pub struct Network {
@@ -39,7 +39,7 @@ impl Network {
     }
 
     /// The shared cuts.
-    pub(crate) fn cuts(&self) -> Cuts {
+    pub fn cuts(&self) -> Cuts {
         Arc::clone(&self.cuts)
     }
 

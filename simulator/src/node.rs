@@ -22,25 +22,38 @@ use crate::network::{Cuts, Outbox};
 use crate::options::Options;
 use crate::preempted::preemption_point;
 
-/// A store's clock: virtual time with a drift and an origin of its own.
-pub(crate) struct SimClock {
+/// Virtual nanoseconds since the start, which all clocks of a run follow. The world sets it. A load whose calls come
+/// between two events sets it before each call.
+#[derive(Debug, Default)]
+pub struct VirtualTime {
     now: AtomicU64,
-    origin: u64,
-    drift_ppm: i64,
 }
 
-impl SimClock {
-    fn set(&self, virtual_now: u64) {
-        let drift = i128::from(virtual_now) * i128::from(self.drift_ppm) / 1_000_000;
-        let local = i128::from(self.origin) + i128::from(virtual_now) + drift;
-        self.now.store(u64::try_from(local).unwrap_or(0), Ordering::Relaxed);
+impl VirtualTime {
+    /// Sets the time. It never goes back.
+    pub fn set(&self, now: u64) {
+        self.now.fetch_max(now, Ordering::Relaxed);
     }
+
+    fn get(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+/// A store's clock: virtual time with a drift and an origin of its own.
+pub(crate) struct SimClock {
+    time: Arc<VirtualTime>,
+    origin: u64,
+    drift_ppm: i64,
 }
 
 impl Clock for SimClock {
     fn now(&self) -> MonoTime {
         preemption_point();
-        MonoTime::from_nanos(self.now.load(Ordering::Relaxed))
+        let now = self.time.get();
+        let drift = i128::from(now) * i128::from(self.drift_ppm) / 1_000_000;
+        let local = i128::from(self.origin) + i128::from(now) + drift;
+        MonoTime::from_nanos(u64::try_from(local).unwrap_or(0))
     }
 }
 
@@ -107,7 +120,7 @@ pub struct Node {
     pub store: MemoryStore,
     pub(crate) clock: Arc<SimClock>,
     /// Number of the current life; events of earlier lives are void.
-    pub(crate) life: u64,
+    pub life: u64,
     /// `None` while the store is down.
     pub live: Option<Live>,
     pub(crate) scheduled: Scheduled,
@@ -143,14 +156,14 @@ pub struct Node {
 
 impl Node {
     /// A store that has never been started.
-    pub(crate) fn new(id: StoreId, drift_ppm: i64) -> Node {
+    pub(crate) fn new(id: StoreId, drift_ppm: i64, time: Arc<VirtualTime>) -> Node {
         let origin = 1_000_000_000 * (1 + id.get());
         Node {
             id,
             log_disk: SimDisk::new(),
             snapshot_disk: SimDisk::new(),
             store: MemoryStore::new(),
-            clock: Arc::new(SimClock { now: AtomicU64::new(origin), origin, drift_ppm }),
+            clock: Arc::new(SimClock { time, origin, drift_ppm }),
             life: 0,
             live: None,
             scheduled: Scheduled::default(),
@@ -172,13 +185,8 @@ impl Node {
     }
 
     /// Whether the store runs and is not paused.
-    pub(crate) fn is_up(&self) -> bool {
+    pub fn is_up(&self) -> bool {
         self.live.is_some() && !self.paused
-    }
-
-    /// Sets the store's clock.
-    pub fn set_time(&self, virtual_now: u64) {
-        self.clock.set(virtual_now);
     }
 
     /// Starts the production code on the disks. `seed` determines election timeouts.

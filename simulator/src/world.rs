@@ -12,7 +12,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 use raftstore::ports::RaftMessage;
-use raftstore::{RegionId, StoreId};
+use raftstore::{RegionId, StoreId, Term};
 
 use crate::checkers::raft::RaftChecker;
 use crate::checkers::replicas::ReplicaChecker;
@@ -20,7 +20,7 @@ use crate::checkers::snapshots::{SnapshotChecker, SnapshotStep, SnapshotTraffic}
 use crate::checkers::{Checked, Violation, violated};
 use crate::events::{Event, EventQueue, Fault, PARTS, Part};
 use crate::network::Network;
-use crate::node::{Node, Scheduled};
+use crate::node::{Node, Scheduled, VirtualTime};
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::trace::Trace;
@@ -38,6 +38,9 @@ pub trait Load: Sized {
 
     /// The store starts a life, with a new handle. Nothing was called yet.
     fn started(world: &mut World<Self>, store: StoreId);
+
+    /// The store leads a region from this term on, or no longer does (`leads`).
+    fn role(_world: &mut World<Self>, _store: StoreId, _region: RegionId, _term: Term, _leads: bool) {}
 
     /// The store loses its memory: the operations there are never answered.
     fn crashed(world: &mut World<Self>, store: StoreId) -> Checked;
@@ -74,6 +77,7 @@ pub struct World<L: Load> {
     pub options: Options,
     /// Virtual nanoseconds since the start.
     pub now: u64,
+    time: Arc<VirtualTime>,
     events: EventQueue<L::Event>,
     /// The stores.
     pub nodes: BTreeMap<StoreId, Node>,
@@ -108,13 +112,15 @@ impl<L: Load> World<L> {
     /// Starts a bootstrapped cluster, with the first fault scheduled. `print` writes every step to standard output.
     pub fn start(options: Options, load: L, print: bool) -> Result<World<L>, Violation> {
         let mut rng = options.generator(1);
+        let time = Arc::new(VirtualTime::default());
         let mut nodes = BTreeMap::new();
         for store in (1..=options.stores).map(StoreId::new) {
             let drift = options.clock_drift_ppm as i64;
-            nodes.insert(store, Node::new(store, rng.random_range(-drift..=drift)));
+            nodes.insert(store, Node::new(store, rng.random_range(-drift..=drift), Arc::clone(&time)));
         }
         let mut world = World {
             now: 0,
+            time,
             events: EventQueue::default(),
             nodes,
             network: Network::new(options.network.clone(), options.generator(2)),
@@ -151,10 +157,12 @@ impl<L: Load> World<L> {
     pub fn run_until(&mut self, end: u64) -> Checked {
         while let Some((at, event)) = self.events.pop_until(end) {
             self.now = at;
+            self.time.set(at);
             self.stats.events += 1;
             self.step(event)?;
         }
         self.now = end;
+        self.time.set(end);
         Ok(())
     }
 
@@ -172,12 +180,19 @@ impl<L: Load> World<L> {
         }
     }
 
-    /// A running store, with its clock set to the current time.
+    /// The time that the stores' clocks follow.
+    pub fn time(&self) -> Arc<VirtualTime> {
+        Arc::clone(&self.time)
+    }
+
+    /// When the next event is due, in virtual nanoseconds.
+    pub fn next_event(&self) -> Option<u64> {
+        self.events.next()
+    }
+
+    /// A running store.
     pub fn up(&mut self, store: StoreId) -> Option<&mut Node> {
-        let now = self.now;
-        let node = self.nodes.get_mut(&store).filter(|node| node.is_up())?;
-        node.set_time(now);
-        Some(node)
+        self.nodes.get_mut(&store).filter(|node| node.is_up())
     }
 
     fn tick(&mut self, store: StoreId, life: u64) -> Checked {
@@ -288,6 +303,7 @@ impl<L: Load> World<L> {
         for (region, term, leads) in roles {
             let role = if leads { "leads" } else { "no longer leads" };
             self.trace.line(self.now, format_args!("{store} {role} region {region} in term {term}"));
+            L::role(self, store, region, term, leads);
         }
         for outgoing in sent {
             self.send(store, life, outgoing)?;
@@ -344,7 +360,6 @@ impl<L: Load> World<L> {
         let seed = self.rng.random();
         let (now, cuts) = (self.now, self.network.cuts());
         let Some(node) = self.nodes.get_mut(&store).filter(|node| node.live.is_none()) else { return Ok(()) };
-        node.set_time(now);
         match node.open(&self.options, cuts, seed) {
             Ok(()) => {
                 let life = node.life;

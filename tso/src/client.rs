@@ -31,6 +31,8 @@ pub struct TsoClientOptions {
     pub backoff_max: Duration,
     /// The most callers in the queue; further callers fail. Default 65,536, at most 2^17.
     pub queue: usize,
+    /// The seed of the jitter of pauses, so that a run repeats. Default `None`: from the operating system.
+    pub seed: Option<u64>,
 }
 
 impl Default for TsoClientOptions {
@@ -40,6 +42,7 @@ impl Default for TsoClientOptions {
             backoff_min: Duration::from_millis(2),
             backoff_max: Duration::from_millis(250),
             queue: 1 << 16,
+            seed: None,
         }
     }
 }
@@ -107,7 +110,7 @@ impl TsoClient {
     ) -> TsoClient {
         options.queue = options.queue.min(MAX_COUNT as usize);
         #[expect(clippy::disallowed_methods, reason = "the edge where the jitter of retries gets its seed")]
-        let rng = Mutex::new(StdRng::from_os_rng());
+        let rng = Mutex::new(options.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64));
         let runtime = Handle::current();
         TsoClient { batcher: Arc::new(Batcher { source, options, runtime, state: Mutex::default(), rng, metrics }) }
     }

@@ -14,7 +14,7 @@ use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::leap::{self, Leap, Survey, TimeReport};
@@ -64,8 +64,8 @@ struct OracleHost {
     window: Arc<dyn Window>,
     clock: Clocks,
     runtime: Handle,
-    /// Incremented after a raise or a leadership change. Requests that wait for a window then retry.
-    changed: watch::Sender<u64>,
+    /// Its waiters, requests without a window, are notified after a raise or a leadership change. They then retry.
+    changed: Notify,
     /// Wakes the window task early: a request found the window used up.
     raise_requested: Notify,
     metrics: Option<ServiceMetrics>,
@@ -179,7 +179,7 @@ impl TsoSource for TsoService {
 
 /// Why one attempt at the oracle issued no timestamps.
 enum Rejection {
-    /// The window is missing or used up: retry when `changed` is incremented.
+    /// The window is missing or used up: retry when `changed` notifies.
     NoWindow,
     Failed(AllocateError),
 }
@@ -191,7 +191,7 @@ impl OracleHost {
             window,
             clock,
             runtime: Handle::current(),
-            changed: watch::Sender::new(0),
+            changed: Notify::new(),
             raise_requested: Notify::new(),
             metrics,
             #[cfg(feature = "planted-bugs")]
@@ -239,22 +239,20 @@ impl OracleHost {
     }
 
     async fn wait_and_allocate(&self, count: u32) -> Result<TsRange, AllocateError> {
-        let mut changed = self.changed.subscribe();
         loop {
-            changed.mark_unchanged();
+            // Notices every change from here on.
+            let changed = self.changed.notified();
             match self.try_allocate(count) {
                 Ok(range) => return Ok(range),
                 Err(Rejection::Failed(error)) => return Err(error),
                 Err(Rejection::NoWindow) => self.raise_requested.notify_one(),
             }
-            if changed.changed().await.is_err() {
-                return Err(AllocateError::Unavailable("the node is stopping".to_owned()));
-            }
+            changed.await;
         }
     }
 
     fn notify_waiters(&self) {
-        self.changed.send_modify(|generation| *generation += 1);
+        self.changed.notify_waiters();
         if let Some(metrics) = &self.metrics {
             let state = self.state.lock();
             metrics.serving.set(i64::from(state.oracle.is_serving()));

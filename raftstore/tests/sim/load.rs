@@ -165,7 +165,6 @@ fn send_operation(world: &mut World<ClientLoad>, client: usize, operation: Opera
     let timeout = world.load.clients.timeout();
     world.schedule(timeout, Event::Load(ClientEvent::Timeout { client, value }));
     let Some(node) = world.nodes.get(&store) else { return violated("no such store") };
-    node.set_time(world.now);
     match &node.live {
         None => {
             let step = world.load.clients.not_sent(client, operation)?;

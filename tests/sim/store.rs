@@ -1,0 +1,71 @@
+//! The store of a key-value server: the production handle, with the clock set before each call and the store's loop
+//! woken after it.
+
+use std::sync::Arc;
+
+use engine::WriteBatch;
+use engine::store::memory::MemoryStore;
+use kv::region_store::{RegionReads, RegionStore};
+use raftstore::{
+    LogIndex, ProposeError, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
+};
+
+use crate::nodes::Nodes;
+
+/// See the module documentation.
+#[derive(Clone)]
+pub(crate) struct SimStore {
+    handle: StoreHandle<MemoryStore>,
+    nodes: Arc<Nodes>,
+}
+
+impl SimStore {
+    pub(crate) fn new(handle: StoreHandle<MemoryStore>, nodes: Arc<Nodes>) -> SimStore {
+        SimStore { handle, nodes }
+    }
+
+    /// The handle, for a call at this moment.
+    fn now(&self) -> &StoreHandle<MemoryStore> {
+        self.nodes.set_clocks();
+        self.nodes.wake(self.handle.store_id());
+        &self.handle
+    }
+}
+
+impl RegionReads for SimStore {
+    type View = RegionSnapshot<MemoryStore>;
+
+    fn store_id(&self) -> StoreId {
+        self.handle.store_id()
+    }
+
+    fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
+        self.now().has_lease(context)
+    }
+
+    fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError> {
+        self.now().try_read(context)
+    }
+
+    async fn read(&self, context: RegionContext) -> Result<Self::View, RegionError> {
+        self.now().read(context).await
+    }
+
+    fn poison(&self, why: &str) {
+        self.now().poison(why);
+    }
+}
+
+impl RegionStore for SimStore {
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+        self.now().locate(key)
+    }
+
+    fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError> {
+        self.now().evaluate(context)
+    }
+
+    async fn propose(&self, basis: &Self::View, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+        self.now().propose(basis, batch).await
+    }
+}
