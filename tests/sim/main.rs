@@ -1,7 +1,7 @@
 //! Seeded simulation of the whole stack: transactions, the key-value client and server, the timestamp oracle, Raft, the
 //! log and its disks, on one thread in virtual time. See `README.md`.
 //!
-//! `CORTADO_SIM_SEEDS=N` runs N seeds. `CORTADO_SIM_SEED=S` replays one and prints every step.
+//! `CORTADO_STACK_SEEDS=N` runs N seeds. `CORTADO_STACK_SEED=S` replays one and prints every step.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -30,17 +30,17 @@ fn number_from(name: &str) -> Option<u64> {
 
 fn must_hold(seed: u64, print: bool) -> Outcome {
     run(Options::from_seed(seed), print).unwrap_or_else(|failure| {
-        panic!("seed {seed}: {failure}\nreplay: CORTADO_SIM_SEED={seed} cargo test --test sim seeds -- --nocapture")
+        panic!("seed {seed}: {failure}\nreplay: CORTADO_STACK_SEED={seed} cargo test --test stack seeds -- --nocapture")
     })
 }
 
 #[test]
 fn seeds() {
-    if let Some(seed) = number_from("CORTADO_SIM_SEED") {
+    if let Some(seed) = number_from("CORTADO_STACK_SEED") {
         println!("{:#?}", must_hold(seed, true));
         return;
     }
-    let count = number_from("CORTADO_SIM_SEEDS").unwrap_or(SEEDS);
+    let count = number_from("CORTADO_STACK_SEEDS").unwrap_or(SEEDS);
     let mut total = Outcome::default();
     for seed in 1..=count {
         let outcome = must_hold(seed, false);

@@ -22,8 +22,8 @@ pub(super) struct NextFile {
     zeros: u64,
     /// The pace of zeros, in percent of the active file's. 0 until they pay off for the first time.
     pace: u64,
-    /// The length of the active file when zeros were last asked for, or began to pay off. Moved on by what follows while
-    /// they do not.
+    /// The length of the active file when zeros were last asked for, or began to pay off. Moved on by what follows
+    /// while they do not.
     asked_at: u64,
     /// The length of the active file at the last call.
     seen: u64,
