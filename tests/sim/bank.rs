@@ -20,15 +20,21 @@ const EACH: u64 = 100;
 /// The pause of a session that finds no gateway, or whose gateway failed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What happened, and the first violation.
-#[derive(Debug, Default)]
-pub(crate) struct Book {
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
     pub(crate) transfers: u64,
     pub(crate) audits: u64,
     pub(crate) conflicts: u64,
     pub(crate) unavailable: u64,
     pub(crate) unknown: u64,
     pub(crate) gateways_lost: u64,
+}
+
+/// What happened, and the first violation.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) counts: Counts,
     pub(crate) violation: Option<String>,
     /// Sessions begin nothing new.
     pub(crate) is_closed: bool,
@@ -128,7 +134,7 @@ pub(crate) async fn session(nodes: Arc<Nodes>, book: SharedBook, seed: u64) {
             let audited = at(&life, audit(&life.database)).await;
             if let Some(Ok(total)) = audited {
                 let mut book = book.borrow_mut();
-                book.audits += 1;
+                book.counts.audits += 1;
                 if !is_total(total) {
                     book.violation.get_or_insert_with(|| format!("an audit found the total {total:?}"));
                 }
@@ -138,7 +144,7 @@ pub(crate) async fn session(nodes: Arc<Nodes>, book: SharedBook, seed: u64) {
             let from = rng.random_range(0..ACCOUNTS);
             let to = (from + rng.random_range(1..ACCOUNTS)) % ACCOUNTS;
             let outcome = at(&life, transfer(&life.database, from, to, rng.random_range(1..50))).await;
-            book.borrow_mut().transfers += u64::from(matches!(outcome, Some(Ok(()))));
+            book.borrow_mut().counts.transfers += u64::from(matches!(outcome, Some(Ok(()))));
             outcome
         };
         let failed = {
@@ -146,19 +152,19 @@ pub(crate) async fn session(nodes: Arc<Nodes>, book: SharedBook, seed: u64) {
             match outcome {
                 Some(Ok(())) => false,
                 None => {
-                    book.gateways_lost += 1;
+                    book.counts.gateways_lost += 1;
                     true
                 }
                 Some(Err(TxnError::Conflict(_))) => {
-                    book.conflicts += 1;
+                    book.counts.conflicts += 1;
                     false
                 }
                 Some(Err(TxnError::Undetermined)) => {
-                    book.unknown += 1;
+                    book.counts.unknown += 1;
                     true
                 }
                 Some(Err(TxnError::Unavailable(_))) => {
-                    book.unavailable += 1;
+                    book.counts.unavailable += 1;
                     true
                 }
                 Some(Err(error)) => {

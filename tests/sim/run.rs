@@ -8,7 +8,7 @@ use simulator::World;
 use simulator::checkers::Violation;
 use tokio::task::LocalSet;
 
-use crate::bank::{self, SharedBook};
+use crate::bank::{self, Counts, SharedBook};
 use crate::options::Options;
 use crate::stack::{self, Parts, Stack, run_until};
 
@@ -18,34 +18,30 @@ pub(crate) struct Outcome {
     /// Hash and number of the trace lines.
     pub(crate) hash: u64,
     pub(crate) lines: u64,
-    pub(crate) transfers: u64,
-    pub(crate) audits: u64,
-    pub(crate) conflicts: u64,
-    pub(crate) unavailable: u64,
-    pub(crate) unknown: u64,
-    pub(crate) gateways_lost: u64,
     pub(crate) crashes: u64,
+    pub(crate) counts: Counts,
 }
 
 impl Outcome {
     pub(crate) fn add(&mut self, other: &Outcome) {
         self.lines += other.lines;
-        self.transfers += other.transfers;
-        self.audits += other.audits;
-        self.conflicts += other.conflicts;
-        self.unavailable += other.unavailable;
-        self.unknown += other.unknown;
-        self.gateways_lost += other.gateways_lost;
         self.crashes += other.crashes;
+        let (counts, more) = (&mut self.counts, &other.counts);
+        counts.transfers += more.transfers;
+        counts.audits += more.audits;
+        counts.conflicts += more.conflicts;
+        counts.unavailable += more.unavailable;
+        counts.unknown += more.unknown;
+        counts.gateways_lost += more.gateways_lost;
     }
 
     /// The seeds together must test something.
     pub(crate) fn assert_covers(&self) {
         let minima = [
-            ("transfers", self.transfers, 500),
-            ("audits", self.audits, 200),
+            ("transfers", self.counts.transfers, 500),
+            ("audits", self.counts.audits, 200),
             ("crashes", self.crashes, 200),
-            ("lost gateways", self.gateways_lost, 100),
+            ("lost gateways", self.counts.gateways_lost, 100),
         ];
         for (what, seen, least) in minima {
             assert!(seen >= least, "only {seen} {what}, fewer than {least}");
@@ -67,13 +63,8 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, String> {
             Ok::<_, Violation>(Outcome {
                 hash: world.trace.hash(),
                 lines: world.trace.lines(),
-                transfers: book.transfers,
-                audits: book.audits,
-                conflicts: book.conflicts,
-                unavailable: book.unavailable,
-                unknown: book.unknown,
-                gateways_lost: book.gateways_lost,
                 crashes: stats.crashes,
+                counts: book.counts,
             })
         })
     }));
@@ -102,10 +93,10 @@ async fn drive(options: &Options, world: &mut World<Stack>, parts: &Parts, book:
     world.heal()?;
     parts.wire.heal();
     let deadline = nodes.elapsed() + liveness;
-    let before = book.borrow().transfers;
-    run_until(world, nodes, deadline, |_| has_failed() || book.borrow().transfers >= before + 20).await?;
+    let before = book.borrow().counts.transfers;
+    run_until(world, nodes, deadline, |_| has_failed() || book.borrow().counts.transfers >= before + 20).await?;
     check(book)?;
-    if book.borrow().transfers < before + 20 {
+    if book.borrow().counts.transfers < before + 20 {
         return Err(Violation("no transfers after healing".to_owned()));
     }
     book.borrow_mut().is_closed = true;

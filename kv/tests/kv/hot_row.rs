@@ -9,13 +9,13 @@ use engine::Cf;
 use engine::store::rocks::{RocksSnapshot, RocksStore};
 use engine::store::{Reader, Store};
 use kv::Key;
-use kv::api::{KeyError, Mutation, MutationOp, PrewriteRequest, ScanRequest};
+use kv::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
 use kv::error::ActionError;
 use kv::mvcc::reader::{batch_get, get};
 use kv::percolator::{commit, prewrite, rollback};
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
-use super::page::scan;
+use super::page::{all_rows, scan};
 use super::scan_cost::{PER_ROW, open, ts, walked_by};
 
 /// How often the hot row was locked. Every second of these transactions committed, the others were rolled back.
@@ -113,15 +113,7 @@ fn check_reads(store: &RocksStore, state: &str) {
         let page = within(POINT_MAX, &what, store, |r| batch_get(r, &rows, ts(at_ms), usize::MAX).unwrap());
         assert_eq!(page.pairs, expected, "{what}");
         for reverse in [false, true] {
-            let request = ScanRequest {
-                start: Key::default(),
-                end: Key::default(),
-                start_ts: ts(at_ms),
-                limit: u32::MAX,
-                max_bytes: u32::MAX,
-                reverse,
-                keys_only: false,
-            };
+            let request = all_rows(ts(at_ms), reverse);
             let what = format!("{state}, scan at {at_ms}, reverse {reverse}");
             let mut page = within(SCAN_MAX, &what, store, |r| scan(r, &request, STEPS).unwrap());
             if reverse {

@@ -8,11 +8,13 @@ use engine::Cf;
 use engine::store::rocks::{RocksOptions, RocksStore};
 use engine::store::{Reader, Store};
 use kv::Key;
-use kv::api::{Mutation, MutationOp, PrewriteRequest, ScanRequest};
+use kv::api::{Mutation, MutationOp, PrewriteRequest};
 use kv::mvcc::scanner::{PageEnd, PageLimits, Scanner};
 use kv::percolator::{commit, prewrite, rollback};
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 use tso::Timestamp;
+
+use super::page::all_rows;
 
 const PAGE: usize = 200;
 /// Records that a page may walk for each of its rows: up to three versions, twice if in reverse, and a deleted lock
@@ -112,15 +114,7 @@ fn scan_all(store: &RocksStore, at_ms: u64, reverse: bool) -> Cost {
 fn scan_with_pauses(store: &RocksStore, at_ms: u64, reverse: bool, pauses: bool) -> Cost {
     set_perf_stats(PerfStatsLevel::EnableCount);
     let snapshot = store.snapshot();
-    let request = ScanRequest {
-        start: Key::default(),
-        end: Key::default(),
-        start_ts: ts(at_ms),
-        limit: u32::MAX,
-        max_bytes: u32::MAX,
-        reverse,
-        keys_only: false,
-    };
+    let request = all_rows(ts(at_ms), reverse);
     let mut scanner = Scanner::open(&snapshot, &request).unwrap();
     let limits = PageLimits { pairs: PAGE as u32, bytes: u32::MAX, steps: 2 * PAGE };
     let (mut cost, mut before) = (Cost::default(), None);

@@ -15,7 +15,7 @@ use kv::percolator;
 use proptest::prelude::*;
 use tso::Timestamp;
 
-use super::page::scan;
+use super::page::{all_rows, scan};
 
 /// Timestamps count up from 1.
 fn ts(n: u64) -> Timestamp {
@@ -50,8 +50,7 @@ fn rollback(store: &MemoryStore, key: &Key, start: u64) {
 }
 
 fn scan_all(at: u64, reverse: bool, limit: u32) -> ScanRequest {
-    let (start, end) = (Key::default(), Key::default());
-    ScanRequest { start, end, start_ts: ts(at), limit, max_bytes: u32::MAX, reverse, keys_only: false }
+    ScanRequest { limit, ..all_rows(ts(at), reverse) }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -169,9 +169,9 @@ impl LogState {
         *self.unsealed.lock() = file;
     }
 
-    /// The length of all files of the log and of the one prepared next, in bytes.
+    /// The length of all files of the log and of the one prepared next, in bytes. A file that is taken into the log
+    /// meanwhile may be counted twice, or not at all.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        // Looked at first: a file that is taken into the log meanwhile is counted twice, not missed.
         let prepared = self.prepared.lock().as_ref().map_or(0, |file| file.len());
         prepared + self.files.lengths().iter().map(|(_, len)| len).sum::<u64>()
     }
