@@ -62,6 +62,9 @@ impl Transaction {
         if let Some(own) = self.buffer.get(key) {
             return Ok(own);
         }
+        if let Some(value) = self.coordinator.kv.try_get(key, self.start_ts) {
+            return Ok(value);
+        }
         self.coordinator.read(self.start_ts, || self.coordinator.kv.get(key, self.start_ts)).await
     }
 
