@@ -126,6 +126,10 @@ struct Oracles {
 }
 
 impl TsoSource for Oracles {
+    fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        self.sender.own_life(self.sender.store)?.oracle.try_allocate(count)
+    }
+
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         Box::pin(async move {
             let asked = *self.next.lock();

@@ -63,6 +63,8 @@ impl Transaction {
             return Ok(own);
         }
         if let Some(value) = self.coordinator.kv.try_get(key, self.start_ts) {
+            // A caller in a loop yields to other tasks now and then, although it never waits.
+            tokio::task::coop::consume_budget().await;
             return Ok(value);
         }
         self.coordinator.read(self.start_ts, || self.coordinator.kv.get(key, self.start_ts)).await
