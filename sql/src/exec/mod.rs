@@ -7,7 +7,7 @@
 //! # Layers
 //!
 //! 1. `budget`, `context`, `rows`: memory accounting, the environment, operations on rows
-//! 2. `aggregate`, `changes`, `cursor`: accumulators, changes of rows, reading
+//! 2. `aggregate`, `changes`, `cursor`, `point`: accumulators, changes of rows, reading, reading one row at once
 //! 3. `pipeline`: the stages of a query
 //! 4. `query`: a running query
 //! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
@@ -20,6 +20,7 @@ mod cursor;
 mod insert;
 mod modify;
 mod pipeline;
+mod point;
 mod query;
 mod rows;
 
@@ -32,7 +33,7 @@ use crate::catalog::ddl;
 use crate::error::SqlError;
 pub use crate::expr::{NoSession, SessionAccess};
 use crate::plan::{Body, Plan};
-use crate::types::Datum;
+use crate::types::{Datum, DatumRef};
 pub use context::ExecContext;
 use query::QueryRun;
 pub use rows::Row;
@@ -93,6 +94,25 @@ impl Execution {
             },
             State::New => Ok(Vec::new()),
         }
+    }
+
+    /// Runs a query for one row by its key within this call, if it has not started and the read takes no message and no
+    /// wait. Passes the row to `found`, if it exists, and returns the number of rows. `None`: nothing was done, and
+    /// [`Execution::next`] is the way.
+    pub(crate) fn try_point(
+        &mut self,
+        ctx: &ExecContext<'_>,
+        found: impl FnOnce(&[DatumRef<'_>]) -> Result<(), SqlError>,
+    ) -> Result<Option<usize>, SqlError> {
+        let (Body::Select(select), Some(point)) = (&self.plan.body, &self.plan.point) else { return Ok(None) };
+        if self.view.is_some() || !matches!(self.state, State::New) {
+            return Ok(None);
+        }
+        let count = point::read(select, point, ctx.txn, &ctx.env(&self.params), found)?;
+        if count.is_some() {
+            self.state = State::Rows(VecDeque::new());
+        }
+        Ok(count)
     }
 
     /// Keeps a query from seeing writes after `view`, unless it has a view already. It starts with this view if it has

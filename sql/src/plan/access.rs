@@ -38,6 +38,20 @@ pub(crate) enum AccessPath {
     Full,
 }
 
+/// The most output columns. The executor keeps their values on its stack.
+pub(crate) const POINT_COLUMNS: usize = 32;
+
+/// How a query for plain columns of one row gets them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PointPlan {
+    /// For each column of the table, its place in the output.
+    pub(crate) stored: Vec<Option<usize>>,
+    /// Places in the output that a key column fills, with the column's number in the key.
+    pub(crate) from_key: Vec<(usize, usize)>,
+    /// The number of output columns.
+    pub(crate) width: usize,
+}
+
 /// A bound of a key column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KeyBound {

@@ -82,7 +82,7 @@ impl Session {
             let Some(row) = listing.rows.next() else {
                 return Ok((sent, true));
             };
-            put_row(out.buffer(), &row, &listing.columns, formats, self.settings.zone())?;
+            put_row(out.buffer(), row.iter().map(Datum::borrow), &listing.columns, formats, self.settings.zone())?;
             sent += 1;
         }
         Ok((sent, false))

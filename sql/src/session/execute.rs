@@ -20,7 +20,7 @@ use crate::metrics::StatementKind;
 use crate::parse;
 use crate::plan;
 use crate::protocol::output::{Notice, Output};
-use crate::types::SqlType;
+use crate::types::{Datum, DatumRef, SqlType};
 
 /// Rows fetched from an execution at a time.
 const BATCH_ROWS: usize = 128;
@@ -171,6 +171,12 @@ impl Session {
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
+        // A limit of one row would leave the portal suspended.
+        if limit != 1
+            && let Some(count) = self.try_point(run, out)?
+        {
+            (sent, run.finished) = (count, true);
+        }
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
             let rows = self.next_rows(run, wanted).await?;
@@ -179,7 +185,7 @@ impl Session {
                 break;
             };
             for row in &rows {
-                put_row(out.buffer(), row, columns, &run.formats, self.settings.zone())?;
+                put_row(out.buffer(), row.iter().map(Datum::borrow), columns, &run.formats, self.settings.zone())?;
             }
             sent += rows.len();
             if out.is_full() && !(run.commit_follows && run.bound.plan.changes_rows()) {
@@ -204,6 +210,26 @@ impl Session {
             self.send_notice(&notice, out)?;
         }
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
+    }
+
+    /// Sends the row of a query for one row by its key, if it can be read at once. Returns the number of rows.
+    fn try_point(&mut self, run: &mut Run, out: &mut Output) -> Result<Option<usize>, Fault> {
+        let (Some(active), Some(columns)) = (&mut self.active, &run.bound.plan.columns) else { return Ok(None) };
+        self.interrupt.check()?;
+        let values = SessionValues::new(&self.settings, self.pid);
+        let context = ExecContext {
+            txn: &mut active.txn,
+            catalog: &self.node.catalog,
+            zone: self.settings.zone(),
+            now: self.now,
+            user: &self.user,
+            database: &self.database,
+            session: &values,
+            explicit: !run.commit_follows,
+        };
+        let (formats, zone) = (&run.formats, self.settings.zone());
+        let put = |row: &[DatumRef<'_>]| put_row(out.buffer(), row.iter().copied(), columns, formats, zone);
+        Ok(run.execution.try_point(&context, put)?)
     }
 
     async fn next_rows(&mut self, run: &mut Run, wanted: usize) -> Result<Vec<crate::exec::Row>, Fault> {
