@@ -38,16 +38,16 @@ pub(crate) enum AccessPath {
     Full,
 }
 
-/// The most output columns. The executor keeps their values on its stack.
-pub(crate) const POINT_COLUMNS: usize = 32;
+/// The most columns of a [`PlainOutput`]. The executor keeps the values of a row on its stack.
+pub(crate) const PLAIN_COLUMNS: usize = 32;
 
-/// How a query for plain columns of one row gets them.
+/// The output of a query for plain columns of a table's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PointPlan {
+pub(crate) struct PlainOutput {
     /// For each column of the table, its place in the output.
-    pub(crate) stored: Vec<Option<usize>>,
-    /// Places in the output that a key column fills, with the column's number in the key.
-    pub(crate) from_key: Vec<(usize, usize)>,
+    pub(crate) places: Vec<Option<usize>>,
+    /// Whether a column of the primary key is in the output.
+    pub(crate) reads_key: bool,
     /// The number of output columns.
     pub(crate) width: usize,
 }

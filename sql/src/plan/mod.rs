@@ -9,8 +9,8 @@
 //!
 //! 1. `access`, `aggregate`, `decimal`, `type_name`: parts without knowledge of the binder
 //! 2. `node`: the nodes of a plan
-//! 3. `binder`, `constants`, `point`: the binder's state, names in scope; errors of constant expressions; queries for
-//!    one row
+//! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//!    plain columns
 //! 4. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
 //! 5. `comparison`: comparisons and constructs built from them
 //! 6. `bind_expr`, `functions`: expressions
@@ -37,7 +37,7 @@ mod names;
 mod node;
 mod operators;
 mod order_limit;
-mod point;
+mod plain;
 mod projection;
 mod select;
 mod type_name;
@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
-pub(crate) use access::{AccessPath, KeyBound, POINT_COLUMNS, PointPlan, TableAccess};
+pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
 pub(crate) use node::{Body, Conflict, DeletePlan, InsertPlan, SelectPlan, SortKey, Source, UpdatePlan};
 pub use node::{Notice, Plan, ResultColumn};
@@ -91,7 +91,7 @@ fn bind_on_this_stack(
         is_ddl,
         outside_block_only,
         constant_parts: constants::any_in(&body),
-        point: point::point_plan(&body),
+        plain: plain::plain_output(&body),
         notices,
         body,
     }))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::access::{PointPlan, TableAccess};
+use super::access::{PlainOutput, TableAccess};
 use super::aggregate::AggregateCall;
 use crate::catalog::ddl::NewTable;
 use crate::error::SqlState;
@@ -40,8 +40,8 @@ pub struct Plan {
     pub outside_block_only: bool,
     /// Whether an expression has a constant part, so that [`Plan::check_constants`] has something to do.
     pub(crate) constant_parts: bool,
-    /// Set for a query that reads one row by its key.
-    pub(crate) point: Option<PointPlan>,
+    /// Set for a query for plain columns.
+    pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.
     pub notices: Vec<Notice>,
     pub(crate) body: Body,

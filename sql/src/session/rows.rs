@@ -70,9 +70,9 @@ fn format(code: i16) -> Result<Format, SqlError> {
 }
 
 /// Appends a DataRow. Encodes straight into the output, because the codec's message would copy every row once more.
-pub(crate) fn put_row<'r>(
+pub(crate) fn put_row(
     out: &mut BytesMut,
-    row: impl ExactSizeIterator<Item = DatumRef<'r>>,
+    row: &[DatumRef<'_>],
     columns: &[ResultColumn],
     formats: &Formats,
     zone: &TimeZone,
@@ -81,8 +81,8 @@ pub(crate) fn put_row<'r>(
     out.put_u8(b'D');
     out.put_i32(0);
     out.put_i16(i16::try_from(row.len()).map_err(|_| too_large())?);
-    for (index, (datum, column)) in row.zip(columns).enumerate() {
-        if datum == DatumRef::Null {
+    for (index, (datum, column)) in row.iter().zip(columns).enumerate() {
+        if *datum == DatumRef::Null {
             out.put_i32(-1);
             continue;
         }
