@@ -146,8 +146,8 @@ impl Client {
         }
     }
 
-    /// Reads `key` at `start_ts` within this call, without a message or a wait: if this node leads the key's region, has
-    /// a lease and no lock is in the way. Otherwise returns `None`, and [`Client::get`] is the way.
+    /// Reads `key` at `start_ts` within this call, without a message or a wait: if this node leads the key's region and
+    /// has a lease, and no lock is in the way. Otherwise returns `None`, and [`Client::get`] is the way.
     pub fn try_get(&self, key: &Key, start_ts: Timestamp) -> Option<Option<Bytes>> {
         let storage = key.to_storage();
         let (store, context) = self.router.cache.read().lookup_proven(&storage)?;
