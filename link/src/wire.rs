@@ -10,7 +10,7 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
@@ -100,12 +100,14 @@ impl Wire {
         loop {
             let writer = self.writer.try_lock().or_else(|| {
                 self.again.store(true, Ordering::SeqCst);
-                // The holder may have looked before this.
+                // Either this sees the lock released, or its holder, after releasing it, sees `again`.
+                fence(Ordering::SeqCst);
                 self.writer.try_lock()
             });
             let Some(mut writer) = writer else { return };
             self.write(&mut writer, frames);
             drop(writer);
+            fence(Ordering::SeqCst);
             if !self.again.swap(false, Ordering::SeqCst) {
                 return;
             }
@@ -137,8 +139,10 @@ impl Wire {
                     writer.written += taken as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked.store(true, Ordering::Release);
-                    self.ring();
+                    if !self.blocked.swap(true, Ordering::AcqRel) {
+                        // The link's task waits until the network takes more.
+                        self.ring();
+                    }
                     return;
                 }
                 Err(error) => {

@@ -49,6 +49,28 @@ fn unprobed(counts: &LinkMetrics) -> Links {
     Links::new(LinkOptions { caller, ..LinkOptions::new(CLUSTER) }, counts.clone())
 }
 
+/// Callers, their link's task and the tasks of requests write at the same time. None of their messages stays behind:
+/// without probes nothing else would send it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_writers_leave_nothing_behind() {
+    let node = Node::start().await;
+    node.gate.permits.add_permits(usize::MAX >> 4);
+    let links = unprobed(&metrics());
+    let peer = links.peer(&node.address).unwrap();
+    let callers = (0..4).map(|caller: u32| {
+        let peer = peer.clone();
+        tokio::spawn(async move {
+            for n in 0..3_000 {
+                let kind = if n % 4 == caller { GATED } else { ECHO };
+                assert_eq!(peer.call(kind, number(n), LONG).await, Ok(number(n)));
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+}
+
 /// What is requested in one turn leaves in one frame, and so do its answers.
 #[tokio::test]
 async fn requests_of_one_turn_share_a_frame() {
@@ -81,7 +103,7 @@ async fn a_request_alone_is_one_frame_each_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_longest_payloads_pass_and_short_ones_pass_them() {
     let node = Node::start().await;
-    let links = links(&metrics());
+    let links = unprobed(&metrics());
     let peer = links.peer(&node.address).unwrap();
     let long: Bytes = (0..PAYLOAD_BYTES_MAX).map(|at| (at % 251) as u8).collect::<Vec<u8>>().into();
     let longs = join_all([peer.call(ECHO, long.clone(), LONG), peer.call(ECHO, long.clone(), LONG)]);
@@ -298,7 +320,7 @@ async fn an_address_has_one_link() {
 /// An idle link is probed and stays.
 #[tokio::test(start_paused = true)]
 async fn an_idle_link_is_kept() {
-    let node = Node::start().await;
+    let node = Node::with(ServerOptions::new(CLUSTER), "127.0.0.1:0").await;
     let counts = metrics();
     let links = Links::new(
         LinkOptions { connect_timeout: LONG, caller: CallerOptions::default(), ..LinkOptions::new(CLUSTER) },

@@ -10,7 +10,9 @@ use link::frame::FrameReader;
 use link::hello::{HELLO_BYTES, Hello, Welcome};
 use link::message::Message;
 use link::outbox::Outbox;
-use link::{Answer, ClusterTag, Kind, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions, Service};
+use link::{
+    Answer, CalleeOptions, ClusterTag, Kind, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions, Service,
+};
 use prometheus::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -102,8 +104,10 @@ pub struct Node {
 }
 
 impl Node {
+    /// A node that never wakes a link by itself: a test that needs a wake-up hangs if it gets none.
     pub async fn start() -> Node {
-        Node::with(ServerOptions::new(CLUSTER), "127.0.0.1:0").await
+        let callee = CalleeOptions { silence_max: LONG, ..CalleeOptions::default() };
+        Node::with(ServerOptions { callee, ..ServerOptions::new(CLUSTER) }, "127.0.0.1:0").await
     }
 
     pub async fn with(options: ServerOptions, address: &str) -> Node {
