@@ -227,7 +227,7 @@ impl ServedLink {
                 let callee = self.callee.lock();
                 (callee.takes_input(), callee.is_drained())
             };
-            if drained && !self.wire.is_blocked() {
+            if drained && self.wire.is_idle() {
                 return "the node is stopping".to_owned();
             }
             let ready = poll_fn(|cx| {

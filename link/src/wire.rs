@@ -166,6 +166,12 @@ impl Wire {
         self.blocked.load(Ordering::Acquire)
     }
 
+    /// Whether all frames that were made have been taken by the network. For a side that has no more to send: a flush
+    /// that meets this look finds nothing.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.writer.try_lock().is_some_and(|writer| writer.buffer.is_empty())
+    }
+
     /// Ends writing for good. Returns how many bytes of frames the network has taken.
     pub(crate) fn close(&self) -> u64 {
         let mut writer = self.writer.lock();

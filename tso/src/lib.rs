@@ -38,6 +38,6 @@ pub use metrics::{ClientMetrics, ServiceMetrics};
 pub use remote::RemoteSource;
 pub use router::{NodeDirectory, TsoRouter};
 pub use service::TsoService;
-pub use source::{AllocateError, OracleNode, TsoError, TsoSource};
+pub use source::{AllocateError, Connect, OracleNode, TsoError, TsoSource};
 pub use timestamp::{Timestamp, TsRange};
 pub use window::{Inquiry, LeaderTerm, Window, WindowError};

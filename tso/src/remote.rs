@@ -12,7 +12,7 @@ use prost::Message;
 
 use crate::leap::{SURVEY_LIMIT, TimeReport};
 use crate::service::TsoService;
-use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::source::{AllocateError, Connect, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
 use proto::allocate_response::Result as Outcome;
 
@@ -78,6 +78,15 @@ impl Service for TimeReports {
         let quiet_ms = (quiet != Duration::MAX).then(|| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX));
         Answer::Ready(Ok(proto::ReportTimeResponse { wall_ms, quiet_ms }.encode_to_vec().into()))
     }
+}
+
+/// Finds the oracles of other nodes for a router, over `links`. Whether a node has a link is known to `links` alone: an
+/// address that was closed there begins anew.
+pub(crate) fn connector(links: Arc<Links>) -> Box<Connect> {
+    Box::new(move |address| {
+        let peer = links.peer(address).map_err(|error| AllocateError::Unavailable(error.to_string()))?;
+        Ok(Arc::new(RemoteSource::new(peer)))
+    })
 }
 
 /// Asks a node for its time until it answers. `find` returns its address, if that is known by now.

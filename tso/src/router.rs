@@ -8,9 +8,9 @@ use futures::future::BoxFuture;
 use link::Links;
 use parking_lot::Mutex;
 
-use crate::remote::RemoteSource;
+use crate::remote;
 use crate::service::TsoService;
-use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::source::{AllocateError, Connect, TsoError, TsoSource};
 use crate::timestamp::TsRange;
 
 /// The nodes of the cluster, as far as this node knows. Called for most requests; must not block.
@@ -28,7 +28,7 @@ const MAX_HOPS: usize = 3;
 pub struct TsoRouter {
     local: Option<(String, TsoService)>,
     directory: Arc<dyn NodeDirectory>,
-    links: Arc<Links>,
+    connect: Box<Connect>,
     state: Mutex<State>,
 }
 
@@ -48,7 +48,16 @@ impl TsoRouter {
     /// A router over `links`. `local` is the address and service of this node, if it has one. Outside of a tokio
     /// runtime, requests panic.
     pub fn new(local: Option<(String, TsoService)>, directory: Arc<dyn NodeDirectory>, links: Arc<Links>) -> TsoRouter {
-        TsoRouter { local, directory, links, state: Mutex::default() }
+        TsoRouter::with_connect(local, directory, remote::connector(links))
+    }
+
+    /// A router that finds the oracles of other nodes by `connect`.
+    pub fn with_connect(
+        local: Option<(String, TsoService)>,
+        directory: Arc<dyn NodeDirectory>,
+        connect: Box<Connect>,
+    ) -> TsoRouter {
+        TsoRouter { local, directory, connect, state: Mutex::default() }
     }
 
     async fn allocate_from_leader(&self, count: u32) -> Result<TsRange, AllocateError> {
@@ -119,8 +128,7 @@ impl TsoRouter {
         {
             return service.allocate(count).await;
         }
-        let peer = self.links.peer(address).map_err(|error| AllocateError::Unavailable(error.to_string()))?;
-        OracleNode::allocate(&RemoteSource::new(peer), count).await
+        (self.connect)(address)?.allocate(count).await
     }
 }
 
