@@ -91,3 +91,41 @@ async fn hand_over(stream: TcpStream, grpc: &mpsc::Sender<TcpStream>) {
     // It is closed if the gRPC server has stopped.
     let _ = grpc.send(stream).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use link::{ClusterTag, LinkMetrics, LinkOptions, Links, ServerOptions};
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    /// A link and a connection of another protocol on one port; one that closes without a word stops neither.
+    #[tokio::test]
+    async fn the_first_byte_tells_links_from_grpc() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let metrics = || LinkMetrics::new(&prometheus::Registry::new()).unwrap();
+        let (cluster, stop) = (ClusterTag::new(1), CancellationToken::new());
+        let server = LinkServer::new(ServerOptions::new(cluster), [], metrics());
+        let mut grpc = Box::pin(accept(listener, server, stop.clone()));
+        drop(TcpStream::connect(&address).await.unwrap());
+
+        let links = Links::new(LinkOptions::new(cluster), metrics());
+        let peer = links.peer(&address).unwrap();
+        let answer = peer.call(link::Kind::new(1), bytes::Bytes::new(), Duration::from_secs(60)).await;
+        let why = "this node serves no requests of kind 1".to_owned();
+        assert_eq!(answer, Err(link::CallError::Unreachable(why)));
+
+        let mut http = TcpStream::connect(&address).await.unwrap();
+        http.write_all(b"PRI * HTTP/2.0").await.unwrap();
+        let taken = grpc.next().await.unwrap().unwrap();
+        assert_eq!(taken.peer_addr().unwrap(), http.local_addr().unwrap());
+        assert!(taken.nodelay().unwrap());
+        assert_eq!(first_byte(&taken).await.unwrap(), Some(b'P'), "nothing was read");
+
+        stop.cancel();
+        assert!(grpc.next().await.is_none());
+        drop(taken);
+    }
+}
