@@ -118,7 +118,8 @@ impl Peer {
         &self.link.address
     }
 
-    /// Sends a request and waits for its answer, for `timeout` at most.
+    /// Sends a request and waits for its answer, for `timeout` at most. While a connection is being opened it waits for
+    /// the end of that, which is [`LinkOptions::connect_timeout`] at most.
     ///
     /// # Errors
     ///
