@@ -13,7 +13,8 @@
 //!
 //! # Layers
 //!
-//! 1. `members`, `placement`, `ports`, `probe`: the address book, the placement role, the sockets, the health probe
+//! 1. `members`, `placement`, `ports`, `incoming`, `probe`: the address book, the placement role, the sockets, the
+//!    connections of other nodes, the health probe
 //! 2. `state`, `oracle`: the state of the node, the timestamp oracle over the system region
 //! 3. `background`, `join`, `service`: background tasks, identity, the node service
 //! 4. `error`: the errors that end a node
@@ -22,6 +23,7 @@
 
 mod background;
 mod error;
+mod incoming;
 mod join;
 mod members;
 mod oracle;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
+use tonic::transport::server::TcpIncoming;
 
 use self::error::NodeError;
 use self::ports::Ports;
@@ -120,9 +123,10 @@ async fn serve(
 async fn find_identity(state: &Arc<NodeState>, ports: &Ports) -> Result<Ident, NodeError> {
     let done = CancellationToken::new();
     let service = proto::node_server::NodeServer::new(NodeService::new(state.clone()));
+    let incoming = TcpIncoming::from(ports.listen()?).with_nodelay(Some(true));
     let server = tonic::transport::Server::builder()
         .add_service(service)
-        .serve_with_incoming_shutdown(ports.listen()?, done.clone().cancelled_owned());
+        .serve_with_incoming_shutdown(incoming, done.clone().cancelled_owned());
     let mut server = tokio::spawn(server);
     let ident = tokio::select! {
         ident = join::identify(state) => ident?,

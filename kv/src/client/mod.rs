@@ -5,7 +5,7 @@
 //! 1. [`Client`] turns an operation into items with one key each (`dispatch.rs`) or into a range (`scan.rs`).
 //! 2. [`RegionCache`] gives the region and the replica of each item. Unknown regions are located by asking stores
 //!    (`locate.rs`).
-//! 3. [`Endpoint`] carries one request per region: within the process ([`RoutedEndpoint`]) or over gRPC
+//! 3. [`Endpoint`] carries one request per region: within the process ([`RoutedEndpoint`]) or over a link
 //!    ([`RemoteEndpoint`]).
 //! 4. A failure updates the cache (`region_cache.rs`). After a wait (`backoff.rs`, `retry.rs`) only the failed part is
 //!    sent again.
