@@ -41,6 +41,8 @@ const ASK_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct Settings {
     /// How long the clients of stores and of the oracle retry.
     pub(crate) deadline: Duration,
+    /// The life of a lock without heartbeats.
+    pub(crate) lock_ttl: Duration,
     pub(crate) bugs: Bugs,
 }
 
@@ -120,10 +122,13 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
     let registry = Registry::new();
     let config = ClientConfig { seed: Some(seed), deadline: settings.deadline, ..ClientConfig::default() };
     let client = Client::with_config(Arc::new(endpoint), config, &registry).expect("valid settings");
-    #[cfg(not(feature = "planted-bugs"))]
-    let config = TxnConfig { seed: Some(seed), ..TxnConfig::default() };
-    #[cfg(feature = "planted-bugs")]
-    let config = TxnConfig { seed: Some(seed), planted_bug: settings.bugs.txn, ..TxnConfig::default() };
+    let config = TxnConfig {
+        lock_ttl: settings.lock_ttl,
+        seed: Some(seed),
+        #[cfg(feature = "planted-bugs")]
+        planted_bug: settings.bugs.txn,
+        ..TxnConfig::default()
+    };
     let database = Database::with_config(client, timestamps, config, &registry).expect("valid settings");
     Gateway { number, database, ended: CancellationToken::new() }
 }

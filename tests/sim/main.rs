@@ -1,7 +1,8 @@
 //! Seeded simulation of the whole stack: transactions, the key-value client and server, the timestamp oracle, Raft, the
 //! log and its disks. A run is on one thread, in virtual time. See `README.md`.
 //!
-//! `CORTADO_STACK_SEEDS=N` runs N seeds. `CORTADO_STACK_SEED=S` replays one and prints every step.
+//! `CORTADO_STACK_SEEDS=N` runs N seeds, from `CORTADO_STACK_FIRST` on. `CORTADO_STACK_SEED=S` replays one and prints
+//! every step.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -41,6 +42,7 @@ fn seeds() {
         return;
     }
     let count = number_from("CORTADO_STACK_SEEDS").unwrap_or(SEEDS);
+    let first = number_from("CORTADO_STACK_FIRST").unwrap_or(1);
     let run_seed = |seed| {
         let outcome = run(Options::from_seed(seed), false)?;
         if seed % REPEAT_EVERY == 0 {
@@ -49,7 +51,7 @@ fn seeds() {
         }
         Ok(outcome)
     };
-    let outcomes = run_all(1..count + 1, run_seed).unwrap_or_else(|failure| panic!("{failure}"));
+    let outcomes = run_all(first..first + count, run_seed).unwrap_or_else(|failure| panic!("{failure}"));
     let total = Outcome::sum(outcomes.values());
     println!("{count} seeds: {total:#?}");
     if count >= SEEDS {

@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) registers: u64,
     /// The longest pause of a session between two transactions.
     pub(crate) pause: Duration,
+    /// The life of a lock without heartbeats. One below three seconds may end in a handover of the oracle.
+    pub(crate) lock_ttl: Duration,
     /// How long the clients of stores and of the oracle retry. A short time makes outcomes unknown.
     pub(crate) deadline: Duration,
     /// The longest difference of a wall clock from the true time, in milliseconds.
@@ -43,7 +45,7 @@ pub(crate) struct RequestFaults {
     pub(crate) loss: f64,
     /// A lost request arrives after all, seconds later.
     pub(crate) late: f64,
-    /// A copy of an executed request arrives, up to ten seconds later.
+    /// A copy of an executed request arrives, up to six seconds later.
     pub(crate) copies: f64,
     /// The answer to an executed write is lost, and the attempts after it are refused.
     pub(crate) refusals: f64,
@@ -88,7 +90,9 @@ impl Options {
         let regions = regions(stores, rng.random_range(1..=2));
         let topology = Topology { regions, stores, ..Topology::draw(&mut rng) };
         let mut cluster = simulator::options::Options::draw(seed, topology, &mut rng);
-        cluster.safety = Duration::from_millis(rng.random_range(4_000..12_000));
+        cluster.safety = Duration::from_millis(rng.random_range(5_000..12_000));
+        // A commit takes several rounds of Raft: fewer faults let more of them meet one in the middle.
+        cluster.faults.interval *= 2;
         cluster.liveness = Duration::from_secs(120);
         let calm = rng.random_bool(0.25);
         let unless_calm = |chance: f64| if calm { 0.0 } else { chance };
@@ -114,10 +118,11 @@ impl Options {
             requests,
             coordinators,
             oracle_faults: rng.random_bool(0.5).then(|| Duration::from_millis(rng.random_range(500..5_000))),
-            transfers: rng.random_range(1..=3),
-            lists: rng.random_range(2..=5),
-            registers: rng.random_range(1..=3),
+            transfers: rng.random_range(1..=4),
+            lists: rng.random_range(3..=10),
+            registers: rng.random_range(1..=4),
             pause: Duration::from_millis(rng.random_range(1..=60)),
+            lock_ttl: Duration::from_millis(if rng.random_bool(0.3) { 3_000 } else { rng.random_range(300..3_000) }),
             deadline: Duration::from_millis(if rng.random_bool(0.5) { 20_000 } else { rng.random_range(200..3_000) }),
             wall_skew_ms: if rng.random_bool(0.5) { 0 } else { 2_000 },
             bugs: Bugs::default(),

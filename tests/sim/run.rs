@@ -11,12 +11,12 @@ use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 use tokio::task::LocalSet;
 
-use crate::load::{Counts, Known, Session, SharedBook, bank, lists, registers};
+use crate::load::{Counts, Session, SharedBook, bank, lists, registers};
 use crate::nodes::Deaths;
 use crate::options::Options;
 use crate::panics;
 use crate::settle::settle;
-use crate::stack::{self, Parts, Stack, complete, run_until};
+use crate::stack::{self, Parts, Stack, run_until};
 use crate::steps::STEPS;
 
 /// The statistics of a run without a violation.
@@ -145,7 +145,7 @@ async fn drive(
     book: &SharedBook,
 ) -> Result<u64, Violation> {
     let nodes = &parts.nodes;
-    open(options, world, parts, book).await?;
+    book.borrow_mut().registers = registers::all();
     let mut sessions = Vec::new();
     let session = |kind: &str, number: u64, stream: u64| {
         let rng = options.cluster.generator(stream + number);
@@ -168,21 +168,4 @@ async fn drive(
         registers::check(&book)?;
     }
     settle(world, parts, book, sessions).await
-}
-
-/// Opens the accounts, again until it is known to be done.
-async fn open(options: &Options, world: &mut World<Stack>, parts: &Parts, book: &SharedBook) -> Result<(), Violation> {
-    book.borrow_mut().registers = registers::all();
-    let mut session = Session::new(options, &parts.nodes, book, "opening".to_owned(), options.cluster.generator(99));
-    let opened = async move {
-        loop {
-            if let Some(gateway) = session.gateway().await {
-                let opened = session.at(&gateway, bank::open(&gateway.database)).await;
-                if session.judge(opened).await == Known::Committed {
-                    return;
-                }
-            }
-        }
-    };
-    complete(world, &parts.nodes, options.cluster.liveness, "the accounts are opened", opened).await
 }

@@ -28,6 +28,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Within this time after the sweep no replica holds a lock: a lock that the sweep does not resolve at once expires
 /// after three seconds.
 const LOCKS_LIMIT: Duration = Duration::from_secs(20);
+/// The pause before the sweep or the last read is repeated.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// See the module documentation. Returns the number of locks that the sessions left.
 pub(crate) async fn settle(
@@ -90,9 +92,9 @@ async fn sweep(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Ch
     };
     let swept = async move {
         for keys in keys.chunks(SWEPT) {
-            read_all(&gateway.database, keys).await?;
+            until_served(|| read_all(&gateway.database, keys)).await?;
             let lock_all = |txn: &mut Transaction| keys.iter().try_for_each(|key| txn.lock(key.clone()));
-            gateway.database.run(|txn| std::future::ready(lock_all(txn)).boxed()).await?;
+            until_served(|| gateway.database.run(|txn| std::future::ready(lock_all(txn)).boxed())).await?;
         }
         Ok::<_, TxnError>(())
     };
@@ -109,6 +111,21 @@ async fn sweep(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Ch
         run_until(world, nodes, next, |_| false).await?;
     }
     violated(format!("locks remain: {left:?}"))
+}
+
+/// Repeats `work`, which may be repeated whatever its outcome, until the cluster serves it.
+async fn until_served<T, F>(work: impl Fn() -> F) -> Result<T, TxnError>
+where
+    F: Future<Output = Result<T, TxnError>>,
+{
+    loop {
+        match work().await {
+            Err(TxnError::Unavailable(_) | TxnError::Undetermined | TxnError::Conflict(_)) => {
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The locks on the replicas.
@@ -148,7 +165,7 @@ async fn read_everywhere(world: &mut World<Stack>, nodes: &Nodes, book: &SharedB
         let Some(gateway) = nodes.gateway(*store) else { return violated(format!("{store} does not run")) };
         let keys = book.borrow().keys();
         let begin = book.borrow_mut().next();
-        let read = async move { read_all(&gateway.database, &keys).await };
+        let read = async move { until_served(|| read_all(&gateway.database, &keys)).await };
         let found = complete(world, nodes, LIMIT, "the last read", read).await?;
         let found = found.map_err(|error| Violation(format!("the last read at {store}: {error}")))?;
         let mut book = book.borrow_mut();

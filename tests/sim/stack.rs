@@ -105,8 +105,8 @@ impl Load for Stack {
             return;
         };
         let sender = Sender { wire, store, life, gateway: None };
-        let Options { deadline, bugs, .. } = world.load.options;
-        let settings = Settings { deadline, bugs };
+        let Options { deadline, lock_ttl, bugs, .. } = world.load.options;
+        let settings = Settings { deadline, lock_ttl, bugs };
         let skew = world.load.rng.random_range(0..=world.load.options.wall_skew_ms);
         let life = gateway::start(&sender, live.handle.clone(), skew, world.load.rng.random(), &settings);
         let gateway = gateway::open(&sender, life.timestamps.clone(), &settings);

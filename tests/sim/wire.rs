@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 /// How often a request looks whether the paused node goes on.
 const PAUSE_CHECK: Duration = Duration::from_millis(5);
 /// The longest time, in milliseconds, after which a copy or a late request arrives.
-const LATEST_MS: u64 = 10_000;
+const LATEST_MS: u64 = 6_000;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
