@@ -228,10 +228,14 @@ impl Servers {
 impl Endpoint for Servers {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
         Box::pin(async move {
-            match self.commits.work(&request.body) {
-                Some(write) => self.write(store, request, write).await,
-                None => self.send(store, request).await,
+            let Some(write) = self.commits.work(&request.body) else { return self.send(store, request).await };
+            let answer = self.write(store, request, write).await;
+            let (Sender { store: own, wire, .. }, (work, start_ts)) = (&self.sender, write);
+            match &answer {
+                Ok(response) => wire.nodes.note(format!("{own} asks {store}: {work:?} {start_ts}: {response:?}")),
+                Err(error) => wire.nodes.note(format!("{own} asks {store}: {work:?} {start_ts}: {error}")),
             }
+            answer
         })
     }
 

@@ -95,23 +95,30 @@ impl Options {
         cluster.faults.interval *= 2;
         cluster.liveness = Duration::from_secs(120);
         let calm = rng.random_bool(0.25);
-        let unless_calm = |chance: f64| if calm { 0.0 } else { chance };
+        // Most often up to `usual`, and up to `wild` in a few seeds.
+        let mut chance = |usual: f64, wild: f64| match rng.random_range(0..10) {
+            _ if calm => 0.0,
+            0 => rng.random_range(usual..wild),
+            _ => rng.random_range(0.0..usual),
+        };
+        let (loss, copies, refusals) = (chance(0.05, 0.3), chance(0.1, 0.8), chance(0.05, 0.4));
         let requests = RequestFaults {
             delay_ms: (1, rng.random_range(1..=20)),
-            loss: unless_calm(rng.random_range(0.0..0.05)),
+            loss,
             late: rng.random_range(0.0..1.0),
-            copies: unless_calm(rng.random_range(0.0..0.1)),
-            refusals: unless_calm(rng.random_range(0.0..0.05)),
+            copies,
+            refusals,
             drops: if rng.random_bool(0.5) { 0.0 } else { 0.5 },
             stop_at_cuts: rng.random_bool(0.7),
         };
+        let step = STEPS[(seed % STEPS.len() as u64) as usize];
         let coordinators = CoordinatorFaults {
-            step: STEPS[(seed % STEPS.len() as u64) as usize],
-            at_step: rng.random_range(0.02..0.15),
+            step,
+            at_step: rng.random_range(0.02..0.15) * if step.is_rare() { 5.0 } else { 1.0 },
             anywhere: if rng.random_bool(0.5) { 0.0 } else { 0.003 },
             with_node: rng.random_range(0.0..0.2),
             cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
-            oracle_moves: if rng.random_bool(0.6) { 0.0 } else { rng.random_range(0.0..0.03) },
+            oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
         };
         Options {
             cluster,
@@ -122,7 +129,11 @@ impl Options {
             lists: rng.random_range(3..=10),
             registers: rng.random_range(1..=4),
             pause: Duration::from_millis(rng.random_range(1..=60)),
-            lock_ttl: Duration::from_millis(if rng.random_bool(0.3) { 3_000 } else { rng.random_range(300..3_000) }),
+            lock_ttl: Duration::from_millis(match rng.random_range(0..10) {
+                _ if step.is_rare() => 300,
+                0..3 => 3_000,
+                _ => rng.random_range(300..3_000),
+            }),
             deadline: Duration::from_millis(if rng.random_bool(0.5) { 20_000 } else { rng.random_range(200..3_000) }),
             wall_skew_ms: if rng.random_bool(0.5) { 0 } else { 2_000 },
             bugs: Bugs::default(),

@@ -31,6 +31,8 @@ pub(crate) struct Outcome {
     /// Leaderships of the oracle's region, and faults of its node.
     pub(crate) oracles: u64,
     pub(crate) oracle_faults: u64,
+    /// Those among them in the middle of a commit.
+    pub(crate) oracle_faults_in_commits: u64,
     /// Locks that were left when every session had ended.
     pub(crate) locks_left: u64,
 }
@@ -43,6 +45,7 @@ impl Outcome {
             sum.stats.add(&one.stats);
             sum.oracles += one.oracles;
             sum.oracle_faults += one.oracle_faults;
+            sum.oracle_faults_in_commits += one.oracle_faults_in_commits;
             sum.locks_left += one.locks_left;
             let (to, from) = (&mut sum.counts, &one.counts);
             to.transfers += from.transfers;
@@ -80,6 +83,7 @@ impl Outcome {
             ("crashes", stats.crashes, 100),
             ("leaderships of the oracle", self.oracles, 100),
             ("faults of the oracle's node", self.oracle_faults, 50),
+            ("faults of the oracle's node in commits", self.oracle_faults_in_commits, 20),
             ("locks left by sessions", self.locks_left, 20),
         ]);
         for step in STEPS {
@@ -118,6 +122,7 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
                 deaths,
                 oracles: world.load.oracles,
                 oracle_faults: world.load.oracle_faults,
+                oracle_faults_in_commits: world.load.oracle_faults_in_commits,
                 locks_left,
             };
             Ok::<_, Violation>(outcome)

@@ -28,6 +28,8 @@ pub(crate) struct Stack {
     pub(crate) oracles: u64,
     /// Handovers and crashes of the oracle's node that were asked for.
     pub(crate) oracle_faults: u64,
+    /// Those among them in the middle of a commit.
+    pub(crate) oracle_faults_in_commits: u64,
 }
 
 #[derive(Clone)]
@@ -42,7 +44,8 @@ pub(crate) struct OracleFault;
 /// Starts a cluster and what its nodes serve.
 pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Parts), Violation> {
     let rng = options.cluster.generator(6);
-    let load = Stack { options: options.clone(), rng, parts: None, oracles: 0, oracle_faults: 0 };
+    let load =
+        Stack { options: options.clone(), rng, parts: None, oracles: 0, oracle_faults: 0, oracle_faults_in_commits: 0 };
     let mut world = World::start(options.cluster.clone(), load, print)?;
     let nodes = Arc::new(Nodes::new(options.cluster.stores, world.time()));
     let wire = Arc::new(Wire::new(options, Arc::clone(&nodes), world.network.cuts()));
@@ -62,8 +65,8 @@ fn schedule_oracle_fault(world: &mut World<Stack>) {
     }
 }
 
-/// The node of the oracle hands its leadership over, or loses power.
-fn move_oracle(world: &mut World<Stack>) -> Checked {
+/// The node of the oracle hands its leadership over, or loses power. Does nothing if no node leads.
+fn move_oracle(world: &mut World<Stack>, in_commit: bool) -> Checked {
     if !world.faults_on {
         return Ok(());
     }
@@ -74,6 +77,7 @@ fn move_oracle(world: &mut World<Stack>) -> Checked {
     let stores: Vec<StoreId> = world.nodes.keys().copied().collect();
     let Some(leader) = stores.iter().copied().find(leads) else { return Ok(()) };
     world.load.oracle_faults += 1;
+    world.load.oracle_faults_in_commits += u64::from(in_commit);
     if world.load.rng.random_bool(0.5) {
         return world.crash(leader);
     }
@@ -92,7 +96,7 @@ impl Load for Stack {
         if world.faults_on {
             schedule_oracle_fault(world);
         }
-        move_oracle(world)
+        move_oracle(world, false)
     }
 
     fn called(_: &mut World<Stack>, _: StoreId) -> Checked {
@@ -172,7 +176,7 @@ pub(crate) async fn run_until(
             match wanted {
                 Wanted::Crash(store) if world.faults_on => world.crash(store)?,
                 Wanted::Crash(_) => {}
-                Wanted::MoveOracle => move_oracle(world)?,
+                Wanted::MoveOracle => move_oracle(world, true)?,
             }
         }
         if let Some(panic) = panics::take() {

@@ -47,6 +47,11 @@ pub(crate) const STEPS: [Step; 14] = [
 ];
 
 impl Step {
+    /// Whether only few commits take the step, unless locks live so shortly that most of them need heartbeats.
+    pub(crate) fn is_rare(self) -> bool {
+        matches!(self, Step::Before(Work::Heartbeat) | Step::After(Work::Heartbeat))
+    }
+
     /// Whether commits are under way that have all or some of their locks.
     pub(crate) fn is_mid_commit(self) -> bool {
         matches!(self, Step::After(Work::Prewrite) | Step::Before(Work::CommitPrimary | Work::CommitSecondaries))

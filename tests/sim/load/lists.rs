@@ -112,7 +112,7 @@ async fn read(txn: &Transaction, list: u64, draft: &Mutex<Draft>) -> Result<Vec<
 
 async fn scan(txn: &Transaction, first: u64, draft: &Mutex<Draft>) -> Result<(), TxnError> {
     // Between the lists of this generation are lists of others, which are not looked at.
-    let mut range = ScanRange { start: key(0), end: Key::from_static(b"y"), reverse: first % 4 == 0 };
+    let mut range = ScanRange { start: key(0), end: Key::from_static(b"y"), reverse: first.is_multiple_of(4) };
     let mut found = Vec::new();
     loop {
         let page = txn.scan(&range, PAGE).await?;
