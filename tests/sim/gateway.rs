@@ -23,10 +23,10 @@ use tso::{
     AllocateError, NodeDirectory, OracleNode, TimeReport, Timestamp, TsRange, TsoClient, TsoClientOptions, TsoRouter,
     TsoService,
 };
-use txn::{Database, TxnConfig};
+use txn::{CommitLimits, Database, TxnConfig};
 
 use crate::nodes::{Gateway, Life, Nodes};
-use crate::options::Bugs;
+use crate::options::{Bugs, Settings};
 use crate::steps::{Commits, Step, Work};
 use crate::store::SimStore;
 use crate::wire::{NoAnswer, Sender};
@@ -35,16 +35,6 @@ use crate::wire::{NoAnswer, Sender};
 const WALL_START_MS: u64 = 1_700_000_000_000;
 /// How often a node that does not answer is asked for its time.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// What a seed decides about what nodes start.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// How long the clients of stores and of the oracle retry.
-    pub(crate) deadline: Duration,
-    /// The life of a lock without heartbeats.
-    pub(crate) lock_ttl: Duration,
-    pub(crate) bugs: Bugs,
-}
 
 /// Starts a life of a node.
 pub(crate) fn start(
@@ -56,7 +46,7 @@ pub(crate) fn start(
 ) -> Life {
     let nodes = &sender.wire.nodes;
     let store = SimStore::new(handle.clone(), Arc::clone(nodes));
-    let server = KvServer::new(store, &server_config(settings.bugs), &Registry::new()).expect("valid settings");
+    let server = KvServer::new(store, &server_config(settings), &Registry::new()).expect("valid settings");
     let window = Arc::new(RegionWindow::new(Arc::new(Others(sender.clone()))));
     let oracle = oracle(window.clone(), clocks(Arc::clone(nodes), wall_skew_ms), settings.bugs);
     let directory = Arc::new(Directory { handle: handle.clone(), stores: nodes.stores.clone() });
@@ -89,7 +79,7 @@ fn oracle(window: Arc<RegionWindow<MemoryStore>>, clocks: Clocks, bugs: Bugs) ->
 }
 
 /// No read runs on another thread, and no scan is kept for a real time.
-fn server_config(bugs: Bugs) -> KvServerConfig {
+fn server_config(settings: &Settings) -> KvServerConfig {
     let defaults = ReadConfig::default();
     let reads = ReadConfig {
         first_slice_steps: defaults.page_steps,
@@ -97,12 +87,11 @@ fn server_config(bugs: Bugs) -> KvServerConfig {
         keep: KeepLimits { scans: 0, ..KeepLimits::default() },
         ..defaults
     };
-    #[cfg(not(feature = "planted-bugs"))]
-    let Bugs {} = bugs;
     KvServerConfig {
         reads,
+        latch_capacity: settings.latch_capacity,
         #[cfg(feature = "planted-bugs")]
-        planted_bug: bugs.kv,
+        planted_bug: settings.bugs.kv,
         ..KvServerConfig::default()
     }
 }
@@ -120,10 +109,14 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
         settings: settings.clone(),
     };
     let registry = Registry::new();
-    let config = ClientConfig { seed: Some(seed), deadline: settings.deadline, ..ClientConfig::default() };
+    let Settings { deadline, kv_batch_keys, lock_ttl, txn_batch_keys, batches_in_flight, .. } = *settings;
+    let config = ClientConfig { seed: Some(seed), deadline, batch_keys: kv_batch_keys, ..ClientConfig::default() };
     let client = Client::with_config(Arc::new(endpoint), config, &registry).expect("valid settings");
     let config = TxnConfig {
-        lock_ttl: settings.lock_ttl,
+        lock_ttl,
+        commit: CommitLimits { batch_keys: txn_batch_keys, batches_in_flight, ..CommitLimits::default() },
+        background: settings.background,
+        status_cache_entries: settings.status_cache_entries,
         seed: Some(seed),
         #[cfg(feature = "planted-bugs")]
         planted_bug: settings.bugs.txn,

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use kv::Key;
+use kv::client::ClientConfig;
+use kv::server::KvServerConfig;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use simulator::options::Topology;
+use txn::TxnConfig;
 
 use crate::steps::{STEPS, Step};
 
@@ -27,13 +30,9 @@ pub(crate) struct Options {
     pub(crate) registers: u64,
     /// The longest pause of a session between two transactions.
     pub(crate) pause: Duration,
-    /// The life of a lock without heartbeats. One below three seconds may end in a handover of the oracle.
-    pub(crate) lock_ttl: Duration,
-    /// How long the clients of stores and of the oracle retry. A short time makes outcomes unknown.
-    pub(crate) deadline: Duration,
+    pub(crate) settings: Settings,
     /// The longest difference of a wall clock from the true time, in milliseconds.
     pub(crate) wall_skew_ms: u64,
-    pub(crate) bugs: Bugs,
 }
 
 /// What happens to a request and its answer: probabilities, if not said otherwise.
@@ -69,6 +68,51 @@ pub(crate) struct CoordinatorFaults {
     pub(crate) cancels: f64,
     /// The oracle's node changes in the middle of a commit.
     pub(crate) oracle_moves: f64,
+}
+
+/// Settings of the product.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// The life of a lock without heartbeats. One below three seconds may end in a handover of the oracle.
+    pub(crate) lock_ttl: Duration,
+    /// How long the clients of stores and of the oracle retry. A short time makes outcomes unknown.
+    pub(crate) deadline: Duration,
+    /// Keys of a prewrite batch of the coordinator, and of a request of the client.
+    pub(crate) txn_batch_keys: usize,
+    pub(crate) kv_batch_keys: usize,
+    pub(crate) batches_in_flight: usize,
+    /// Commits that clean up after their answer.
+    pub(crate) background: usize,
+    pub(crate) status_cache_entries: usize,
+    /// Writes of a store that hold latches or wait for them.
+    pub(crate) latch_capacity: usize,
+    pub(crate) bugs: Bugs,
+}
+
+impl Settings {
+    /// Draws them. Each is the default in some seeds, and small in the others.
+    fn draw(rng: &mut StdRng) -> Settings {
+        let (txn, kv, server) = (TxnConfig::default(), ClientConfig::default(), KvServerConfig::default());
+        Settings {
+            lock_ttl: if rng.random_bool(0.3) {
+                txn.lock_ttl
+            } else {
+                Duration::from_millis(rng.random_range(300..3_000))
+            },
+            deadline: if rng.random_bool(0.5) {
+                kv.deadline
+            } else {
+                Duration::from_millis(rng.random_range(200..3_000))
+            },
+            txn_batch_keys: if rng.random_bool(0.6) { txn.commit.batch_keys } else { rng.random_range(1..=3) },
+            kv_batch_keys: if rng.random_bool(0.6) { kv.batch_keys } else { rng.random_range(1..=3) },
+            batches_in_flight: if rng.random_bool(0.6) { txn.commit.batches_in_flight } else { 1 },
+            background: if rng.random_bool(0.7) { txn.background } else { rng.random_range(0..=2) },
+            status_cache_entries: if rng.random_bool(0.8) { txn.status_cache_entries } else { 1 },
+            latch_capacity: if rng.random_bool(0.8) { server.latch_capacity } else { 4 },
+            bugs: Bugs::default(),
+        }
+    }
 }
 
 /// The deliberate bugs of a run.
@@ -120,6 +164,10 @@ impl Options {
             cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
             oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
         };
+        let mut settings = Settings::draw(&mut rng);
+        if step.is_rare() {
+            settings.lock_ttl = Duration::from_millis(300);
+        }
         Options {
             cluster,
             requests,
@@ -129,14 +177,8 @@ impl Options {
             lists: rng.random_range(3..=10),
             registers: rng.random_range(1..=4),
             pause: Duration::from_millis(rng.random_range(1..=60)),
-            lock_ttl: Duration::from_millis(match rng.random_range(0..10) {
-                _ if step.is_rare() => 300,
-                0..3 => 3_000,
-                _ => rng.random_range(300..3_000),
-            }),
-            deadline: Duration::from_millis(if rng.random_bool(0.5) { 20_000 } else { rng.random_range(200..3_000) }),
+            settings,
             wall_skew_ms: if rng.random_bool(0.5) { 0 } else { 2_000 },
-            bugs: Bugs::default(),
         }
     }
 }

@@ -57,7 +57,7 @@ fn ordinary(_: &mut Options) {}
 /// Executed commits lose their answers, and their clients give up soon.
 fn refused(options: &mut Options) {
     options.requests.refusals = 0.1;
-    options.deadline = Duration::from_millis(300);
+    options.settings.deadline = Duration::from_millis(300);
 }
 
 /// Leaders are replaced without learning of it, but requests still reach them.
@@ -78,7 +78,9 @@ fn must_find(planted: &Planted) {
         if among.is_none() {
             narrow(&mut sound);
         }
-        let Err(failure) = run(Options { bugs, ..sound.clone() }, false) else { continue };
+        let mut options = sound.clone();
+        options.settings.bugs = bugs;
+        let Err(failure) = run(options, false) else { continue };
         let violation = &failure.violation;
         let is_known = words.iter().chain(DAMAGE).any(|words| violation.contains(words));
         assert!(is_known, "{bugs:?}: {violation}");
@@ -107,5 +109,5 @@ planted! {
     secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, SNAPSHOT;
     committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, SNAPSHOT;
     early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, SNAPSHOT;
-    lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 40, SNAPSHOT;
+    lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, SNAPSHOT;
 }

@@ -12,7 +12,6 @@ use simulator::events::{Event, Part};
 use simulator::{Load, World};
 use tso::LeaderTerm;
 
-use crate::gateway::Settings;
 use crate::nodes::{Nodes, Wanted};
 use crate::options::Options;
 use crate::wire::{Sender, Wire};
@@ -109,8 +108,7 @@ impl Load for Stack {
             return;
         };
         let sender = Sender { wire, store, life, gateway: None };
-        let Options { deadline, lock_ttl, bugs, .. } = world.load.options;
-        let settings = Settings { deadline, lock_ttl, bugs };
+        let settings = world.load.options.settings.clone();
         let skew = world.load.rng.random_range(0..=world.load.options.wall_skew_ms);
         let life = gateway::start(&sender, live.handle.clone(), skew, world.load.rng.random(), &settings);
         let gateway = gateway::open(&sender, life.timestamps.clone(), &settings);
