@@ -176,15 +176,21 @@ impl Servers {
     }
 
     /// Refuses a write whose earlier attempt took effect without an answer.
-    fn refuse(&self, region: RegionId, write: (Work, Timestamp)) -> Result<(), CallError> {
+    fn refuse(&self, store: StoreId, region: RegionId, write: (Work, Timestamp)) -> Result<(), CallError> {
         let mut refused = self.refused.lock();
         let Some(left) = refused.get_mut(&write) else { return Ok(()) };
         *left -= 1;
-        if *left == 0 {
+        let left = *left;
+        if left == 0 {
             refused.remove(&write);
         }
         self.sender.wire.nodes.seen.lock().refusals += 1;
-        Err(CallError::Server(RegionError::NotLeader { region, leader: None }.into()))
+        let error = match left % 3 {
+            0 => RegionError::NotLeader { region, leader: None },
+            1 => RegionError::NotReady { region, why: "injected".to_owned() },
+            _ => RegionError::ServerBusy { store, what: "injected".to_owned() },
+        };
+        Err(CallError::Server(error.into()))
     }
 
     async fn send(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
@@ -202,7 +208,7 @@ impl Servers {
             std::panic::resume_unwind(Box::new("the coordinator is dead"));
         }
         self.reach(Step::Before(work)).await;
-        self.refuse(request.context.region, write)?;
+        self.refuse(store, request.context.region, write)?;
         let answer = self.send(store, request).await;
         if answer.is_ok() {
             self.reach(Step::After(work)).await;

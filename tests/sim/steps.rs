@@ -47,8 +47,18 @@ pub(crate) const STEPS: [Step; 14] = [
 ];
 
 impl Step {
-    /// Whether only few commits take the step, unless locks live so shortly that most of them need heartbeats.
-    pub(crate) fn is_rare(self) -> bool {
+    /// How many commits there are, about, for one that takes the step.
+    pub(crate) fn rarity(self) -> f64 {
+        let (Step::Before(work) | Step::After(work)) = self;
+        match work {
+            Work::Prewrite | Work::CommitPrimary => 1.0,
+            Work::CommitSecondaries | Work::Rollback | Work::CheckStatus | Work::ResolveLocks => 4.0,
+            Work::Heartbeat => 6.0,
+        }
+    }
+
+    /// Whether only commits that outlive a part of the life of their locks take the step.
+    pub(crate) fn is_heartbeat(self) -> bool {
         matches!(self, Step::Before(Work::Heartbeat) | Step::After(Work::Heartbeat))
     }
 
