@@ -27,6 +27,8 @@ use tso::Timestamp;
 use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::timing::{Stopwatch, lock_pause, lock_ttl_ms};
 
 /// A commit fetches a timestamp first if this node has received none for this long: it may have missed handovers.
@@ -65,7 +67,13 @@ pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest
 async fn run(coordinator: Arc<Coordinator>, request: CommitRequest, reply: oneshot::Sender<CommitOutcome>) {
     let CommitRequest { start_ts, mutations } = request;
     let committer = Committer::new(start_ts, mutations, coordinator.config.commit);
-    let driver = Driver { coordinator: &coordinator, start_ts, primary: committer.primary().clone() };
+    let driver = Driver {
+        coordinator: &coordinator,
+        start_ts,
+        primary: committer.primary().clone(),
+        #[cfg(feature = "planted-bugs")]
+        early_commit_ts: planted_commit_ts(&coordinator).await,
+    };
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
     coordinator.metrics.record_outcome(&outcome);
     let permit = cleanup.is_some().then(|| coordinator.background.try_acquire());
@@ -108,6 +116,16 @@ struct Driver<'a> {
     coordinator: &'a Coordinator,
     start_ts: Timestamp,
     primary: Key,
+    /// A planted bug: the commit_ts, fetched before the prewrites.
+    #[cfg(feature = "planted-bugs")]
+    early_commit_ts: Option<Timestamp>,
+}
+
+/// Fetches a commit_ts before the prewrites, if that bug is planted.
+#[cfg(feature = "planted-bugs")]
+async fn planted_commit_ts(coordinator: &Coordinator) -> Option<Timestamp> {
+    let is_planted = coordinator.config.planted_bug == Some(PlantedBug::CommitTsBeforePrewrites);
+    if is_planted { coordinator.tso.timestamp().await.ok() } else { None }
 }
 
 impl Driver<'_> {
@@ -189,10 +207,18 @@ impl Driver<'_> {
     }
 
     async fn fetch_commit_ts(&self) -> Completed {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(early) = self.early_commit_ts {
+            return Completed::Answer(Event::CommitTs(Ok(early)));
+        }
         Completed::Answer(Event::CommitTs(self.coordinator.tso.timestamp().await))
     }
 
     async fn commit_primary(&self, commit_ts: Timestamp, others: Vec<Key>) -> Completed {
+        #[cfg(feature = "planted-bugs")]
+        if self.coordinator.config.planted_bug == Some(PlantedBug::SecondariesFirst) {
+            drop(self.coordinator.kv.commit(&others, self.start_ts, commit_ts).await);
+        }
         let result = self.coordinator.kv.commit_primary(&self.primary, &others, self.start_ts, commit_ts).await;
         Completed::Answer(Event::PrimaryCommitted(result))
     }

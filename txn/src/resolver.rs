@@ -22,6 +22,8 @@ use tso::{Timestamp, TsoClient};
 
 use crate::error::TxnError;
 use crate::metrics::Metrics;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::status_cache::{FinalStatus, StatusCache};
 
 /// The most transactions resolved concurrently, of those that one request met.
@@ -42,6 +44,8 @@ pub(crate) struct Resolver {
     tso: TsoClient,
     statuses: Mutex<StatusCache>,
     metrics: Metrics,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
 }
 
 /// The locks of one transaction, of those that a request met.
@@ -62,7 +66,21 @@ enum Status {
 
 impl Resolver {
     pub(crate) fn new(kv: Client, tso: TsoClient, cache_entries: usize, metrics: Metrics) -> Resolver {
-        Resolver { kv, tso, statuses: Mutex::new(StatusCache::new(cache_entries)), metrics }
+        Resolver {
+            kv,
+            tso,
+            statuses: Mutex::new(StatusCache::new(cache_entries)),
+            metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// The resolver with this deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Resolver {
+        self.planted_bug = bug;
+        self
     }
 
     /// Commits or rolls back the locks of finished transactions. Returns the holders of the others.
@@ -115,6 +133,10 @@ impl Resolver {
             rollback_if_missing: now.physical_ms() > group.expires_ms,
         };
         let status = match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+            #[cfg(feature = "planted-bugs")]
+            TxnStatus::Committed { .. } if self.planted_bug == Some(PlantedBug::CommittedRolledBack) => {
+                FinalStatus::RolledBack
+            }
             TxnStatus::Committed { commit_ts } => FinalStatus::Committed(commit_ts),
             TxnStatus::RolledBack => FinalStatus::RolledBack,
             TxnStatus::Alive { ttl_ms } => {
