@@ -17,7 +17,7 @@
 //!
 //! # Layers
 //!
-//! 1. `config`, `error`, `timing`: settings, errors, clock and pauses
+//! 1. `bound`, `config`, `error`, `timing`: the greatest commit_ts, settings, errors, clock and pauses
 //! 2. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
 //! 3. `resolver`: resolves the locks of other transactions
 //! 4. `coordinator`: what the transactions and commits of a node share
@@ -25,6 +25,7 @@
 //! 6. `transaction`: reads, writes, commit
 //! 7. `database`: begins transactions
 
+mod bound;
 mod buffer;
 mod committer;
 mod config;
@@ -38,6 +39,7 @@ mod status_cache;
 mod timing;
 mod transaction;
 
+pub use bound::CommitBound;
 pub use buffer::View;
 pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;
