@@ -136,6 +136,8 @@ pub(super) struct CatalogState {
     /// The schema changes of this node that have not ended.
     pub(super) changes: Mutex<HashSet<Timestamp>>,
     own_versions: AtomicU64,
+    /// The number of pauses so far.
+    pauses: AtomicU64,
     /// A deliberate bug, in tests only.
     pub(super) planted_bug: Option<PlantedBug>,
 }
@@ -179,6 +181,7 @@ impl NodeCatalog {
             peers: OnceLock::new(),
             changes: Mutex::default(),
             own_versions: AtomicU64::new(OWN_VERSIONS),
+            pauses: AtomicU64::new(0),
             planted_bug: None,
         };
         NodeCatalog { state: Arc::new(state) }
@@ -286,6 +289,14 @@ impl NodeCatalog {
         self.current_catalog().map_or(0, |catalog| catalog.version)
     }
 
+    /// A pause between half of `pause` and all of it, so that neither nodes nor the tasks of one retry in step. Spread by
+    /// the node and a count, so that a simulation replays.
+    pub(super) fn spread(&self, pause: Duration) -> Duration {
+        let count = self.state.pauses.fetch_add(1, Ordering::Relaxed).wrapping_add(self.state.node.0 << 32);
+        let mixed = count.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        pause.mul_f64(0.5 + f64::from((mixed >> 32) as u32) / f64::from(u32::MAX) / 2.0)
+    }
+
     /// How long a statement waits for a schema change.
     pub(crate) fn closed_wait(&self) -> Duration {
         self.state.config.closed_wait
@@ -339,7 +350,7 @@ impl NodeCatalog {
             if let Attempt::Renewed = self.renew_once(renewal).await? {
                 return Ok(());
             }
-            clock::sleep(clock::jitter(Duration::from_micros(200) * (1 << attempt.min(8)))).await;
+            clock::sleep(self.spread(Duration::from_micros(200) * (1 << attempt.min(8)))).await;
         }
         let why = "the lease on the catalog could not be renewed";
         Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the cluster cannot serve now").detail(why))

@@ -42,4 +42,8 @@ pub(crate) use steps::{closed_too_long, doomed};
 pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
 
 #[cfg(test)]
+mod history_tests;
+#[cfg(test)]
+mod lease_tests;
+#[cfg(test)]
 mod tests;

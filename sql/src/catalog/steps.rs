@@ -89,7 +89,7 @@ impl NodeCatalog {
                     let name = tables.first().map_or("", |table| &table.name);
                     return Err(closed_too_long(name));
                 }
-                Closing::Busy => clock::sleep(clock::jitter(pause)).await,
+                Closing::Busy => clock::sleep(self.spread(pause)).await,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
@@ -147,7 +147,7 @@ impl NodeCatalog {
                 Ok(None) => {}
                 Err(error) => tracing::debug!("a schema change is not finished yet: {error}"),
             }
-            clock::sleep(clock::jitter(pause)).await;
+            clock::sleep(self.spread(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         Err(unpublished())
@@ -303,7 +303,7 @@ impl NodeCatalog {
                 Err(TxnError::Conflict(_) | TxnError::Undetermined) => {}
                 Err(error) => return Err(error.into()),
             }
-            clock::sleep(clock::jitter(pause)).await;
+            clock::sleep(self.spread(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
