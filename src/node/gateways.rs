@@ -1,6 +1,6 @@
 //! The SQL gateways of the other nodes, as a schema change reaches them: over the node service, best effort.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
@@ -26,12 +26,14 @@ pub(super) struct OtherGateways {
     members: Members,
     /// Connections that worked, by address.
     connections: Mutex<BTreeMap<String, NodeClient<Channel>>>,
+    /// The stores with a request under way. One at a time: another would not be answered sooner.
+    asked: Mutex<BTreeSet<StoreId>>,
 }
 
 impl OtherGateways {
     /// The gateways of the cluster except the one of the store `own`.
     pub(super) fn new((cluster, own): (ClusterId, StoreId), members: Members) -> OtherGateways {
-        OtherGateways { cluster, own, members, connections: Mutex::default() }
+        OtherGateways { cluster, own, members, connections: Mutex::default(), asked: Mutex::default() }
     }
 
     async fn renew_lease(&self, address: String) -> Result<(), String> {
@@ -52,15 +54,19 @@ impl OtherGateways {
 
 impl CatalogPeers for OtherGateways {
     fn renew_leases(&self) -> BoxFuture<'_, ()> {
-        let others = self.members.all().into_iter().filter(|(store, _)| *store != self.own);
-        let calls = others.map(|(store, address)| async move {
-            match tokio::time::timeout(LIMIT, self.renew_lease(address)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(why)) => tracing::debug!(%store, %why, "a node does not renew its lease on the catalog yet"),
-                Err(_) => tracing::debug!(%store, "a node takes long to renew its lease on the catalog"),
-            }
-        });
         Box::pin(async move {
+            let others = self.members.all().into_iter().filter(|(store, _)| *store != self.own);
+            let calls = others.map(|(store, address)| async move {
+                if !self.asked.lock().insert(store) {
+                    return;
+                }
+                match tokio::time::timeout(LIMIT, self.renew_lease(address)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(why)) => tracing::debug!(%store, %why, "a node does not renew its lease on the catalog yet"),
+                    Err(_) => tracing::debug!(%store, "a node takes long to renew its lease on the catalog"),
+                }
+                self.asked.lock().remove(&store);
+            });
             join_all(calls).await;
         })
     }

@@ -46,18 +46,21 @@ const WORK: Duration = Duration::from_secs(4);
 const END: Duration = Duration::from_secs(60);
 pub(super) const LEASE: Duration = Duration::from_millis(200);
 
+/// Chooses requests.
+type Accepts = fn(&RequestBody) -> bool;
+
 /// A gate that each call of a node passes on its way out and on its way back. A paused node is a closed gate.
 #[derive(Default)]
 pub(super) struct Gate {
     closed: AtomicBool,
     opened: Notify,
     /// Closes the gate at the first request that it accepts.
-    stop_at: Mutex<Option<fn(&RequestBody) -> bool>>,
+    stop_at: Mutex<Option<Accepts>>,
 }
 
 impl Gate {
     /// Closes the gate at the first request that `accepts` accepts. Lets what waits pass.
-    pub(super) fn stop_at(&self, accepts: fn(&RequestBody) -> bool) {
+    pub(super) fn stop_at(&self, accepts: Accepts) {
         *self.stop_at.lock() = Some(accepts);
         self.open();
     }
@@ -146,10 +149,10 @@ impl TsoSource for Gated {
     }
 }
 
-/// The other nodes, of which some hear of a schema change.
-struct SomeNodes(Arc<World>);
+/// All nodes.
+struct AllNodes(Arc<World>);
 
-impl CatalogPeers for SomeNodes {
+impl CatalogPeers for AllNodes {
     fn renew_leases(&self) -> BoxFuture<'_, ()> {
         let nodes: Vec<NodeCatalog> = self.0.nodes.lock().values().map(|(catalog, _)| catalog.clone()).collect();
         Box::pin(async move {
@@ -251,7 +254,7 @@ impl World {
         };
         let metrics = SqlMetrics::new(&Registry::new()).expect("fresh");
         let catalog = NodeCatalog::new(db.expect("valid"), NodeId(id), settings, metrics).with_planted_bug(self.bug);
-        catalog.set_peers(Arc::new(SomeNodes(self.clone())));
+        catalog.set_peers(Arc::new(AllNodes(self.clone())));
         self.nodes.lock().insert(id, (catalog.clone(), gate.clone()));
         (catalog, gate)
     }

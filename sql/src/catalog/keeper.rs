@@ -1,5 +1,6 @@
 //! Keeps the node's lease on the catalog, finishes schema changes that nobody else will, and gives the lease back.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -52,10 +53,11 @@ impl NodeCatalog {
         }
     }
 
-    /// Gives the lease back at the end of the node, so that no schema change waits for it. Does nothing while a
-    /// transaction is live.
+    /// Gives the lease back at the end of the node, so that no schema change waits for it. While a transaction is live
+    /// the record stays until it is over. The node never has a lease again.
     pub async fn release(&self) {
         let renewal = self.state.renewal.lock().await;
+        self.state.released.store(true, Ordering::Release);
         if !self.state.live.are_idle() || self.state.current.write().take().is_none() {
             return;
         }

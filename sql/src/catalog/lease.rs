@@ -36,7 +36,7 @@
 //! unless all tables that they wrote to are open and the same in the newest catalog (`LiveTransaction::begin_commit`).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -136,6 +136,8 @@ pub(super) struct CatalogState {
     /// The schema changes of this node that have not ended.
     pub(super) changes: Mutex<HashSet<Timestamp>>,
     own_versions: AtomicU64,
+    /// Whether the node has given its lease back, for good.
+    pub(super) released: AtomicBool,
     /// The number of pauses so far.
     pauses: AtomicU64,
     /// A deliberate bug, in tests only.
@@ -181,6 +183,7 @@ impl NodeCatalog {
             peers: OnceLock::new(),
             changes: Mutex::default(),
             own_versions: AtomicU64::new(OWN_VERSIONS),
+            released: AtomicBool::new(false),
             pauses: AtomicU64::new(0),
             planted_bug: None,
         };
@@ -289,8 +292,8 @@ impl NodeCatalog {
         self.current_catalog().map_or(0, |catalog| catalog.version)
     }
 
-    /// A pause between half of `pause` and all of it, so that neither nodes nor the tasks of one retry in step. Spread by
-    /// the node and a count, so that a simulation replays.
+    /// A pause between half of `pause` and all of it, so that neither nodes nor the tasks of one retry in step. Spread
+    /// by the node and a count, so that a simulation replays.
     pub(super) fn spread(&self, pause: Duration) -> Duration {
         let count = self.state.pauses.fetch_add(1, Ordering::Relaxed).wrapping_add(self.state.node.0 << 32);
         let mixed = count.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -346,6 +349,9 @@ impl NodeCatalog {
     }
 
     pub(super) async fn renew_locked(&self, renewal: &mut Renewal) -> Result<(), SqlError> {
+        if self.state.released.load(Ordering::Acquire) {
+            return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down"));
+        }
         for attempt in 0..RENEW_ATTEMPTS {
             if let Attempt::Renewed = self.renew_once(renewal).await? {
                 return Ok(());

@@ -178,12 +178,11 @@ impl NodeCatalog {
         }
     }
 
-    /// Whether the newest version is complete. If not, asks all nodes to adopt it.
+    /// Whether the newest version is complete. If not, adopts it here. Who published it has asked the other nodes.
     async fn is_settled(&self, control: &Control) -> Result<bool, SqlError> {
         if self.state_of(control, control.version) != Step::Waiting {
             return Ok(true);
         }
-        self.ask_others();
         self.acknowledge(control.version).await?;
         Ok(false)
     }

@@ -169,7 +169,10 @@ impl Session {
                 return Err(closed_too_long(name).into());
             }
             let version = self.node.catalog.version();
-            let changed = async { Ok::<_, Fault>(self.node.catalog.until_changed(version).await) };
+            let changed = async {
+                self.node.catalog.until_changed(version).await;
+                Ok::<(), Fault>(())
+            };
             self.interrupt.guard(self.deadline, changed).await?;
         } else if !is_fresh {
             return Err(doomed().into());
