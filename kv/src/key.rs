@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use tso::Timestamp;
 
 /// Bytes of the key in one group of the storage form, without the marker.
@@ -77,7 +77,20 @@ impl Key {
     ///
     /// [`MalformedKey`] if no key has this storage form.
     pub fn from_storage(storage: &[u8]) -> Result<Key, MalformedKey> {
-        decode(storage).map(|bytes| Key(bytes.into()))
+        let mut bytes = Vec::with_capacity(storage.len() / (GROUP + 1) * GROUP);
+        decode(storage, &mut bytes)?;
+        Ok(Key(bytes.into()))
+    }
+
+    /// The same, in memory of `block`, which is empty before and after.
+    ///
+    /// # Errors
+    ///
+    /// As [`Key::from_storage`].
+    pub(crate) fn from_storage_in(storage: &[u8], block: &mut BytesMut) -> Result<Key, MalformedKey> {
+        let decoded = decode(storage, block);
+        let bytes = block.split().freeze();
+        decoded.map(|()| Key(bytes))
     }
 }
 
@@ -128,18 +141,17 @@ fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(FULL - padding as u8);
 }
 
-fn decode(storage: &[u8]) -> Result<Vec<u8>, MalformedKey> {
+fn decode(storage: &[u8], out: &mut impl BufMut) -> Result<(), MalformedKey> {
     let (groups, rest) = storage.as_chunks::<{ GROUP + 1 }>();
     if !rest.is_empty() {
         return Err(MalformedKey("length is not a number of groups"));
     }
     let Some((last, full)) = groups.split_last() else { return Err(MalformedKey("empty")) };
-    let mut out = Vec::with_capacity(groups.len() * GROUP);
     for [group @ .., marker] in full {
         if *marker != FULL {
             return Err(MalformedKey("padded group before the last"));
         }
-        out.extend_from_slice(group);
+        out.put_slice(group);
     }
     let [group @ .., marker] = last;
     let padding = usize::from(FULL - marker);
@@ -150,8 +162,8 @@ fn decode(storage: &[u8]) -> Result<Vec<u8>, MalformedKey> {
     if zeros.iter().any(|b| *b != 0) {
         return Err(MalformedKey("padding is not zero"));
     }
-    out.extend_from_slice(bytes);
-    Ok(out)
+    out.put_slice(bytes);
+    Ok(())
 }
 
 impl AsRef<[u8]> for Key {

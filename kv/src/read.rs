@@ -1,19 +1,24 @@
 //! The read path on one region.
 //!
-//! A read first takes a snapshot, which the store proves fit for a linearizable read (lease or read index), and then
-//! checks its keys against the range of the snapshot's region. A point get runs in the caller's task. A scan reads a
-//! first slice there, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
+//! A point get reads the newest state in the caller's task, and the lease proves it afterwards (`mvcc::point`). Without
+//! a lease, and in all other cases, a read first takes a snapshot, which the store proves fit for a linearizable read
+//! (lease or read index), and then checks its keys against the range of the snapshot's region. A scan reads a first
+//! slice in the caller's task, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
 //! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped. The
 //! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes
 //! the same checks, but takes no snapshot for them.
 
+use bytes::Bytes;
+use engine::store::NewestReader;
 use prometheus::IntCounter;
-use raftstore::{RegionContext, RegionError};
+use raftstore::{Region, RegionContext, RegionError};
 use tokio::time::Instant;
+use tso::Timestamp;
 
 use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerError};
 use crate::error::ActionError;
 use crate::key::Key;
+use crate::mvcc::point::{PointRead, get_newest};
 use crate::mvcc::reader::{batch_get, get};
 use crate::mvcc::scanner::{PageEnd, PageLimits, ScanPage};
 #[cfg(feature = "planted-bugs")]
@@ -125,10 +130,37 @@ impl<H: RegionReads> ReadExecutor<H> {
                 Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
             }
             RequestBody::Get { key, start_ts } => {
+                if let Some(read) = self.try_get(context, key, &key.to_storage(), *start_ts) {
+                    return read.map(Response::Value);
+                }
                 let view = self.view(context, &body).await?;
                 get(&view, key, *start_ts).map(Response::Value).map_err(|error| self.server_error(error))
             }
             _ => Err(self.server_error(ActionError::Invalid("an action is not a read"))),
+        }
+    }
+
+    /// Executes a point read within this call, without a snapshot. `storage` is the storage form of `key`. `None` if
+    /// this takes more: a read index, a redirection, a snapshot. Then [`ReadExecutor::run`] is the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`ReadExecutor::run`].
+    pub fn try_get(
+        &self,
+        context: RegionContext,
+        key: &Key,
+        storage: &[u8],
+        start_ts: Timestamp,
+    ) -> Option<Result<Option<Bytes>, ServerError>> {
+        let read = |reader: &dyn NewestReader, region: &Region| {
+            region.contains(storage).then(|| get_newest(reader, key, storage, start_ts))
+        };
+        match self.store.read_newest(context, read).ok()??? {
+            Ok(PointRead::Value(value)) => Some(Ok(value)),
+            Ok(PointRead::Locked(lock)) => Some(Err(KeyError::Locked(vec![lock]).into())),
+            Ok(PointRead::Torn) => None,
+            Err(error) => Some(Err(self.server_error(error.into()))),
         }
     }
 

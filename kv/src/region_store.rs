@@ -9,7 +9,7 @@ pub(crate) mod fake;
 use std::future::Future;
 
 use engine::WriteBatch;
-use engine::store::{Reader, Store};
+use engine::store::{NewestReader, Reader, Store};
 use raftstore::{
     LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
     Term,
@@ -47,6 +47,17 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
     /// [`RegionError`] if this store does not lead the region under this epoch (`NotLeader`, `RegionNotFound`,
     /// `EpochNotMatch`) or cannot serve yet (`NotReady`).
     fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError>;
+    /// Runs `read` on the newest state of the region, without a view. It keeps to the region's range. Returns what it
+    /// returned, or `None` if the leader's lease did not cover the whole of it. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionReads::try_read`].
+    fn read_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError>;
     /// A view for a linearizable read. Waits for a read index if the lease does not cover it. The future may be dropped
     /// at any time.
     ///
@@ -117,6 +128,14 @@ impl<S: Store> RegionReads for StoreHandle<S> {
 
     fn try_read(&self, context: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
         StoreHandle::try_read(self, context)
+    }
+
+    fn read_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError> {
+        StoreHandle::read_newest(self, context, read)
     }
 
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<RegionSnapshot<S>, RegionError>> + Send {

@@ -7,11 +7,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use prometheus::Registry;
-use raftstore::{RegionError, RegionStatus};
+use raftstore::{RegionContext, RegionError, RegionStatus};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tso::Timestamp;
 
 use crate::api::{Request, Response, ServerError};
+use crate::key::Key;
 use crate::metrics::{Kind, ServerMetrics};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -153,6 +156,15 @@ impl<H: RegionStore> KvServer<H> {
         }
         self.metrics.observe(kind, &result, now().duration_since(started).as_secs_f64());
         result
+    }
+
+    /// Executes a point read of a key, given with its storage form, within this call. It waits for nothing and is not
+    /// counted as in flight. Returns `None` for every outcome but a value or its absence: [`KvServer::handle`] then
+    /// finds out.
+    pub fn try_get(&self, context: RegionContext, key: (&Key, &[u8]), start_ts: Timestamp) -> Option<Option<Bytes>> {
+        let value = self.reads.try_get(context, key.0, key.1, start_ts)?.ok()?;
+        self.metrics.count_inline_get();
+        Some(value)
     }
 
     /// The region that has a replica on this store and holds the storage key; `None` if there is none. The replica may

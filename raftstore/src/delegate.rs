@@ -151,13 +151,13 @@ impl Delegate {
         &self,
         epoch: Epoch,
         clock: &dyn Clock,
-        take_snapshot: impl FnOnce() -> R,
+        take_snapshot: impl FnOnce(&Region) -> R,
     ) -> Result<Option<(R, Permit)>, RegionError> {
         let permit = self.permit(epoch)?;
         if !self.has_applied_own_term() || self.lease.load(SeqCst) == 0 {
             return Ok(None);
         }
-        let snapshot = take_snapshot();
+        let snapshot = take_snapshot(&permit.region);
         let now = clock.now();
         let covered = now.nanos() < self.lease.load(SeqCst);
         #[cfg(feature = "planted-bugs")]
@@ -325,9 +325,9 @@ mod tests {
     #[test]
     fn lease_covers_until_its_bound() {
         let (delegate, _, clock) = leader();
-        assert!(delegate.lease_read(EPOCH, &clock, || ()).unwrap().is_some());
+        assert!(delegate.lease_read(EPOCH, &clock, |_| ()).unwrap().is_some());
         clock.0.store(100, SeqCst);
-        assert!(delegate.lease_read(EPOCH, &clock, || ()).unwrap().is_none());
+        assert!(delegate.lease_read(EPOCH, &clock, |_| ()).unwrap().is_none());
     }
 
     /// tikv#13553: if the lease is checked before the snapshot, a slow snapshot may lack writes that a newer leader
@@ -335,14 +335,14 @@ mod tests {
     #[test]
     fn clock_is_read_after_the_snapshot() {
         let (delegate, _, clock) = leader();
-        let slow_snapshot = || clock.0.store(100, SeqCst);
+        let slow_snapshot = |_: &Region| clock.0.store(100, SeqCst);
         assert!(delegate.lease_read(EPOCH, &clock, slow_snapshot).unwrap().is_none());
     }
 
     #[test]
     fn lease_is_checked_after_the_snapshot() {
         let (delegate, region, clock) = leader();
-        let suspected = || {
+        let suspected = |_: &Region| {
             delegate.publish(&region, &view(&region, 0));
         };
         assert!(delegate.lease_read(EPOCH, &clock, suspected).unwrap().is_none());
@@ -355,7 +355,7 @@ mod tests {
         let (delegate, _, clock) = leader();
         delegate.publish_applied(applied(4));
         let apply_late = || delegate.publish_applied(applied(5));
-        assert!(delegate.lease_read(EPOCH, &clock, apply_late).unwrap().is_none());
+        assert!(delegate.lease_read(EPOCH, &clock, |_| apply_late()).unwrap().is_none());
         delegate.publish_applied(applied(4));
         assert!(matches!(delegate.evaluate(EPOCH, apply_late), Err(RegionError::NotReady { .. })));
         apply_late();
@@ -370,7 +370,7 @@ mod tests {
             delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
             delegate.publish(&region, &view(&region, 100));
         };
-        assert!(delegate.lease_read(EPOCH, &clock, away_and_back).unwrap().is_none());
+        assert!(delegate.lease_read(EPOCH, &clock, |_| away_and_back()).unwrap().is_none());
         assert!(matches!(delegate.evaluate(EPOCH, away_and_back), Err(RegionError::StaleCommand { .. })));
         assert!(delegate.confirmed_read(EPOCH, away_and_back).is_err());
     }
@@ -379,7 +379,7 @@ mod tests {
     fn wrong_epoch_role_and_installing_are_refused() {
         let (delegate, region, clock) = leader();
         let newer = Epoch { conf_ver: 1, version: 2 };
-        assert!(matches!(delegate.lease_read(newer, &clock, || ()), Err(RegionError::EpochNotMatch { .. })));
+        assert!(matches!(delegate.lease_read(newer, &clock, |_| ()), Err(RegionError::EpochNotMatch { .. })));
         delegate.publish(&region, &PeerView { serving: false, ..view(&region, 100) });
         assert!(delegate.confirmed_read(EPOCH, || ()).is_err());
         assert!(matches!(delegate.evaluate(EPOCH, || ()), Err(RegionError::NotReady { .. })));
@@ -390,7 +390,7 @@ mod tests {
     fn closed_leader_names_no_leader_and_closed_follower_keeps_its_leader() {
         let (delegate, region, clock) = leader();
         delegate.close();
-        let refused = delegate.lease_read(EPOCH, &clock, || ()).err();
+        let refused = delegate.lease_read(EPOCH, &clock, |_| ()).err();
         assert_eq!(refused, Some(RegionError::NotLeader { region: region.id, leader: None }));
         let (delegate, region, _) = leader();
         delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });

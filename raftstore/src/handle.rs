@@ -12,7 +12,7 @@
 //!
 //! | call | stopping | stopped | poisoned |
 //! |---|---|---|---|
-//! | `try_read`, `read`, `evaluate`, `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
+//! | `try_read`, `read_newest`, `read`, `evaluate`, `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
 //! | `propose` | the usual | `NotLeader` | `Poisoned` |
 //! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
 //! | `lease_holds` | false | false | false |
@@ -32,7 +32,7 @@
 
 use std::sync::Arc;
 
-use engine::store::{Cursor, Reader, Store, StoreError};
+use engine::store::{Cursor, NewestReader, Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 
 use crate::command;
@@ -184,10 +184,33 @@ impl<S: Store> StoreHandle<S> {
     /// - `NotReady`: the replica's role, term or descriptor is changing, or a snapshot is being installed.
     pub fn try_read(&self, ctx: RegionContext) -> Result<Option<RegionSnapshot<S>>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let read = delegate.lease_read(ctx.epoch, &*self.context.clock, || self.context.store.snapshot())?;
+        let read = delegate.lease_read(ctx.epoch, &*self.context.clock, |_| self.context.store.snapshot())?;
         let Some((snapshot, permit)) = read else { return Ok(None) };
         self.context.metrics.lease_reads.inc();
         Ok(Some(RegionSnapshot::new(snapshot, permit)))
+    }
+
+    /// Reads the newest state of the region under the leader's lease, without a snapshot. Returns what `read` returned,
+    /// or `Ok(None)` if the lease did not cover the whole of it: its result proves nothing then. `read` keeps to the
+    /// range of the region that it gets.
+    ///
+    /// Everything that `read` sees was applied on this replica, and everything that was acknowledged before the call is
+    /// in what it sees. Its own calls may see different states, in the order of the calls.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreHandle::try_read`].
+    pub fn read_newest<T>(
+        &self,
+        ctx: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError> {
+        let delegate = self.delegate(ctx.region)?;
+        let done = delegate.lease_read(ctx.epoch, &*self.context.clock, |region| read(&self.context.store, region))?;
+        if done.is_some() {
+            self.context.metrics.lease_reads.inc();
+        }
+        Ok(done.map(|(result, _)| result))
     }
 
     /// Whether this replica may serve a linearizable read under its lease at this moment: [`StoreHandle::try_read`]
@@ -198,7 +221,7 @@ impl<S: Store> StoreHandle<S> {
     /// As there.
     pub fn has_lease(&self, ctx: RegionContext) -> Result<bool, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let covered = delegate.lease_read(ctx.epoch, &*self.context.clock, || ())?.is_some();
+        let covered = delegate.lease_read(ctx.epoch, &*self.context.clock, |_| ())?.is_some();
         if covered {
             self.context.metrics.lease_reads.inc();
         }
@@ -312,7 +335,7 @@ impl<S: Store> StoreHandle<S> {
     /// of its own term, and while the store stops or is poisoned.
     pub fn lease_holds(&self, region: RegionId, term: Term) -> bool {
         let Ok(delegate) = self.delegate(region) else { return false };
-        let lease = delegate.lease_read(delegate.region().epoch, &*self.context.clock, || ());
+        let lease = delegate.lease_read(delegate.region().epoch, &*self.context.clock, |_| ());
         matches!(lease, Ok(Some(((), permit))) if permit.term == term)
     }
 

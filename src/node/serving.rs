@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::store::rocks::RocksStore;
 use futures::future::BoxFuture;
+use kv::Key;
 use kv::api::{Request, Response, ServerError};
 use kv::client::{Client, ClientConfig, LocalStore, RemoteConfig, RemoteEndpoint, RoutedEndpoint};
 use kv::placement::oracle::OracleRoleListener;
@@ -12,7 +14,7 @@ use kv::server::{KvServer, KvServerConfig};
 use prometheus::Registry;
 use raftstore::time::RealClock;
 use raftstore::transport::{GrpcTransport, TransportMetrics, TransportOptions, TransportServer};
-use raftstore::{RegionStatus, StoreConfig, StoreHandle, StoreParts, StoreRuntime};
+use raftstore::{RegionContext, RegionStatus, StoreConfig, StoreHandle, StoreParts, StoreRuntime};
 use sql::server::{SqlConfig, SqlMetrics, SqlServer};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,7 @@ use tso::client::TsoClientOptions;
 use tso::cluster::ClusterTag;
 use tso::metrics::ClientMetrics;
 use tso::router::TsoRouter;
-use tso::{TsoClient, TsoService};
+use tso::{Timestamp, TsoClient, TsoService};
 use txn::{Database, TxnConfig};
 
 use super::background;
@@ -296,6 +298,10 @@ struct Local(KvServer<StoreHandle<RocksStore>>);
 impl LocalStore for Local {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Response, ServerError>> {
         Box::pin(self.0.handle(request))
+    }
+
+    fn try_get(&self, context: RegionContext, key: (&Key, &[u8]), start_ts: Timestamp) -> Option<Option<Bytes>> {
+        self.0.try_get(context, key, start_ts)
     }
 
     fn locate(&self, key: &[u8]) -> Option<RegionStatus> {

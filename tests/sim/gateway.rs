@@ -4,19 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::store::memory::MemoryStore;
 use futures::future::BoxFuture;
+use kv::Key;
 use kv::api::{Request, Response};
 use kv::client::{CallError, Client, ClientConfig, Endpoint};
 use kv::placement::oracle::{OtherNodes, RegionWindow};
 use kv::server::{KvServer, KvServerConfig};
 use parking_lot::Mutex;
 use prometheus::Registry;
-use raftstore::{RegionStatus, StoreHandle, StoreId};
+use raftstore::{RegionContext, RegionStatus, StoreHandle, StoreId};
 use tokio_util::sync::CancellationToken;
 use tso::oracle::ClockReading;
 use tso::service::Clocks;
-use tso::{TimeReport, TsRange, TsoClient, TsoClientOptions, TsoError, TsoService, TsoSource};
+use tso::{TimeReport, Timestamp, TsRange, TsoClient, TsoClientOptions, TsoError, TsoService, TsoSource};
 use txn::{Database, TxnConfig};
 
 use crate::nodes::{Life, Nodes};
@@ -101,6 +103,16 @@ impl Endpoint for Servers {
         })
     }
 
+    fn try_get(
+        &self,
+        store: StoreId,
+        context: RegionContext,
+        key: (&Key, &[u8]),
+        start_ts: Timestamp,
+    ) -> Option<Option<Bytes>> {
+        self.sender.own_life(store)?.server.try_get(context, key, start_ts)
+    }
+
     fn stores(&self) -> Vec<StoreId> {
         let own = self.sender.store;
         std::iter::once(own).chain(self.stores.iter().copied().filter(|store| *store != own)).collect()
@@ -114,6 +126,10 @@ struct Oracles {
 }
 
 impl TsoSource for Oracles {
+    fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        self.sender.own_life(self.sender.store)?.oracle.try_allocate(count)
+    }
+
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         Box::pin(async move {
             let asked = *self.next.lock();

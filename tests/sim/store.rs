@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use engine::WriteBatch;
+use engine::store::NewestReader;
 use engine::store::memory::MemoryStore;
 use kv::region_store::{RegionReads, RegionStore};
 use raftstore::{
-    LogIndex, ProposeError, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
+    LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
 };
 
 use crate::nodes::Nodes;
@@ -45,6 +46,14 @@ impl RegionReads for SimStore {
 
     fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError> {
         self.now().try_read(context)
+    }
+
+    fn read_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError> {
+        self.now().read_newest(context, read)
     }
 
     async fn read(&self, context: RegionContext) -> Result<Self::View, RegionError> {

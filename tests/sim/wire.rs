@@ -115,6 +115,13 @@ impl Sender {
         answer
     }
 
+    /// What runs on `store`, if that is this node and it runs.
+    pub(crate) fn own_life(&self, store: StoreId) -> Option<Life> {
+        let nodes = &self.wire.nodes;
+        let runs = store == self.store && nodes.is_alive(store, self.life) && !nodes.is_paused(store);
+        if runs { nodes.life(store) } else { None }
+    }
+
     async fn deliver<T, F>(&self, to: StoreId, serve: impl Fn(Life) -> F + Send + 'static) -> Result<T, NoAnswer>
     where
         T: Send + 'static,

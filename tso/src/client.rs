@@ -3,9 +3,13 @@
 //! A caller that finds no request in flight sends one itself. A caller that arrives during a request is queued and
 //! joins the *next* request, together with all others queued meanwhile: its timestamp must be issued after its call. So
 //! the round trip bounds the request rate, whatever the number of callers.
+//!
+//! If the oracle is in this process, a caller gets its timestamp within its call and meets none of this.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -59,6 +63,8 @@ struct Batcher {
     options: TsoClientOptions,
     runtime: Handle,
     state: Mutex<State>,
+    newest: Newest,
+    closed: AtomicBool,
     /// Only for the length of pauses.
     rng: Mutex<StdRng>,
     metrics: Option<ClientMetrics>,
@@ -69,8 +75,49 @@ struct Batcher {
 pub struct NewestTimestamp {
     /// The timestamp; [`Timestamp::ZERO`] before the first.
     pub timestamp: Timestamp,
-    /// The time since it was received; [`Duration::MAX`] before the first.
+    /// The time since it was received, or since one of the same millisecond was; [`Duration::MAX`] before the first.
     pub age: Duration,
+}
+
+/// The newest timestamp, without a lock: every caller updates it.
+///
+/// Invariants:
+/// 1. `timestamp` is at or above every timestamp handed out.
+/// 2. `received` is the time at which `timestamp`, or an older one, was received: `timestamp` is written first and read
+///    last.
+struct Newest {
+    timestamp: AtomicU64,
+    /// Nanoseconds since `base`, plus one; 0 before the first timestamp.
+    received: AtomicU64,
+    base: Instant,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the client is an edge: it reads the clock when timestamps arrive")]
+impl Newest {
+    fn new() -> Newest {
+        Newest { timestamp: AtomicU64::new(0), received: AtomicU64::new(0), base: Instant::now() }
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        Timestamp::from_raw(self.timestamp.load(Acquire))
+    }
+
+    /// Notes a timestamp that was received now. Reads the clock once in a millisecond of the oracle's time.
+    fn note(&self, timestamp: Timestamp) {
+        let before = Timestamp::from_raw(self.timestamp.fetch_max(timestamp.raw(), AcqRel));
+        if timestamp.physical_ms() > before.physical_ms() || self.received.load(Acquire) == 0 {
+            let elapsed = u64::try_from(self.base.elapsed().as_nanos()).unwrap_or(u64::MAX - 1);
+            self.received.fetch_max(elapsed + 1, Release);
+        }
+    }
+
+    fn get(&self) -> NewestTimestamp {
+        let age = match self.received.load(Acquire) {
+            0 => Duration::MAX,
+            received => self.base.elapsed().saturating_sub(Duration::from_nanos(received - 1)),
+        };
+        NewestTimestamp { timestamp: self.timestamp(), age }
+    }
 }
 
 type Waiter = oneshot::Sender<Result<Timestamp, TsoError>>;
@@ -78,15 +125,11 @@ type Waiter = oneshot::Sender<Result<Timestamp, TsoError>>;
 /// Invariants:
 /// 1. At most one request is in flight. Its permit is a [`RequestPermit`]; `in_flight` says that the permit exists.
 /// 2. The queue is empty while no request is in flight.
-/// 3. `newest` is at or above every timestamp handed out, and a range starts above the `newest` of its request.
+/// 3. Nobody is queued once the client is closed.
 #[derive(Default)]
 struct State {
     in_flight: bool,
     queue: VecDeque<Waiter>,
-    newest: Timestamp,
-    /// When `newest` was received.
-    received: Option<Instant>,
-    closed: bool,
 }
 
 impl TsoClient {
@@ -112,7 +155,23 @@ impl TsoClient {
         #[expect(clippy::disallowed_methods, reason = "the edge where the jitter of retries gets its seed")]
         let rng = Mutex::new(options.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64));
         let runtime = Handle::current();
-        TsoClient { batcher: Arc::new(Batcher { source, options, runtime, state: Mutex::default(), rng, metrics }) }
+        let (state, newest, closed) = (Mutex::default(), Newest::new(), AtomicBool::new(false));
+        TsoClient { batcher: Arc::new(Batcher { source, options, runtime, state, newest, closed, rng, metrics }) }
+    }
+
+    /// Fetches a timestamp within this call, if the oracle is in this process and serves. Otherwise returns `None`, and
+    /// [`TsoClient::timestamp`] is the way.
+    pub fn try_timestamp(&self) -> Option<Timestamp> {
+        let batcher = &self.batcher;
+        if batcher.closed.load(Acquire) {
+            return None;
+        }
+        let newest = batcher.newest.timestamp();
+        let range = batcher.source.try_allocate(1)?;
+        if let Some(metrics) = &batcher.metrics {
+            metrics.requests.inc();
+        }
+        batcher.check_range(range, 1, newest).ok().map(|range| range.last)
     }
 
     /// Fetches a timestamp that is issued after the first poll of the future: above every timestamp that any caller of
@@ -133,6 +192,11 @@ impl TsoClient {
     /// The future may be dropped at any time. Its timestamp, if one was issued, is never used; other callers are not
     /// affected: if the dropped caller had the request in flight, the queued callers send a new one.
     pub async fn timestamp(&self) -> Result<Timestamp, TsoError> {
+        if let Some(timestamp) = self.try_timestamp() {
+            // A caller in a loop yields to other tasks now and then, although it never waits.
+            tokio::task::coop::consume_budget().await;
+            return Ok(timestamp);
+        }
         let batcher = &self.batcher;
         match batcher.admit()? {
             Admission::Send(_permit) => batcher.fetch(1).await.map(|range| range.last),
@@ -146,13 +210,8 @@ impl TsoClient {
     }
 
     /// The newest timestamp that this client has received, for any of its callers. Sends nothing.
-    #[expect(clippy::disallowed_methods, reason = "the client is an edge: it reads the clock when timestamps arrive")]
     pub fn newest(&self) -> NewestTimestamp {
-        let (timestamp, received) = {
-            let state = self.batcher.state.lock();
-            (state.newest, state.received)
-        };
-        NewestTimestamp { timestamp, age: received.map_or(Duration::MAX, |received| received.elapsed()) }
+        self.batcher.newest.get()
     }
 
     /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. The
@@ -161,7 +220,7 @@ impl TsoClient {
     pub fn close(&self) {
         let queue = {
             let mut state = self.batcher.state.lock();
-            state.closed = true;
+            self.batcher.closed.store(true, Release);
             std::mem::take(&mut state.queue)
         };
         for waiter in queue {
@@ -230,7 +289,7 @@ async fn send_batch(permit: RequestPermit, mut waiters: VecDeque<Waiter>) {
 impl Batcher {
     fn admit(self: &Arc<Batcher>) -> Result<Admission, TsoError> {
         let mut state = self.state.lock();
-        if state.closed {
+        if self.closed.load(Acquire) {
             return Err(TsoError::Closed);
         }
         if !state.in_flight {
@@ -262,7 +321,7 @@ impl Batcher {
     async fn retry(&self, count: u32, last_error: &mut Option<TsoError>) -> Result<TsRange, TsoError> {
         let mut pause = self.options.backoff_min;
         loop {
-            let newest = self.state.lock().newest;
+            let newest = self.newest.timestamp();
             let answer = self.source.allocate(count).await.and_then(|range| self.check_range(range, count, newest));
             if let Some(metrics) = &self.metrics {
                 metrics.requests.inc();
@@ -274,7 +333,7 @@ impl Batcher {
             };
             tracing::debug!(%error, "no timestamp yet");
             *last_error = Some(error);
-            if self.state.lock().closed {
+            if self.closed.load(Acquire) {
                 return Err(TsoError::Closed);
             }
             let shortened = self.rng.lock().random_range(0.5..=1.0);
@@ -284,16 +343,12 @@ impl Batcher {
     }
 
     /// Validates a source's answer: the requested count, and above every timestamp handed out before the request.
-    #[expect(clippy::disallowed_methods, reason = "the client is an edge: it reads the clock when timestamps arrive")]
     fn check_range(&self, range: TsRange, count: u32, newest: Timestamp) -> Result<TsRange, TsoError> {
         if range.count != count || range.first() <= newest {
             tracing::error!(?range, count, %newest, "the timestamp oracle issued a range that is not new");
             return Err(TsoError::Unavailable(format!("a range of {} up to {} is not new", range.count, range.last)));
         }
-        let mut state = self.state.lock();
-        if range.last > state.newest {
-            (state.newest, state.received) = (range.last, Some(Instant::now()));
-        }
+        self.newest.note(range.last);
         Ok(range)
     }
 }

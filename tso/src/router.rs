@@ -149,6 +149,10 @@ impl TsoRouter {
 }
 
 impl TsoSource for TsoRouter {
+    fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        self.local.as_ref()?.1.try_allocate(count)
+    }
+
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         self.allocate_from_leader(count).map(|result| result.map_err(TsoError::from)).boxed()
     }

@@ -136,6 +136,14 @@ impl TsoService {
         self.host.state.lock().oracle.is_serving()
     }
 
+    /// Issues `count` (1 to 2^17) timestamps within this call. `None` if this node does not lead or has no window now:
+    /// [`TsoService::allocate`] then waits, or says why.
+    pub fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        let range = self.host.try_allocate(count).ok()?;
+        self.host.count(range);
+        Some(range)
+    }
+
     /// Issues `count` (1 to 2^17) timestamps after this call was made. Waits up to one second for a window that is
     /// being raised.
     ///
@@ -157,7 +165,7 @@ impl TsoService {
                 Ok(result) => result,
                 Err(_) => Err(AllocateError::Unavailable("its window was not raised in time".to_owned())),
             },
-            Err(Rejection::Failed(error)) => Err(error),
+            Err(rejection) => Err(host.error(rejection)),
             Ok(range) => Ok(range),
         };
         host.record(&result);
@@ -172,6 +180,10 @@ impl OracleNode for TsoService {
 }
 
 impl TsoSource for TsoService {
+    fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        TsoService::try_allocate(self, count)
+    }
+
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         TsoService::allocate(self, count).map(|result| result.map_err(TsoError::from)).boxed()
     }
@@ -181,6 +193,8 @@ impl TsoSource for TsoService {
 enum Rejection {
     /// The window is missing or used up: retry when `changed` notifies.
     NoWindow,
+    /// The node does not lead.
+    NotLeader,
     Failed(AllocateError),
 }
 
@@ -222,9 +236,7 @@ impl OracleHost {
             let mut state = self.state.lock();
             state.leader_term.map(|term| (term, state.oracle.allocate((self.clock)(), count)))
         };
-        let Some((term, issued)) = issued else {
-            return Err(Rejection::Failed(AllocateError::NotLeader { hint: self.window.leader_address() }));
-        };
+        let Some((term, issued)) = issued else { return Err(Rejection::NotLeader) };
         // The lease is checked after the range was computed: see the module documentation.
         let lease_holds = self.window.lease_holds(term);
         #[cfg(feature = "planted-bugs")]
@@ -244,10 +256,19 @@ impl OracleHost {
             let changed = self.changed.notified();
             match self.try_allocate(count) {
                 Ok(range) => return Ok(range),
-                Err(Rejection::Failed(error)) => return Err(error),
                 Err(Rejection::NoWindow) => self.raise_requested.notify_one(),
+                Err(rejection) => return Err(self.error(rejection)),
             }
             changed.await;
+        }
+    }
+
+    /// The error of a rejection that a wait does not cure.
+    fn error(&self, rejection: Rejection) -> AllocateError {
+        match rejection {
+            Rejection::NoWindow => AllocateError::Unavailable("it has no window".to_owned()),
+            Rejection::NotLeader => AllocateError::NotLeader { hint: self.window.leader_address() },
+            Rejection::Failed(error) => error,
         }
     }
 
@@ -276,13 +297,25 @@ impl OracleHost {
     }
 
     fn record(&self, result: &Result<TsRange, AllocateError>) {
+        let error = match result {
+            Ok(range) => return self.count(*range),
+            Err(error) => error,
+        };
         let Some(metrics) = &self.metrics else { return };
         metrics.requests.inc();
-        match result {
-            Ok(range) => metrics.timestamps.inc_by(u64::from(range.count)),
-            Err(AllocateError::NotLeader { .. }) => metrics.refused.with_label_values(&["not_leader"]).inc(),
-            Err(AllocateError::Unavailable(_)) => metrics.refused.with_label_values(&["unavailable"]).inc(),
-            Err(AllocateError::InvalidCount(_)) => metrics.refused.with_label_values(&["invalid"]).inc(),
+        let reason = match error {
+            AllocateError::NotLeader { .. } => "not_leader",
+            AllocateError::Unavailable(_) => "unavailable",
+            AllocateError::InvalidCount(_) => "invalid",
+        };
+        metrics.refused.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a request that was served.
+    fn count(&self, range: TsRange) {
+        if let Some(metrics) = &self.metrics {
+            metrics.requests.inc();
+            metrics.timestamps.inc_by(u64::from(range.count));
         }
     }
 }

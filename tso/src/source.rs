@@ -44,6 +44,12 @@ impl From<AllocateError> for TsoError {
 /// A source of timestamps: the oracle of this node, the oracle of another node, a router over all of them, or a test
 /// double.
 pub trait TsoSource: Send + Sync + 'static {
+    /// Issues `count` timestamps within this call, if that takes neither a message nor a wait: the oracle is in this
+    /// process. Otherwise `None`, and [`TsoSource::allocate`] is the way.
+    fn try_allocate(&self, _count: u32) -> Option<TsRange> {
+        None
+    }
+
     /// Issues `count` timestamps (1 to 2^17) after this call was made. One attempt, bounded in time; the client
     /// retries.
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>>;

@@ -184,6 +184,9 @@ impl WriteBuffer {
 
     /// Lays the buffer over `page`, the snapshot's answer to a scan of `range`. Returns at most `limit` pairs.
     pub(crate) fn merge(&self, range: &ScanRange, page: Page, limit: usize) -> Page {
+        if self.entries.is_empty() && self.view.is_none() && page.pairs.len() <= limit {
+            return page;
+        }
         // A page of a forward scan covers the range up to its resume key, a page of a reverse scan the range from
         // there. The next page covers the other side.
         let covered = match &page.resume {

@@ -61,10 +61,21 @@ impl Transaction {
     /// # Errors
     /// See [`Transaction`].
     pub async fn get(&self, key: &Key) -> Result<Option<Bytes>, TxnError> {
-        if let Some(own) = self.buffer.get(key) {
-            return Ok(own);
+        if let Some(value) = self.try_get(key) {
+            // A caller in a loop yields to other tasks now and then, although it never waits.
+            tokio::task::coop::consume_budget().await;
+            return Ok(value);
         }
         self.coordinator.read(self.start_ts, || self.coordinator.kv.get(key, self.start_ts)).await
+    }
+
+    /// Reads the value of a key within this call, if that takes neither a message nor a wait. Otherwise returns `None`,
+    /// and [`Transaction::get`] is the way.
+    pub fn try_get(&self, key: &Key) -> Option<Option<Bytes>> {
+        if let Some(own) = self.buffer.get(key) {
+            return Some(own);
+        }
+        self.coordinator.kv.try_get(key, self.start_ts)
     }
 
     /// Reads the values of many keys, in the order of `keys`, which need not be sorted or distinct. Absent keys are

@@ -4,13 +4,13 @@
 //! simulation sees what RocksDB leaves with atomic flush and without a WAL. A simulator can make the nth write or flush
 //! fail. Like the RocksDB store, this one is then poisoned until `crash` reopens it.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use parking_lot::Mutex;
 
-use super::{Cursor, Reader, Result, RowCheck, Store, StoreError};
+use super::{Cursor, NewestReader, Reader, Result, RowCheck, Store, StoreError, Visit, is_version_of};
 use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 
@@ -173,6 +173,23 @@ impl Reader for MemorySnapshot {
 
     fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], _: usize) -> Result<Box<dyn Cursor>> {
         self.cursor(cf, lower, upper)
+    }
+}
+
+impl NewestReader for MemoryStore {
+    fn get_newest(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.state.lock().live.map(cf).get(key).map(|value| value.to_vec()))
+    }
+
+    fn visit_versions(&self, cf: Cf, prefix: &[u8], from: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        let families = Arc::clone(&self.state.lock().live);
+        let records = families.map(cf).range::<_, [u8]>((Bound::Included(from), Bound::Unbounded));
+        for (key, value) in records.take_while(|(key, _)| key.starts_with(prefix)) {
+            if is_version_of(key, prefix) && visit(key, value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@
 pub mod memory;
 pub mod rocks;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use crate::batch::WriteBatch;
@@ -110,8 +111,30 @@ pub trait Cursor: Send {
     fn value(&self) -> &[u8];
 }
 
+/// Reads of the newest state, without a snapshot. Each call reads one state, which holds everything written before the
+/// call. A later call may read a later state, never an earlier one: a caller that combines calls argues with that order.
+pub trait NewestReader {
+    /// The value of `key`, or `None`.
+    fn get_newest(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Passes the records from `from` on whose keys are `prefix` and a version ([`VERSION_LEN`] bytes) to `visit`, in
+    /// key order, until it breaks. `from` is such a key itself.
+    fn visit_versions(&self, cf: Cf, prefix: &[u8], from: &[u8], visit: &mut Visit<'_>) -> Result<()>;
+}
+
+/// Receives a key and its value, and says whether it wants the next one.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
+/// Bytes of the version at the end of a key of `Cf::Write` and `Cf::Default`.
+pub const VERSION_LEN: usize = 8;
+
+/// Whether `key` is `prefix` and a version.
+fn is_version_of(key: &[u8], prefix: &[u8]) -> bool {
+    key.len() == prefix.len() + VERSION_LEN && key.starts_with(prefix)
+}
+
 /// A handle to the store. Clones share the store.
-pub trait Store: Clone + Send + Sync + 'static {
+pub trait Store: NewestReader + Clone + Send + Sync + 'static {
     /// A snapshot. Cheap to clone; may move to another thread.
     type Snapshot: Reader + Clone + Send + Sync + 'static;
 

@@ -1,8 +1,10 @@
 //! Random operations on both stores at once: equal reads, and after a crash a consistent prefix in all column families.
 
+use std::ops::ControlFlow;
+
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::rocks::RocksStore;
-use engine::store::{Cursor, Reader, Store};
+use engine::store::{Cursor, NewestReader, Reader, Store, VERSION_LEN};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -25,6 +27,8 @@ struct World {
     crashes: usize,
     /// Crashes that kept more than the last explicit flush.
     lucky_crashes: usize,
+    /// Versions that visits passed.
+    versions_seen: usize,
 }
 
 impl World {
@@ -32,9 +36,22 @@ impl World {
         self.rocks.as_ref().expect("open between crashes")
     }
 
+    /// A key, in half of the cases with a version.
     fn key(&mut self) -> Vec<u8> {
+        let mut key = self.prefix();
+        if self.rng.random() {
+            key.extend(self.version());
+        }
+        key
+    }
+
+    fn prefix(&mut self) -> Vec<u8> {
         let len = self.rng.random_range(0..4);
         (0..len).map(|_| b"ab\xff"[self.rng.random_range(0..3)]).collect()
+    }
+
+    fn version(&mut self) -> [u8; VERSION_LEN] {
+        [self.rng.random_range(0..4); VERSION_LEN]
     }
 
     fn value(&mut self) -> Vec<u8> {
@@ -76,7 +93,8 @@ impl World {
             }
             75..79 => self.replace(),
             79..83 => self.crash(),
-            83..93 => self.compare_cursor(),
+            83..90 => self.compare_cursor(),
+            90..95 => (0..8).for_each(|_| self.compare_versions()),
             _ => self.compare_get(),
         }
     }
@@ -123,6 +141,18 @@ impl World {
         let (cf, key) = (Cf::ALL[self.rng.random_range(0..4)], self.key());
         let expected = self.memory.snapshot().get(cf, &key).unwrap();
         assert_eq!(self.rocks().snapshot().get(cf, &key).unwrap(), expected);
+        assert_eq!(self.memory.get_newest(cf, &key).unwrap(), expected);
+        assert_eq!(self.rocks().get_newest(cf, &key).unwrap(), expected);
+    }
+
+    fn compare_versions(&mut self) {
+        let cf = if self.rng.random() { Cf::Write } else { Cf::Default };
+        let (prefix, limit) = (self.prefix(), self.rng.random_range(1..4));
+        let from = [prefix.as_slice(), &self.version()].concat();
+        let expected = versions(&self.memory, cf, &prefix, &from, limit);
+        assert_eq!(versions(self.rocks(), cf, &prefix, &from, limit), expected, "{cf:?} {from:?}");
+        assert!(expected.iter().all(|(key, _)| *key >= from && key.len() == from.len()), "{expected:?}");
+        self.versions_seen += expected.len();
     }
 
     fn compare_cursor(&mut self) {
@@ -139,6 +169,17 @@ impl World {
             }
         }
     }
+}
+
+/// The first records that a visit passes, up to `limit`.
+fn versions(store: &impl NewestReader, cf: Cf, prefix: &[u8], from: &[u8], limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut seen = Vec::new();
+    let mut visit = |key: &[u8], value: &[u8]| {
+        seen.push((key.to_vec(), value.to_vec()));
+        if seen.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    store.visit_versions(cf, prefix, from, &mut visit).unwrap();
+    seen
 }
 
 fn walk(cursor: &mut dyn Cursor, step: u32, key: &[u8]) -> bool {
@@ -159,7 +200,7 @@ fn number(bytes: Vec<u8>) -> u64 {
 
 #[test]
 fn both_stores_agree() {
-    let (mut crashes, mut lucky_crashes) = (0, 0);
+    let (mut crashes, mut lucky_crashes, mut versions_seen) = (0, 0, 0);
     for seed in 0..SEEDS {
         println!("seed {seed}");
         let dir = tempfile::tempdir().unwrap();
@@ -172,6 +213,7 @@ fn both_stores_agree() {
             applied: 0,
             crashes: 0,
             lucky_crashes: 0,
+            versions_seen: 0,
         };
         for _ in 0..STEPS {
             world.step();
@@ -179,7 +221,8 @@ fn both_stores_agree() {
         assert_eq!(rows(&world.rocks().snapshot()), rows(&world.memory.snapshot()));
         crashes += world.crashes;
         lucky_crashes += world.lucky_crashes;
+        versions_seen += world.versions_seen;
     }
     println!("{crashes} crashes, {lucky_crashes} of them after a flush of RocksDB's own");
-    assert!(crashes > 0);
+    assert!(crashes > 0 && versions_seen > 50, "{versions_seen} versions");
 }

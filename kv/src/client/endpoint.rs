@@ -3,10 +3,13 @@
 //! Implemented by [`super::remote::RemoteEndpoint`] (gRPC), [`super::routed::RoutedEndpoint`] (this node's own store
 //! without the network, other stores over it) and by test doubles.
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
-use raftstore::{RegionStatus, StoreId};
+use raftstore::{RegionContext, RegionStatus, StoreId};
+use tso::Timestamp;
 
 use crate::api::{Request, Response, ServerError};
+use crate::key::Key;
 
 /// Delivers requests to stores. Every call must complete in bounded time.
 ///
@@ -16,6 +19,17 @@ pub trait Endpoint: Send + Sync + 'static {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>>;
     /// Asks a store which region holds a storage key. `None` if the store has no replica of it.
     fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>>;
+    /// Reads a key, given with its storage form, at `start_ts` within this call, if that takes neither a message nor
+    /// a wait. `None` if it does, and for every outcome but a value or its absence: [`Endpoint::call`] then finds out.
+    fn try_get(
+        &self,
+        _store: StoreId,
+        _context: RegionContext,
+        _key: (&Key, &[u8]),
+        _start_ts: Timestamp,
+    ) -> Option<Option<Bytes>> {
+        None
+    }
     /// The known stores, nearest first. This node's own store is first.
     fn stores(&self) -> Vec<StoreId>;
 }

@@ -146,6 +146,16 @@ impl Client {
         }
     }
 
+    /// Reads `key` at `start_ts` within this call, without a message or a wait: if this node leads the key's region, has
+    /// a lease and no lock is in the way. Otherwise returns `None`, and [`Client::get`] is the way.
+    pub fn try_get(&self, key: &Key, start_ts: Timestamp) -> Option<Option<Bytes>> {
+        let storage = key.to_storage();
+        let (store, context) = self.router.cache.read().lookup_proven(&storage)?;
+        let value = self.router.endpoint.try_get(store, context, (key, &storage), start_ts)?;
+        self.router.metrics.requests.inc();
+        Some(value)
+    }
+
     /// Reads many keys at `start_ts`, regions in parallel. Returns the pairs in key order; absent keys are left out.
     /// `keys` may be unordered and repeated. All values are in memory at once; to avoid that, use
     /// [`Client::batch_get_page`].

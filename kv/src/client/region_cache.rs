@@ -103,6 +103,16 @@ impl RegionCache {
         entry.region.contains(key).then(|| entry.route())
     }
 
+    /// The store and the context of [`RegionCache::lookup`], if the replica is known to serve.
+    pub fn lookup_proven(&self, key: &[u8]) -> Option<(StoreId, RegionContext)> {
+        let (_, entry) = self.entries.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
+        if entry.failures > 0 || entry.refusals > 0 || !entry.region.contains(key) {
+            return None;
+        }
+        entry.used.store(true, Ordering::Relaxed);
+        Some((entry.target, RegionContext { region: entry.region.id, epoch: entry.region.epoch }))
+    }
+
     /// The route to the region that holds the last keys before `bound`. An empty bound means "after every key".
     pub fn lookup_before(&self, bound: &[u8]) -> Option<Route> {
         let upper = if bound.is_empty() { Bound::Unbounded } else { Bound::Excluded(bound) };

@@ -6,16 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
-use raftstore::{RegionStatus, StoreId};
+use raftstore::{RegionContext, RegionStatus, StoreId};
+use tso::Timestamp;
 
 use super::endpoint::{CallError, Endpoint};
 use crate::api::{Request, Response, ServerError};
+use crate::key::Key;
 
 /// This node's own store.
 pub trait LocalStore: Send + Sync + 'static {
     /// Executes a request. The future may be dropped at any time; a write under way then takes effect or does not.
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Response, ServerError>>;
+    /// Reads a key, given with its storage form, within this call, or returns `None`: see [`Endpoint::try_get`].
+    fn try_get(&self, context: RegionContext, key: (&Key, &[u8]), start_ts: Timestamp) -> Option<Option<Bytes>>;
     /// The region that has a replica on this store and holds the storage key. Must not block.
     fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
 }
@@ -60,6 +65,16 @@ impl Endpoint for RoutedEndpoint {
             return self.remote.locate(store, key);
         }
         Box::pin(std::future::ready(Ok(self.local.locate(&key))))
+    }
+
+    fn try_get(
+        &self,
+        store: StoreId,
+        context: RegionContext,
+        key: (&Key, &[u8]),
+        start_ts: Timestamp,
+    ) -> Option<Option<Bytes>> {
+        if store == self.local_id { self.local.try_get(context, key, start_ts) } else { None }
     }
 
     fn stores(&self) -> Vec<StoreId> {

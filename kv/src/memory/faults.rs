@@ -38,7 +38,7 @@ pub enum Fault {
 }
 
 /// The probability of each fault, per call, from 0 to 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// Seed of all draws. The same seed and order of calls give the same faults.
     pub seed: u64,
@@ -109,6 +109,11 @@ impl FaultPlan {
 
     pub(super) fn inject(&mut self, faults: impl IntoIterator<Item = Fault>) {
         self.injected.extend(faults);
+    }
+
+    /// Whether no call is delayed or meets a fault.
+    pub(super) fn is_empty(&self) -> bool {
+        self.injected.is_empty() && self.duplicates.is_empty() && Faults { seed: 0, ..self.faults } == Faults::none()
     }
 
     /// The fault of this call, if any.

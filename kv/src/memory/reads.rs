@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::Cf;
 use engine::store::memory::{MemorySnapshot, MemoryStore};
-use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
+use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, StoreError};
 use parking_lot::Mutex;
 use raftstore::{Region, RegionContext, RegionError, StoreId, Term};
 
@@ -48,6 +48,17 @@ impl RegionReads for StoreReads {
 
     fn try_read(&self, context: RegionContext) -> Result<Option<RegionReader>, RegionError> {
         self.view(context).map(Some)
+    }
+
+    fn read_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError> {
+        let (region, _) = self.topology.lock().check(self.id, context)?;
+        let done = read(&self.data, &region);
+        self.topology.lock().check(self.id, context)?;
+        Ok(Some(done))
     }
 
     async fn read(&self, context: RegionContext) -> Result<RegionReader, RegionError> {

@@ -12,13 +12,15 @@
 //!
 //! # Layers
 //!
-//! 1. `lock`, `mark`, `write`: the records
+//! 1. `arena`, `lock`, `mark`, `write`: memory of pages, the records
 //! 2. `versions`, `lock_walk`: a cursor over the versions of a key; the locks of a range
-//! 3. `reader`, `scanner`: point reads, range reads
+//! 3. `point`, `reader`, `scanner`: point reads of the newest state, point reads on a snapshot, range reads
 
+mod arena;
 pub mod lock;
 mod lock_walk;
 pub mod mark;
+pub mod point;
 pub mod reader;
 pub mod scanner;
 pub mod versions;

@@ -28,6 +28,7 @@ use engine::Cf;
 use engine::store::{Cursor, Reader};
 use tso::Timestamp;
 
+use super::arena::Arena;
 use super::lock_walk::{LockWalk, WalkLimits};
 use super::versions::{after_versions, is_version_of, long_value};
 use super::write::{WriteKind, WriteRecord};
@@ -133,6 +134,8 @@ pub struct Scanner {
     unchecked: Option<ScanPage>,
     /// The key being examined, in storage form.
     current: Vec<u8>,
+    /// Memory of the pairs.
+    arena: Arena,
     /// Whether a page failed. The cursor may be anywhere then.
     failed: bool,
 }
@@ -147,7 +150,8 @@ impl Scanner {
         let (start, end) = storage_range(&request.start, &request.end);
         let writes = DirectedCursor::open(reader, Cf::Write, (&start, &end), request.reverse)?;
         let locks = LockWalk::new(request.reverse);
-        Ok(Scanner { rest: request.clone(), writes, locks, unchecked: None, current: Vec::new(), failed: false })
+        let (current, arena) = (Vec::new(), Arena::default());
+        Ok(Scanner { rest: request.clone(), writes, locks, unchecked: None, current, arena, failed: false })
     }
 
     /// The part of the range that is not read yet.
@@ -174,6 +178,7 @@ impl Scanner {
     ///
     /// [`MvccError`](crate::error::MvccError) if the store fails.
     pub fn forget_unchecked(&mut self) -> Result<()> {
+        self.arena.clear();
         if self.unchecked.take().is_none() {
             return Ok(());
         }
@@ -307,13 +312,14 @@ impl Scanner {
     /// The pair of the current key, if the key is visible. Moves past the key.
     fn take_version<R: Reader + ?Sized>(&mut self, reader: &R) -> Result<Option<(Key, Bytes)>> {
         let keys_only = self.rest.keys_only;
-        let Some(put) = self.writes.visible(&self.current, self.rest.start_ts, !keys_only)? else { return Ok(None) };
+        let arena = (!keys_only).then_some(&mut self.arena);
+        let Some(put) = self.writes.visible(&self.current, self.rest.start_ts, arena)? else { return Ok(None) };
         let value = match put.short_value {
             _ if keys_only => Bytes::new(),
             Some(short) => short,
             None => long_value(reader, &self.current, put.start_ts)?,
         };
-        Ok(Some((Key::from_storage(&self.current)?, value)))
+        Ok(Some((self.arena.key(&self.current)?, value)))
     }
 }
 
@@ -365,18 +371,23 @@ impl DirectedCursor {
     }
 
     /// The version of the key that is visible at `ts`; `None` if the key does not exist. Moves past all its versions.
-    fn visible(&mut self, storage: &[u8], ts: Timestamp, want_value: bool) -> Result<Option<VisiblePut>> {
+    fn visible(&mut self, storage: &[u8], ts: Timestamp, arena: Option<&mut Arena>) -> Result<Option<VisiblePut>> {
         let visible = if self.reverse {
-            self.visible_from_oldest(storage, ts, want_value)?
+            self.visible_from_oldest(storage, ts, arena)?
         } else {
-            self.visible_from_newest(storage, ts, want_value)?
+            self.visible_from_newest(storage, ts, arena)?
         };
         self.skip_key(storage)?;
         Ok(visible)
     }
 
     /// Starts on the newest version: skips those above `ts`, then finds the first data record.
-    fn visible_from_newest(&mut self, storage: &[u8], ts: Timestamp, want_value: bool) -> Result<Option<VisiblePut>> {
+    fn visible_from_newest(
+        &mut self,
+        storage: &[u8],
+        ts: Timestamp,
+        arena: Option<&mut Arena>,
+    ) -> Result<Option<VisiblePut>> {
         let mut passed = 0;
         while self.is_on(storage) && self.commit_ts()? > ts {
             if passed == STEPS_BEFORE_SEEK {
@@ -386,18 +397,23 @@ impl DirectedCursor {
             passed += 1;
             self.step()?;
         }
-        self.first_data(storage, want_value)
+        self.first_data(storage, arena)
     }
 
     /// Starts on the oldest version: finds the last data record at or below `ts`. If there are many versions, seeks to
     /// `ts` and searches from there instead.
-    fn visible_from_oldest(&mut self, storage: &[u8], ts: Timestamp, want_value: bool) -> Result<Option<VisiblePut>> {
+    fn visible_from_oldest(
+        &mut self,
+        storage: &[u8],
+        ts: Timestamp,
+        mut arena: Option<&mut Arena>,
+    ) -> Result<Option<VisiblePut>> {
         let mut visible = None;
         let mut passed = 0;
         while self.is_on(storage) && self.commit_ts()? <= ts {
             if passed == STEPS_BEFORE_SEEK {
                 self.seek_version(storage, ts)?;
-                let visible = self.first_data(storage, want_value);
+                let visible = self.first_data(storage, arena);
                 // The search may have ended anywhere; the scan continues with the key before this one.
                 self.steps += 1;
                 self.valid = self.cursor.seek_for_prev(storage)?;
@@ -406,7 +422,7 @@ impl DirectedCursor {
             passed += 1;
             let write = WriteRecord::decode(self.cursor.value())?;
             if write.kind.is_data() {
-                visible = visible_put(&write, want_value);
+                visible = visible_put(&write, arena.as_deref_mut());
             }
             self.step()?;
         }
@@ -416,10 +432,10 @@ impl DirectedCursor {
     /// The first data record from the cursor on, towards older versions. See [`Versions::seek_data`].
     ///
     /// [`Versions::seek_data`]: super::versions::Versions::seek_data
-    fn first_data(&mut self, storage: &[u8], want_value: bool) -> Result<Option<VisiblePut>> {
+    fn first_data(&mut self, storage: &[u8], arena: Option<&mut Arena>) -> Result<Option<VisiblePut>> {
         while self.is_on(storage) {
             let write = WriteRecord::decode(self.cursor.value())?;
-            let WriteKind::Lock { last_data } = write.kind else { return Ok(visible_put(&write, want_value)) };
+            let WriteKind::Lock { last_data } = write.kind else { return Ok(visible_put(&write, arena)) };
             let Some(last_data) = last_data else { return Ok(None) };
             self.steps += 1;
             self.valid = self.cursor.next()?;
@@ -438,8 +454,8 @@ impl DirectedCursor {
     }
 }
 
-/// The put of a data record; `None` for a delete.
-fn visible_put(write: &WriteRecord<'_>, want_value: bool) -> Option<VisiblePut> {
-    let short_value = write.short_value.filter(|_| want_value).map(Bytes::copy_from_slice);
+/// The put of a data record, with its value if there is an arena for it; `None` for a delete.
+fn visible_put(write: &WriteRecord<'_>, arena: Option<&mut Arena>) -> Option<VisiblePut> {
+    let short_value = arena.zip(write.short_value).map(|(arena, value)| arena.copy(value));
     (write.kind == WriteKind::Put).then_some(VisiblePut { start_ts: write.start_ts, short_value })
 }

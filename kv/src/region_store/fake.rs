@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
-use engine::store::{Cursor, Reader, Result as StoreResult, Store, StoreError};
+use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, StoreError, Visit};
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
@@ -218,6 +218,28 @@ impl Reader for FakeView {
     }
 }
 
+/// The newest state of the region. Like a view it refuses other rows, and fails for the unreadable one.
+struct FakeNewest {
+    data: MemoryStore,
+    region: Region,
+    unreadable: Option<UnreadableRow>,
+}
+
+impl NewestReader for FakeNewest {
+    fn get_newest(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        assert!(self.region.contains(key), "read outside the region");
+        if let Some((_, error)) = self.unreadable.as_ref().filter(|(row, _)| row == key) {
+            return Err(error());
+        }
+        self.data.get_newest(cf, key)
+    }
+
+    fn visit_versions(&self, cf: Cf, prefix: &[u8], from: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        assert!(self.region.contains(prefix), "read outside the region");
+        self.data.visit_versions(cf, prefix, from, visit)
+    }
+}
+
 impl RegionView for FakeView {
     fn region(&self) -> &Region {
         &self.region
@@ -244,6 +266,19 @@ impl RegionReads for FakeStore {
         let state = self.state.lock();
         let view = self.view(&state, context, state.read_term.unwrap_or(state.term))?;
         Ok(state.has_lease.then_some(view))
+    }
+
+    fn read_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError> {
+        let state = self.state.lock();
+        Self::check(&state, context)?;
+        let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
+        let newest = FakeNewest { data: self.data.clone(), region, unreadable };
+        let done = read(&newest, &newest.region);
+        Ok(state.has_lease.then_some(done))
     }
 
     async fn read(&self, context: RegionContext) -> Result<FakeView, RegionError> {

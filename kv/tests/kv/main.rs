@@ -8,6 +8,7 @@ mod hot_row;
 mod model;
 mod page;
 mod percolator;
+mod point;
 mod scan_cost;
 mod versions;
 mod write_path;

@@ -17,8 +17,11 @@ fn read(cluster: &Cluster, store: u64) -> Task<Result<Option<Vec<u8>>, RegionErr
 }
 
 fn lease_read(cluster: &Cluster, store: u64) -> Option<Option<Vec<u8>>> {
-    let snapshot = cluster.handle(store).try_read(cluster.ctx(1)).ok().flatten()?;
-    Some(snapshot.get(Cf::Default, KEY).unwrap())
+    let (handle, ctx) = (cluster.handle(store), cluster.ctx(1));
+    let value = handle.try_read(ctx).map(|snapshot| snapshot.map(|s| s.get(Cf::Default, KEY).unwrap()));
+    let newest = handle.read_newest(ctx, |reader, _| reader.get_newest(Cf::Default, KEY).unwrap());
+    assert_eq!(newest, value, "a read without a snapshot has the same proof");
+    value.ok().flatten()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use engine::disk::{Disk, DiskFile, SimDisk};
 use engine::log::{GroupId, LogEngine, LogOptions};
 use engine::store::memory::{MemorySnapshot, MemoryStore};
-use engine::store::{Reader, Result, Store};
+use engine::store::{NewestReader, Reader, Result, Store, Visit};
 use engine::{Cf, WriteBatch};
 use parking_lot::{Condvar, Mutex};
 use raftstore::ports::{Delivery, DeliveryDone, NoListener, RaftMessage, SendError, Transport};
@@ -82,6 +82,15 @@ impl Disk for GatedDisk {
 struct GatedStore {
     store: MemoryStore,
     gate: Arc<Gate>,
+}
+
+impl NewestReader for GatedStore {
+    fn get_newest(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.store.get_newest(cf, key)
+    }
+    fn visit_versions(&self, cf: Cf, prefix: &[u8], from: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.store.visit_versions(cf, prefix, from, visit)
+    }
 }
 
 impl Store for GatedStore {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::primitives::{CodecError, get_varint, put_varint, take};
 use crate::table::Table;
-use crate::types::Datum;
+use crate::types::{Datum, DatumRef};
 
 const WHAT: &str = "row value";
 /// The only version so far.
@@ -87,6 +87,17 @@ fn put_string(tag: u64, bytes: &[u8], out: &mut Vec<u8>) {
 /// Decodes the columns marked in `needed` into `row`, which has a place for every column. The others keep their values:
 /// NULL, or a key column already decoded.
 pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -> Result<(), CodecError> {
+    visit(table, value, needed, |at, field| row[at] = field.to_datum())
+}
+
+/// Passes the position and the value of each stored column that is marked in `needed` to `found`, in the order of
+/// column ids. A column that is not stored is not passed: it is NULL, or in the key.
+pub fn visit<'v>(
+    table: &Table,
+    value: &'v [u8],
+    needed: &[bool],
+    mut found: impl FnMut(usize, DatumRef<'v>),
+) -> Result<(), CodecError> {
     let Some((&version, mut rest)) = value.split_first() else { return Err(CodecError::new(WHAT, "empty")) };
     if version != VERSION {
         return Err(CodecError::new(WHAT, "unknown version"));
@@ -102,28 +113,28 @@ pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -
         let place = known.filter(|(at, _)| needed.get(*at) == Some(&true)).map(|(at, _)| at);
         let value = get_field(tag & 7, place.is_some(), &mut rest)?;
         if let (Some(at), Some(value)) = (place, value) {
-            row[at] = value;
+            found(at, value);
         }
     }
     Ok(())
 }
 
 /// Reads a field. Skips it and returns `None` if not `wanted`.
-fn get_field(kind: u64, wanted: bool, input: &mut &[u8]) -> Result<Option<Datum>, CodecError> {
-    let eight = |input: &mut &[u8]| -> Result<u64, CodecError> {
+fn get_field<'v>(kind: u64, wanted: bool, input: &mut &'v [u8]) -> Result<Option<DatumRef<'v>>, CodecError> {
+    let eight = |input: &mut &'v [u8]| -> Result<u64, CodecError> {
         let bytes = take(input, 8, WHAT)?;
         Ok(bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)))
     };
     let value = match kind {
-        NULL => Datum::Null,
-        FALSE => Datum::Bool(false),
-        TRUE => Datum::Bool(true),
+        NULL => DatumRef::Null,
+        FALSE => DatumRef::Bool(false),
+        TRUE => DatumRef::Bool(true),
         INT => {
             let raw = get_varint(input, WHAT)?;
-            Datum::Int((raw >> 1) as i64 ^ -((raw & 1) as i64))
+            DatumRef::Int((raw >> 1) as i64 ^ -((raw & 1) as i64))
         }
-        FLOAT => Datum::Float(f64::from_bits(eight(input)?)),
-        TIMESTAMP => Datum::Timestamp(eight(input)? as i64),
+        FLOAT => DatumRef::Float(f64::from_bits(eight(input)?)),
+        TIMESTAMP => DatumRef::Timestamp(eight(input)? as i64),
         _ => {
             let length = usize::try_from(get_varint(input, WHAT)?).unwrap_or(usize::MAX);
             let bytes = take(input, length, WHAT)?;
@@ -132,9 +143,9 @@ fn get_field(kind: u64, wanted: bool, input: &mut &[u8]) -> Result<Option<Datum>
             }
             if kind == TEXT {
                 let text = std::str::from_utf8(bytes).map_err(|_| CodecError::new(WHAT, "text is not UTF-8"))?;
-                Datum::Text(text.into())
+                DatumRef::Text(text)
             } else {
-                Datum::Bytes(Bytes::copy_from_slice(bytes))
+                DatumRef::Bytes(bytes)
             }
         }
     };

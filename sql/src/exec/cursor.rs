@@ -68,7 +68,10 @@ impl Cursor {
                     rows[at].iter().map(|expr| Ok(eval(expr, &[], env)?.into_owned())).collect()
                 })
             }
-            Source::Table(access) => self.table(access, txn).await,
+            Source::Table(access) => match self.pairs(txn).await? {
+                Some(pairs) => decode_all(access, pairs).map(Some),
+                None => Ok(None),
+            },
         }
     }
 
@@ -88,7 +91,8 @@ impl Cursor {
         Ok(Some(rows))
     }
 
-    async fn table(&mut self, access: &TableAccess, txn: &Transaction) -> Result<Option<Vec<KeyedRow>>, SqlError> {
+    /// The next page of a table's stored rows, possibly empty; `None` at the end.
+    pub(crate) async fn pairs(&mut self, txn: &Transaction) -> Result<Option<Vec<(Key, Bytes)>>, SqlError> {
         match &mut self.state {
             State::Points { keys, next } => {
                 let chunk = &keys[*next..keys.len().min(*next + POINTS_PAGE)];
@@ -109,7 +113,7 @@ impl Cursor {
                     return Err(CodecError::new("page of points", "does not advance").into());
                 }
                 *next += looked_up;
-                decode_all(access, found).map(Some)
+                Ok(Some(found))
             }
             State::Scan(range) => {
                 // Reads of this node's own store never wait, so this loop has to yield. Cancel needs it too.
@@ -123,7 +127,7 @@ impl Cursor {
                     Some(_) => return Err(CodecError::new("page of a scan", "does not advance").into()),
                     None => self.state = State::AtEnd,
                 }
-                decode_all(access, page.pairs).map(Some)
+                Ok(Some(page.pairs))
             }
             State::Fixed(_) | State::AtEnd => Ok(None),
         }

@@ -7,7 +7,7 @@
 //! # Layers
 //!
 //! 1. `budget`, `context`, `rows`: memory accounting, the environment, operations on rows
-//! 2. `aggregate`, `changes`, `cursor`: accumulators, changes of rows, reading
+//! 2. `aggregate`, `changes`, `cursor`, `plain`: accumulators, changes of rows, reading, rows of plain columns
 //! 3. `pipeline`: the stages of a query
 //! 4. `query`: a running query
 //! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
@@ -20,6 +20,7 @@ mod cursor;
 mod insert;
 mod modify;
 mod pipeline;
+mod plain;
 mod query;
 mod rows;
 
@@ -30,9 +31,10 @@ use txn::View;
 
 use crate::error::SqlError;
 pub use crate::expr::{NoSession, SessionAccess};
-use crate::plan::{Body, Plan};
+use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
 use crate::types::Datum;
 pub use context::ExecContext;
+use plain::Sink;
 use query::QueryRun;
 pub use rows::Row;
 
@@ -94,6 +96,46 @@ impl Execution {
         }
     }
 
+    /// Runs a query for one row by its key within this call, if it has not started and the read takes no message and no
+    /// wait. Passes the row to `sink`, if it exists, and returns the number of rows. `None`: nothing was done, and
+    /// [`Execution::send`] is the way.
+    pub(crate) fn try_point(&mut self, ctx: &ExecContext<'_>, sink: &mut Sink<'_>) -> Result<Option<usize>, SqlError> {
+        let Some((access, output)) = plain_query(&self.plan) else { return Ok(None) };
+        if self.view.is_some() || !matches!(self.state, State::New) {
+            return Ok(None);
+        }
+        let count = plain::try_point(access, output, ctx.txn, &ctx.env(&self.params), sink)?;
+        if count.is_some() {
+            self.state = State::Rows(VecDeque::new());
+        }
+        Ok(count)
+    }
+
+    /// Passes the next batch of at most `max_rows` rows to `sink`. Returns their number, zero only at the end.
+    /// Otherwise as [`Execution::next`].
+    pub(crate) async fn send(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        max_rows: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, SqlError> {
+        let max_rows = max_rows.max(1);
+        if let State::New = self.state {
+            self.state = self.start(ctx).await?;
+        }
+        if let (State::Query(run), Some(query)) = (&mut self.state, plain_query(&self.plan)) {
+            return run.send(query, ctx.txn, max_rows, sink).await;
+        }
+        let rows = self.next(ctx, max_rows).await?;
+        let mut values = Vec::new();
+        for row in &rows {
+            values.clear();
+            values.extend(row.iter().map(Datum::borrow));
+            sink(&values)?;
+        }
+        Ok(rows.len())
+    }
+
     /// Keeps a query from seeing writes after `view`, unless it has a view already. It starts with this view if it has
     /// not started. `view` is called only if it is needed, because each view makes later writes cost memory.
     pub fn freeze(&mut self, view: impl FnOnce() -> View) {
@@ -140,6 +182,14 @@ impl Execution {
         };
         self.tag = tag;
         Ok(State::Rows(rows))
+    }
+}
+
+/// The table access and the output of a query for plain columns.
+fn plain_query(plan: &Plan) -> Option<(&TableAccess, &PlainOutput)> {
+    match &plan.body {
+        Body::Select(SelectPlan { source: Source::Table(access), .. }) => Some((access, plan.plain.as_ref()?)),
+        _ => None,
     }
 }
 

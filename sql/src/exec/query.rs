@@ -1,14 +1,19 @@
 //! A running query: a cursor that reads its source, and the pipeline over the rows.
 
-use txn::View;
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use kv::Key;
+use txn::{Transaction, View};
 
 use super::context::ExecContext;
 use super::cursor::Cursor;
 use super::pipeline::Pipeline;
+use super::plain::{self, Sink};
 use super::rows::Row;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::Env;
-use crate::plan::SelectPlan;
+use crate::plan::{PlainOutput, SelectPlan, TableAccess};
 use crate::types::Datum;
 
 /// A running query.
@@ -16,6 +21,8 @@ pub(super) struct QueryRun {
     cursor: Cursor,
     pipeline: Pipeline,
     exhausted: bool,
+    /// Stored rows that are read and not sent, of a query for plain columns.
+    pairs: VecDeque<(Key, Bytes)>,
     /// The state of the transaction that it reads, once others write to it.
     view: Option<View>,
 }
@@ -25,7 +32,7 @@ impl QueryRun {
     pub(super) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
         let pipeline = Pipeline::new(plan, env)?;
         let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), env)?;
-        Ok(QueryRun { cursor, pipeline, exhausted: false, view: None })
+        Ok(QueryRun { cursor, pipeline, exhausted: false, pairs: VecDeque::new(), view: None })
     }
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
@@ -52,6 +59,45 @@ impl QueryRun {
             ctx.txn.lock(key).map_err(storage_error)?;
         }
         Ok(rows)
+    }
+
+    /// Sends the next batch of a query for plain columns. Returns the number of rows, zero only at the end.
+    pub(super) async fn send(
+        &mut self,
+        (access, output): (&TableAccess, &PlainOutput),
+        txn: &mut Transaction,
+        max_rows: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, SqlError> {
+        txn.set_view(self.view.take());
+        let sent = self.send_pairs((access, output), txn, max_rows, sink).await;
+        self.view = txn.set_view(None);
+        sent
+    }
+
+    async fn send_pairs(
+        &mut self,
+        (access, output): (&TableAccess, &PlainOutput),
+        txn: &Transaction,
+        max_rows: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, SqlError> {
+        let mut scratch = plain::scratch(access, output);
+        let mut sent = 0;
+        while sent < max_rows {
+            if let Some((key, value)) = self.pairs.pop_front() {
+                plain::emit(access, output, (&key, &value), &mut scratch, sink)?;
+                sent += 1;
+            } else if self.exhausted {
+                break;
+            } else {
+                match self.cursor.pairs(txn).await? {
+                    Some(pairs) => self.pairs = pairs.into(),
+                    None => self.exhausted = true,
+                }
+            }
+        }
+        Ok(sent)
     }
 
     /// Reads until `max_rows` rows are ready, or to the end.

@@ -38,6 +38,20 @@ pub(crate) enum AccessPath {
     Full,
 }
 
+/// The most columns of a [`PlainOutput`]. The executor keeps the values of a row on its stack.
+pub(crate) const PLAIN_COLUMNS: usize = 32;
+
+/// The output of a query for plain columns of a table's rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlainOutput {
+    /// For each column of the table, its place in the output.
+    pub(crate) places: Vec<Option<usize>>,
+    /// Whether a column of the primary key is in the output.
+    pub(crate) reads_key: bool,
+    /// The number of output columns.
+    pub(crate) width: usize,
+}
+
 /// A bound of a key column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KeyBound {

@@ -9,7 +9,8 @@
 //!
 //! 1. `access`, `aggregate`, `decimal`, `type_name`: parts without knowledge of the binder
 //! 2. `node`: the nodes of a plan
-//! 3. `binder`, `constants`: the binder's state, names in scope; errors of constant expressions
+//! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//!    plain columns
 //! 4. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
 //! 5. `comparison`: comparisons and constructs built from them
 //! 6. `bind_expr`, `functions`: expressions
@@ -36,6 +37,7 @@ mod names;
 mod node;
 mod operators;
 mod order_limit;
+mod plain;
 mod projection;
 mod select;
 mod type_name;
@@ -45,7 +47,7 @@ use std::sync::atomic::AtomicU64;
 
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
-pub(crate) use access::{AccessPath, KeyBound, TableAccess};
+pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
 pub(crate) use node::{Body, Conflict, DeletePlan, InsertPlan, SelectPlan, SortKey, Source, UpdatePlan};
 pub use node::{Notice, Plan, ResultColumn};
@@ -92,6 +94,7 @@ fn bind_on_this_stack(
         is_ddl,
         outside_block_only,
         constant_parts: constants::any_in(&body),
+        plain: plain::plain_output(&body),
         notices,
         body,
     }))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::access::TableAccess;
+use super::access::{PlainOutput, TableAccess};
 use super::aggregate::AggregateCall;
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
@@ -44,6 +44,8 @@ pub struct Plan {
     pub outside_block_only: bool,
     /// Whether an expression has a constant part, so that [`Plan::check_constants`] has something to do.
     pub(crate) constant_parts: bool,
+    /// Set for a query for plain columns.
+    pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.
     pub notices: Vec<Notice>,
     pub(crate) body: Body,

@@ -9,7 +9,7 @@ use super::statement::{Listing, listing_columns, unknown_statement};
 use super::txn_state::{Block, BlockEnd, check_isolation};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
-use crate::types::Datum;
+use crate::types::{Datum, DatumRef};
 
 /// The result of a session statement.
 pub(crate) enum Reply {
@@ -82,6 +82,7 @@ impl Session {
             let Some(row) = listing.rows.next() else {
                 return Ok((sent, true));
             };
+            let row: Vec<DatumRef<'_>> = row.iter().map(Datum::borrow).collect();
             put_row(out.buffer(), &row, &listing.columns, formats, self.settings.zone())?;
             sent += 1;
         }

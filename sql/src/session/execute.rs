@@ -21,7 +21,7 @@ use crate::metrics::StatementKind;
 use crate::parse;
 use crate::plan;
 use crate::protocol::output::{Notice, Output};
-use crate::types::SqlType;
+use crate::types::{DatumRef, SqlType};
 
 /// Rows fetched from an execution at a time.
 const BATCH_ROWS: usize = 128;
@@ -218,17 +218,20 @@ impl Session {
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
+        // A limit of one row would leave the portal suspended.
+        if limit != 1
+            && let Some(count) = self.try_point(run, out)?
+        {
+            (sent, run.finished) = (count, true);
+        }
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
-            let rows = self.next_rows(run, wanted).await?;
-            let Some(columns) = run.bound.plan.columns.as_deref().filter(|_| !rows.is_empty()) else {
+            let count = self.next_rows(run, wanted, out).await?;
+            if count == 0 {
                 run.finished = true;
                 break;
-            };
-            for row in &rows {
-                put_row(out.buffer(), row, columns, &run.formats, self.settings.zone())?;
             }
-            sent += rows.len();
+            sent += count;
             if out.is_full() && !(run.commit_follows && run.bound.plan.changes_rows()) {
                 self.write_pending(out).await?;
             }
@@ -247,7 +250,34 @@ impl Session {
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
     }
 
-    async fn next_rows(&mut self, run: &mut Run, wanted: usize) -> Result<Vec<crate::exec::Row>, Fault> {
+    /// Sends the row of a query for one row by its key, if it can be read at once. Returns the number of rows.
+    fn try_point(&mut self, run: &mut Run, out: &mut Output) -> Result<Option<usize>, Fault> {
+        let Some(active) = &mut self.active else { return Ok(None) };
+        self.interrupt.check()?;
+        let values = SessionValues::new(&self.settings, self.pid);
+        let context = ExecContext {
+            txn: &mut active.txn,
+            schema: None,
+            zone: self.settings.zone(),
+            now: self.now,
+            user: &self.user,
+            database: &self.database,
+            session: &values,
+            explicit: !run.commit_follows,
+        };
+        let (columns, zone) = (run.bound.plan.columns.as_deref().unwrap_or_default(), self.settings.zone());
+        let (start, formats) = (out.position(), &run.formats);
+        let mut put = |row: &[DatumRef<'_>]| put_row(out.buffer(), row, columns, formats, zone);
+        let count = run.execution.try_point(&context, &mut put)?;
+        active.check().inspect_err(|_| {
+            out.truncate_to(start);
+        })?;
+        Ok(count)
+    }
+
+    /// Sends up to `wanted` rows. Returns their number, zero at the end. A statement without result columns ends at
+    /// once.
+    async fn next_rows(&mut self, run: &mut Run, wanted: usize, out: &mut Output) -> Result<usize, Fault> {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
@@ -262,20 +292,31 @@ impl Session {
             session: &values,
             explicit: !run.commit_follows,
         };
+        let start = out.position();
+        let (bound, formats, zone) = (&run.bound, &run.formats, self.settings.zone());
+        let columns = bound.plan.columns.as_deref();
+        let mut put = |row: &[DatumRef<'_>]| match columns {
+            Some(columns) => put_row(out.buffer(), row, columns, formats, zone),
+            None => Ok(()),
+        };
         let next = async {
-            let rows = run.execution.next(&mut context, wanted).await?;
+            let count = run.execution.send(&mut context, wanted, &mut put).await?;
             // Other tasks use the thread meanwhile, and cancel and timeout apply.
             if let Some(pause) = values.pause() {
                 clock::sleep(pause).await;
             }
-            Ok::<_, Fault>(rows)
+            Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
         };
-        let rows = self.interrupt.guard(self.deadline, next).await?;
-        active.check()?;
+        let read = self.interrupt.guard(self.deadline, next).await;
+        let checked = read.and_then(|count| active.check().map(|()| count).map_err(Fault::from));
+        let count = checked.inspect_err(|_| {
+            // Also the rows of a batch that sleeps before it is sent.
+            out.truncate_to(start);
+        })?;
         if let Some(changed) = values.into_changed() {
             self.settings = changed;
         }
-        Ok(rows)
+        Ok(count)
     }
 
     /// Retries a statement of the extended protocol in a new transaction after a conflict, with its commit if `commit`.

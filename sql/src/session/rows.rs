@@ -3,10 +3,9 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::{SqlError, SqlState};
-use crate::exec::Row;
 use crate::plan::ResultColumn;
 use crate::protocol::frame::violation;
-use crate::types::{Datum, Format, TimeZone};
+use crate::types::{DatumRef, Format, TimeZone};
 
 /// The formats of a statement's columns or parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +72,7 @@ fn format(code: i16) -> Result<Format, SqlError> {
 /// Appends a DataRow. Encodes straight into the output, because the codec's message would copy every row once more.
 pub(crate) fn put_row(
     out: &mut BytesMut,
-    row: &Row,
+    row: &[DatumRef<'_>],
     columns: &[ResultColumn],
     formats: &Formats,
     zone: &TimeZone,
@@ -83,7 +82,7 @@ pub(crate) fn put_row(
     out.put_i32(0);
     out.put_i16(i16::try_from(row.len()).map_err(|_| too_large())?);
     for (index, (datum, column)) in row.iter().zip(columns).enumerate() {
-        if matches!(datum, Datum::Null) {
+        if *datum == DatumRef::Null {
             out.put_i32(-1);
             continue;
         }

@@ -24,7 +24,54 @@ pub enum Datum {
     Timestamp(i64),
 }
 
+/// A value that borrows from where it is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DatumRef<'a> {
+    /// As [`Datum::Null`]
+    Null,
+    /// As [`Datum::Bool`]
+    Bool(bool),
+    /// As [`Datum::Int`]
+    Int(i64),
+    /// As [`Datum::Float`]
+    Float(f64),
+    /// As [`Datum::Text`]
+    Text(&'a str),
+    /// As [`Datum::Bytes`]
+    Bytes(&'a [u8]),
+    /// As [`Datum::Timestamp`]
+    Timestamp(i64),
+}
+
+impl DatumRef<'_> {
+    /// The value on its own.
+    pub fn to_datum(self) -> Datum {
+        match self {
+            DatumRef::Null => Datum::Null,
+            DatumRef::Bool(value) => Datum::Bool(value),
+            DatumRef::Int(value) => Datum::Int(value),
+            DatumRef::Float(value) => Datum::Float(value),
+            DatumRef::Text(text) => Datum::Text(text.into()),
+            DatumRef::Bytes(bytes) => Datum::Bytes(Bytes::copy_from_slice(bytes)),
+            DatumRef::Timestamp(micros) => Datum::Timestamp(micros),
+        }
+    }
+}
+
 impl Datum {
+    /// The value, borrowed.
+    pub fn borrow(&self) -> DatumRef<'_> {
+        match self {
+            Datum::Null => DatumRef::Null,
+            Datum::Bool(value) => DatumRef::Bool(*value),
+            Datum::Int(value) => DatumRef::Int(*value),
+            Datum::Float(value) => DatumRef::Float(*value),
+            Datum::Text(text) => DatumRef::Text(text),
+            Datum::Bytes(bytes) => DatumRef::Bytes(bytes),
+            Datum::Timestamp(micros) => DatumRef::Timestamp(*micros),
+        }
+    }
+
     /// Whether it is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)

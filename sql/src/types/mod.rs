@@ -19,7 +19,7 @@ mod sql_type;
 pub mod timestamp;
 mod wire;
 
-pub use datum::Datum;
+pub use datum::{Datum, DatumRef};
 pub use sql_type::{MAX_VARCHAR, SqlType};
 pub use timestamp::{DateFormat, DateStyle, TimeZone};
 pub use wire::Format;

@@ -4,26 +4,26 @@ use std::fmt::Write;
 
 use bytes::BytesMut;
 
-use super::datum::Datum;
+use super::datum::{Datum, DatumRef};
 use super::timestamp::{self, TimeZone};
 
 /// Appends the text form; nothing for NULL.
-pub fn write(datum: &Datum, zone: &TimeZone, out: &mut BytesMut) {
+pub fn write(datum: DatumRef<'_>, zone: &TimeZone, out: &mut BytesMut) {
     match datum {
-        Datum::Null => {}
-        Datum::Bool(value) => out.extend_from_slice(if *value { b"t" } else { b"f" }),
-        Datum::Int(value) => write_int(*value, out),
-        Datum::Float(value) => out.extend_from_slice(float(*value).as_bytes()),
-        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
-        Datum::Bytes(bytes) => write_hex(bytes, out),
-        Datum::Timestamp(micros) => out.extend_from_slice(timestamp::format(*micros, zone).as_bytes()),
+        DatumRef::Null => {}
+        DatumRef::Bool(value) => out.extend_from_slice(if value { b"t" } else { b"f" }),
+        DatumRef::Int(value) => write_int(value, out),
+        DatumRef::Float(value) => out.extend_from_slice(float(value).as_bytes()),
+        DatumRef::Text(text) => out.extend_from_slice(text.as_bytes()),
+        DatumRef::Bytes(bytes) => write_hex(bytes, out),
+        DatumRef::Timestamp(micros) => out.extend_from_slice(timestamp::format(micros, zone).as_bytes()),
     }
 }
 
 /// The text form as a string, as in a cast to text, except for booleans, which a cast spells out.
 pub fn to_text(datum: &Datum, zone: &TimeZone) -> String {
     let mut out = BytesMut::new();
-    write(datum, zone, &mut out);
+    write(datum.borrow(), zone, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

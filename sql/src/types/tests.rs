@@ -18,7 +18,7 @@ fn text_in(ty: SqlType, input: &str, zone: &TimeZone) -> Result<String, String> 
     let datum =
         Datum::decode(ty, Format::Text, input.as_bytes(), zone).map_err(|e| format!("{} {}", e.code.0, e.message))?;
     let mut out = BytesMut::new();
-    datum.encode(ty, Format::Text, zone, &mut out);
+    datum.borrow().encode(ty, Format::Text, zone, &mut out);
     Ok(String::from_utf8(out.to_vec()).unwrap())
 }
 
@@ -187,7 +187,7 @@ fn binary_forms() {
     ];
     for (ty, value, hex) in values {
         let mut out = BytesMut::new();
-        value.encode(ty, Format::Binary, &TimeZone::utc(), &mut out);
+        value.borrow().encode(ty, Format::Binary, &TimeZone::utc(), &mut out);
         let shown: String = out.iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(shown, hex);
         assert_eq!(Datum::decode(ty, Format::Binary, &out, &TimeZone::utc()).unwrap(), value);

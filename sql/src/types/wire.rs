@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::datum::Datum;
+use super::datum::{Datum, DatumRef};
 use super::sql_type::SqlType;
 use super::timestamp::{self, Now, TimeZone};
 use super::{input, output};
@@ -29,9 +29,11 @@ impl Datum {
             Format::Binary => decode_binary(ty, bytes),
         }
     }
+}
 
+impl DatumRef<'_> {
     /// Appends the wire form without its length. Never called on `Null`.
-    pub fn encode(&self, ty: SqlType, format: Format, zone: &TimeZone, out: &mut BytesMut) {
+    pub fn encode(self, ty: SqlType, format: Format, zone: &TimeZone, out: &mut BytesMut) {
         match format {
             Format::Text => output::write(self, zone, out),
             Format::Binary => encode_binary(self, ty, out),
@@ -73,19 +75,19 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
 }
 
 /// Appends the binary form; nothing for NULL. An integer has the width of `ty`, whose range it keeps to.
-fn encode_binary(datum: &Datum, ty: SqlType, out: &mut BytesMut) {
+fn encode_binary(datum: DatumRef<'_>, ty: SqlType, out: &mut BytesMut) {
     match datum {
-        Datum::Null => {}
-        Datum::Bool(value) => out.put_u8(u8::from(*value)),
+        DatumRef::Null => {}
+        DatumRef::Bool(value) => out.put_u8(u8::from(value)),
         // The type bounds the value, so dropping the high bytes loses nothing.
-        Datum::Int(value) => match ty {
+        DatumRef::Int(value) => match ty {
             SqlType::Int2 => out.extend_from_slice(&value.to_be_bytes()[6..]),
             SqlType::Int4 => out.extend_from_slice(&value.to_be_bytes()[4..]),
-            _ => out.put_i64(*value),
+            _ => out.put_i64(value),
         },
-        Datum::Float(value) => out.put_f64(*value),
-        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
-        Datum::Bytes(bytes) => out.extend_from_slice(bytes),
-        Datum::Timestamp(micros) => out.put_i64(*micros),
+        DatumRef::Float(value) => out.put_f64(value),
+        DatumRef::Text(text) => out.extend_from_slice(text.as_bytes()),
+        DatumRef::Bytes(bytes) => out.extend_from_slice(bytes),
+        DatumRef::Timestamp(micros) => out.put_i64(micros),
     }
 }

@@ -7,13 +7,18 @@ use std::sync::atomic::AtomicU64;
 use rocksdb::{DB, Options, ReadOptions, WriteOptions};
 
 use super::dir::DirLock;
+use super::errors::on_read;
+use super::options;
+use super::version_cursors::VersionCursors;
 use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 use crate::store::{Result, StoreError};
 
-/// The open database, which handles and snapshots keep alive. Fields drop in declaration order: the lock on the
-/// directory is released after the database is closed.
+/// The open database, which handles and snapshots keep alive. Fields drop in declaration order: the idle cursors before
+/// the database is closed, the lock on the directory after it.
 pub(super) struct Database {
+    /// Idle cursors over `db`. Declared first, and so dropped first.
+    pub(super) cursors: VersionCursors,
     pub(super) db: DB,
     pub(super) _lock: DirLock,
     pub(super) dir: PathBuf,
@@ -76,7 +81,7 @@ impl Database {
     /// A key just above every key of the family, stored or put by `batch`. RocksDB has no range deletion without an
     /// end.
     fn end_of_keys(&self, cf: Cf, batch: &WriteBatch) -> Result<Option<Vec<u8>>> {
-        let mut iter = self.db.raw_iterator_cf(self.family(cf)?);
+        let mut iter = self.db.raw_iterator_cf_opt(self.family(cf)?, options::ordered_reads());
         iter.seek_to_last();
         iter.status().map_err(on_read)?;
         let puts = batch.iter().filter_map(|op| match op {
@@ -84,22 +89,5 @@ impl Database {
             _ => None,
         });
         Ok(iter.key().into_iter().chain(puts).max().map(|key| [key, &[0]].concat()))
-    }
-}
-
-/// The error of a failed open. RocksDB reports damage as an invalid argument; unlike other errors, a retry cannot cure
-/// it.
-pub(super) fn on_open(error: rocksdb::Error) -> StoreError {
-    match error.kind() {
-        rocksdb::ErrorKind::InvalidArgument => StoreError::Corrupt(error.into_string()),
-        _ => on_read(error),
-    }
-}
-
-/// The error of any other failed call.
-pub(super) fn on_read(error: rocksdb::Error) -> StoreError {
-    match error.kind() {
-        rocksdb::ErrorKind::Corruption => StoreError::Corrupt(error.into_string()),
-        _ => StoreError::Backend(error.into_string()),
     }
 }

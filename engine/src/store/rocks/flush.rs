@@ -14,7 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rocksdb::FlushOptions;
 
-use super::database::{Database, on_read};
+use super::database::Database;
+use super::errors::on_read;
 use crate::cf::Cf;
 use crate::store::{Result, StoreError};
 
@@ -51,9 +52,9 @@ impl Flusher {
         Ok(())
     }
 
-    /// Counts a completed write: the next flush has work to do.
-    pub(super) fn count_write(&self) {
-        self.writes.fetch_add(1, Ordering::AcqRel);
+    /// Counts a completed write: the next flush has work to do. Returns the number of writes before it.
+    pub(super) fn count_write(&self) -> u64 {
+        self.writes.fetch_add(1, Ordering::AcqRel)
     }
 
     /// Returns when everything written before the call is on disk. Otherwise poisons the store.

@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 
 use rocksdb::SstFileWriter;
 
-use super::database::{Database, on_read};
+use super::database::Database;
 use super::dir;
+use super::errors::on_read;
 use crate::cf::Cf;
 use crate::store::{Result, RowCheck, StoreError};
 

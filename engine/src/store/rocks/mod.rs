@@ -11,20 +11,24 @@
 //!
 //! Lowest first. No file imports from its own or a later layer.
 //!
-//! 1. `dir`: the directory, its lock and its format version
-//! 2. `database`: the open database
-//! 3. `flush`, `ingest`, `options`, `snapshot`: parts of a store
-//! 4. `store`: the handle
-//! 5. `metrics`: gauges
+//! 1. `dir`, `errors`, `version_cursors`: the directory, its lock and its format version; errors; idle cursors
+//! 2. `options`: the options of RocksDB
+//! 3. `database`: the open database
+//! 4. `flush`, `ingest`, `snapshot`: parts of a store
+//! 5. `store`: the handle
+//! 6. `metrics`, `newest`: gauges; reads of the newest state
 
 mod database;
 mod dir;
+mod errors;
 mod flush;
 mod ingest;
 mod metrics;
+mod newest;
 mod options;
 mod snapshot;
 mod store;
+mod version_cursors;
 
 pub use self::dir::check_format;
 pub use self::metrics::StoreMetrics;

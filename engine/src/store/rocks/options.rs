@@ -3,11 +3,11 @@
 //! Two options are required for correctness and set only here: `atomic_flush`, and no flush on close. So dropping the
 //! store has the effect of a crash, and a clean stop is an explicit flush.
 
-use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options};
+use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options, ReadOptions, SliceTransform};
 
-use super::database::on_open;
+use super::errors::on_open;
 use crate::cf::Cf;
-use crate::store::Result;
+use crate::store::{Result, VERSION_LEN};
 
 /// Settings of the store.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub(super) fn build(options: &RocksOptions) -> Result<(Options, [Options; Cf::AL
     // Lock-free on a hit, so concurrent readers do not contend. A charge of 0 lets the cache measure its entries.
     let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes.max(MIN_BLOCK_CACHE_BYTES), 0);
     let db = database(write_buffer_bytes)?;
-    let family_options = Cf::ALL.map(|_| family(write_buffer_bytes, &cache));
+    let family_options = Cf::ALL.map(|cf| family(cf, write_buffer_bytes, &cache));
     Ok((db, family_options))
 }
 
@@ -70,7 +70,36 @@ fn database(write_buffer_bytes: usize) -> Result<Options> {
     Ok(db)
 }
 
-fn family(write_buffer_bytes: usize, cache: &Cache) -> Options {
+/// Read options of a cursor that moves over any keys. Without them a seek uses the filters over prefixes, and may not
+/// find keys of another prefix than that of its target.
+pub(super) fn ordered_reads() -> ReadOptions {
+    let mut reads = ReadOptions::default();
+    reads.set_total_order_seek(true);
+    reads
+}
+
+/// Read options of a cursor that stays on the versions of one key.
+pub(super) fn version_reads() -> ReadOptions {
+    let mut reads = ReadOptions::default();
+    reads.set_prefix_same_as_start(true);
+    reads
+}
+
+/// The filters of `Cf::Write` hold its keys without their versions: a point read seeks the newest version of a key, and
+/// so skips the files that have none. Nothing reads a record there by its whole key.
+fn filter_by_key(family: &mut Options, table: &mut BlockBasedOptions) {
+    fn without_version(key: &[u8]) -> &[u8] {
+        key.split_at_checked(key.len().saturating_sub(VERSION_LEN)).map_or(key, |(key, _)| key)
+    }
+    fn has_version(key: &[u8]) -> bool {
+        key.len() > VERSION_LEN
+    }
+    family.set_prefix_extractor(SliceTransform::create("cortado.key", without_version, Some(has_version)));
+    family.set_memtable_whole_key_filtering(false);
+    table.set_whole_key_filtering(false);
+}
+
+fn family(cf: Cf, write_buffer_bytes: usize, cache: &Cache) -> Options {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(cache);
     table.set_block_size(BLOCK_BYTES);
@@ -80,13 +109,16 @@ fn family(write_buffer_bytes: usize, cache: &Cache) -> Options {
     table.set_format_version(6);
 
     let mut family = Options::default();
+    family.set_memtable_whole_key_filtering(true);
+    family.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
+    if cf == Cf::Write {
+        filter_by_key(&mut family, &mut table);
+    }
     family.set_block_based_table_factory(&table);
     family.set_compression_type(DBCompressionType::Lz4);
     // The effective limit is the one over all families. One family may use all of it.
     family.set_write_buffer_size(write_buffer_bytes);
     family.set_max_write_buffer_number(MAX_WRITE_BUFFERS);
-    family.set_memtable_whole_key_filtering(true);
-    family.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
     family.set_target_file_size_base(TARGET_FILE_BYTES);
     family.set_level_compaction_dynamic_level_bytes(true);
     family.add_compact_on_deletion_collector_factory(DELETION_WINDOW, DELETIONS_IN_WINDOW, DELETED_SHARE);

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use rocksdb::{DB, DBRawIterator, ErrorKind, ReadOptions, Snapshot};
 
-use super::database::{Database, on_read};
+use super::database::Database;
+use super::errors::on_read;
+use super::options;
 use crate::cf::Cf;
 use crate::store::{Cursor, Reader, Result, StoreError};
 
@@ -59,11 +61,11 @@ impl Reader for RocksSnapshot {
     }
 
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
-        self.open_cursor(cf, (lower, upper), ReadOptions::default())
+        self.open_cursor(cf, (lower, upper), options::ordered_reads())
     }
 
     fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> Result<Box<dyn Cursor>> {
-        let mut options = ReadOptions::default();
+        let mut options = options::ordered_reads();
         // To RocksDB, 0 means no limit.
         options.set_max_skippable_internal_keys(skips.max(1) as u64);
         self.open_cursor(cf, (lower, upper), options)

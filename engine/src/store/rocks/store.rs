@@ -6,14 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use rocksdb::{ColumnFamilyDescriptor, DB, IngestExternalFileOptions, Options, ReadOptions, ReadTier, WriteOptions};
 
-use super::database::{Database, on_open, on_read};
+use super::database::Database;
+use super::errors::{on_open, on_read};
 use super::flush::{self, Flusher};
 use super::options::{self, RocksOptions};
 use super::snapshot::RocksSnapshot;
+use super::version_cursors::VersionCursors;
 use super::{dir, ingest};
 use crate::batch::WriteBatch;
 use crate::cf::Cf;
 use crate::store::{Result, Store};
+
+/// After this many writes, idle cursors that no read has used meanwhile are dropped.
+const CURSOR_WRITES: u64 = 256;
 
 /// The store of a node. Clones share the store.
 #[derive(Clone)]
@@ -42,6 +47,7 @@ impl RocksStore {
         let mut flushed_reads = ReadOptions::default();
         flushed_reads.set_read_tier(ReadTier::Persisted);
         let database = Database {
+            cursors: VersionCursors::default(),
             db,
             _lock: lock,
             dir: dir.to_owned(),
@@ -65,6 +71,10 @@ impl RocksStore {
         self.database.db.property_int_value_cf(self.database.family(cf).ok()?, name).ok().flatten()
     }
 
+    pub(super) fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// The directory given to `open`.
     pub fn dir(&self) -> &Path {
         &self.database.dir
@@ -86,13 +96,18 @@ impl Store for RocksStore {
         }
         let written = self.database.db.write_opt(encoded, &self.database.write_options);
         written.map_err(|error| self.database.poison(error))?;
-        self.flusher.count_write();
+        if self.flusher.count_write().is_multiple_of(CURSOR_WRITES) {
+            self.database.cursors.drop_unused();
+        }
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
         self.database.check_poisoned()?;
-        self.flusher.flush(&self.database)
+        self.flusher.flush(&self.database)?;
+        // They pin the memtables that were flushed.
+        self.database.cursors.clear();
+        Ok(())
     }
 
     fn get_flushed(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {

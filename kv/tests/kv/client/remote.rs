@@ -187,6 +187,10 @@ impl LocalStore for OwnStore {
         Box::pin(async move { server_result(self.0.call(ONE, request).await) })
     }
 
+    fn try_get(&self, _: RegionContext, _: (&Key, &[u8]), _: Timestamp) -> Option<Option<Bytes>> {
+        None
+    }
+
     fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
         self.0.regions().into_iter().find(|status| status.region.contains(key))
     }
@@ -216,6 +220,9 @@ async fn a_local_call_that_hangs_is_lost() {
     impl LocalStore for Hanging {
         fn call(&self, _request: Request) -> BoxFuture<'_, Result<Response, ServerError>> {
             Box::pin(std::future::pending())
+        }
+        fn try_get(&self, _: RegionContext, _: (&Key, &[u8]), _: Timestamp) -> Option<Option<Bytes>> {
+            None
         }
         fn locate(&self, _key: &[u8]) -> Option<RegionStatus> {
             None

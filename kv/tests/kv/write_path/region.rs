@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
-use engine::store::{Cursor, Reader, Result as StoreResult, Store};
+use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store};
 use engine::{Cf, WriteBatch};
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
@@ -132,6 +132,15 @@ impl RegionReads for ModelRegion {
 
     fn try_read(&self, context: RegionContext) -> Result<Option<ModelView>, RegionError> {
         Ok(Some(self.view(context)))
+    }
+
+    fn read_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&dyn NewestReader, &Region) -> T,
+    ) -> Result<Option<T>, RegionError> {
+        let region = self.view(context).region;
+        Ok(Some(read(&self.data, &region)))
     }
 
     async fn read(&self, context: RegionContext) -> Result<ModelView, RegionError> {

@@ -50,14 +50,19 @@ fn tag(cluster: &MemoryCluster) -> ClusterTag {
     Arc::as_ptr(&cluster.tso()).addr()
 }
 
-struct Gateways(ClusterTag);
+/// The other gateways of a cluster.
+struct Gateways {
+    cluster: ClusterTag,
+    own: Weak<SqlServer>,
+}
 
 impl CatalogPeers for Gateways {
     fn renew_leases(&self) -> BoxFuture<'_, ()> {
         let others: Vec<Arc<SqlServer>> = {
             let mut all = GATEWAYS.lock().expect("no panic");
             all.retain(|(_, server)| server.strong_count() > 0);
-            all.iter().filter(|(tag, _)| *tag == self.0).filter_map(|(_, server)| server.upgrade()).collect()
+            let others = all.iter().filter(|(tag, server)| *tag == self.cluster && !server.ptr_eq(&self.own));
+            others.filter_map(|(_, server)| server.upgrade()).collect()
         };
         Box::pin(async move {
             for server in others {
@@ -116,7 +121,7 @@ impl TestServer {
             None => SqlServer::new(db, config, metrics),
         };
         GATEWAYS.lock().expect("no panic").push((tag(&cluster), Arc::downgrade(&server)));
-        server.set_peers(Arc::new(Gateways(tag(&cluster))));
+        server.set_peers(Arc::new(Gateways { cluster: tag(&cluster), own: Arc::downgrade(&server) }));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
