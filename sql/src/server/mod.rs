@@ -68,12 +68,14 @@ impl SqlServer {
         self.node.context.catalog.set_peers(peers);
     }
 
-    /// Renews the node's lease on the catalog, because another node has changed the schema.
+    /// Renews the node's lease on the catalog, because another node has changed the schema. A node that has not had a
+    /// lease has nothing to renew.
     ///
     /// # Errors
     /// 57P03 if the store or the oracle does not answer.
     pub async fn renew_lease(&self) -> Result<(), SqlError> {
-        self.node.context.catalog.renew().await
+        let catalog = &self.node.context.catalog;
+        if catalog.version() == 0 { Ok(()) } else { catalog.renew().await }
     }
 
     /// The number of open sessions.
