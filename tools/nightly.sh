@@ -30,6 +30,8 @@ step "a node, $CUTS power cuts" \
 step "Raft, $SEEDS seeds" env CORTADO_SIM_SEEDS="$SEEDS" cargo test --locked -p raftstore --test sim -- --nocapture
 step "the whole stack, $SEEDS seeds" \
     env CORTADO_STACK_SEEDS="$SEEDS" cargo test --locked -p stack --test stack -- --nocapture
+step "leases on the catalog, $((SEEDS / 10)) seeds" \
+    env CORTADO_CATALOG_SEEDS="$((SEEDS / 10))" cargo test --locked -p sql --lib history_tests:: -- --nocapture
 step "Raft, planted bugs among ordinary seeds" env CORTADO_SIM_ORDINARY=2000 \
     cargo test --locked -p raftstore --features planted-bugs --test sim planted:: -- --nocapture
 step "the whole stack, planted bugs among ordinary seeds" env CORTADO_STACK_ORDINARY=2000 \

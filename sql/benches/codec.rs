@@ -7,7 +7,7 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use kv::client::Client;
 use kv::memory::MemoryCluster;
-use sql::catalog::CatalogCache;
+use sql::catalog::Catalog;
 use sql::codec::{key, row};
 use sql::exec::{ExecContext, Execution, NoSession};
 use sql::table::{Column, ColumnId, StorageId, Table, TableId};
@@ -17,8 +17,6 @@ use tso::TsoClient;
 use txn::Database;
 
 const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
-const CREATE: &str = "create table sbtest1 (id int primary key, k int not null default 0, \
-                      c varchar(120) not null default '', pad varchar(60) not null default '')";
 
 fn table() -> Table {
     let column =
@@ -58,13 +56,10 @@ fn codec(c: &mut Criterion) {
 
 fn statements(c: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (db, catalog) = runtime.block_on(prepared());
+    let tables = Catalog::new(1, [table()]);
+    let db = runtime.block_on(prepared(&tables));
     c.bench_function("statement/parse", |b| b.iter(|| parse::parse(POINT_SELECT)));
     let parsed = parse::parse(POINT_SELECT).expect("valid").remove(0);
-    let tables = runtime.block_on(async {
-        let txn = db.begin().await.expect("a timestamp");
-        catalog.at(&txn).await.expect("a catalog")
-    });
     c.bench_function("statement/bind", |b| b.iter(|| plan::bind(&parsed, Some(&[]), &tables)));
     let bound = plan::bind(&parsed, Some(&[]), &tables).expect("valid");
     let zone = TimeZone::utc();
@@ -72,11 +67,10 @@ fn statements(c: &mut Criterion) {
         b.iter(|| {
             runtime.block_on(async {
                 let mut txn = db.begin().await.expect("a timestamp");
-                catalog.at(&txn).await.expect("a catalog");
                 let mut execution = Execution::new(Arc::clone(&bound), vec![Datum::Int(50)]).expect("valid");
                 let mut ctx = ExecContext {
                     txn: &mut txn,
-                    catalog: &catalog,
+                    schema: None,
                     zone: &zone,
                     now: 0,
                     user: "",
@@ -90,33 +84,29 @@ fn statements(c: &mut Criterion) {
     });
 }
 
-async fn prepared() -> (Database, CatalogCache) {
+/// A database with one row.
+async fn prepared(tables: &Catalog) -> Database {
     let cluster = MemoryCluster::new();
     let tso = TsoClient::new(cluster.tso());
     let db = Database::new(Client::new(Arc::new(cluster)), tso);
-    let catalog = CatalogCache::new();
-    catalog.initialise(&db).await.expect("a fresh cluster");
-    for text in [CREATE, "insert into sbtest1 values (50, 7, 'some text', 'pad')"] {
-        let mut txn = db.begin().await.expect("a timestamp");
-        let tables = catalog.at(&txn).await.expect("a catalog");
-        let parsed = parse::parse(text).expect("valid").remove(0);
-        let bound = plan::bind(&parsed, Some(&[]), &tables).expect("valid");
-        let zone = TimeZone::utc();
-        let mut ctx = ExecContext {
-            txn: &mut txn,
-            catalog: &catalog,
-            zone: &zone,
-            now: 0,
-            user: "",
-            database: "",
-            session: &NoSession,
-            explicit: false,
-        };
-        let mut execution = Execution::new(bound, Vec::new()).expect("valid");
-        execution.next(&mut ctx, 1).await.expect("it runs");
-        txn.commit().await.expect("nothing is in the way");
-    }
-    (db, catalog)
+    let mut txn = db.begin().await.expect("a timestamp");
+    let parsed = parse::parse("insert into sbtest1 values (50, 7, 'some text', 'pad')").expect("valid").remove(0);
+    let bound = plan::bind(&parsed, Some(&[]), tables).expect("valid");
+    let zone = TimeZone::utc();
+    let mut ctx = ExecContext {
+        txn: &mut txn,
+        schema: None,
+        zone: &zone,
+        now: 0,
+        user: "",
+        database: "",
+        session: &NoSession,
+        explicit: false,
+    };
+    let mut execution = Execution::new(bound, Vec::new()).expect("valid");
+    execution.next(&mut ctx, 1).await.expect("it runs");
+    txn.commit().await.expect("nothing is in the way");
+    db
 }
 
 criterion_group!(benches, codec, statements);

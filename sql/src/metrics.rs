@@ -71,6 +71,8 @@ pub struct SqlMetrics {
     errors: Vec<IntCounter>,
     retries: IntCounter,
     bindings: IntCounter,
+    catalog_reads: IntCounter,
+    lease_waits: IntCounter,
     panics: IntCounter,
     requests: Histogram,
 }
@@ -85,6 +87,8 @@ impl SqlMetrics {
         let errors = IntCounterVec::new(Opts::new("sql_errors_total", "Errors sent to clients"), &["class"])?;
         let retries = IntCounter::new("sql_statement_retries_total", "Statements run again after a conflict")?;
         let bindings = IntCounter::new("sql_bindings_total", "Statements bound because no cached plan was valid")?;
+        let catalog_reads = IntCounter::new("sql_catalog_reads_total", "Reads of the catalog's records in the store")?;
+        let lease_waits = IntCounter::new("sql_lease_waits_total", "Statements that found the catalog's lease over")?;
         let panics = IntCounter::new("sql_panics_total", "Connections that ended in a panic: defects")?;
         let opts = HistogramOpts::new("sql_request_seconds", "From a request's first message to ReadyForQuery")
             .buckets(prometheus::exponential_buckets(0.00005, 2.0, 20)?);
@@ -96,6 +100,8 @@ impl SqlMetrics {
         registry.register(Box::new(errors.clone()))?;
         registry.register(Box::new(retries.clone()))?;
         registry.register(Box::new(bindings.clone()))?;
+        registry.register(Box::new(catalog_reads.clone()))?;
+        registry.register(Box::new(lease_waits.clone()))?;
         registry.register(Box::new(panics.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         Ok(SqlMetrics {
@@ -106,6 +112,8 @@ impl SqlMetrics {
             errors: CLASSES.iter().map(|class| errors.with_label_values(&[class])).collect(),
             retries,
             bindings,
+            catalog_reads,
+            lease_waits,
             panics,
             requests,
         })
@@ -134,6 +142,16 @@ impl SqlMetrics {
     /// Counts a binding.
     pub(crate) fn binding(&self) {
         self.bindings.inc();
+    }
+
+    /// Counts a read of catalog records.
+    pub(crate) fn catalog_read(&self) {
+        self.catalog_reads.inc();
+    }
+
+    /// Counts a statement that waits for the node's lease on the catalog.
+    pub(crate) fn lease_wait(&self) {
+        self.lease_waits.inc();
     }
 
     /// Counts a connection that ended in a panic.

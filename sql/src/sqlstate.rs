@@ -131,6 +131,8 @@ impl SqlState {
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
     /// A parameter that cannot be changed.
     pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
+    /// `lock_not_available`
+    pub const LOCK_NOT_AVAILABLE: SqlState = SqlState("55P03");
     /// A cancel request or the statement timeout.
     pub const QUERY_CANCELED: SqlState = SqlState("57014");
     /// The server is shutting down.

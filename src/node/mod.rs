@@ -15,7 +15,8 @@
 //!
 //! 1. `members`, `placement`, `ports`, `incoming`, `probe`: the address book, the placement role, the sockets, the
 //!    connections of other nodes, the health probe
-//! 2. `state`, `oracle`: the state of the node, the timestamp oracle over the system region
+//! 2. `gateways`, `oracle`, `state`: the other nodes' SQL gateways, the timestamp oracle over the system region, the
+//!    state of the node
 //! 3. `background`, `join`, `service`: background tasks, identity, the node service
 //! 4. `error`: the errors that end a node
 //! 5. `storage`: opens the storage
@@ -23,6 +24,7 @@
 
 mod background;
 mod error;
+mod gateways;
 mod incoming;
 mod join;
 mod members;

@@ -22,7 +22,8 @@ use crate::proto::node_client::NodeClient;
 use crate::proto::node_server::Node;
 use crate::proto::{
     BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
-    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, StatusRequest, StatusResponse, StoreAddress,
+    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, RenewLeaseRequest, RenewLeaseResponse,
+    StatusRequest, StatusResponse, StoreAddress,
 };
 
 /// The node service; see the module documentation.
@@ -210,6 +211,13 @@ impl Node for NodeService {
         let stores = self.placement()?.heartbeat(request.into(), self.state.uptime()).await?;
         let stores = stores.into_iter().map(|s| address_of((s.id, s.address))).collect();
         Ok(Response::new(HeartbeatResponse { stores }))
+    }
+
+    async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Result<Response<RenewLeaseResponse>, Status> {
+        self.check_cluster(request.into_inner().cluster_id)?;
+        let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
+        sql.renew_lease().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(Response::new(RenewLeaseResponse {}))
     }
 
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

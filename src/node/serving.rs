@@ -27,6 +27,7 @@ use txn::{Database, TxnConfig};
 
 use super::background;
 use super::error::{ServingError, in_layer};
+use super::gateways::OtherGateways;
 use super::incoming;
 use super::join::{self, JoinError};
 use super::oracle::{OracleDirectory, oracle};
@@ -119,7 +120,7 @@ impl Serving {
         let database = Database::with_config(client, tso_client.clone(), TxnConfig::default(), registry)
             .map_err(in_layer("transactions"))?;
         background.spawn(background::reclaim_dropped_rows(database.clone(), handle));
-        let sql = sql_server(&ident, database.clone(), registry)?;
+        let sql = sql_server(&state, &ident, database.clone(), registry)?;
         Ok(Serving {
             runtime,
             database,
@@ -283,10 +284,21 @@ fn kv_client(
     Ok((client.map_err(in_layer("key-value client"))?, remote))
 }
 
-fn sql_server(ident: &Ident, database: Database, registry: &Registry) -> Result<Arc<SqlServer>, ServingError> {
+fn sql_server(
+    state: &NodeState,
+    ident: &Ident,
+    database: Database,
+    registry: &Registry,
+) -> Result<Arc<SqlServer>, ServingError> {
     let config = SqlConfig { node_id: ident.store_id.get(), ..SqlConfig::default() };
     let metrics = SqlMetrics::new(registry).map_err(in_layer("SQL"))?;
-    Ok(SqlServer::new(database, config, metrics))
+    let server = SqlServer::new(database, config, metrics);
+    let own = (ident.cluster_id, ident.store_id);
+    server.set_peers(Arc::new(OtherGateways::new(own, state.members.clone())));
+    if state.sql.set(server.clone()).is_err() {
+        return Err(in_layer("SQL")("started twice"));
+    }
+    Ok(server)
 }
 
 /// The node's own key-value server, called without a network.

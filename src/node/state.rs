@@ -1,12 +1,13 @@
 //! The state of a node: its configuration, identity, address book and placement role. Also the edge where a node reads
 //! its clock and draws random ids.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::store::rocks::RocksStore;
 use parking_lot::Mutex;
 use raftstore::transport::ClusterId;
+use sql::server::SqlServer;
 use tokio::sync::watch;
 
 use super::members::Members;
@@ -33,6 +34,8 @@ pub(crate) struct NodeState {
     pub(crate) members: Members,
     /// The placement role; set once the node serves.
     pub(crate) placement: OnceLock<Placement<RocksStore>>,
+    /// The PostgreSQL front end; set once the node serves.
+    pub(crate) sql: OnceLock<Arc<SqlServer>>,
     data: DataDir,
     ident: watch::Sender<Option<Ident>>,
     /// Held while the identity changes on disk and in memory.
@@ -48,6 +51,7 @@ impl NodeState {
             config,
             members: Members::default(),
             placement: OnceLock::new(),
+            sql: OnceLock::new(),
             data,
             ident: watch::Sender::new(ident),
             ident_lock: Mutex::new(()),

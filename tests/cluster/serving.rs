@@ -34,6 +34,17 @@ async fn an_uninitialised_node_rejects_clients() {
     for node in 0..3 {
         cluster.wait_until_serving(node).await;
     }
+    // A schema change is there through all gateways once it is acknowledged, and no statement is run twice.
+    let clients = [cluster.connect(0).await, cluster.connect(1).await, cluster.connect(2).await];
+    for round in 0..3 {
+        let [a, b, c] = [0, 1, 2].map(|at| &clients[(round + at) % 3]);
+        a.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+        b.batch_execute("INSERT INTO t VALUES (1)").await.unwrap();
+        c.batch_execute("TRUNCATE t; INSERT INTO t VALUES (2)").await.unwrap();
+        let rows = a.query("SELECT id FROM t", &[]).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [2]);
+        b.batch_execute("DROP TABLE t").await.unwrap();
+    }
 }
 
 /// Without a majority the remaining node is unhealthy. It is healthy again when the others return.

@@ -27,6 +27,7 @@ use kv::client::ClientError;
 use kv::size::prewrite_bytes;
 use tso::{Timestamp, TsoError};
 
+use crate::bound::CommitBound;
 use crate::config::CommitLimits;
 use crate::error::TxnError;
 
@@ -122,7 +123,8 @@ enum State {
 /// The state machine.
 ///
 /// Invariants:
-/// 1. A commit_ts is fetched only when every batch is prewritten, and used only if it is above start_ts.
+/// 1. A commit_ts is fetched only when every batch is prewritten, and used only if it is above start_ts and not above
+///    the transaction's bound.
 /// 2. The primary takes a lock, and it is in the first batch.
 /// 3. `Finish` is emitted exactly once. After it, only the background work of the same step is emitted.
 /// 4. Secondaries are committed only after the primary's commit was acknowledged.
@@ -135,6 +137,8 @@ pub(crate) struct Committer {
     batches: Vec<Batch>,
     state: State,
     limits: CommitLimits,
+    /// The greatest commit_ts; `None` if any will do. Read when the commit_ts has arrived.
+    bound: Option<CommitBound>,
 }
 
 impl Committer {
@@ -146,7 +150,12 @@ impl Committer {
         if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(takes_lock)) {
             batches.swap(0, at);
         }
-        Committer { start_ts, primary, batches, state: State::Prewriting, limits }
+        Committer { start_ts, primary, batches, state: State::Prewriting, limits, bound: None }
+    }
+
+    /// With a greatest commit_ts. Above it the transaction fails with a conflict.
+    pub(crate) fn with_bound(self, bound: Option<CommitBound>) -> Committer {
+        Committer { bound, ..self }
     }
 
     /// The key whose record decides the outcome of the transaction. Any key if no mutation takes a lock.
@@ -274,6 +283,9 @@ impl Committer {
 
     fn commit_ts(&mut self, attempt: u32, result: Result<Timestamp, TsoError>) -> Vec<Effect> {
         match result {
+            Ok(commit_ts) if self.bound.as_ref().is_some_and(|bound| commit_ts > bound.get()) => {
+                self.abort(TxnError::Conflict(format!("the commit_ts {commit_ts} is above the transaction's bound")))
+            }
             Ok(commit_ts) if commit_ts > self.start_ts => {
                 self.state = State::Committing { commit_ts, attempt };
                 vec![Effect::CommitPrimary { commit_ts, others: self.secondaries() }]

@@ -24,6 +24,7 @@ use kv::api::{LockInfo, Mutation};
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
+use crate::bound::CommitBound;
 use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
@@ -53,6 +54,8 @@ pub(crate) struct CommitRequest {
     pub(crate) start_ts: Timestamp,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,
+    /// The greatest commit_ts, if there is one.
+    pub(crate) bound: Option<CommitBound>,
 }
 
 /// Starts a commit and waits for its outcome. The commit continues if the caller stops waiting.
@@ -65,8 +68,8 @@ pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest
 }
 
 async fn run(coordinator: Arc<Coordinator>, request: CommitRequest, reply: oneshot::Sender<CommitOutcome>) {
-    let CommitRequest { start_ts, mutations } = request;
-    let committer = Committer::new(start_ts, mutations, coordinator.config.commit);
+    let CommitRequest { start_ts, mutations, bound } = request;
+    let committer = Committer::new(start_ts, mutations, coordinator.config.commit).with_bound(bound);
     let driver = Driver {
         coordinator: &coordinator,
         start_ts,

@@ -17,7 +17,7 @@
 //!
 //! # Layers
 //!
-//! 1. `error`, `planted`, `timing`: errors, deliberate bugs for tests, clock and pauses
+//! 1. `bound`, `error`, `planted`, `timing`: the greatest commit_ts, errors, deliberate bugs for tests, clock and pauses
 //! 2. `config`: settings
 //! 3. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
@@ -26,6 +26,7 @@
 //! 7. `transaction`: reads, writes, commit
 //! 8. `database`: begins transactions
 
+mod bound;
 mod buffer;
 mod committer;
 mod config;
@@ -41,6 +42,7 @@ mod status_cache;
 mod timing;
 mod transaction;
 
+pub use bound::CommitBound;
 pub use buffer::View;
 pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;

@@ -8,6 +8,7 @@ use kv::Key;
 use kv::client::{Page, ScanRange};
 use tso::Timestamp;
 
+use crate::bound::CommitBound;
 use crate::buffer::{View, WriteBuffer};
 use crate::coordinator::Coordinator;
 use crate::driver::{self, CommitRequest};
@@ -41,12 +42,13 @@ pub struct Transaction {
     coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
     buffer: WriteBuffer,
+    bound: Option<CommitBound>,
 }
 
 impl Transaction {
     pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Timestamp) -> Transaction {
         let buffer = WriteBuffer::new(coordinator.config.buffer);
-        Transaction { coordinator, start_ts, buffer }
+        Transaction { coordinator, start_ts, buffer, bound: None }
     }
 
     /// The timestamp of the snapshot, and the identity of the transaction.
@@ -190,6 +192,12 @@ impl Transaction {
         self.buffer.set_view(view)
     }
 
+    /// Sets the greatest commit_ts. If the commit gets a greater one, it fails with [`TxnError::Conflict`]. The limit
+    /// counts at the moment when the commit_ts is known, so its owner may raise it until then.
+    pub fn set_commit_bound(&mut self, bound: CommitBound) {
+        self.bound = Some(bound);
+    }
+
     /// Commits the transaction. Returns the commit_ts, or `None` if nothing had to be committed: the buffer is empty or
     /// holds only checks that a key does not exist. An empty buffer sends nothing.
     ///
@@ -198,7 +206,7 @@ impl Transaction {
     ///
     /// # Errors
     /// - [`TxnError::Conflict`]: another transaction committed one of the keys after `start_ts` or holds a lock on it,
-    ///   or our locks expired. Nothing was committed.
+    ///   or our locks expired, or the commit_ts is above the transaction's bound. Nothing was committed.
     /// - [`TxnError::AlreadyExists`]: an inserted key exists. Nothing was committed.
     /// - [`TxnError::TooLarge`]: a region rejects a request for its size. Nothing was committed.
     /// - [`TxnError::Unavailable`]: a region or the oracle did not serve in time. Nothing was committed.
@@ -214,7 +222,7 @@ impl Transaction {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let Transaction { coordinator, start_ts, buffer } = self;
-        driver::commit(coordinator, CommitRequest { start_ts, mutations: buffer.into_mutations() }).await
+        let Transaction { coordinator, start_ts, buffer, bound } = self;
+        driver::commit(coordinator, CommitRequest { start_ts, mutations: buffer.into_mutations(), bound }).await
     }
 }

@@ -1,15 +1,20 @@
-//! Schema changes: a transaction's writes to the catalog's records.
+//! Schema changes: what the user's transaction writes. See [`super::steps`] for what happens around it.
 //!
-//! Every change raises the version record. So the second of two concurrent changes fails at its commit, and a version
-//! names one state.
+//! A transaction sees its own schema changes and nobody else does, until the change is published. So the change keeps a
+//! catalog of its own ([`SchemaChange::catalog`]), derived in memory.
 
-use kv::Key;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tso::Timestamp;
 use txn::Transaction;
 
-use super::cache::CatalogCache;
 use super::descriptor;
-use super::keys::{self, VersionRecord};
-use crate::codec::CodecError;
+use super::keys::{self, OwnerRecord};
+use super::lease::NodeCatalog;
+use super::snapshot::Catalog;
+use super::steps::doomed;
+use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::table::{Column, StorageId, Table, TableId};
 
@@ -26,63 +31,160 @@ pub struct NewTable {
     pub key_name: String,
 }
 
-/// Creates a table. The caller has checked the name in the transaction's snapshot. If another transaction takes it
-/// meanwhile, the commit fails.
-pub async fn create_table(cache: &CatalogCache, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
-    let id = raise_version(cache, txn, 1).await?;
-    let table = Table {
-        id: TableId(id),
-        storage: StorageId(id),
-        name: new.name.clone(),
-        columns: new.columns.clone(),
-        primary_key: new.primary_key.clone(),
-        key_name: new.key_name.clone(),
-    };
-    table.check().map_err(|why| SqlError::new(SqlState::INTERNAL_ERROR, format!("bad table descriptor: {why}")))?;
-    txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
-    txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)
+/// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
+/// finishes it.
+pub struct SchemaChange {
+    node: NodeCatalog,
+    owner: Timestamp,
+    watch: DoomWatch,
+    /// The catalog with the changes of this transaction.
+    catalog: Arc<Catalog>,
+    /// Tables that no other transaction can use: it has closed or created them.
+    own: HashSet<TableId>,
+    /// Whether it has written anything.
+    changed: bool,
+    /// Whether the store may hold marks of it, or its committed transaction.
+    unfinished: bool,
 }
 
-/// Drops a table. Its rows become unreachable and are reclaimed later.
-pub async fn drop_table(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
-    raise_version(cache, txn, 0).await?;
-    txn.delete(keys::name(&table.name)).map_err(storage_error)?;
-    txn.delete(keys::table(table.id)).map_err(storage_error)?;
-    mark_dropped(txn, table.storage)
+impl SchemaChange {
+    /// The schema change of a transaction that plans with `catalog`.
+    pub(crate) fn new(
+        node: NodeCatalog,
+        txn: &Transaction,
+        live: &LiveTransaction,
+        catalog: Arc<Catalog>,
+    ) -> SchemaChange {
+        let owner = txn.start_ts();
+        node.state.changes.lock().insert(owner);
+        let (watch, own) = (live.watch(), HashSet::new());
+        SchemaChange { node, owner, watch, catalog, own, changed: false, unfinished: false }
+    }
+
+    /// The catalog with the changes of this transaction.
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Whether it has changed anything.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Whether no other transaction can use the table.
+    pub(crate) fn owns(&self, table: &Table) -> bool {
+        self.own.contains(&table.id)
+    }
+
+    /// Called before the transaction commits. From here on its outcome decides.
+    pub(crate) fn begin_commit(&mut self) {
+        self.unfinished |= self.changed;
+    }
+
+    /// Publishes the change after the commit of its transaction. Returns when every node has adopted it.
+    pub(crate) async fn publish(mut self) -> Result<(), SqlError> {
+        if self.changed {
+            self.node.publish(self.owner).await?;
+        }
+        self.unfinished = false;
+        Ok(())
+    }
+
+    /// Creates a table. The binder has checked the name. If another transaction takes it meanwhile, the commit fails.
+    pub(crate) async fn create_table(&mut self, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
+        let id = self.node.allocate_id().await?;
+        let table = Table {
+            id: TableId(id),
+            storage: StorageId(id),
+            name: new.name.clone(),
+            columns: new.columns.clone(),
+            primary_key: new.primary_key.clone(),
+            key_name: new.key_name.clone(),
+        };
+        table.check().map_err(|why| SqlError::new(SqlState::INTERNAL_ERROR, format!("bad table descriptor: {why}")))?;
+        txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
+        self.put_table(txn, table)
+    }
+
+    /// Drops tables. Their rows become unreachable and are reclaimed later.
+    pub(crate) async fn drop_tables(&mut self, txn: &mut Transaction, tables: &[Arc<Table>]) -> Result<(), SqlError> {
+        self.close(txn, tables).await?;
+        for table in tables {
+            txn.delete(keys::name(&table.name)).map_err(storage_error)?;
+            txn.delete(keys::table(table.id)).map_err(storage_error)?;
+            mark_dropped(txn, table.storage)?;
+            self.catalog = Arc::new(self.catalog.without(self.node.own_version(), table.id));
+        }
+        if tables.is_empty() { Ok(()) } else { self.record(txn) }
+    }
+
+    /// Truncates tables by giving them new storage ids.
+    pub(crate) async fn truncate(&mut self, txn: &mut Transaction, tables: &[Arc<Table>]) -> Result<(), SqlError> {
+        self.close(txn, tables).await?;
+        for table in tables {
+            let storage = StorageId(self.node.allocate_id().await?);
+            mark_dropped(txn, table.storage)?;
+            self.put_table(txn, Table { storage, ..(**table).clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Closes the tables that other transactions can use. Fails with a conflict if one has changed since the plan.
+    async fn close(&mut self, txn: &Transaction, tables: &[Arc<Table>]) -> Result<(), SqlError> {
+        let shared: Vec<Arc<Table>> = tables.iter().filter(|table| !self.owns(table)).cloned().collect();
+        if shared.is_empty() {
+            return Ok(());
+        }
+        self.unfinished = true;
+        self.node.close(self.owner, &shared, &self.watch).await?;
+        for table in &shared {
+            self.node.count_read();
+            // A change after start_ts makes the commit fail; this finds one from before that the plan has not seen.
+            let stored = txn.get(&keys::table(table.id)).await.map_err(storage_error)?;
+            if stored != Some(descriptor::encode(table)) {
+                return Err(doomed());
+            }
+            self.own.insert(table.id);
+        }
+        Ok(())
+    }
+
+    fn put_table(&mut self, txn: &mut Transaction, table: Table) -> Result<(), SqlError> {
+        txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)?;
+        self.own.insert(table.id);
+        self.catalog = Arc::new(self.catalog.with(self.node.own_version(), table));
+        self.record(txn)
+    }
+
+    /// Writes the publication record.
+    fn record(&mut self, txn: &mut Transaction) -> Result<(), SqlError> {
+        let Some(lease) = self.node.current() else { return Err(doomed()) };
+        let record = OwnerRecord { owner: self.owner, node: self.node.state.node, term: lease.term };
+        txn.put(keys::publication(self.owner), record.encode()).map_err(storage_error)?;
+        self.changed = true;
+        Ok(())
+    }
 }
 
-/// Truncates a table by giving it a new storage id.
-pub async fn truncate(cache: &CatalogCache, txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
-    let id = raise_version(cache, txn, 1).await?;
-    mark_dropped(txn, table.storage)?;
-    let emptied = Table { storage: StorageId(id), ..table.clone() };
-    txn.put(keys::table(table.id), descriptor::encode(&emptied)).map_err(storage_error)
+impl Drop for SchemaChange {
+    fn drop(&mut self) {
+        let (node, owner) = (self.node.clone(), self.owner);
+        let runtime = tokio::runtime::Handle::try_current().ok().filter(|_| self.unfinished);
+        let Some(runtime) = runtime else {
+            // Outside of a runtime the sweep of a node finishes it.
+            node.state.changes.lock().remove(&owner);
+            return;
+        };
+        runtime.spawn(async move {
+            if let Err(error) = node.publish(owner).await {
+                tracing::warn!("a schema change is left to the sweep: {error}");
+            }
+            node.state.changes.lock().remove(&owner);
+        });
+    }
 }
 
 fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {
     let at = keys::encode_dropped(txn.start_ts());
     txn.put(keys::dropped(storage), at).map_err(storage_error)
-}
-
-/// Raises the catalog version and allocates `ids` consecutive ids. Returns the first.
-async fn raise_version(cache: &CatalogCache, txn: &mut Transaction, ids: u32) -> Result<u32, SqlError> {
-    let start_ts = txn.start_ts();
-    cache.forget_version(start_ts);
-    let record = VersionRecord::decode(&required(txn, &keys::version()).await?)?;
-    let raised = VersionRecord { version: record.version + 1, writer: start_ts };
-    txn.put(keys::version(), raised.encode()).map_err(storage_error)?;
-    let first = keys::decode_id(&required(txn, &keys::next_id()).await?)?;
-    if ids > 0 {
-        let exhausted = || SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "table ids are used up");
-        let next = first.checked_add(ids).ok_or_else(exhausted)?;
-        txn.put(keys::next_id(), keys::encode_id(next)).map_err(storage_error)?;
-    }
-    Ok(first)
-}
-
-async fn required(txn: &Transaction, key: &Key) -> Result<bytes::Bytes, SqlError> {
-    match txn.get(key).await.map_err(storage_error)? {
-        Some(value) => Ok(value),
-        None => Err(CodecError::new("catalog", "not initialised").into()),
-    }
 }

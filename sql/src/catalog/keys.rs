@@ -2,13 +2,17 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `mv` | the catalog version and the transaction that wrote it |
 //! | `mi` | the next free table or storage id |
 //! | `mn{schema id}{name}` | the id of the table of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
+//! | `mv` | the catalog version and the transaction that wrote it |
+//! | `mw{node}` | the node's lease on the catalog |
+//! | `mx{table id}` | the table is closed by a schema change |
+//! | `my{start_ts}` | the committed schema change of that transaction is not published yet |
 //!
-//! Ids are four bytes, big-endian. Every value starts with a version byte.
+//! Ids are four bytes, nodes and timestamps eight, big-endian. Every value starts with a version byte. The records from
+//! `mv` on, the *control records*, are few and small: one scan reads them all ([`super::control`]).
 
 use bytes::Bytes;
 use kv::Key;
@@ -25,18 +29,90 @@ const PUBLIC_ID: u32 = 2200;
 pub const FIRST_ID: u32 = 16_384;
 const VERSION: u8 = 1;
 
+/// A node: the id of its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+/// A node's lease on the catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The start_ts of the transaction that acquired the lease. Renewals keep it.
+    pub term: Timestamp,
+    /// The end of the lease. The node plans no statement, and commits nothing, above it.
+    pub until: Timestamp,
+    /// The catalog version that the node has adopted, with all of its transactions. 0 for none.
+    pub version: u64,
+}
+
+/// The schema change that closes a table, or that waits for its publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerRecord {
+    /// The start_ts of its transaction.
+    pub owner: Timestamp,
+    /// The node that runs it.
+    pub node: NodeId,
+    /// The term of that node's lease.
+    pub term: Timestamp,
+}
+
 /// The catalog version record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRecord {
     /// Raised by every schema change.
     pub version: u64,
-    /// The start_ts of its writer. A reader that finds its own start_ts has changed the schema itself.
+    /// The start_ts of its writer.
     pub writer: Timestamp,
 }
 
 /// The key of the version record.
 pub fn version() -> Key {
     Key::new(&b"mv"[..])
+}
+
+/// The range of the control records.
+pub fn control() -> (Key, Key) {
+    (version(), Key::new(&b"mz"[..]))
+}
+
+/// The key of a node's lease.
+pub fn lease(node: NodeId) -> Key {
+    with_number(b"mw", node.0)
+}
+
+/// The node in a key made by [`lease`].
+pub fn lease_node(key: &Key) -> Option<NodeId> {
+    number_in(key, b"mw").map(NodeId)
+}
+
+/// The key of the mark that a table is closed.
+pub fn closed(id: TableId) -> Key {
+    with_id(b"mx", id.0)
+}
+
+/// The table in a key made by [`closed`].
+pub fn closed_table(key: &Key) -> Option<TableId> {
+    let rest = key.as_bytes().strip_prefix(b"mx")?;
+    Some(TableId(u32::from_be_bytes(rest.try_into().ok()?)))
+}
+
+/// The range of the marks of closed tables.
+pub fn all_closed() -> (Key, Key) {
+    (Key::new(&b"mx"[..]), Key::new(&b"my"[..]))
+}
+
+/// The key of the record that a schema change is to be published.
+pub fn publication(owner: Timestamp) -> Key {
+    with_number(b"my", owner.raw())
+}
+
+/// The transaction in a key made by [`publication`].
+pub fn publication_owner(key: &Key) -> Option<Timestamp> {
+    number_in(key, b"my").map(Timestamp::from_raw)
+}
+
+/// The range of the records of unpublished schema changes.
+pub fn all_publications() -> (Key, Key) {
+    (Key::new(&b"my"[..]), Key::new(&b"mz"[..]))
 }
 
 /// The key of the id counter.
@@ -88,6 +164,58 @@ fn with_id(prefix: &[u8], id: u32) -> Key {
     let mut out = prefix.to_vec();
     out.extend_from_slice(&id.to_be_bytes());
     Key::new(out)
+}
+
+fn with_number(prefix: &[u8], number: u64) -> Key {
+    let mut out = prefix.to_vec();
+    out.extend_from_slice(&number.to_be_bytes());
+    Key::new(out)
+}
+
+fn number_in(key: &Key, prefix: &[u8]) -> Option<u64> {
+    let rest = key.as_bytes().strip_prefix(prefix)?;
+    Some(u64::from_be_bytes(rest.try_into().ok()?))
+}
+
+impl LeaseRecord {
+    /// Encodes the record.
+    pub fn encode(self) -> Bytes {
+        encode_numbers([self.term.raw(), self.until.raw(), self.version])
+    }
+
+    /// Decodes a record.
+    pub fn decode(bytes: &[u8]) -> Result<LeaseRecord, CodecError> {
+        let [term, until, version] = decode_numbers(bytes, "catalog lease")?;
+        Ok(LeaseRecord { term: Timestamp::from_raw(term), until: Timestamp::from_raw(until), version })
+    }
+}
+
+impl OwnerRecord {
+    /// Encodes the record.
+    pub fn encode(self) -> Bytes {
+        encode_numbers([self.owner.raw(), self.node.0, self.term.raw()])
+    }
+
+    /// Decodes a record.
+    pub fn decode(bytes: &[u8]) -> Result<OwnerRecord, CodecError> {
+        let [owner, node, term] = decode_numbers(bytes, "schema change")?;
+        Ok(OwnerRecord { owner: Timestamp::from_raw(owner), node: NodeId(node), term: Timestamp::from_raw(term) })
+    }
+}
+
+fn encode_numbers(numbers: [u64; 3]) -> Bytes {
+    let mut out = vec![VERSION];
+    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+    out.into()
+}
+
+fn decode_numbers(bytes: &[u8], what: &'static str) -> Result<[u64; 3], CodecError> {
+    let mut rest = versioned(bytes, what)?;
+    let mut numbers = [0; 3];
+    for slot in &mut numbers {
+        *slot = u64::from_be_bytes(number::<8>(&mut rest, what)?);
+    }
+    Ok(numbers)
 }
 
 impl VersionRecord {

@@ -1,36 +1,49 @@
-//! The catalog: table descriptors stored in the system region, and the version that validates cached plans.
+//! The catalog: table descriptors stored in the system region, the node's lease on them, and schema changes.
 //!
-//! Records live under the prefix `m` ([`keys`]). [`descriptor`] encodes a table's record. A schema change is an
-//! ordinary transaction that also raises the version record ([`ddl`]): two changes conflict, and a version names one
-//! state of the catalog. A transaction reads the version at its snapshot and takes the rest from the node's
-//! [`CatalogCache`], or loads it at that snapshot ([`cache`]).
+//! Records live under the prefix `m` ([`keys`]). [`descriptor`] encodes a table's record. No statement reads them: the
+//! node holds a lease on the newest catalog version and plans from memory ([`lease`]). A cached plan is valid as long
+//! as the tables that it names are the same, whatever else changes.
 //!
-//! A transaction may write to a table while another one drops or truncates it. Its rows then lie under a storage id
-//! that is never used again, and are removed with that storage ([`reclaim`]). The session refuses such a commit with
-//! 40001 if its node knows of the other transaction ([`CatalogCache::was_dropped_since`]). A commit at the same moment,
-//! on a node that has not heard of it, succeeds. To rule that out, every write would have to leave a mark that the
-//! schema change meets. A check that a fence key does not exist leaves none, and its exclusive latch would serialise
-//! the writers of a table. Schema changes that wait for all nodes will close the gap. CREATE has none: the table does
-//! not exist before the commit.
+//! A schema change is a transaction that writes descriptors, and *steps* around it ([`steps`]): each step raises the
+//! catalog version and waits until every node has adopted it or has lost its lease. A change that takes data away
+//! closes its tables first: nodes start no statement on them, and wait for their transactions that write to them
+//! ([`uses`]) or abort them. So no transaction that overlaps DROP or TRUNCATE, on any node, is acknowledged and lost.
+//!
+//! Rows of dropped storages are removed later ([`reclaim`]).
 //!
 //! # Layers
 //!
-//! 1. `keys`: keys and small records
-//! 2. `descriptor`, `reclaim`, `snapshot`: table records, removal of dropped rows, the tables of a version
-//! 3. `cache`: catalogs by version
-//! 4. `ddl`: schema changes
+//! 1. `keys`, `planted`: keys and small records, deliberate bugs
+//! 2. `descriptor`: table records
+//! 3. `reclaim`, `snapshot`: removal of dropped rows, the tables of a version
+//! 4. `control`, `uses`: leases and schema changes under way, the live transactions of the node
+//! 5. `lease`: the node's lease
+//! 6. `steps`: the steps of schema changes
+//! 7. `ddl`, `keeper`: what a schema change writes; keeps the lease
 
-pub mod cache;
-pub mod ddl;
+mod control;
+pub(crate) mod ddl;
 pub mod descriptor;
+mod keeper;
 pub mod keys;
+mod lease;
+mod planted;
 pub mod reclaim;
 mod snapshot;
+mod steps;
+mod uses;
 
-pub use cache::CatalogCache;
-pub use keys::PUBLIC;
+pub use ddl::{NewTable, SchemaChange};
+pub use keys::{NodeId, PUBLIC};
+pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
-pub(crate) use snapshot::{constraint_error, duplicate_key};
+pub(crate) use snapshot::{Access, constraint_error, duplicate_key};
+pub(crate) use steps::{closed_too_long, doomed};
+pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
 
+#[cfg(test)]
+mod history_tests;
+#[cfg(test)]
+mod lease_tests;
 #[cfg(test)]
 mod tests;

@@ -90,6 +90,11 @@ impl Reclaimer {
                 let (Some(storage), Ok(since)) = (keys::dropped_id(&record), keys::decode_dropped(&value)) else {
                     return Err(TxnError::Internal(format!("malformed record {record:?}")));
                 };
+                // A storage is in use until the change that gives it up is published.
+                let known = self.states.contains_key(&storage);
+                if !known && txn.get(&keys::publication(since)).await?.is_some() {
+                    continue;
+                }
                 seen.insert(storage);
                 let age_ms = txn.start_ts().physical_ms().saturating_sub(since.physical_ms());
                 if let Some(sweep) = self.sweep(storage, age_ms) {

@@ -3,38 +3,147 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use txn::TxnError;
+use kv::client::ScanRange;
+use tso::Timestamp;
+use txn::{Transaction, TxnError};
 
-use super::keys::{self, PUBLIC};
-use crate::codec;
-use crate::error::{ConstraintFields, SqlError, SqlState};
-use crate::table::{StorageId, Table, quote_identifier};
+use super::descriptor;
+use super::keys::{self, OwnerRecord, PUBLIC, VersionRecord};
+use crate::codec::{self, CodecError};
+use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
+use crate::table::{StorageId, Table, TableId, quote_identifier};
 use crate::types::{Datum, TimeZone, output};
 
-/// The catalog at one snapshot, cached per version. Cheap to clone.
+/// Records per page when a catalog is loaded.
+const PAGE_ROWS: u32 = 256;
+
+/// The catalog of one version.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    /// Grows with every committed schema change. Plans of another version are bound again. After a transaction's own
-    /// schema change, a number that no other catalog has.
+    /// Grows with every step of a schema change. After a transaction's own schema change, a number that no other
+    /// catalog has.
     pub version: u64,
-    tables: Arc<HashMap<String, Arc<Table>>>,
+    by_name: HashMap<String, Arc<Table>>,
+    by_id: HashMap<TableId, Arc<Table>>,
+    /// The closed tables, with the transactions that close them.
+    closed: HashMap<TableId, Timestamp>,
+}
+
+/// Whether a statement may use a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It may.
+    Open,
+    /// Another transaction is about to drop or truncate it.
+    Closed,
+    /// It has changed or is gone.
+    Changed,
 }
 
 impl Catalog {
     /// A catalog of these tables.
     pub fn new(version: u64, tables: impl IntoIterator<Item = Table>) -> Catalog {
-        let tables = tables.into_iter().map(|table| (table.name.clone(), Arc::new(table))).collect();
-        Catalog { version, tables: Arc::new(tables) }
+        Catalog::of(version, tables.into_iter().map(Arc::new).collect(), HashMap::new())
+    }
+
+    fn of(version: u64, tables: Vec<Arc<Table>>, closed: HashMap<TableId, Timestamp>) -> Catalog {
+        let by_name = tables.iter().map(|table| (table.name.clone(), table.clone())).collect();
+        let by_id = tables.into_iter().map(|table| (table.id, table)).collect();
+        Catalog { version, by_name, by_id, closed }
+    }
+
+    /// Loads the catalog at a transaction's snapshot. The transaction has no schema changes of its own.
+    pub async fn load(txn: &Transaction) -> Result<Catalog, SqlError> {
+        let record = txn.get(&keys::version()).await.map_err(storage_error)?;
+        let record = record.ok_or_else(|| CodecError::new("catalog", "not initialised"))?;
+        Catalog::load_version(txn, VersionRecord::decode(&record)?.version, None).await
+    }
+
+    /// Loads the catalog of a version, which the caller has read in the same transaction. A table that is the same as
+    /// in `previous` is shared with it.
+    pub(super) async fn load_version(
+        txn: &Transaction,
+        version: u64,
+        previous: Option<&Catalog>,
+    ) -> Result<Catalog, SqlError> {
+        let mut tables = Vec::new();
+        for (_, value) in read_range(txn, keys::tables()).await? {
+            let table = descriptor::decode(&value)?;
+            let shared = previous.and_then(|previous| previous.by_id.get(&table.id)).filter(|known| ***known == table);
+            tables.push(shared.cloned().unwrap_or_else(|| Arc::new(table)));
+        }
+        let mut closed = HashMap::new();
+        for (key, value) in read_range(txn, keys::all_closed()).await? {
+            let table = keys::closed_table(&key).ok_or_else(|| CodecError::new("closed table", "malformed key"))?;
+            closed.insert(table, OwnerRecord::decode(&value)?.owner);
+        }
+        Ok(Catalog::of(version, tables, closed))
     }
 
     /// A table of the schema `public` by its folded name.
     pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.tables.get(name)
+        self.by_name.get(name)
     }
 
     /// The table with this storage.
     pub(super) fn by_storage(&self, storage: StorageId) -> Option<&Arc<Table>> {
-        self.tables.values().find(|table| table.storage == storage)
+        self.by_id.values().find(|table| table.storage == storage)
+    }
+
+    /// Whether no table is closed.
+    pub(crate) fn is_open(&self) -> bool {
+        self.closed.is_empty()
+    }
+
+    /// The transaction that closes a table, if it is closed.
+    pub(super) fn closed_by(&self, table: TableId) -> Option<Timestamp> {
+        self.closed.get(&table).copied()
+    }
+
+    /// Whether `owner` may use a table that was planned with this descriptor.
+    pub(super) fn access(&self, table: &Arc<Table>, owner: Timestamp) -> Access {
+        match self.by_id.get(&table.id) {
+            Some(now) if Arc::ptr_eq(now, table) || **now == **table => match self.closed_by(table.id) {
+                Some(closing) if closing != owner => Access::Closed,
+                _ => Access::Open,
+            },
+            _ => Access::Changed,
+        }
+    }
+
+    /// This catalog with one table added or replaced, under another version.
+    pub(super) fn with(&self, version: u64, table: Table) -> Catalog {
+        let mut changed = self.without(version, table.id);
+        let table = Arc::new(table);
+        changed.by_name.insert(table.name.clone(), table.clone());
+        changed.by_id.insert(table.id, table);
+        changed
+    }
+
+    /// This catalog without a table, under another version.
+    pub(super) fn without(&self, version: u64, table: TableId) -> Catalog {
+        let mut changed = Catalog { version, ..self.clone() };
+        changed.by_id.remove(&table);
+        changed.by_name.retain(|_, known| known.id != table);
+        changed
+    }
+}
+
+/// The records of a range at a transaction's snapshot.
+pub(super) async fn read_range(
+    txn: &Transaction,
+    (start, end): (kv::Key, kv::Key),
+) -> Result<Vec<(kv::Key, bytes::Bytes)>, SqlError> {
+    let mut range = ScanRange { start, end, reverse: false };
+    let mut records = Vec::new();
+    loop {
+        let page = txn.scan(&range, PAGE_ROWS).await.map_err(storage_error)?;
+        records.extend(page.pairs);
+        match page.resume {
+            Some(resume) if resume > range.start => range.start = resume,
+            Some(_) => return Err(CodecError::new("page of the catalog", "does not advance").into()),
+            None => return Ok(records),
+        }
     }
 }
 

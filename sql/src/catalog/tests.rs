@@ -1,7 +1,7 @@
 //! Catalog records: pinned bytes, and detection of damage.
 
 use super::descriptor;
-use super::keys::{self, VersionRecord};
+use super::keys::{self, LeaseRecord, NodeId, OwnerRecord, VersionRecord};
 use crate::table::{Column, ColumnId, StorageId, Table, TableId};
 use crate::types::SqlType;
 
@@ -86,4 +86,26 @@ fn golden_records() {
     assert_eq!(hex(keys::dropped(StorageId(16_384)).as_bytes()), "6d6400004000");
     assert_eq!(keys::dropped_id(&keys::dropped(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::name_of(&keys::name("größe")), Some("größe"));
+}
+
+#[test]
+fn golden_control_records() {
+    let ts = tso::Timestamp::from_raw;
+    let lease = LeaseRecord { term: ts(258), until: ts(772), version: 7 };
+    let numbers = ["01", "0000000000000102", "0000000000000304", "0000000000000007"].concat();
+    assert_eq!(hex(&lease.encode()), numbers);
+    assert_eq!(LeaseRecord::decode(&lease.encode()).unwrap(), lease);
+    let owner = OwnerRecord { owner: ts(258), node: NodeId(772), term: ts(7) };
+    assert_eq!(hex(&owner.encode()), numbers);
+    assert_eq!(OwnerRecord::decode(&owner.encode()).unwrap(), owner);
+    assert!(LeaseRecord::decode(&owner.encode()[..24]).is_err());
+    assert_eq!(hex(keys::lease(NodeId(258)).as_bytes()), "6d770000000000000102");
+    assert_eq!(hex(keys::closed(TableId(16_384)).as_bytes()), "6d7800004000");
+    assert_eq!(hex(keys::publication(ts(258)).as_bytes()), "6d790000000000000102");
+    assert_eq!(keys::lease_node(&keys::lease(NodeId(5))), Some(NodeId(5)));
+    assert_eq!(keys::closed_table(&keys::closed(TableId(5))), Some(TableId(5)));
+    assert_eq!(keys::publication_owner(&keys::publication(ts(5))), Some(ts(5)));
+    let (start, end) = keys::control();
+    let inside = [keys::version(), keys::lease(NodeId(u64::MAX)), keys::publication(ts(u64::MAX))];
+    assert!(inside.iter().all(|key| (&start..&end).contains(&key)));
 }

@@ -2,7 +2,7 @@
 
 use txn::Transaction;
 
-use crate::catalog::CatalogCache;
+use crate::catalog::SchemaChange;
 use crate::expr::SessionAccess;
 use crate::expr::eval::Env;
 use crate::types::{Datum, TimeZone};
@@ -11,8 +11,8 @@ use crate::types::{Datum, TimeZone};
 pub struct ExecContext<'a> {
     /// The transaction.
     pub txn: &'a mut Transaction,
-    /// The node's catalog cache.
-    pub catalog: &'a CatalogCache,
+    /// The transaction's schema change. Set if the plan changes the schema.
+    pub schema: Option<&'a mut SchemaChange>,
     /// The session's time zone.
     pub zone: &'a TimeZone,
     /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.

@@ -29,7 +29,6 @@ use std::sync::Arc;
 
 use txn::View;
 
-use crate::catalog::ddl;
 use crate::error::SqlError;
 pub use crate::expr::{NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
@@ -196,23 +195,22 @@ fn plain_query(plan: &Plan) -> Option<(&TableAccess, &PlainOutput)> {
 
 /// Executes a schema change. Returns its tag.
 async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'static str, SqlError> {
+    let Some(schema) = ctx.schema.as_deref_mut() else {
+        return Err(SqlError::internal("a schema change has no place to go"));
+    };
     Ok(match body {
         Body::CreateTable(new) => {
             if let Some(new) = new {
-                ddl::create_table(ctx.catalog, ctx.txn, new).await?;
+                schema.create_table(ctx.txn, new).await?;
             }
             "CREATE TABLE"
         }
         Body::DropTable(tables) => {
-            for table in tables {
-                ddl::drop_table(ctx.catalog, ctx.txn, table).await?;
-            }
+            schema.drop_tables(ctx.txn, tables).await?;
             "DROP TABLE"
         }
         Body::Truncate(tables) => {
-            for table in tables {
-                ddl::truncate(ctx.catalog, ctx.txn, table).await?;
-            }
+            schema.truncate(ctx.txn, tables).await?;
             "TRUNCATE TABLE"
         }
         _ => "",

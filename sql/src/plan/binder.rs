@@ -1,11 +1,13 @@
 //! The state of the binder: scopes, parameters, error positions.
 
+use std::cell::RefCell;
+
 use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregate::AggregateState;
 use super::decimal::Decimal;
-use super::node::Notice;
+use super::node::{Lookup, Notice};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
@@ -131,6 +133,8 @@ impl ScopeTable {
 pub(super) struct Binder<'a> {
     pub(super) statement: &'a Parsed,
     pub(super) catalog: &'a Catalog,
+    /// The names of tables that it has looked up.
+    lookups: RefCell<Vec<Lookup>>,
     /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
@@ -157,6 +161,7 @@ impl<'a> Binder<'a> {
         Binder {
             statement,
             catalog,
+            lookups: RefCell::default(),
             params,
             declared,
             allows_params,
@@ -309,20 +314,35 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// The table of a folded name in `public`, if there is one. The plan is valid as long as the result is the same.
+    pub(super) fn look_up(&self, name: &str) -> Option<std::sync::Arc<Table>> {
+        let found = self.catalog.table(name).cloned();
+        let mut lookups = self.lookups.borrow_mut();
+        if !lookups.iter().any(|lookup| lookup.name == name) {
+            lookups.push(Lookup { name: name.to_owned(), found: found.clone() });
+        }
+        found
+    }
+
+    /// The names of tables that it has looked up.
+    pub(super) fn take_lookups(&self) -> Vec<Lookup> {
+        self.lookups.take()
+    }
+
     /// The table of a name. 42P01 if there is none.
     pub(super) fn table(&self, name: &ObjectName) -> Result<std::sync::Arc<Table>, SqlError> {
         let at = name.span().start;
         let parts = self.name_parts(name)?;
         let found = match parts.as_slice() {
-            [table] => self.catalog.table(table),
-            [schema, table] if schema == crate::catalog::PUBLIC => self.catalog.table(table),
+            [table] => self.look_up(table),
+            [schema, table] if schema == crate::catalog::PUBLIC => self.look_up(table),
             [_, _] => None,
             _ => {
                 let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
                 return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
             }
         };
-        found.cloned().ok_or_else(|| {
+        found.ok_or_else(|| {
             let message = format!("relation \"{}\" does not exist", parts.join("."));
             self.error(SqlState::UNDEFINED_TABLE, message, at)
         })

@@ -34,7 +34,7 @@ impl Binder<'_> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
         let name = self.new_name(&create.name)?;
-        if self.catalog.table(&name).is_some() {
+        if self.look_up(&name).is_some() {
             let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
                 let message = format!("{message}, skipping");

@@ -43,6 +43,7 @@ mod select;
 mod type_name;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
@@ -81,9 +82,11 @@ fn bind_on_this_stack(
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
+    let lookups = binder.take_lookups();
     let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
-        catalog_version: catalog.version,
+        valid_for: AtomicU64::new(catalog.version),
+        lookups,
         command: locking_command(&statement.tree),
         params,
         columns,

@@ -1,9 +1,11 @@
 //! The nodes of a plan: the result of the binder, run by the executor.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{PlainOutput, TableAccess};
 use super::aggregate::AggregateCall;
+use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
 use crate::error::SqlState;
 use crate::expr::Expr;
@@ -21,11 +23,13 @@ pub struct ResultColumn {
     pub origin: (u32, i16),
 }
 
-/// A bound statement. Reusable while the catalog version stays the same.
+/// A bound statement. Reusable while every name of a table that it has looked up leads to the same table, or to none.
 #[derive(Debug)]
 pub struct Plan {
-    /// The catalog version it was bound to.
-    pub catalog_version: u64,
+    /// The newest catalog version that it is known to be valid for.
+    pub(crate) valid_for: AtomicU64,
+    /// The names of tables that the binder has looked up.
+    pub(crate) lookups: Vec<Lookup>,
     /// Types of `$1`, `$2`, ...
     pub params: Vec<SqlType>,
     /// The result columns; `None` for a statement without rows.
@@ -47,7 +51,38 @@ pub struct Plan {
     pub(crate) body: Body,
 }
 
+/// The look-up of a table's name in the catalog.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookup {
+    /// The folded name.
+    pub(crate) name: String,
+    /// The table, if there is one.
+    pub(crate) found: Option<Arc<Table>>,
+}
+
 impl Plan {
+    /// Whether the statement would be bound to the same tables with this catalog.
+    pub(crate) fn is_valid_for(&self, catalog: &Catalog) -> bool {
+        if self.valid_for.load(Ordering::Relaxed) == catalog.version {
+            return true;
+        }
+        let is_same = |lookup: &Lookup| match (&lookup.found, catalog.table(&lookup.name)) {
+            (None, None) => true,
+            (Some(then), Some(now)) => Arc::ptr_eq(then, now) || then == now,
+            _ => false,
+        };
+        let is_valid = self.lookups.iter().all(is_same);
+        if is_valid {
+            self.valid_for.store(catalog.version, Ordering::Relaxed);
+        }
+        is_valid
+    }
+
+    /// The tables that it names.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.lookups.iter().filter_map(|lookup| lookup.found.as_ref())
+    }
+
     /// Whether it is INSERT, UPDATE or DELETE. These run to their end before the first row of RETURNING is sent.
     pub(crate) fn changes_rows(&self) -> bool {
         matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::catalog::CatalogConfig;
+
 /// The smallest `max_message_bytes`: ordinary statements need that much.
 const MIN_MESSAGE_BYTES: usize = 16 * 1024;
 
@@ -24,8 +26,10 @@ pub struct SqlConfig {
     pub reply_buffer_bytes: usize,
     /// The name of the only database. Another name is refused with 3D000. Default `postgres`.
     pub database: String,
-    /// This node's number. Modulo 2048 it is part of the process ids in BackendKeyData, which makes them distinct
-    /// between nodes.
+    /// The lease on the catalog, and schema changes.
+    pub catalog: CatalogConfig,
+    /// This node's number, different from that of every other node. Modulo 2048 it is part of the process ids in
+    /// BackendKeyData, which makes them distinct between nodes.
     pub node_id: u64,
 }
 
@@ -38,6 +42,7 @@ impl Default for SqlConfig {
             authentication_timeout: Duration::from_secs(60),
             reply_buffer_bytes: 64 << 10,
             database: "postgres".to_owned(),
+            catalog: CatalogConfig::default(),
             node_id: 0,
         }
     }
@@ -67,7 +72,7 @@ impl SqlConfig {
         if self.database.is_empty() || self.database.len() > 63 || self.database.contains('\0') {
             return Err("database must be a name of 1 to 63 bytes".to_owned());
         }
-        Ok(())
+        self.catalog.validate()
     }
 }
 
@@ -78,6 +83,7 @@ mod tests {
     #[test]
     fn defaults_are_valid_and_zeros_are_not() {
         assert_eq!(SqlConfig::default().validate(), Ok(()));
+        let short = |lease| CatalogConfig { lease, ..CatalogConfig::default() };
         let bad = [
             SqlConfig { max_connections: 0, ..SqlConfig::default() },
             SqlConfig { max_handshakes: 0, ..SqlConfig::default() },
@@ -86,6 +92,8 @@ mod tests {
             SqlConfig { authentication_timeout: Duration::ZERO, ..SqlConfig::default() },
             SqlConfig { reply_buffer_bytes: 0, ..SqlConfig::default() },
             SqlConfig { database: String::new(), ..SqlConfig::default() },
+            SqlConfig { catalog: short(Duration::from_millis(9)), ..SqlConfig::default() },
+            SqlConfig { catalog: short(Duration::ZERO), ..SqlConfig::default() },
         ];
         for config in bad {
             assert!(config.validate().is_err(), "{config:?}");

@@ -24,8 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use txn::Database;
 
+use crate::catalog::{CatalogPeers, NodeCatalog, NodeId};
 use crate::clock;
 pub use crate::clock::WallClock;
+use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
 use crate::session::state::NodeContext;
 pub use config::SqlConfig;
@@ -36,6 +38,9 @@ pub use starting::reject_while_starting;
 
 /// Time for connections to close after the kill. A commit that takes longer outlives `serve`.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// Limit of the time to give the lease on the catalog back.
+const RELEASE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The front end of a node.
 pub struct SqlServer {
@@ -53,8 +58,24 @@ impl SqlServer {
     pub fn with_clock(db: Database, config: SqlConfig, metrics: SqlMetrics, wall_clock: WallClock) -> Arc<SqlServer> {
         let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
         let sessions = Registry::new(config.node_id);
-        let context = Arc::new(NodeContext::new(db, metrics, wall_clock));
+        let catalog = NodeCatalog::new(db, NodeId(config.node_id), config.catalog.clone(), metrics.clone());
+        let context = Arc::new(NodeContext { catalog, metrics, wall_clock });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
+    }
+
+    /// Sets how the other nodes are told of schema changes. Without it they notice when they renew their leases.
+    pub fn set_peers(&self, peers: Arc<dyn CatalogPeers>) {
+        self.node.context.catalog.set_peers(peers);
+    }
+
+    /// Renews the node's lease on the catalog, because another node has changed the schema. A node that has not had a
+    /// lease has nothing to renew.
+    ///
+    /// # Errors
+    /// 57P03 if the store or the oracle does not answer.
+    pub async fn renew_lease(&self) -> Result<(), SqlError> {
+        let catalog = &self.node.context.catalog;
+        if catalog.version() == 0 { Ok(()) } else { catalog.renew().await }
     }
 
     /// The number of open sessions.
@@ -67,6 +88,7 @@ impl SqlServer {
     /// interrupted.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken, grace: Duration) {
         let tasks = TaskTracker::new();
+        let lease = LeaseTask::start(&self.node.context.catalog);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -85,13 +107,13 @@ impl SqlServer {
         drop(listener);
         tasks.close();
         self.node.sessions.drain();
-        if tokio::time::timeout(grace, tasks.wait()).await.is_ok() {
-            return;
+        if tokio::time::timeout(grace, tasks.wait()).await.is_err() {
+            self.node.sessions.kill();
+            if tokio::time::timeout(CLOSE_GRACE, tasks.wait()).await.is_err() {
+                tracing::warn!("{} connections did not close in time", tasks.len());
+            }
         }
-        self.node.sessions.kill();
-        if tokio::time::timeout(CLOSE_GRACE, tasks.wait()).await.is_err() {
-            tracing::warn!("{} connections did not close in time", tasks.len());
-        }
+        lease.end().await;
     }
 
     fn accept(&self, stream: TcpStream, tasks: &TaskTracker, stop: &CancellationToken) {
@@ -106,5 +128,34 @@ impl SqlServer {
         let stop = stop.clone();
         let (reader, writer) = stream.into_split();
         tasks.spawn(async move { connection::run(node, reader, Box::new(writer), permit, stop).await });
+    }
+}
+
+/// The task that keeps the node's lease on the catalog. Its drop stops it.
+struct LeaseTask {
+    catalog: NodeCatalog,
+    stop: CancellationToken,
+}
+
+impl LeaseTask {
+    fn start(catalog: &NodeCatalog) -> LeaseTask {
+        let (catalog, stop) = (catalog.clone(), CancellationToken::new());
+        let (kept, stopped) = (catalog.clone(), stop.clone());
+        tokio::spawn(async move { kept.keep(stopped).await });
+        LeaseTask { catalog, stop }
+    }
+
+    /// Stops it, and gives the lease back if that is quick.
+    async fn end(self) {
+        self.stop.cancel();
+        if tokio::time::timeout(RELEASE_LIMIT, self.catalog.release()).await.is_err() {
+            tracing::debug!("the lease on the catalog stays until it is over");
+        }
+    }
+}
+
+impl Drop for LeaseTask {
+    fn drop(&mut self) {
+        self.stop.cancel();
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgwire::messages::response::CommandComplete;
+use tokio::time::Instant;
 
 use super::control;
 use super::fault::Fault;
@@ -11,7 +12,7 @@ use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody};
 use super::values::SessionValues;
-use crate::catalog::Catalog;
+use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, Tag};
@@ -85,43 +86,43 @@ impl Session {
     /// The transaction. Begins one if there is none.
     async fn active(&mut self) -> Result<&mut ActiveTxn, Fault> {
         if self.active.is_none() {
-            let node = &self.node;
-            let begin = async {
-                node.ensure_initialised().await?;
-                node.db.begin().await.map_err(Fault::from)
-            };
-            let txn = self.interrupt.guard(self.deadline, begin).await?;
-            self.active = Some(ActiveTxn { txn, catalog: None, own_schema: false, written: Vec::new() });
+            let begin = async { self.node.catalog.begin().await.map_err(Fault::from) };
+            let (lease, txn) = self.interrupt.guard(self.deadline, begin).await?;
+            let live = self.slot.begin(txn.start_ts());
+            self.active = Some(ActiveTxn { txn, lease, live, schema: None, writes: false });
         }
         self.active.as_mut().ok_or_else(|| Fault::Statement(missing_transaction()))
     }
 
-    /// The catalog at the transaction's snapshot, and whether the transaction changed the schema.
-    async fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
-        self.active().await?;
-        let Some(active) = &mut self.active else {
-            return Err(missing_transaction().into());
-        };
-        if let Some(catalog) = &active.catalog {
-            return Ok((catalog.clone(), active.own_schema));
-        }
-        let load = async { self.node.catalog.at(&active.txn).await.map_err(Fault::from) };
-        let catalog = self.interrupt.guard(self.deadline, load).await?;
-        active.catalog = Some(catalog.clone());
-        Ok((catalog, active.own_schema))
-    }
-
     /// The plan of a query for the transaction's catalog: `known` or the cached plan if still valid, else a new one.
-    /// `declared`: the declared types of parameters, `None` if the query can have no parameters.
+    /// Waits while a schema change closes one of its tables. `declared`: the declared types of parameters, `None` if
+    /// the query can have no parameters.
     pub(crate) async fn plan(
         &mut self,
         query: &Arc<Query>,
         declared: Option<&Arc<[SqlType]>>,
         known: Option<&Arc<BoundStatement>>,
     ) -> Result<Arc<BoundStatement>, Fault> {
-        let (catalog, own_schema) = self.catalog().await?;
+        let mut wait = None;
+        loop {
+            self.active().await?;
+            let bound = self.bind_query(query, declared, known)?;
+            if self.may_use(&bound, &mut wait).await? {
+                return Ok(bound);
+            }
+        }
+    }
+
+    fn bind_query(
+        &mut self,
+        query: &Arc<Query>,
+        declared: Option<&Arc<[SqlType]>>,
+        known: Option<&Arc<BoundStatement>>,
+    ) -> Result<Arc<BoundStatement>, Fault> {
+        let Some(active) = &self.active else { return Err(missing_transaction().into()) };
+        let (catalog, own_schema) = active.catalog();
         self.state.mark_snapshot_used();
-        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.catalog_version == catalog.version;
+        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.is_valid_for(catalog);
         if !own_schema {
             if let Some(bound) = known.filter(holds) {
                 return Ok(bound.clone());
@@ -133,13 +134,53 @@ impl Session {
             }
         }
         self.node.metrics.binding();
-        let plan = plan::bind(&query.parsed()?, declared.map(|types| &**types), &catalog)
+        let plan = plan::bind(&query.parsed()?, declared.map(|types| &**types), catalog)
             .map_err(|error| self.refused_command(error, &query.command))?;
         let bound = Arc::new(BoundStatement::new(plan, own_schema)?);
         if !own_schema {
             self.plans.put(&query.text, declared.unwrap_or(&self.no_types), (query.clone(), bound.clone()));
         }
         Ok(bound)
+    }
+
+    /// Whether the transaction may use the tables of a plan. If not, the caller plans again: a schema change was waited
+    /// for. `wait`: until when, once there is something to wait for.
+    async fn may_use(&mut self, bound: &BoundStatement, wait: &mut Option<Instant>) -> Result<bool, Fault> {
+        let Some(active) = &self.active else { return Err(missing_transaction().into()) };
+        active.check()?;
+        // A schema change waits by itself, for its tables to be closed by itself.
+        if bound.plan.is_ddl {
+            return Ok(true);
+        }
+        let (start_ts, planned) = (active.txn.start_ts(), &active.lease.catalog);
+        let access = match self.node.catalog.access(planned, active.shared_tables(bound), start_ts) {
+            Access::Open => return Ok(true),
+            // It keeps what it has.
+            _ if active.live.has_entered(active.shared_tables(bound), bound.plan.written_storage()) => return Ok(true),
+            refused => refused,
+        };
+        // Without a statement the transaction can have a newer snapshot.
+        let is_fresh = self.executed == 0 && active.schema.is_none();
+        if access == Access::Closed {
+            let limit = self.node.catalog.closed_wait();
+            let until = *wait.get_or_insert_with(|| clock::instant() + limit);
+            if clock::instant() >= until {
+                let name = bound.plan.tables().next().map_or("", |table| &table.name);
+                return Err(closed_too_long(name).into());
+            }
+            let version = self.node.catalog.version();
+            let changed = async {
+                self.node.catalog.until_changed(version).await;
+                Ok::<(), Fault>(())
+            };
+            self.interrupt.guard(self.deadline, changed).await?;
+        } else if !is_fresh {
+            return Err(doomed().into());
+        }
+        if is_fresh {
+            self.active = None;
+        }
+        Ok(false)
     }
 
     /// Starts a run. Refuses what the transaction's modes do not allow. `commit_follows`: the commit is the next action
@@ -158,11 +199,17 @@ impl Session {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
-        if bound.plan.writes {
-            self.portals.values_mut().for_each(|portal| portal.freeze(&active.txn));
+        if bound.plan.is_ddl {
+            let catalog = active.lease.catalog.clone();
+            let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
+            active.schema.get_or_insert_with(|| SchemaChange::new(node.clone(), txn, live, catalog));
+        } else {
+            let (tables, written) = (active.shared_tables(&bound), bound.plan.written_storage());
+            self.node.catalog.enter(&active.live, tables, written).map_err(|_| doomed())?;
         }
-        if let Some(storage) = bound.plan.written_storage().filter(|storage| !active.written.contains(storage)) {
-            active.written.push(storage);
+        if bound.plan.writes {
+            active.writes = true;
+            self.portals.values_mut().for_each(|portal| portal.freeze(&active.txn));
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
         Ok(Run { bound, execution, formats, commit_follows, finished: false })
@@ -192,12 +239,6 @@ impl Session {
                 return Ok(Progress::Suspended);
             }
         }
-        if run.bound.plan.is_ddl
-            && let Some(active) = &mut self.active
-        {
-            active.catalog = None;
-            active.own_schema = true;
-        }
         for notice in &run.bound.plan.notices {
             let message = notice.message.as_str();
             let notice = match notice.is_warning {
@@ -216,7 +257,7 @@ impl Session {
         let values = SessionValues::new(&self.settings, self.pid);
         let context = ExecContext {
             txn: &mut active.txn,
-            catalog: &self.node.catalog,
+            schema: None,
             zone: self.settings.zone(),
             now: self.now,
             user: &self.user,
@@ -225,9 +266,13 @@ impl Session {
             explicit: !run.commit_follows,
         };
         let (columns, zone) = (run.bound.plan.columns.as_deref().unwrap_or_default(), self.settings.zone());
-        let formats = &run.formats;
+        let (start, formats) = (out.position(), &run.formats);
         let mut put = |row: &[DatumRef<'_>]| put_row(out.buffer(), row, columns, formats, zone);
-        Ok(run.execution.try_point(&context, &mut put)?)
+        let count = run.execution.try_point(&context, &mut put)?;
+        active.check().inspect_err(|_| {
+            out.truncate_to(start);
+        })?;
+        Ok(count)
     }
 
     /// Sends up to `wanted` rows. Returns their number, zero at the end. A statement without result columns ends at
@@ -239,7 +284,7 @@ impl Session {
         let values = SessionValues::new(&self.settings, self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
-            catalog: &self.node.catalog,
+            schema: active.schema.as_mut(),
             zone: self.settings.zone(),
             now: self.now,
             user: &self.user,
@@ -262,7 +307,9 @@ impl Session {
             }
             Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
         };
-        let count = self.interrupt.guard(self.deadline, next).await.inspect_err(|_| {
+        let read = self.interrupt.guard(self.deadline, next).await;
+        let checked = read.and_then(|count| active.check().map(|()| count).map_err(Fault::from));
+        let count = checked.inspect_err(|_| {
             // Also the rows of a batch that sleeps before it is sent.
             out.truncate_to(start);
         })?;

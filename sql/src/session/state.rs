@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use txn::{Database, Transaction};
+use txn::Transaction;
 
 use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
@@ -19,12 +18,14 @@ use super::plans::PlanCache;
 use super::settings::Settings;
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
-use crate::catalog::{Catalog, CatalogCache, constraint_error};
+use crate::catalog::{
+    Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SessionSlot, constraint_error, doomed,
+};
 use crate::clock::{self, WallClock};
 use crate::error::{SqlError, SqlState};
 use crate::metrics::SqlMetrics;
 use crate::protocol::output::{Notice, Output, Severity};
-use crate::table::StorageId;
+use crate::table::Table;
 use crate::types::{SqlType, TimeZone};
 
 /// Limits of one session's prepared statements.
@@ -39,60 +40,78 @@ pub(super) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
 /// The components that every session of a node uses.
 pub(crate) struct NodeContext {
-    pub(crate) db: Database,
-    pub(crate) catalog: CatalogCache,
+    pub(crate) catalog: NodeCatalog,
     pub(crate) metrics: SqlMetrics,
     /// The source of `now()`.
     pub(crate) wall_clock: WallClock,
-    /// Set once the catalog's own records are known to exist.
-    initialised: OnceCell<()>,
 }
 
+#[cfg(test)]
 impl NodeContext {
-    /// A context with an empty catalog cache.
-    pub(crate) fn new(db: Database, metrics: SqlMetrics, wall_clock: WallClock) -> NodeContext {
-        NodeContext { db, catalog: CatalogCache::new(), metrics, wall_clock, initialised: OnceCell::new() }
-    }
-
-    /// Creates the catalog's own records if they are missing. The first statement of a new cluster does.
-    pub(crate) async fn ensure_initialised(&self) -> Result<(), Fault> {
-        self.initialised.get_or_try_init(|| async { self.catalog.initialise(&self.db).await }).await?;
-        Ok(())
+    /// A context over a database, with default settings.
+    pub(crate) fn new(db: txn::Database, metrics: SqlMetrics, wall_clock: WallClock) -> NodeContext {
+        use crate::catalog::{CatalogConfig, NodeId};
+        let catalog = NodeCatalog::new(db, NodeId(1), CatalogConfig::default(), metrics.clone());
+        NodeContext { catalog, metrics, wall_clock }
     }
 }
 
 /// The transaction in the store.
 pub(crate) struct ActiveTxn {
     pub(crate) txn: Transaction,
-    /// The catalog at its snapshot; `None` before the first use and after a schema change.
-    pub(crate) catalog: Option<Arc<Catalog>>,
-    /// Whether it changed the schema.
-    pub(crate) own_schema: bool,
-    /// The storages of the tables that it writes to.
-    pub(crate) written: Vec<StorageId>,
+    /// The lease that it plans with, from before its start_ts was fetched.
+    pub(crate) lease: Arc<Lease>,
+    /// The tables that it uses.
+    pub(crate) live: LiveTransaction,
+    /// Its schema change, if it has one.
+    pub(crate) schema: Option<SchemaChange>,
+    /// Whether a statement that writes has begun.
+    pub(crate) writes: bool,
 }
 
 impl ActiveTxn {
-    /// Commits. Constraint violations become the errors of the constraint.
-    ///
-    /// Rows written to a table that another transaction dropped or truncated meanwhile would be lost. If this node
-    /// knows of that transaction, the commit fails with a conflict.
-    async fn commit(self, zone: &TimeZone, cache: &CatalogCache) -> Result<(), Fault> {
-        let ActiveTxn { txn, catalog, own_schema, written } = self;
-        if let Some(catalog) = catalog.as_deref().filter(|_| !own_schema)
-            && cache.was_dropped_since(catalog, &written)
-        {
-            let message = "could not serialize access due to concurrent update";
-            let detail = "A table that it writes to was dropped or truncated.";
-            return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message).detail(detail).into());
+    /// The catalog that it sees, and whether that has schema changes of its own.
+    pub(crate) fn catalog(&self) -> (&Arc<Catalog>, bool) {
+        match self.schema.as_ref().filter(|schema| schema.is_changed()) {
+            Some(schema) => (schema.catalog(), true),
+            None => (&self.lease.catalog, false),
         }
-        let Err(error) = txn.commit().await else {
-            return Ok(());
-        };
-        let violated = catalog.and_then(|catalog| constraint_error(&catalog, &error, zone));
-        match violated {
-            Some(violation) => Err(Fault::Statement(violation)),
-            None => Err(error.into()),
+    }
+
+    /// The tables of a plan that other transactions can use too.
+    pub(crate) fn shared_tables<'t>(&'t self, bound: &'t BoundStatement) -> impl Iterator<Item = &'t Arc<Table>> {
+        let is_own = |table: &Arc<Table>| self.schema.as_ref().is_some_and(|schema| schema.owns(table));
+        bound.plan.tables().filter(move |table| !is_own(table))
+    }
+
+    /// Fails if its lease does not cover it, or if a schema change has ended it. Checked after data was read: whatever
+    /// the read has found, the plan was the right one for start_ts.
+    pub(crate) fn check(&self) -> Result<(), SqlError> {
+        if self.live.is_doomed() || !self.lease.covers(self.txn.start_ts()) { Err(doomed()) } else { Ok(()) }
+    }
+
+    /// Commits, and publishes a schema change. Constraint violations become the errors of the constraint.
+    ///
+    /// Rows written to a table that another transaction has dropped or truncated meanwhile would be lost. The commit
+    /// then fails with a conflict.
+    async fn commit(mut self, zone: &TimeZone, node: &NodeCatalog) -> Result<(), Fault> {
+        if self.writes {
+            node.begin_commit(&self.live, &mut self.txn).map_err(|_| doomed())?;
+        }
+        if let Some(schema) = &mut self.schema {
+            schema.begin_commit();
+        }
+        let catalog = self.catalog().0.clone();
+        let ActiveTxn { txn, live, schema, .. } = self;
+        let committed = txn.commit().await;
+        drop(live);
+        match (committed, schema) {
+            (Ok(_), Some(schema)) => Ok(schema.publish().await?),
+            (Ok(_), None) => Ok(()),
+            (Err(error), _) => match constraint_error(&catalog, &error, zone) {
+                Some(violation) => Err(Fault::Statement(violation)),
+                None => Err(error.into()),
+            },
         }
     }
 }
@@ -108,6 +127,8 @@ pub(crate) struct Session {
     pub(crate) settings: Settings,
     pub(crate) state: TxnState,
     pub(crate) active: Option<ActiveTxn>,
+    /// Where the node sees the tables that the transaction uses.
+    pub(crate) slot: SessionSlot,
     /// `now()` of the transaction, in microseconds since 2000-01-01 UTC.
     pub(crate) now: i64,
     pub(crate) plans: PlanCache<(Arc<Query>, Arc<BoundStatement>)>,
@@ -145,6 +166,7 @@ impl Session {
         settings: Settings,
         interrupt: Arc<Interrupt>,
     ) -> Session {
+        let slot = node.catalog.register();
         Session {
             node,
             pid: 0,
@@ -154,6 +176,7 @@ impl Session {
             settings,
             state: TxnState::new(),
             active: None,
+            slot,
             now: 0,
             plans: PlanCache::new(),
             no_types: Arc::new([]),

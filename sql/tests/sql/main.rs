@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod behaviour;
+mod gateways;
 mod scripts;
 mod support;
 mod wire_drivers;

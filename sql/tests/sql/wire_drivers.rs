@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::support::client::{Raw, bind, cancel, execute, named, parse, query, sync};
-use super::support::{PATIENCE, TestServer, eventually};
+use super::support::{PATIENCE, TestServer, eventually, gateway_config};
 use futures::TryStreamExt;
 use kv::memory::{Faults, MemoryCluster};
-use sql::server::SqlConfig;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -333,7 +332,7 @@ async fn an_insert_that_loses_a_race_conflicts_and_then_is_a_duplicate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_waits_for_transactions_and_ends_idle_sessions() {
-    let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(30)).await;
+    let mut server = TestServer::with(gateway_config(), MemoryCluster::new(), Duration::from_secs(30)).await;
     let mut idle = Raw::login(server.address).await;
     let mut busy = Raw::login(server.address).await;
     busy.query("create table t (a int primary key)").await;
@@ -353,7 +352,7 @@ async fn shutdown_waits_for_transactions_and_ends_idle_sessions() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_ends_sessions_after_the_grace_period() {
-    let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
+    let mut server = TestServer::with(gateway_config(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key)").await;
     raw.query("begin").await;
@@ -362,9 +361,9 @@ async fn shutdown_ends_sessions_after_the_grace_period() {
     stuck.send(&query("select * from t")).await;
     server.begin_stop();
     for raw in [&mut raw, &mut stuck] {
-        let reply = raw.reply().await.expect("a final error");
+        let replies = raw.until_ready().await;
+        let reply = replies.last().expect("a final error");
         assert_eq!(reply.field(b'C').as_deref(), Some("57P01"), "{}", reply.show());
-        assert_eq!(raw.reply().await, None);
     }
     drop((raw, stuck));
     server.stopped().await;
@@ -398,10 +397,25 @@ async fn a_repeated_statement_is_bound_once() {
         client.batch_execute("select s from t where id = 1").await.expect("selects");
     }
     assert_eq!(server.metric("sql_bindings_total "), Some(before + 2.0));
-    client.batch_execute("create table another (a int)").await.expect("creates");
-    client.query(&select, &[&1i64]).await.expect("selects");
-    client.query(&select, &[&1i64]).await.expect("selects");
-    assert_eq!(server.metric("sql_bindings_total "), Some(before + 4.0), "once for CREATE, once for the new catalog");
+    // Changes of other tables leave its plan alone.
+    for change in ["create table another (a int)", "truncate another", "drop table another"] {
+        client.batch_execute(change).await.expect("changes");
+        client.query(&select, &[&1i64]).await.expect("selects");
+    }
+    assert_eq!(server.metric("sql_bindings_total "), Some(before + 5.0), "once for each change");
+    // A change of the table does not.
+    client.batch_execute("truncate t").await.expect("truncates");
+    for _ in 0..2 {
+        assert_eq!(client.query(&select, &[&1i64]).await.expect("selects").len(), 0);
+    }
+    assert_eq!(server.metric("sql_bindings_total "), Some(before + 7.0), "for the change, and for the new table");
+    // A plan for a name that leads to nothing is bound again once there is a table, and the other way round.
+    let before = server.metric("sql_bindings_total ").expect("counted");
+    for text in ["drop table if exists u", "create table u (a int)", "drop table if exists u"] {
+        client.batch_execute(text).await.expect(text);
+    }
+    assert!(client.simple_query("select * from u").await.is_err(), "it is gone");
+    assert_eq!(server.metric("sql_bindings_total "), Some(before + 4.0));
 }
 
 /// Every call to the store waits a while.
@@ -477,7 +491,7 @@ async fn a_cancel_reaches_a_statement_whose_client_does_not_read() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_does_not_delay_shutdown() {
-    let mut server = TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_millis(50)).await;
+    let mut server = TestServer::with(gateway_config(), MemoryCluster::new(), Duration::from_millis(50)).await;
     let mut raw = unread_result(&server).await;
     assert_eq!(raw.reply().await.map(|r| r.kind), Some(b'T'), "the statement has begun");
     server.begin_stop();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::support::client::{Raw, bind, cancel, execute, message, packet, parse, query, startup, sync};
-use super::support::{PATIENCE, TestServer, eventually};
+use super::support::{PATIENCE, TestServer, eventually, gateway_config};
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
 
@@ -112,7 +112,7 @@ async fn newer_protocols_are_negotiated_down() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lengths_out_of_range_end_the_session() {
-    let config = SqlConfig { max_message_bytes: 1 << 20, ..SqlConfig::default() };
+    let config = SqlConfig { max_message_bytes: 1 << 20, ..gateway_config() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     for kind in *b"QPBDECHSXFdcf" {
         for length in [0, 3, -1, i32::MIN, i32::MAX, (1 << 20) + 1] {
@@ -221,7 +221,7 @@ fn virtual_bytes() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_startups_are_bounded_in_number_and_time() {
     // In number: their time is long enough for any machine.
-    let config = SqlConfig { max_handshakes: 20, authentication_timeout: PATIENCE, ..SqlConfig::default() };
+    let config = SqlConfig { max_handshakes: 20, authentication_timeout: PATIENCE, ..gateway_config() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let mut slow = Vec::new();
     for _ in 0..20 {
@@ -237,7 +237,7 @@ async fn slow_startups_are_bounded_in_number_and_time() {
     eventually("their places are free", || server.metric("sql_handshakes ") == Some(0.0)).await;
     still_serves(&server).await;
     // In time: nothing else limits them.
-    let config = SqlConfig { authentication_timeout: Duration::from_millis(1), ..SqlConfig::default() };
+    let config = SqlConfig { authentication_timeout: Duration::from_millis(1), ..gateway_config() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     for _ in 0..20 {
         let mut raw = Raw::open(server.address).await;
@@ -249,7 +249,7 @@ async fn slow_startups_are_bounded_in_number_and_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_beyond_the_limit_are_refused() {
-    let config = SqlConfig { max_connections: 2, ..SqlConfig::default() };
+    let config = SqlConfig { max_connections: 2, ..gateway_config() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let first = Raw::login(server.address).await;
     let _second = Raw::login(server.address).await;

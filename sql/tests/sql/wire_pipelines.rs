@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::support::client::{Raw, bind, cancel, execute, flush, named, parse, query, sync};
-use super::support::{PATIENCE, TestServer, eventually};
+use super::support::{PATIENCE, TestServer, eventually, gateway_config};
 use kv::memory::{Faults, MemoryCluster};
 use sql::server::SqlConfig;
 use tokio_postgres::error::SqlState;
@@ -118,7 +118,7 @@ async fn a_retry_keeps_the_settings_of_its_pipeline() {
 /// Rows of RETURNING were sent before the commit found the duplicate key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn returning_sends_no_row_of_a_failed_statement() {
-    let config = SqlConfig { reply_buffer_bytes: 1024, ..SqlConfig::default() };
+    let config = SqlConfig { reply_buffer_bytes: 1024, ..gateway_config() };
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let mut raw = Raw::login(server.address).await;
     raw.query("create table t (a int primary key, s text); insert into t values (1000, 'taken')").await;

@@ -240,3 +240,23 @@ fn batches_are_bounded_by_bytes() {
     let sizes = sizes([primary].into_iter().chain(small).collect(), 400 << 10);
     assert!(sizes.len() > 3 && sizes.iter().all(|len| *len <= 26), "{sizes:?}");
 }
+
+/// The bound counts when the commit_ts arrives, and before the primary is committed.
+#[test]
+fn a_commit_ts_above_the_bound_is_a_conflict() {
+    for (greatest, raised, commits) in [(20, 20, true), (19, 19, false), (19, 20, true)] {
+        let bound = CommitBound::new(ts(greatest));
+        let mutation = Mutation { key: key("a"), op: MutationOp::Delete };
+        let committer = Committer::new(ts(10), vec![mutation], CommitLimits::default());
+        let mut committer = committer.with_bound(Some(bound.clone()));
+        committer.start();
+        committer.step(Event::Prewritten(BatchId(0), Ok(())), Duration::ZERO);
+        bound.raise(ts(raised));
+        let effects = committer.step(Event::CommitTs(Ok(ts(20))), Duration::ZERO);
+        match &effects[..] {
+            [Effect::CommitPrimary { .. }] => assert!(commits, "{greatest}"),
+            [Effect::Finish(Err(TxnError::Conflict(_))), Effect::Rollback { .. }] => assert!(!commits, "{greatest}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}

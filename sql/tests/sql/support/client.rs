@@ -129,7 +129,8 @@ impl Raw {
 }
 
 impl Reply {
-    /// A field of an ErrorResponse or NoticeResponse.
+    /// A field of an ErrorResponse or NoticeResponse. Of a timestamp only the physical part stays: how many are issued
+    /// before it depends on the renewals of leases.
     pub(crate) fn field(&self, code: u8) -> Option<String> {
         let mut body = self.body.clone();
         loop {
@@ -139,7 +140,7 @@ impl Reply {
             }
             let value = string(&mut body);
             if kind == code {
-                return Some(value);
+                return Some(without_counters(&value));
             }
         }
     }
@@ -219,6 +220,17 @@ impl Reply {
         }
         text
     }
+}
+
+/// The text without the counters of the memory cluster's timestamps.
+fn without_counters(text: &str) -> String {
+    let mut parts = text.split("1000000.");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("1000000.*");
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out
 }
 
 fn columns(body: &mut Bytes) -> Vec<String> {

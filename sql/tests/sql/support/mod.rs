@@ -5,12 +5,15 @@ pub(crate) mod client;
 pub(crate) mod script;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kv::client::Client;
 use kv::memory::MemoryCluster;
 use prometheus::Registry;
+use sql::catalog::{CatalogConfig, CatalogPeers};
 use sql::server::{SqlConfig, SqlMetrics, SqlServer, WallClock};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -26,6 +29,56 @@ pub(crate) fn database(cluster: &MemoryCluster) -> Database {
     Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()))
 }
 
+/// Settings of a gateway whose lease is renewed only by schema changes, and by a statement that finds it over: so that
+/// the number of calls is that of the statements. A test moves the oracle's time.
+pub(crate) fn gateway_config() -> SqlConfig {
+    let catalog = CatalogConfig {
+        renew_interval: Duration::from_secs(3_600),
+        drain_grace: Duration::from_millis(30),
+        ..CatalogConfig::default()
+    };
+    SqlConfig { catalog, ..SqlConfig::default() }
+}
+
+/// All gateways, each with its cluster. A schema change reaches the other gateways of its cluster at once.
+static GATEWAYS: Mutex<Vec<(ClusterTag, Weak<SqlServer>)>> = Mutex::new(Vec::new());
+
+/// Tells clusters apart: the address of the oracle.
+type ClusterTag = usize;
+
+fn tag(cluster: &MemoryCluster) -> ClusterTag {
+    Arc::as_ptr(&cluster.tso()).addr()
+}
+
+/// The other gateways of a cluster.
+struct Gateways {
+    cluster: ClusterTag,
+    own: Weak<SqlServer>,
+}
+
+impl CatalogPeers for Gateways {
+    fn renew_leases(&self) -> BoxFuture<'_, ()> {
+        let others: Vec<Arc<SqlServer>> = {
+            let mut all = GATEWAYS.lock().expect("no panic");
+            all.retain(|(_, server)| server.strong_count() > 0);
+            let others = all.iter().filter(|(tag, server)| *tag == self.cluster && !server.ptr_eq(&self.own));
+            others.filter_map(|(_, server)| server.upgrade()).collect()
+        };
+        Box::pin(async move {
+            for server in others {
+                // A gateway that cannot renew does so later.
+                let _ = server.renew_lease().await;
+            }
+        })
+    }
+}
+
+/// A number for each gateway.
+fn next_node() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A server on a loopback port.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
@@ -39,12 +92,12 @@ pub(crate) struct TestServer {
 impl TestServer {
     /// With default settings.
     pub(crate) async fn start() -> TestServer {
-        TestServer::with(SqlConfig::default(), MemoryCluster::new(), Duration::from_secs(1)).await
+        TestServer::with(gateway_config(), MemoryCluster::new(), Duration::from_secs(1)).await
     }
 
     /// With default settings over `cluster`. Several servers over one cluster are several gateways to one database.
     pub(crate) async fn over(cluster: &MemoryCluster) -> TestServer {
-        TestServer::with(SqlConfig::default(), cluster.clone(), Duration::from_secs(1)).await
+        TestServer::with(gateway_config(), cluster.clone(), Duration::from_secs(1)).await
     }
 
     /// With these settings, over a cluster, stopping within `grace`.
@@ -58,6 +111,7 @@ impl TestServer {
     }
 
     async fn build(config: SqlConfig, cluster: MemoryCluster, grace: Duration, clock: Option<WallClock>) -> TestServer {
+        let config = SqlConfig { node_id: next_node(), ..config };
         config.validate().expect("valid settings");
         let db = database(&cluster);
         let registry = Registry::new();
@@ -66,11 +120,19 @@ impl TestServer {
             Some(clock) => SqlServer::with_clock(db, config, metrics, clock),
             None => SqlServer::new(db, config, metrics),
         };
+        GATEWAYS.lock().expect("no panic").push((tag(&cluster), Arc::downgrade(&server)));
+        server.set_peers(Arc::new(Gateways { cluster: tag(&cluster), own: Arc::downgrade(&server) }));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server.clone().serve(listener, stop.clone(), grace));
         TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
+    }
+
+    /// From here on schema changes do not reach this gateway: it is paused, or cut off.
+    pub(crate) fn cut(&self) {
+        let is_other = |server: &Weak<SqlServer>| !std::ptr::eq(server.as_ptr(), Arc::as_ptr(&self.server));
+        GATEWAYS.lock().expect("no panic").retain(|(_, server)| is_other(server));
     }
 
     /// Starts the shutdown.

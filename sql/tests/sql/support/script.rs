@@ -18,8 +18,8 @@ use std::path::Path;
 use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
 
-use super::TestServer;
 use super::client::{Raw, Reply, bind, execute, named, parse, query, sync};
+use super::{TestServer, gateway_config};
 
 /// `now()` in scripts: 2024-05-05 07:08:09.500678 UTC.
 const NOW: i64 = 768_208_089_500_678;
@@ -39,7 +39,7 @@ struct Script {
 
 impl Script {
     async fn new() -> Script {
-        let config = SqlConfig { database: DATABASE.to_owned(), ..SqlConfig::default() };
+        let config = SqlConfig { database: DATABASE.to_owned(), ..gateway_config() };
         let server = TestServer::with_clock(config, MemoryCluster::new(), || NOW).await;
         Script { server, sessions: BTreeMap::new(), current: "main".to_owned(), params: None }
     }
