@@ -35,6 +35,8 @@ use crate::wire::{NoAnswer, Sender};
 
 /// The wall clocks' time at the start.
 const WALL_START_MS: u64 = 1_700_000_000_000;
+/// A client with a deadline below this gives up soon.
+const GIVES_UP: Duration = Duration::from_secs(5);
 /// How often a node that does not answer is asked for its time.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -215,7 +217,9 @@ impl Servers {
         if answer.is_ok() {
             self.reach(Step::After(work)).await;
             if let Some(refusals) = self.sender.wire.refusals() {
-                self.refused.lock().insert(write, refusals);
+                // The commit of a client that gives up soon is refused until it does: its outcome is unknown.
+                let gives_up = work == Work::CommitPrimary && self.settings.deadline < GIVES_UP;
+                self.refused.lock().insert(write, if gives_up { u32::MAX } else { refusals });
                 return Err(no_answer(store, NoAnswer::Lost));
             }
             if work == Work::CommitPrimary {
