@@ -38,10 +38,11 @@ pub(crate) fn start(
 ) -> Life {
     let registry = Registry::new();
     let store = SimStore::new(handle.clone(), Arc::clone(nodes));
-    let server = KvServer::new(store, &KvServerConfig::default(), &registry).expect("valid settings");
     let window = Arc::new(RegionWindow::new(Arc::new(Others(sender.clone()))));
     let oracle = TsoService::new(window.clone(), clocks(Arc::clone(nodes), wall_skew_ms), None);
     let tso = tso_client(sender, seed);
+    let timestamps = Arc::new(tso.clone());
+    let server = KvServer::new(store, timestamps, &KvServerConfig::default(), &registry).expect("valid settings");
     window.connect(handle, tso.clone());
     let config = ClientConfig { seed: Some(seed), ..ClientConfig::default() };
     let endpoint = Arc::new(Servers { sender: sender.clone(), stores: nodes.stores.clone() });

@@ -94,7 +94,10 @@ fn remote(stores: &[(StoreId, SocketAddr)]) -> RemoteEndpoint {
 
 fn get(cluster: &MemoryCluster, region: RegionId) -> Request {
     let context = RegionContext { region, epoch: Epoch { conf_ver: 1, version: 1 } };
-    Request { context, body: RequestBody::Get { key: Key::from_static(b"a"), start_ts: cluster.timestamp() } }
+    Request {
+        context,
+        body: RequestBody::Get { key: Key::from_static(b"a"), start_ts: cluster.timestamp(), pass: Vec::new() },
+    }
 }
 
 #[tokio::test]
