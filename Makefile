@@ -1,6 +1,6 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds nightly bench bench-peers
+.PHONY: demo test setup build seeds stack nightly bench bench-peers
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.
@@ -26,8 +26,13 @@ SEEDS ?= 10000
 seeds: setup
 	@CORTADO_SIM_SEEDS=$(SEEDS) cargo test --locked -p raftstore --test sim -- --nocapture
 
-# Runs what takes too long for every change: seeds of the log and of Raft, real power cuts, fuzzing for FUZZ_SECONDS per
-# target. Power cuts need root, and fail where the power cannot be cut. Fuzzing needs a nightly compiler and cargo-fuzz.
+# Runs more seeds of the whole stack's simulation, on all cores: make stack SEEDS=10000
+stack: setup
+	@CORTADO_STACK_SEEDS=$(SEEDS) cargo test --locked -p stack --test stack seeds -- --nocapture
+
+# Runs what takes too long for every change: seeds of the log, of Raft and of the whole stack, real power cuts, fuzzing
+# for FUZZ_SECONDS per target. Power cuts need root, and fail where the power cannot be cut. Fuzzing needs a nightly
+# compiler and cargo-fuzz.
 #   make nightly SEEDS=10000 CUTS=100 FUZZ_SECONDS=600
 CUTS ?= 100
 FUZZ_SECONDS ?= 600

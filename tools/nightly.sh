@@ -28,10 +28,12 @@ step "the log, $CUTS power cuts" \
 step "a node, $CUTS power cuts" \
     env CORTADO_POWER_CUTS="$CUTS" cargo test --locked --test cluster power:: -- --nocapture
 step "Raft, $SEEDS seeds" env CORTADO_SIM_SEEDS="$SEEDS" cargo test --locked -p raftstore --test sim -- --nocapture
-step "the whole stack, $((SEEDS / 10)) seeds" \
-    env CORTADO_STACK_SEEDS="$((SEEDS / 10))" cargo test --locked --test stack -- --nocapture
+step "the whole stack, $SEEDS seeds" \
+    env CORTADO_STACK_SEEDS="$SEEDS" cargo test --locked -p stack --test stack -- --nocapture
 step "Raft, planted bugs among ordinary seeds" env CORTADO_SIM_ORDINARY=2000 \
     cargo test --locked -p raftstore --features planted-bugs --test sim planted:: -- --nocapture
+step "the whole stack, planted bugs among ordinary seeds" env CORTADO_STACK_ORDINARY=2000 \
+    cargo test --locked -p stack --features planted-bugs --test stack planted:: -- --nocapture
 step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz batch_decode --
 step "fuzzing: recover, $FUZZ_SECONDS s" fuzz recover -- -max_len=8192
 

@@ -3,15 +3,16 @@
 //!
 //! A test implements [`Load`], what runs on the cluster, and starts a [`World`] with it. The world injects the faults
 //! that a seed draws and checks the cluster. The load makes calls into stores and checks their answers. Both share one
-//! queue of events, so a seed replays exactly. `raftstore/tests/sim` is such a test.
+//! queue of events, so a seed replays exactly. `raftstore/tests/sim` and `tests/sim` are such tests.
 //!
 //! # Layers
 //!
 //! A module imports from layers with a lower number only.
 //!
-//! 1. `checkers`, `events`, `options`, `preempted`, `stats`, `trace`: invariants, events and faults, what a seed
-//!    decides, reads that stop before they look at the clock, counts, and the steps of a run
-//! 2. `network`: which messages arrive, and when
+//! 1. `checkers`, `events`, `failure`, `options`, `preempted`, `stats`, `trace`: invariants, events and faults, the
+//!    report of a violation, what a seed decides, reads that stop before they look at the clock, counts, and the steps
+//!    of a run
+//! 2. `network`, `seeds`: which messages arrive, and when; running many seeds
 //! 3. `node`: a store: its disks survive crashes, its processes do not
 //! 4. `world`: the run, and the interface of the load
 //! 5. `delivery`, `faults`, `health`, `recovery`: parts of the world: messages and snapshot files, how each fault
@@ -20,6 +21,7 @@
 pub mod checkers;
 mod delivery;
 pub mod events;
+pub mod failure;
 mod faults;
 mod health;
 pub mod network;
@@ -27,6 +29,7 @@ pub mod node;
 pub mod options;
 pub mod preempted;
 mod recovery;
+pub mod seeds;
 pub mod stats;
 #[cfg(test)]
 mod tests;

@@ -335,8 +335,8 @@ impl<L: Load> World<L> {
         Ok(())
     }
 
-    /// Crashes a store and schedules its restart.
-    pub(crate) fn crash(&mut self, store: StoreId) -> Checked {
+    /// Crashes a store and schedules its restart. Does nothing if it is down.
+    pub fn crash(&mut self, store: StoreId) -> Checked {
         let longest = self.options.faults.longest.as_nanos() as u64;
         let downtime = self.rng.random_range(longest / 20..=longest);
         self.crash_for(store, downtime)

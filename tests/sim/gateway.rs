@@ -1,25 +1,33 @@
-//! What a node starts in each life, over the simulated store and wire: the key-value server, the oracle, and a gateway
-//! with its clients.
+//! What a node starts in each life, over the simulated store and wire: the key-value server, the oracle with its
+//! router, and a gateway.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::store::memory::MemoryStore;
 use futures::future::BoxFuture;
-use kv::api::{Request, Response};
+use kv::api::{Request, Response, ServerError};
 use kv::client::{CallError, Client, ClientConfig, Endpoint};
 use kv::placement::oracle::{OtherNodes, RegionWindow};
+use kv::read::ReadConfig;
+use kv::scan_cache::KeepLimits;
 use kv::server::{KvServer, KvServerConfig};
 use parking_lot::Mutex;
 use prometheus::Registry;
-use raftstore::{RegionStatus, StoreHandle, StoreId};
+use raftstore::{RegionError, RegionId, RegionStatus, StoreHandle, StoreId};
 use tokio_util::sync::CancellationToken;
 use tso::oracle::ClockReading;
 use tso::service::Clocks;
-use tso::{TimeReport, TsRange, TsoClient, TsoClientOptions, TsoError, TsoService, TsoSource};
-use txn::{Database, TxnConfig};
+use tso::{
+    AllocateError, NodeDirectory, OracleNode, TimeReport, Timestamp, TsRange, TsoClient, TsoClientOptions, TsoRouter,
+    TsoService,
+};
+use txn::{CommitLimits, Database, TxnConfig};
 
-use crate::nodes::{Life, Nodes};
+use crate::nodes::{Gateway, Life, Nodes};
+use crate::options::{Bugs, Settings};
+use crate::steps::{Commits, Step, Work};
 use crate::store::SimStore;
 use crate::wire::{NoAnswer, Sender};
 
@@ -31,31 +39,100 @@ const ASK_INTERVAL: Duration = Duration::from_millis(500);
 /// Starts a life of a node.
 pub(crate) fn start(
     sender: &Sender,
-    nodes: &Arc<Nodes>,
     handle: StoreHandle<MemoryStore>,
     wall_skew_ms: u64,
     seed: u64,
+    settings: &Settings,
 ) -> Life {
-    let registry = Registry::new();
+    let nodes = &sender.wire.nodes;
     let store = SimStore::new(handle.clone(), Arc::clone(nodes));
     let window = Arc::new(RegionWindow::new(Arc::new(Others(sender.clone()))));
-    let oracle = TsoService::new(window.clone(), clocks(Arc::clone(nodes), wall_skew_ms), None);
-    let tso = tso_client(sender, seed);
-    let timestamps = Arc::new(tso.clone());
-    let server = KvServer::new(store, timestamps, &KvServerConfig::default(), &registry).expect("valid settings");
-    window.connect(handle, tso.clone());
-    let config = ClientConfig { seed: Some(seed), ..ClientConfig::default() };
-    let endpoint = Arc::new(Servers { sender: sender.clone(), stores: nodes.stores.clone() });
-    let client = Client::with_config(endpoint, config, &registry).expect("valid settings");
-    let config = TxnConfig { seed: Some(seed), ..TxnConfig::default() };
-    let database = Database::with_config(client, tso, config, &registry).expect("valid settings");
-    Life { number: sender.life, server, oracle, database, ended: CancellationToken::new() }
+    let oracle = oracle(window.clone(), clocks(Arc::clone(nodes), wall_skew_ms), settings.bugs);
+    let directory = Arc::new(Directory { handle: handle.clone(), stores: nodes.stores.clone() });
+    let asker = sender.clone();
+    let connect = move |address: &str| match address.parse() {
+        Ok(number) => {
+            Ok(Arc::new(RemoteOracle { sender: asker.clone(), store: StoreId::new(number) }) as Arc<dyn OracleNode>)
+        }
+        Err(_) => Err(AllocateError::Unavailable(format!("no node {address}"))),
+    };
+    let local = Some((address(sender.store), oracle.clone()));
+    let router = TsoRouter::with_connect(local, directory, Box::new(connect));
+    let options = TsoClientOptions { seed: Some(seed), deadline: settings.deadline, ..TsoClientOptions::default() };
+    let timestamps = TsoClient::with_options(Arc::new(router), options, None);
+    let source = Arc::new(timestamps.clone());
+    let server = KvServer::new(store, source, &server_config(settings), &Registry::new()).expect("valid settings");
+    window.connect(handle, timestamps.clone());
+    Life { number: sender.life, server, oracle, timestamps }
 }
 
-fn tso_client(sender: &Sender, seed: u64) -> TsoClient {
-    let source = Oracles { sender: sender.clone(), next: Mutex::new(sender.store) };
-    let options = TsoClientOptions { seed: Some(seed), ..TsoClientOptions::default() };
-    TsoClient::with_options(Arc::new(source), options, None)
+#[cfg(not(feature = "planted-bugs"))]
+fn oracle(window: Arc<RegionWindow<MemoryStore>>, clocks: Clocks, _: Bugs) -> TsoService {
+    TsoService::new(window, clocks, None)
+}
+
+#[cfg(feature = "planted-bugs")]
+fn oracle(window: Arc<RegionWindow<MemoryStore>>, clocks: Clocks, bugs: Bugs) -> TsoService {
+    match bugs.tso {
+        Some(bug) => TsoService::with_planted_bug(window, clocks, bug),
+        None => TsoService::new(window, clocks, None),
+    }
+}
+
+/// No read runs on another thread, and no scan is kept for a real time.
+fn server_config(settings: &Settings) -> KvServerConfig {
+    let defaults = ReadConfig::default();
+    let reads = ReadConfig {
+        first_slice_steps: defaults.page_steps,
+        inline_keys: usize::MAX,
+        keep: KeepLimits { scans: 0, ..KeepLimits::default() },
+        ..defaults
+    };
+    KvServerConfig {
+        reads,
+        latch_capacity: settings.latch_capacity,
+        #[cfg(feature = "planted-bugs")]
+        planted_bug: settings.bugs.kv,
+        ..KvServerConfig::default()
+    }
+}
+
+/// Opens a gateway of a node in this life.
+pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) -> Gateway {
+    let (wire, seed) = (&node.wire, node.wire.draw_seed());
+    let number = wire.nodes.next_gateway();
+    let sender = Sender { gateway: Some(number), ..node.clone() };
+    let endpoint = Servers {
+        sender,
+        timestamps: timestamps.clone(),
+        commits: Commits::default(),
+        refused: Mutex::default(),
+        settings: settings.clone(),
+    };
+    let registry = Registry::new();
+    let Settings { deadline, kv_batch_keys, lock_ttl, txn_batch_keys, batches_in_flight, .. } = *settings;
+    let config = ClientConfig { seed: Some(seed), deadline, batch_keys: kv_batch_keys, ..ClientConfig::default() };
+    let client = Client::with_config(Arc::new(endpoint), config, &registry).expect("valid settings");
+    let computes = !seed.is_multiple_of(3);
+    let config = TxnConfig {
+        lock_ttl,
+        commit: CommitLimits {
+            batch_keys: txn_batch_keys,
+            batches_in_flight,
+            // The others commit in two phases, as those of large transactions do.
+            one_phase: computes,
+            async_keys: if computes { CommitLimits::default().async_keys } else { 0 },
+            ..CommitLimits::default()
+        },
+        background: settings.background,
+        status_cache_entries: settings.status_cache_entries,
+        seed: Some(seed),
+        #[cfg(feature = "planted-bugs")]
+        planted_bug: settings.bugs.txn,
+        ..TxnConfig::default()
+    };
+    let database = Database::with_config(client, timestamps, config, &registry).expect("valid settings");
+    Gateway { number, database, ended: CancellationToken::new() }
 }
 
 /// The clocks of a node. Reading them also sets the clocks of the stores, so that a lease is checked at the same time.
@@ -67,10 +144,21 @@ fn clocks(nodes: Arc<Nodes>, skew_ms: u64) -> Clocks {
     })
 }
 
-/// The key-value servers of all nodes.
+/// The key-value servers of all nodes, as a gateway calls them.
 struct Servers {
     sender: Sender,
-    stores: Vec<StoreId>,
+    timestamps: TsoClient,
+    commits: Commits,
+    /// How often a write is refused yet, because an attempt before took effect without an answer.
+    refused: Mutex<BTreeMap<(Work, Timestamp), u32>>,
+    settings: Settings,
+}
+
+type Answer = Result<Response, ServerError>;
+
+/// Whether a copy of the request may arrive later: a store that answers in this way has not refused it.
+fn may_be_copied(answer: &Answer) -> bool {
+    !matches!(answer, Err(ServerError::Region(_)))
 }
 
 fn no_answer(store: StoreId, why: NoAnswer) -> CallError {
@@ -81,14 +169,75 @@ fn no_answer(store: StoreId, why: NoAnswer) -> CallError {
     }
 }
 
+impl Servers {
+    /// The coordinator takes a step, and may die at it.
+    async fn reach(&self, step: Step) {
+        let sender = &self.sender;
+        if !sender.dies_at(step) {
+            return;
+        }
+        let nodes = &sender.wire.nodes;
+        nodes.note(format!("gateway {:?} of {} dies at {step:?}", sender.gateway, sender.store));
+        *nodes.seen.lock().coordinators.entry(step).or_default() += 1;
+        let node = Sender { gateway: None, ..sender.clone() };
+        nodes.replace_gateway(sender.store, open(&node, self.timestamps.clone(), &self.settings));
+        std::future::pending::<()>().await;
+    }
+
+    /// Refuses a write whose earlier attempt took effect without an answer.
+    fn refuse(&self, region: RegionId, write: (Work, Timestamp)) -> Result<(), CallError> {
+        let mut refused = self.refused.lock();
+        let Some(left) = refused.get_mut(&write) else { return Ok(()) };
+        *left -= 1;
+        if *left == 0 {
+            refused.remove(&write);
+        }
+        self.sender.wire.nodes.seen.lock().refusals += 1;
+        Err(CallError::Server(RegionError::NotLeader { region, leader: None }.into()))
+    }
+
+    async fn send(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
+        let serve = move |life: Life| {
+            let request = request.clone();
+            async move { life.server.handle(request).await }
+        };
+        Ok(self.sender.ask(store, may_be_copied, serve).await.map_err(|why| no_answer(store, why))??)
+    }
+
+    async fn write(&self, store: StoreId, request: Request, write: (Work, Timestamp)) -> Result<Response, CallError> {
+        let (work, start_ts) = write;
+        if work == Work::Heartbeat && !self.sender.is_alive() {
+            // Ends the task of a dead coordinator, which would send heartbeats for ever.
+            std::panic::resume_unwind(Box::new("the coordinator is dead"));
+        }
+        self.reach(Step::Before(work)).await;
+        self.refuse(request.context.region, write)?;
+        let answer = self.send(store, request).await;
+        if answer.is_ok() {
+            self.reach(Step::After(work)).await;
+            if let Some(refusals) = self.sender.wire.refusals() {
+                self.refused.lock().insert(write, refusals);
+                return Err(no_answer(store, NoAnswer::Lost));
+            }
+            if work == Work::CommitPrimary {
+                self.commits.acknowledge(start_ts);
+            }
+        }
+        answer
+    }
+}
+
 impl Endpoint for Servers {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
         Box::pin(async move {
-            let serve = move |life: Life| {
-                let request = request.clone();
-                async move { life.server.handle(request).await }
-            };
-            Ok(self.sender.ask(store, true, serve).await.map_err(|why| no_answer(store, why))??)
+            let Some(write) = self.commits.work(&request.body) else { return self.send(store, request).await };
+            let answer = self.write(store, request, write).await;
+            let (Sender { store: own, wire, .. }, (work, start_ts)) = (&self.sender, write);
+            match &answer {
+                Ok(response) => wire.nodes.note(format!("{own} asks {store}: {work:?} {start_ts}: {response:?}")),
+                Err(error) => wire.nodes.note(format!("{own} asks {store}: {work:?} {start_ts}: {error}")),
+            }
+            answer
         })
     }
 
@@ -98,34 +247,50 @@ impl Endpoint for Servers {
                 let key = key.clone();
                 async move { life.server.locate(&key) }
             };
-            self.sender.ask(store, false, serve).await.map_err(|why| no_answer(store, why))
+            self.sender.ask(store, |_| false, serve).await.map_err(|why| no_answer(store, why))
         })
     }
 
     fn stores(&self) -> Vec<StoreId> {
         let own = self.sender.store;
-        std::iter::once(own).chain(self.stores.iter().copied().filter(|store| *store != own)).collect()
+        let all = self.sender.wire.nodes.stores.iter().copied();
+        std::iter::once(own).chain(all.filter(|store| *store != own)).collect()
     }
 }
 
-/// The oracles of all nodes. The one that answered last is asked first.
-struct Oracles {
-    sender: Sender,
-    next: Mutex<StoreId>,
+/// The address of a node: the number of its store.
+fn address(store: StoreId) -> String {
+    store.to_string()
 }
 
-impl TsoSource for Oracles {
-    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+/// The nodes that may be the oracle, as a node's own replica of the system region shows them.
+struct Directory {
+    handle: StoreHandle<MemoryStore>,
+    stores: Vec<StoreId>,
+}
+
+impl NodeDirectory for Directory {
+    fn leader(&self) -> Option<String> {
+        Some(address(self.handle.region(RegionId::SYSTEM)?.leader?.store))
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        self.stores.iter().map(|store| address(*store)).collect()
+    }
+}
+
+/// The oracle of another node.
+struct RemoteOracle {
+    sender: Sender,
+    store: StoreId,
+}
+
+impl OracleNode for RemoteOracle {
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, AllocateError>> {
         Box::pin(async move {
-            let asked = *self.next.lock();
             let serve = move |life: Life| async move { life.oracle.allocate(count).await };
-            let refused = match self.sender.ask(asked, true, serve).await {
-                Ok(Ok(range)) => return Ok(range),
-                Ok(Err(refused)) => refused.to_string(),
-                Err(why) => format!("{why:?}"),
-            };
-            *self.next.lock() = StoreId::new(asked.get() % self.sender.wire.stores() + 1);
-            Err(TsoError::Unavailable(refused))
+            let answer = self.sender.ask(self.store, |_| true, serve).await;
+            answer.map_err(|why| AllocateError::Unavailable(format!("{why:?}")))?
         })
     }
 }
@@ -135,14 +300,14 @@ struct Others(Sender);
 
 impl OtherNodes for Others {
     fn address(&self, store: StoreId) -> Option<String> {
-        Some(store.to_string())
+        Some(address(store))
     }
 
     fn ask_time(&self, store: StoreId, _: Option<String>) -> BoxFuture<'_, TimeReport> {
         Box::pin(async move {
             loop {
                 let serve = |life: Life| async move { life.oracle.time_report() };
-                if let Ok(report) = self.0.ask(store, false, serve).await {
+                if let Ok(report) = self.0.ask(store, |_| false, serve).await {
                     return report;
                 }
                 tokio::time::sleep(ASK_INTERVAL).await;

@@ -1,10 +1,11 @@
-//! The nodes as the tasks see them: which run, what they serve, and the virtual time.
+//! The nodes as the tasks see them: which run, what they serve, the virtual time, and what the tasks want of the world.
 //!
 //! The tasks are those of the production code, on one thread of tokio with paused time. The world runs between them.
 //! Tokio's time is that of the world, in steps of a millisecond.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kv::server::KvServer;
@@ -14,9 +15,10 @@ use simulator::node::VirtualTime;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tso::TsoService;
+use tso::{TsoClient, TsoService};
 use txn::Database;
 
+use crate::steps::Step;
 use crate::store::SimStore;
 
 /// What a node serves in one life.
@@ -26,14 +28,43 @@ pub(crate) struct Life {
     pub(crate) number: u64,
     pub(crate) server: KvServer<SimStore>,
     pub(crate) oracle: TsoService,
+    pub(crate) timestamps: TsoClient,
+}
+
+/// The coordinator of a node, which sessions use. It may end before the node's life does; then another one starts.
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    /// Unique in the run.
+    pub(crate) number: u64,
     pub(crate) database: Database,
-    /// Cancelled once the life has ended.
+    /// Cancelled once it has ended.
     pub(crate) ended: CancellationToken,
+}
+
+/// What a task wants of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The node loses power.
+    Crash(StoreId),
+    /// The oracle's node hands over, or loses power.
+    MoveOracle,
 }
 
 struct Running {
     life: Life,
+    gateway: Gateway,
     is_paused: bool,
+}
+
+/// What happened so far to requests and coordinators.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deaths {
+    /// Coordinators that died, by their step.
+    pub(crate) coordinators: BTreeMap<Step, u64>,
+    /// Attempts that were refused after an attempt before had taken effect.
+    pub(crate) refusals: u64,
+    /// Copies of requests that arrived after the request, and lost requests that arrived after all.
+    pub(crate) late: u64,
 }
 
 /// See the module documentation.
@@ -43,6 +74,11 @@ pub(crate) struct Nodes {
     running: Mutex<BTreeMap<StoreId, Running>>,
     /// Stores that were called since the world ran last.
     called: Mutex<BTreeSet<StoreId>>,
+    wanted: Mutex<Vec<Wanted>>,
+    /// Lines for the trace.
+    notes: Mutex<Vec<String>>,
+    gateways: AtomicU64,
+    pub(crate) seen: Mutex<Deaths>,
     pub(crate) has_calls: Notify,
     /// All stores, running or not.
     pub(crate) stores: Vec<StoreId>,
@@ -55,6 +91,10 @@ impl Nodes {
             time,
             running: Mutex::default(),
             called: Mutex::default(),
+            wanted: Mutex::default(),
+            notes: Mutex::default(),
+            gateways: AtomicU64::new(0),
+            seen: Mutex::default(),
             has_calls: Notify::new(),
             stores: (1..=stores).map(StoreId::new).collect(),
         }
@@ -86,13 +126,49 @@ impl Nodes {
         std::mem::take(&mut self.called.lock())
     }
 
-    pub(crate) fn start(&self, store: StoreId, life: Life) {
-        self.running.lock().insert(store, Running { life, is_paused: false });
+    /// Asks something of the world, which does it before it runs on.
+    pub(crate) fn want(&self, wanted: Wanted) {
+        self.wanted.lock().push(wanted);
+        self.has_calls.notify_one();
+    }
+
+    /// What was asked since the last call.
+    pub(crate) fn take_wanted(&self) -> Vec<Wanted> {
+        std::mem::take(&mut self.wanted.lock())
+    }
+
+    /// Adds a line to the trace.
+    pub(crate) fn note(&self, line: String) {
+        self.notes.lock().push(line);
+    }
+
+    /// The lines added since the last call.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.notes.lock())
+    }
+
+    /// The number of a new gateway.
+    pub(crate) fn next_gateway(&self) -> u64 {
+        self.gateways.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn start(&self, store: StoreId, life: Life, gateway: Gateway) {
+        self.running.lock().insert(store, Running { life, gateway, is_paused: false });
     }
 
     pub(crate) fn stop(&self, store: StoreId) {
         let stopped = self.running.lock().remove(&store);
-        stopped.iter().for_each(|running| running.life.ended.cancel());
+        if let Some(Running { life, gateway, .. }) = stopped {
+            gateway.ended.cancel();
+            life.oracle.on_step_down();
+        }
+    }
+
+    /// Ends the gateway of a node, and begins another one.
+    pub(crate) fn replace_gateway(&self, store: StoreId, gateway: Gateway) {
+        if let Some(running) = self.running.lock().get_mut(&store) {
+            std::mem::replace(&mut running.gateway, gateway).ended.cancel();
+        }
     }
 
     pub(crate) fn set_paused(&self, store: StoreId, is_paused: bool) {
@@ -106,9 +182,19 @@ impl Nodes {
         self.running.lock().get(&store).map(|running| running.life.clone())
     }
 
+    /// The gateway of a node that runs.
+    pub(crate) fn gateway(&self, store: StoreId) -> Option<Gateway> {
+        self.running.lock().get(&store).map(|running| running.gateway.clone())
+    }
+
     /// Whether this life of the node goes on.
     pub(crate) fn is_alive(&self, store: StoreId, life: u64) -> bool {
         self.running.lock().get(&store).is_some_and(|running| running.life.number == life)
+    }
+
+    /// Whether this gateway of the node goes on.
+    pub(crate) fn is_gateway(&self, store: StoreId, number: u64) -> bool {
+        self.running.lock().get(&store).is_some_and(|running| running.gateway.number == number)
     }
 
     pub(crate) fn is_paused(&self, store: StoreId) -> bool {

@@ -1,66 +1,207 @@
-//! Everything a seed decides before the run: the cluster, its faults, and those of the requests between nodes.
+//! Everything a seed decides before the run: the cluster, its faults, those of requests and coordinators, and the load.
 
 use std::time::Duration;
 
 use kv::Key;
+use kv::client::ClientConfig;
+use kv::server::KvServerConfig;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use simulator::options::Topology;
+use txn::TxnConfig;
 
-/// User keys below this are in the system region, the others in the data region.
-pub(crate) const BOUNDARY: &[u8] = b"t";
+use crate::steps::{STEPS, Step};
+
+/// User keys below the first bound are in the system region, those between two bounds in one data region.
+const BOUNDS: [&[u8]; 2] = [b"t", b"w"];
 
 /// A run is a function of this alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) cluster: simulator::options::Options,
-    /// Transfers at a time.
-    pub(crate) sessions: u64,
-    /// Range of the delay of a request or an answer, in milliseconds.
-    pub(crate) delay_ms: (u64, u64),
-    /// Probabilities that a request or an answer is lost, and that a late copy of a request arrives.
-    pub(crate) loss: f64,
-    pub(crate) copies: f64,
+    pub(crate) requests: RequestFaults,
+    pub(crate) coordinators: CoordinatorFaults,
+    /// Mean virtual time between two faults of the oracle's node. `None`: it fails as any other.
+    pub(crate) oracle_faults: Option<Duration>,
+    /// Sessions that transfer and audit, that read and append to lists, and that read and write registers.
+    pub(crate) transfers: u64,
+    pub(crate) lists: u64,
+    pub(crate) registers: u64,
+    /// The longest pause of a session between two transactions.
+    pub(crate) pause: Duration,
+    pub(crate) settings: Settings,
     /// The longest difference of a wall clock from the true time, in milliseconds.
     pub(crate) wall_skew_ms: u64,
+}
+
+/// What happens to a request and its answer: probabilities, if not said otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestFaults {
+    /// Range of the delay of a request or an answer, in milliseconds.
+    pub(crate) delay_ms: (u64, u64),
+    /// It is lost, or its answer is.
+    pub(crate) loss: f64,
+    /// A lost request arrives after all, seconds later.
+    pub(crate) late: f64,
+    /// A copy of an executed request arrives, up to six seconds later.
+    pub(crate) copies: f64,
+    /// The answer to an executed write is lost, and the attempts after it are refused.
+    pub(crate) refusals: f64,
+    /// A request is dropped where it is executed once its caller does not wait for it any more.
+    pub(crate) drops: f64,
+    /// Whether requests stop at the links that faults cut. Otherwise only Raft does.
+    pub(crate) stop_at_cuts: bool,
+}
+
+/// Probabilities of the faults of a coordinator, at each of its steps.
+#[derive(Clone, Debug)]
+pub(crate) struct CoordinatorFaults {
+    /// It dies, at this step.
+    pub(crate) step: Step,
+    pub(crate) at_step: f64,
+    /// It dies, at any step.
+    pub(crate) anywhere: f64,
+    /// The whole node dies with it.
+    pub(crate) with_node: f64,
+    /// Its session leaves in the middle of a transaction, which has to end without it.
+    pub(crate) cancels: f64,
+    /// The oracle's node changes in the middle of a commit.
+    pub(crate) oracle_moves: f64,
+}
+
+/// Settings of the product.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// The life of a lock without heartbeats. One below three seconds may end in a handover of the oracle.
+    pub(crate) lock_ttl: Duration,
+    /// How long the clients of stores and of the oracle retry. A short time makes outcomes unknown.
+    pub(crate) deadline: Duration,
+    /// Keys of a prewrite batch of the coordinator, and of a request of the client.
+    pub(crate) txn_batch_keys: usize,
+    pub(crate) kv_batch_keys: usize,
+    pub(crate) batches_in_flight: usize,
+    /// Commits that clean up after their answer.
+    pub(crate) background: usize,
+    pub(crate) status_cache_entries: usize,
+    /// Writes of a store that hold latches or wait for them.
+    pub(crate) latch_capacity: usize,
+    pub(crate) bugs: Bugs,
+}
+
+impl Settings {
+    /// Draws them. Each is the default in some seeds, and small in the others.
+    fn draw(rng: &mut StdRng) -> Settings {
+        let (txn, kv, server) = (TxnConfig::default(), ClientConfig::default(), KvServerConfig::default());
+        Settings {
+            lock_ttl: if rng.random_bool(0.3) {
+                txn.lock_ttl
+            } else {
+                Duration::from_millis(rng.random_range(300..3_000))
+            },
+            deadline: if rng.random_bool(0.5) {
+                kv.deadline
+            } else {
+                Duration::from_millis(rng.random_range(200..3_000))
+            },
+            txn_batch_keys: if rng.random_bool(0.6) { txn.commit.batch_keys } else { rng.random_range(1..=3) },
+            kv_batch_keys: if rng.random_bool(0.6) { kv.batch_keys } else { rng.random_range(1..=3) },
+            batches_in_flight: if rng.random_bool(0.6) { txn.commit.batches_in_flight } else { 1 },
+            background: if rng.random_bool(0.7) { txn.background } else { rng.random_range(0..=2) },
+            status_cache_entries: if rng.random_bool(0.8) { txn.status_cache_entries } else { 1 },
+            latch_capacity: if rng.random_bool(0.8) { server.latch_capacity } else { 4 },
+            bugs: Bugs::default(),
+        }
+    }
+}
+
+/// The deliberate bugs of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bugs {
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) kv: Option<kv::planted::PlantedBug>,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) tso: Option<tso::service::PlantedBug>,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) txn: Option<txn::planted::PlantedBug>,
 }
 
 impl Options {
     /// Draws all options from a seed.
     pub(crate) fn from_seed(seed: u64) -> Options {
         let mut rng = StdRng::seed_from_u64(seed);
-        let topology = Topology { regions: regions(3), stores: 3, ..Topology::draw(&mut rng) };
+        let stores = rng.random_range(3..=5);
+        let regions = regions(stores, rng.random_range(1..=2));
+        let topology = Topology { regions, stores, ..Topology::draw(&mut rng) };
         let mut cluster = simulator::options::Options::draw(seed, topology, &mut rng);
-        cluster.safety = Duration::from_secs(rng.random_range(20..60));
+        cluster.safety = Duration::from_millis(rng.random_range(5_000..12_000));
+        // A commit takes several rounds of Raft: fewer faults let more of them meet one in the middle.
+        cluster.faults.interval *= 2;
         cluster.liveness = Duration::from_secs(120);
-        let calm = rng.random_bool(0.3);
+        let calm = rng.random_bool(0.25);
+        // Most often up to `usual`, and up to `wild` in a few seeds.
+        let mut chance = |usual: f64, wild: f64| match rng.random_range(0..10) {
+            _ if calm => 0.0,
+            0 => rng.random_range(usual..wild),
+            _ => rng.random_range(0.0..usual),
+        };
+        let (loss, copies, refusals) = (chance(0.05, 0.3), chance(0.1, 0.8), chance(0.05, 0.4));
+        let requests = RequestFaults {
+            delay_ms: (1, rng.random_range(1..=20)),
+            loss,
+            late: rng.random_range(0.0..1.0),
+            copies,
+            refusals,
+            drops: if rng.random_bool(0.5) { 0.0 } else { 0.5 },
+            stop_at_cuts: rng.random_bool(0.7),
+        };
+        let step = STEPS[(seed % STEPS.len() as u64) as usize];
+        let coordinators = CoordinatorFaults {
+            step,
+            at_step: rng.random_range(0.02..0.15) * if step.is_rare() { 5.0 } else { 1.0 },
+            anywhere: if rng.random_bool(0.5) { 0.0 } else { 0.003 },
+            with_node: rng.random_range(0.0..0.2),
+            cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
+            oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
+        };
+        let mut settings = Settings::draw(&mut rng);
+        if step.is_rare() {
+            settings.lock_ttl = Duration::from_millis(300);
+        }
         Options {
             cluster,
-            sessions: rng.random_range(2..=6),
-            delay_ms: (1, rng.random_range(1..=20)),
-            loss: if calm { 0.0 } else { rng.random_range(0.0..0.05) },
-            copies: if calm { 0.0 } else { rng.random_range(0.0..0.1) },
+            requests,
+            coordinators,
+            oracle_faults: rng.random_bool(0.5).then(|| Duration::from_millis(rng.random_range(500..5_000))),
+            transfers: rng.random_range(1..=4),
+            lists: rng.random_range(3..=10),
+            registers: rng.random_range(1..=4),
+            pause: Duration::from_millis(rng.random_range(1..=60)),
+            settings,
             wall_skew_ms: if rng.random_bool(0.5) { 0 } else { 2_000 },
         }
     }
 }
 
-/// The system region and the data region, with a voter on every store.
-fn regions(stores: u64) -> Vec<Region> {
-    let boundary = Key::from_static(BOUNDARY).to_storage();
-    let region = |id: RegionId, start: &[u8], end: &[u8]| Region {
-        id,
-        start: start.to_vec(),
-        end: end.to_vec(),
-        epoch: Epoch { conf_ver: 1, version: 1 },
-        peers: (1..=stores)
-            .map(|store| PeerMeta {
-                id: PeerId::new(id.get() * 100 + store),
-                store: StoreId::new(store),
-                role: PeerRole::Voter,
-            })
-            .collect(),
+/// The system region and the data regions, with a voter on every store.
+fn regions(stores: u64, data_regions: usize) -> Vec<Region> {
+    let bounds: Vec<Vec<u8>> =
+        BOUNDS.iter().take(data_regions).map(|bound| Key::from_static(bound).to_storage()).collect();
+    let region = |at: usize| {
+        let id = RegionId::new(RegionId::SYSTEM.get() + at as u64);
+        Region {
+            id,
+            start: at.checked_sub(1).map_or_else(Vec::new, |before| bounds[before].clone()),
+            end: bounds.get(at).cloned().unwrap_or_default(),
+            epoch: Epoch { conf_ver: 1, version: 1 },
+            peers: (1..=stores)
+                .map(|store| PeerMeta {
+                    id: PeerId::new(id.get() * 100 + store),
+                    store: StoreId::new(store),
+                    role: PeerRole::Voter,
+                })
+                .collect(),
+        }
     };
-    vec![region(RegionId::SYSTEM, b"", &boundary), region(RegionId::FIRST_DATA, &boundary, b"")]
+    (0..=data_regions).map(region).collect()
 }

@@ -1,16 +1,23 @@
-//! One run: transfers under faults, then healing, and the final checks.
+//! One run: sessions under faults, then healing, and the final checks. And what all runs together must cover.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-use std::sync::Arc;
 
+use futures::FutureExt;
 use simulator::World;
-use simulator::checkers::Violation;
+use simulator::checkers::{Violation, violated};
+use simulator::failure::{Failure, panic_text};
+use simulator::seeds::assert_enough;
+use simulator::stats::Stats;
 use tokio::task::LocalSet;
 
-use crate::bank::{self, Counts, SharedBook};
+use crate::load::{Counts, Session, SharedBook, bank, lists, registers};
+use crate::nodes::Deaths;
 use crate::options::Options;
+use crate::panics;
+use crate::settle::settle;
 use crate::stack::{self, Parts, Stack, run_until};
+use crate::steps::STEPS;
 
 /// The statistics of a run without a violation.
 #[derive(Clone, Debug, Default)]
@@ -18,110 +25,152 @@ pub(crate) struct Outcome {
     /// Hash and number of the trace lines.
     pub(crate) hash: u64,
     pub(crate) lines: u64,
-    pub(crate) crashes: u64,
+    pub(crate) stats: Stats,
     pub(crate) counts: Counts,
+    pub(crate) deaths: Deaths,
+    /// Leaderships of the oracle's region, and faults of its node.
+    pub(crate) oracles: u64,
+    pub(crate) oracle_faults: u64,
+    /// Those among them in the middle of a commit.
+    pub(crate) oracle_faults_in_commits: u64,
+    /// Locks that were left when every session had ended.
+    pub(crate) locks_left: u64,
 }
 
 impl Outcome {
-    pub(crate) fn add(&mut self, other: &Outcome) {
-        self.lines += other.lines;
-        self.crashes += other.crashes;
-        let (counts, more) = (&mut self.counts, &other.counts);
-        counts.transfers += more.transfers;
-        counts.audits += more.audits;
-        counts.conflicts += more.conflicts;
-        counts.unavailable += more.unavailable;
-        counts.unknown += more.unknown;
-        counts.gateways_lost += more.gateways_lost;
+    /// The sum over many runs.
+    pub(crate) fn sum<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Outcome {
+        outcomes.fold(Outcome::default(), |mut sum, one| {
+            sum.lines += one.lines;
+            sum.stats.add(&one.stats);
+            sum.oracles += one.oracles;
+            sum.oracle_faults += one.oracle_faults;
+            sum.oracle_faults_in_commits += one.oracle_faults_in_commits;
+            sum.locks_left += one.locks_left;
+            let (to, from) = (&mut sum.counts, &one.counts);
+            to.transfers += from.transfers;
+            to.audits += from.audits;
+            to.lists += from.lists;
+            to.register_writes += from.register_writes;
+            to.register_reads += from.register_reads;
+            to.conflicts += from.conflicts;
+            to.unavailable += from.unavailable;
+            to.unknown += from.unknown;
+            to.left += from.left;
+            sum.deaths.refusals += one.deaths.refusals;
+            sum.deaths.late += one.deaths.late;
+            for (step, deaths) in &one.deaths.coordinators {
+                *sum.deaths.coordinators.entry(*step).or_default() += deaths;
+            }
+            sum
+        })
     }
 
-    /// The seeds together must test something.
+    /// Asserts that the seeds together covered enough of everything.
     pub(crate) fn assert_covers(&self) {
-        let minima = [
-            ("transfers", self.counts.transfers, 500),
-            ("audits", self.counts.audits, 200),
-            ("crashes", self.crashes, 200),
-            ("lost gateways", self.counts.gateways_lost, 100),
-        ];
-        for (what, seen, least) in minima {
-            assert!(seen >= least, "only {seen} {what}, fewer than {least}");
+        let (stats, counts, deaths) = (&self.stats, &self.counts, &self.deaths);
+        assert_enough(&[
+            ("acknowledged transfers", counts.transfers, 500),
+            ("audits", counts.audits, 200),
+            ("acknowledged transactions on lists", counts.lists, 1_000),
+            ("confirmed writes of registers", counts.register_writes, 300),
+            ("reads of registers", counts.register_reads, 300),
+            ("conflicts", counts.conflicts, 100),
+            ("unknown outcomes", counts.unknown, 5),
+            ("transactions that their session left", counts.left, 100),
+            ("refusals after an effect", deaths.refusals, 50),
+            ("late requests", deaths.late, 100),
+            ("crashes", stats.crashes, 100),
+            ("leaderships of the oracle", self.oracles, 100),
+            ("faults of the oracle's node", self.oracle_faults, 50),
+            ("faults of the oracle's node in commits", self.oracle_faults_in_commits, 20),
+            ("locks left by sessions", self.locks_left, 20),
+        ]);
+        for step in STEPS {
+            assert_enough(&[(
+                &format!("coordinators dead at {step:?}"),
+                deaths.coordinators.get(&step).copied().unwrap_or(0),
+                1,
+            )]);
         }
     }
 }
 
 /// Runs a seed. A panic of the code under test is a violation.
-pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, String> {
+pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
+    panics::watch();
+    drop(panics::take());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let tail = RefCell::new(Vec::new());
     let ran = catch_unwind(AssertUnwindSafe(|| {
         LocalSet::new().block_on(&runtime, async {
             let (mut world, parts) = stack::start(&options, print)?;
             let book = SharedBook::default();
-            let checked = drive(&options, &mut world, &parts, &book).await;
+            let checked = AssertUnwindSafe(drive(&options, &mut world, &parts, &book)).catch_unwind().await;
+            let checked = checked.unwrap_or_else(|panic| violated(panic_text(&*panic)));
             let at = world.now as f64 / 1e9;
-            checked.map_err(|Violation(what)| Violation(format!("at {at:.6} s: {what}; {:?}", book.borrow())))?;
-            let (book, stats) = (book.borrow(), world.stats());
-            Ok::<_, Violation>(Outcome {
+            let locks_left = checked.map_err(|Violation(what)| {
+                *tail.borrow_mut() = world.trace.tail();
+                Violation(format!("at {at:.6} s: {what}; {:?}", book.borrow().counts))
+            })?;
+            let deaths = parts.nodes.seen.lock().clone();
+            let outcome = Outcome {
                 hash: world.trace.hash(),
                 lines: world.trace.lines(),
-                crashes: stats.crashes,
-                counts: book.counts,
-            })
+                stats: world.stats(),
+                counts: book.borrow().counts,
+                deaths,
+                oracles: world.load.oracles,
+                oracle_faults: world.load.oracle_faults,
+                oracle_faults_in_commits: world.load.oracle_faults_in_commits,
+                locks_left,
+            };
+            Ok::<_, Violation>(outcome)
         })
     }));
-    match ran {
-        Ok(outcome) => outcome.map_err(|Violation(what)| what),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            Err(format!("panic: {}", text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")))
-        }
-    }
-}
-
-async fn drive(options: &Options, world: &mut World<Stack>, parts: &Parts, book: &SharedBook) -> Result<(), Violation> {
-    let nodes = &parts.nodes;
     let seed = options.cluster.seed;
-    let opened = tokio::task::spawn_local(bank::open_accounts(Arc::clone(nodes), seed));
-    let safety = options.cluster.safety.as_nanos() as u64;
-    let liveness = options.cluster.liveness.as_nanos() as u64;
-    run_until(world, nodes, liveness, |_| opened.is_finished()).await?;
-    let begin = nodes.elapsed();
-    let session = |n| tokio::task::spawn_local(bank::session(Arc::clone(nodes), Rc::clone(book), seed * 100 + n));
-    let sessions: Vec<_> = (0..options.sessions).map(session).collect();
-    let has_failed = || book.borrow().violation.is_some();
-    run_until(world, nodes, begin + safety, |_| has_failed()).await?;
-    check(book)?;
-    world.heal()?;
-    parts.wire.heal();
-    let deadline = nodes.elapsed() + liveness;
-    let before = book.borrow().counts.transfers;
-    run_until(world, nodes, deadline, |_| has_failed() || book.borrow().counts.transfers >= before + 20).await?;
-    check(book)?;
-    if book.borrow().counts.transfers < before + 20 {
-        return Err(Violation("no transfers after healing".to_owned()));
-    }
-    book.borrow_mut().is_closed = true;
-    run_until(world, nodes, deadline, |_| sessions.iter().all(|session| session.is_finished())).await?;
-    for session in sessions {
-        if !session.is_finished() {
-            return Err(Violation("a session hangs after healing".to_owned()));
-        }
-        session.await.map_err(|error| Violation(format!("a session panicked: {error}")))?;
-    }
-    for store in nodes.stores.clone() {
-        let Some(life) = nodes.life(store) else { return Err(Violation(format!("{store} does not run"))) };
-        let audited = tokio::task::spawn_local(async move { bank::audit(&life.database).await });
-        run_until(world, nodes, deadline + liveness, |_| audited.is_finished()).await?;
-        match audited.await {
-            Ok(Ok(total)) if bank::is_total(total) => {}
-            other => return Err(Violation(format!("the last audit at {store}: {other:?}"))),
-        }
-    }
-    check(book)
+    let violation = match ran {
+        Ok(Ok(outcome)) => return Ok(outcome),
+        Ok(Err(Violation(what))) => what,
+        Err(panic) => panic_text(&*panic),
+    };
+    Err(Box::new(Failure {
+        violation: format!("seed {seed}: {violation}"),
+        options: format!("{options:#?}"),
+        tail: tail.take(),
+        replay: format!("CORTADO_STACK_SEED={seed} cargo test --test stack seeds -- --nocapture"),
+    }))
 }
 
-fn check(book: &SharedBook) -> Result<(), Violation> {
-    match &book.borrow().violation {
-        Some(what) => Err(Violation(what.clone())),
-        None => Ok(()),
+/// Runs all phases. Returns the number of locks that the sessions left.
+async fn drive(
+    options: &Options,
+    world: &mut World<Stack>,
+    parts: &Parts,
+    book: &SharedBook,
+) -> Result<u64, Violation> {
+    let nodes = &parts.nodes;
+    book.borrow_mut().registers = registers::all();
+    let mut sessions = Vec::new();
+    let session = |kind: &str, number: u64, stream: u64| {
+        let rng = options.cluster.generator(stream + number);
+        Session::new(options, nodes, book, format!("{kind} {number}"), rng)
+    };
+    for number in 0..options.transfers {
+        sessions.push(tokio::task::spawn_local(bank::session(session("bank", number, 100))));
     }
+    for number in 0..options.lists {
+        sessions.push(tokio::task::spawn_local(lists::session(session("lists", number, 200))));
+    }
+    for number in 0..options.registers {
+        sessions.push(tokio::task::spawn_local(registers::session(session("registers", number, 300))));
+    }
+    let end = nodes.elapsed() + options.cluster.safety.as_nanos() as u64;
+    run_until(world, nodes, end, |_| book.borrow().violation.is_some()).await?;
+    {
+        let book = book.borrow();
+        book.check()?;
+        registers::check(&book)?;
+    }
+    settle(world, parts, book, sessions).await
 }

@@ -1,19 +1,21 @@
-//! The load of the simulated cluster: what every node serves, started and ended with the lives of its store.
+//! The load of the simulated cluster: what every node serves, started and ended with the lives of its store, and the
+//! faults of the oracle's node.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use raftstore::{RegionId, StoreId, Term};
 use rand::Rng;
 use rand::rngs::StdRng;
-use simulator::checkers::{Checked, Violation};
-use simulator::events::Part;
+use simulator::checkers::{Checked, Violation, violated};
+use simulator::events::{Event, Part};
 use simulator::{Load, World};
 use tso::LeaderTerm;
 
-use crate::gateway;
-use crate::nodes::Nodes;
+use crate::nodes::{Nodes, Wanted};
 use crate::options::Options;
 use crate::wire::{Sender, Wire};
+use crate::{gateway, panics};
 
 /// See the module documentation.
 pub(crate) struct Stack {
@@ -21,6 +23,12 @@ pub(crate) struct Stack {
     rng: StdRng,
     /// Set once the world knows its time and its links. Stores that started before are started again then.
     parts: Option<Parts>,
+    /// Leaderships of the oracle's region.
+    pub(crate) oracles: u64,
+    /// Handovers and crashes of the oracle's node that were asked for.
+    pub(crate) oracle_faults: u64,
+    /// Those among them in the middle of a commit.
+    pub(crate) oracle_faults_in_commits: u64,
 }
 
 #[derive(Clone)]
@@ -29,9 +37,14 @@ pub(crate) struct Parts {
     pub(crate) wire: Arc<Wire>,
 }
 
+/// The oracle's node fails.
+pub(crate) struct OracleFault;
+
 /// Starts a cluster and what its nodes serve.
 pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Parts), Violation> {
-    let load = Stack { options: options.clone(), rng: options.cluster.generator(6), parts: None };
+    let rng = options.cluster.generator(6);
+    let load =
+        Stack { options: options.clone(), rng, parts: None, oracles: 0, oracle_faults: 0, oracle_faults_in_commits: 0 };
     let mut world = World::start(options.cluster.clone(), load, print)?;
     let nodes = Arc::new(Nodes::new(options.cluster.stores, world.time()));
     let wire = Arc::new(Wire::new(options, Arc::clone(&nodes), world.network.cuts()));
@@ -40,14 +53,49 @@ pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Par
     for store in &parts.nodes.stores {
         Stack::started(&mut world, *store);
     }
+    schedule_oracle_fault(&mut world);
     Ok((world, parts))
 }
 
-impl Load for Stack {
-    type Event = ();
+fn schedule_oracle_fault(world: &mut World<Stack>) {
+    if let Some(mean) = world.load.options.oracle_faults {
+        let delay = world.load.rng.random_range(mean / 4..mean * 2);
+        world.schedule(delay.as_nanos() as u64, Event::Load(OracleFault));
+    }
+}
 
-    fn step(_: &mut World<Stack>, (): ()) -> Checked {
-        Ok(())
+/// The node of the oracle hands its leadership over, or loses power. Does nothing if no node leads.
+fn move_oracle(world: &mut World<Stack>, in_commit: bool) -> Checked {
+    if !world.faults_on {
+        return Ok(());
+    }
+    let leads = |store: &StoreId| {
+        let live = world.nodes.get(store).filter(|node| node.is_up()).and_then(|node| node.live.as_ref());
+        live.and_then(|live| live.handle.region(RegionId::SYSTEM)).is_some_and(|status| status.is_leader)
+    };
+    let stores: Vec<StoreId> = world.nodes.keys().copied().collect();
+    let Some(leader) = stores.iter().copied().find(leads) else { return Ok(()) };
+    world.load.oracle_faults += 1;
+    world.load.oracle_faults_in_commits += u64::from(in_commit);
+    if world.load.rng.random_bool(0.5) {
+        return world.crash(leader);
+    }
+    let to = stores[world.load.rng.random_range(0..stores.len())];
+    let Some(live) = world.nodes.get(&leader).and_then(|node| node.live.as_ref()) else { return Ok(()) };
+    let asked = live.handle.transfer_leader(RegionId::SYSTEM, to);
+    world.trace.line(world.now, format_args!("{leader} is asked to hand the oracle to {to}: {asked:?}"));
+    world.wake(leader, Part::Store);
+    world.after_call(leader, false)
+}
+
+impl Load for Stack {
+    type Event = OracleFault;
+
+    fn step(world: &mut World<Stack>, OracleFault: OracleFault) -> Checked {
+        if world.faults_on {
+            schedule_oracle_fault(world);
+        }
+        move_oracle(world, false)
     }
 
     fn called(_: &mut World<Stack>, _: StoreId) -> Checked {
@@ -59,17 +107,22 @@ impl Load for Stack {
         let Some((life, live)) = world.nodes.get(&store).and_then(|node| Some((node.life, node.live.as_ref()?))) else {
             return;
         };
-        let sender = Sender { wire, store, life };
+        let sender = Sender { wire, store, life, gateway: None };
+        let settings = world.load.options.settings.clone();
         let skew = world.load.rng.random_range(0..=world.load.options.wall_skew_ms);
-        let life = gateway::start(&sender, &nodes, live.handle.clone(), skew, world.load.rng.random());
-        nodes.start(store, life);
+        let life = gateway::start(&sender, live.handle.clone(), skew, world.load.rng.random(), &settings);
+        let gateway = gateway::open(&sender, life.timestamps.clone(), &settings);
+        nodes.start(store, life, gateway);
     }
 
     fn role(world: &mut World<Stack>, store: StoreId, region: RegionId, term: Term, leads: bool) {
         let Some(life) = world.load.parts.as_ref().and_then(|parts| parts.nodes.life(store)) else { return };
         match leads {
             _ if region != RegionId::SYSTEM => {}
-            true => life.oracle.on_leader(LeaderTerm(term.get())),
+            true => {
+                world.load.oracles += 1;
+                life.oracle.on_leader(LeaderTerm(term.get()));
+            }
             false => life.oracle.on_step_down(),
         }
     }
@@ -109,10 +162,23 @@ pub(crate) async fn run_until(
 ) -> Checked {
     loop {
         let now = nodes.elapsed();
+        for note in nodes.take_notes() {
+            world.trace.line(now, format_args!("{note}"));
+        }
         world.run_until(now)?;
         for store in nodes.take_called() {
             world.wake(store, Part::Store);
             world.after_call(store, false)?;
+        }
+        for wanted in nodes.take_wanted() {
+            match wanted {
+                Wanted::Crash(store) if world.faults_on => world.crash(store)?,
+                Wanted::Crash(_) => {}
+                Wanted::MoveOracle => move_oracle(world, true)?,
+            }
+        }
+        if let Some(panic) = panics::take() {
+            return violated(panic);
         }
         for (store, node) in &world.nodes {
             nodes.set_paused(*store, !node.is_up());
@@ -127,4 +193,20 @@ pub(crate) async fn run_until(
             () = nodes.sleep_until(next) => {}
         }
     }
+}
+
+/// Runs the world until `work` ends, for this long at most.
+pub(crate) async fn complete<T: 'static>(
+    world: &mut World<Stack>,
+    nodes: &Nodes,
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = T> + 'static,
+) -> Result<T, Violation> {
+    let task = tokio::task::spawn_local(work);
+    run_until(world, nodes, nodes.elapsed() + limit.as_nanos() as u64, |_| task.is_finished()).await?;
+    if !task.is_finished() {
+        return violated(format!("not done within {limit:?}: {what}"));
+    }
+    task.await.map_err(|error| Violation(format!("{what}: {error}")))
 }

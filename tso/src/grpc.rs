@@ -1,5 +1,6 @@
 //! The oracle over gRPC: the server's adapter and the client's source. Generated types are confined to this file.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,7 +11,7 @@ use tonic::{Code, Request, Response, Status};
 use crate::cluster::{AttachCluster, ClusterTag};
 use crate::leap::{SURVEY_LIMIT, TimeReport};
 use crate::service::TsoService;
-use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::source::{AllocateError, Connect, OracleNode, TsoError, TsoSource};
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
 use proto::allocate_response::Result as Outcome;
 use proto::tso_client::TsoClient as Stub;
@@ -63,6 +64,14 @@ impl Tso for Adapter {
         let quiet_ms = (quiet != Duration::MAX).then(|| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX));
         Ok(Response::new(proto::ReportTimeResponse { wall_ms, quiet_ms }))
     }
+}
+
+/// Connects a router to the oracles of other nodes. Their requests carry `cluster`, if given.
+pub(crate) fn connector(cluster: Option<ClusterTag>) -> Box<Connect> {
+    Box::new(move |address| {
+        let remote = RemoteSource::new(address)?;
+        Ok(Arc::new(RemoteSource { cluster: AttachCluster(cluster.clone()), ..remote }))
+    })
 }
 
 /// Asks a node for its time until it answers. `find` returns its address, if that is known by now.

@@ -40,6 +40,6 @@ pub use leap::{Survey, TimeReport};
 pub use metrics::{ClientMetrics, ServiceMetrics};
 pub use router::{NodeDirectory, TsoRouter};
 pub use service::TsoService;
-pub use source::{AllocateError, OracleNode, TsoError, TsoSource};
+pub use source::{AllocateError, Connect, OracleNode, TsoError, TsoSource};
 pub use timestamp::{Timestamp, TsRange};
 pub use window::{Inquiry, LeaderTerm, Window, WindowError};

@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use crate::cluster::ClusterTag;
-use crate::grpc::RemoteSource;
+use crate::grpc;
 use crate::service::TsoService;
-use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::source::{AllocateError, Connect, OracleNode, TsoError, TsoSource};
 use crate::timestamp::TsRange;
 
 /// The nodes of the cluster, as far as this node knows. Called for most requests; must not block.
@@ -31,7 +31,7 @@ const MAX_CONNECTIONS: usize = 256;
 pub struct TsoRouter {
     local: Option<(String, Arc<TsoService>)>,
     directory: Arc<dyn NodeDirectory>,
-    cluster: Option<ClusterTag>,
+    connect: Box<Connect>,
     state: Mutex<State>,
 }
 
@@ -56,8 +56,17 @@ impl TsoRouter {
         directory: Arc<dyn NodeDirectory>,
         cluster: Option<ClusterTag>,
     ) -> TsoRouter {
+        TsoRouter::with_connect(local, directory, grpc::connector(cluster))
+    }
+
+    /// A router whose requests to other nodes go over the connections that `connect` makes.
+    pub fn with_connect(
+        local: Option<(String, TsoService)>,
+        directory: Arc<dyn NodeDirectory>,
+        connect: Box<Connect>,
+    ) -> TsoRouter {
         let local = local.map(|(address, service)| (address, Arc::new(service)));
-        TsoRouter { local, directory, cluster, state: Mutex::default() }
+        TsoRouter { local, directory, connect, state: Mutex::default() }
     }
 
     async fn allocate_from_leader(&self, count: u32) -> Result<TsRange, AllocateError> {
@@ -135,11 +144,7 @@ impl TsoRouter {
         if let Some(node) = state.connections.get(address) {
             return Ok(Arc::clone(node));
         }
-        let mut remote = RemoteSource::new(address)?;
-        if let Some(cluster) = &self.cluster {
-            remote = remote.with_cluster(cluster.clone());
-        }
-        let node: Arc<dyn OracleNode> = Arc::new(remote);
+        let node = (self.connect)(address)?;
         if state.connections.len() >= MAX_CONNECTIONS {
             state.connections.clear();
         }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use tso::oracle::WINDOW_MS;
 
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
+
 /// The default of [`TxnConfig::lock_ttl`].
 const LOCK_TTL: Duration = Duration::from_secs(3);
 /// A handover of the oracle moves its time forward by a window at most. So one leaves a live lock two thirds of its
@@ -88,6 +91,9 @@ pub struct TxnConfig {
     pub run_attempts: u32,
     /// The seed of the jitter of pauses; drawn from the system if absent.
     pub seed: Option<u64>,
+    /// A deliberate bug, so that a test can prove that it finds it.
+    #[cfg(feature = "planted-bugs")]
+    pub planted_bug: Option<PlantedBug>,
 }
 
 impl Default for TxnConfig {
@@ -101,6 +107,8 @@ impl Default for TxnConfig {
             background: 256,
             run_attempts: 24,
             seed: None,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
         }
     }
 }

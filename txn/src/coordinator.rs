@@ -48,6 +48,8 @@ impl Coordinator {
         #[expect(clippy::disallowed_methods, reason = "the edge where jitter gets its seed; settings may fix it")]
         let seed = config.seed.unwrap_or_else(rand::random);
         let resolver = Resolver::new(kv.clone(), tso.clone(), config.status_cache_entries, metrics.clone());
+        #[cfg(feature = "planted-bugs")]
+        let resolver = resolver.with_planted_bug(config.planted_bug);
         let background = Arc::new(Semaphore::new(config.background));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
         Ok(Coordinator { kv, tso, config, resolver, metrics, tasks: TaskTracker::new(), background, rng })

@@ -11,6 +11,8 @@ use tso::TsoClient;
 use crate::config::TxnConfig;
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::timing::rerun_pause;
 use crate::transaction::Transaction;
 
@@ -85,6 +87,12 @@ impl Database {
                 Err(error) => Err(error),
             };
             attempt += 1;
+            #[cfg(feature = "planted-bugs")]
+            if self.coordinator.config.planted_bug == Some(PlantedBug::UnknownOutcomeRerun)
+                && matches!(result, Err(TxnError::Undetermined))
+            {
+                continue;
+            }
             match result {
                 Err(TxnError::Conflict(_)) if attempt < self.coordinator.config.run_attempts => {
                     self.coordinator.metrics.reruns.inc();

@@ -32,6 +32,8 @@ use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
 use crate::metrics::Protocol;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::timing::{Stopwatch, lock_pause, lock_ttl_ms};
 
 /// A commit fetches a timestamp first if this node has received none for this long: it may have missed handovers.
@@ -75,7 +77,17 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
     let committer = Committer::new(start_ts, mutations, greatest, coordinator.config.commit);
     let primary = committer.primary().clone();
     let bounds = CommitBounds { least: start_ts, greatest };
-    let mut driver = Driver { coordinator, start_ts, primary, bounds, lock_requests: AtomicUsize::new(0) };
+    #[cfg(feature = "planted-bugs")]
+    let early_commit_ts = planted_commit_ts(&coordinator).await;
+    let mut driver = Driver {
+        coordinator,
+        start_ts,
+        primary,
+        bounds,
+        lock_requests: AtomicUsize::new(0),
+        #[cfg(feature = "planted-bugs")]
+        early_commit_ts,
+    };
     // Before anything is sent.
     driver.learn_time(committer.tries_computed(), is_single_statement).await?;
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
@@ -119,6 +131,16 @@ struct Driver {
     bounds: CommitBounds,
     /// Requests sent that may leave a lock.
     lock_requests: AtomicUsize,
+    /// A planted bug: the commit_ts, fetched before the prewrites.
+    #[cfg(feature = "planted-bugs")]
+    early_commit_ts: Option<Timestamp>,
+}
+
+/// Fetches a commit_ts before the prewrites, if that bug is planted.
+#[cfg(feature = "planted-bugs")]
+async fn planted_commit_ts(coordinator: &Coordinator) -> Option<Timestamp> {
+    let is_planted = coordinator.config.planted_bug == Some(PlantedBug::CommitTsBeforePrewrites);
+    if is_planted { coordinator.tso.timestamp().await.ok() } else { None }
 }
 
 type InFlight<'a> = FuturesUnordered<BoxFuture<'a, Completed>>;
@@ -263,10 +285,18 @@ impl Driver {
     }
 
     async fn fetch_commit_ts(&self) -> Completed {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(early) = self.early_commit_ts {
+            return Completed::Answer(Event::CommitTs(Ok(early)));
+        }
         Completed::Answer(Event::CommitTs(self.coordinator.tso.timestamp().await))
     }
 
     async fn commit_primary(&self, commit_ts: Timestamp, others: Vec<Key>) -> Completed {
+        #[cfg(feature = "planted-bugs")]
+        if self.coordinator.config.planted_bug == Some(PlantedBug::SecondariesFirst) {
+            drop(self.coordinator.kv.commit(&others, self.start_ts, commit_ts).await);
+        }
         let result = self.coordinator.kv.commit_primary(&self.primary, &others, self.start_ts, commit_ts).await;
         Completed::Answer(Event::PrimaryCommitted(result))
     }

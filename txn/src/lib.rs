@@ -19,13 +19,14 @@
 //!
 //! # Layers
 //!
-//! 1. `config`, `error`, `timing`: settings, errors, clock and pauses
-//! 2. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
-//! 3. `resolver`: resolves the locks of other transactions
-//! 4. `coordinator`: what the transactions and commits of a node share
-//! 5. `driver`: runs a commit
-//! 6. `transaction`: reads, writes, commit
-//! 7. `database`: begins transactions
+//! 1. `error`, `planted`, `timing`: errors, deliberate bugs for tests, clock and pauses
+//! 2. `config`: settings
+//! 3. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
+//! 4. `resolver`: resolves the locks of other transactions
+//! 5. `coordinator`: what the transactions and commits of a node share
+//! 6. `driver`: runs a commit
+//! 7. `transaction`: reads, writes, commit
+//! 8. `database`: begins transactions
 
 mod buffer;
 mod committer;
@@ -35,6 +36,8 @@ mod database;
 mod driver;
 mod error;
 mod metrics;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod resolver;
 mod status_cache;
 mod timing;

@@ -32,6 +32,8 @@ use tso::{Timestamp, TsoClient};
 
 use crate::error::TxnError;
 use crate::metrics::Metrics;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::status_cache::{FinalStatus, StatusCache};
 
 /// The most transactions resolved concurrently, of those that one request met.
@@ -61,6 +63,8 @@ pub(crate) struct Resolver {
     tso: TsoClient,
     statuses: Mutex<StatusCache>,
     metrics: Metrics,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
 }
 
 /// The locks of one transaction, of those that a request met.
@@ -93,7 +97,21 @@ struct Question<'a> {
 
 impl Resolver {
     pub(crate) fn new(kv: Client, tso: TsoClient, cache_entries: usize, metrics: Metrics) -> Resolver {
-        Resolver { kv, tso, statuses: Mutex::new(StatusCache::new(cache_entries)), metrics }
+        Resolver {
+            kv,
+            tso,
+            statuses: Mutex::new(StatusCache::new(cache_entries)),
+            metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// The resolver with this deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Resolver {
+        self.planted_bug = bug;
+        self
     }
 
     /// Commits or rolls back the locks of finished transactions. `reader_ts` is the timestamp of the read that met
@@ -163,6 +181,10 @@ impl Resolver {
         };
         let is_reader = reader_ts > Timestamp::ZERO;
         Ok(match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+            #[cfg(feature = "planted-bugs")]
+            TxnStatus::Committed { .. } if self.planted_bug == Some(PlantedBug::CommittedRolledBack) => {
+                Status::Final(FinalStatus::RolledBack)
+            }
             TxnStatus::Committed { commit_ts } => Status::Final(FinalStatus::Committed(commit_ts)),
             TxnStatus::RolledBack => Status::Final(FinalStatus::RolledBack),
             TxnStatus::Alive { min_commit_ts, .. } if is_reader && min_commit_ts > reader_ts => Status::Passed,

@@ -23,8 +23,8 @@ use raftstore::{
 use simulator::checkers::{Checked, Violation, violated};
 use simulator::preempted::{Answer, Begun, PreemptedRead};
 
-use crate::checkers::history::{Confirmed, List, Moment, Register, Value, WriteOutcome};
 use crate::options::Options;
+use simulator::checkers::history::{Confirmed, List, Moment, Register, Value, WriteOutcome};
 
 type Snapshot = RegionSnapshot<MemoryStore>;
 type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>;
@@ -600,7 +600,7 @@ impl Clients {
 fn read_register(reader: &dyn Reader, region: &Region, register: u64) -> Result<Value, Violation> {
     let bytes =
         reader.get(Cf::Default, &register_key(region, register)).map_err(|error| Violation(error.to_string()))?;
-    Ok(bytes.map_or(crate::checkers::history::INITIAL, |bytes| parse_value(&bytes)))
+    Ok(bytes.map_or(simulator::checkers::history::INITIAL, |bytes| parse_value(&bytes)))
 }
 
 fn parse_value(bytes: &[u8]) -> Value {

@@ -24,7 +24,7 @@ const UNAVAILABLE: &[&str] = &["no write to region"];
 
 /// Runs seeds of narrowed options until one fails. The failure must contain one of these words.
 fn must_find(bug: PlantedBug, words: &[&str], narrow: impl Fn(&mut Options)) {
-    let ordinary = crate::number_from("CORTADO_SIM_ORDINARY");
+    let ordinary = simulator::seeds::number_from("CORTADO_SIM_ORDINARY");
     let seeds = ordinary.unwrap_or(SEEDS);
     for seed in 1..=seeds {
         let mut options = Options::from_seed(seed);
@@ -34,7 +34,7 @@ fn must_find(bug: PlantedBug, words: &[&str], narrow: impl Fn(&mut Options)) {
         let sound = options.clone();
         options.cluster.config.planted_bug = Some(bug);
         let Err(failure) = run(options, false) else { continue };
-        let violation = failure.violation();
+        let violation = &failure.violation;
         assert!(words.iter().any(|words| violation.contains(words)), "{bug:?}, seed {seed}: {violation}");
         run(sound, false).unwrap_or_else(|failure| panic!("without {bug:?}: {failure}"));
         println!("{bug:?} found with seed {seed}: {violation}");
@@ -139,5 +139,5 @@ fn one_lane() {
         run(options, false).err()
     });
     let failure = found.expect("no seed found that heartbeats wait behind appends");
-    assert!(UNSTABLE.iter().any(|words| failure.violation().contains(words)), "{failure}");
+    assert!(UNSTABLE.iter().any(|words| failure.violation.contains(words)), "{failure}");
 }

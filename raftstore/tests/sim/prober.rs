@@ -16,8 +16,8 @@ use simulator::node::Node;
 use simulator::options::Options;
 
 use crate::checkers::availability::{AvailabilityChecker, StabilityChecker};
-use crate::checkers::history::Moment;
 use crate::load::{ClientEvent, ClientLoad};
+use simulator::checkers::history::Moment;
 
 type WriteFuture = Pin<Box<dyn Future<Output = Result<LogIndex, ProposeError>>>>;
 

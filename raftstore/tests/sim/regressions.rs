@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use simulator::options::FaultKind;
+use simulator::seeds::assert_enough;
 
 use crate::options::Options;
-use crate::run::{Outcome, assert_enough, run};
+use crate::run::{Outcome, run};
 
 /// Runs some seeds of a narrowed configuration. Returns the sum of their statistics.
 fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) -> Outcome {

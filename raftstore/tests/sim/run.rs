@@ -1,14 +1,15 @@
 //! One run: the safety phase under faults, then healing, the liveness phase, and the final checks.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use engine::store::Store;
 use simulator::World;
+use simulator::checkers::history::Moment;
 use simulator::checkers::{Checked, Violation, violated};
+use simulator::failure::{Failure, panic_text};
+use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 
-use crate::checkers::history::Moment;
 use crate::client::ClientStats;
 use crate::load::{self, ClientLoad};
 use crate::options::Options;
@@ -25,46 +26,14 @@ pub(crate) struct Outcome {
     pub(crate) prober: ProberStats,
 }
 
-/// A violation.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    options: Options,
-    violation: String,
-    tail: Vec<String>,
-}
-
-impl Failure {
-    /// The text of the violation.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn violation(&self) -> &str {
-        &self.violation
-    }
-
-    /// Drops the last steps, for a reader who has the whole trace.
-    pub(crate) fn without_tail(mut self: Box<Failure>) -> Box<Failure> {
-        self.tail.clear();
-        self
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.tail.is_empty() {
-            writeln!(f, "last steps:")?;
-            for line in &self.tail {
-                writeln!(f, "{line}")?;
-            }
-            writeln!(f, "{:#?}", self.options)?;
-        }
-        let seed = self.options.cluster.seed;
-        writeln!(f, "seed {seed}: {}", self.violation)?;
-        write!(f, "replay: CORTADO_SIM_SEED={seed} cargo test -p raftstore --test sim seeds -- --nocapture")
-    }
-}
-
 /// Runs a cluster through all phases. A panic of the code under test is a violation.
 pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
-    let failed = |violation: String, tail| Box::new(Failure { options: options.clone(), violation, tail });
+    let failed = |violation: String, tail| {
+        let seed = options.cluster.seed;
+        let replay = format!("CORTADO_SIM_SEED={seed} cargo test -p raftstore --test sim seeds -- --nocapture");
+        let violation = format!("seed {seed}: {violation}");
+        Box::new(Failure { violation, options: format!("{options:#?}"), tail, replay })
+    };
     let started = catch_unwind(AssertUnwindSafe(|| load::start(&options, print)));
     let mut world = match started {
         Ok(Ok(world)) => world,
@@ -84,11 +53,6 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
         Ok(Err(Violation(what))) => Err(failed(format!("{at}: {what}"), world.trace.tail())),
         Err(panic) => Err(failed(format!("{at}: {}", panic_text(&*panic)), world.trace.tail())),
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("panic: {}", text.unwrap_or("without a message"))
 }
 
 fn drive(world: &mut World<ClientLoad>) -> Checked {
@@ -180,12 +144,5 @@ impl Outcome {
             ("writes judged for availability", prober.writes, 5_000),
             ("leaderships that had to last", prober.stable, 500),
         ]);
-    }
-}
-
-/// Asserts that each of these counts reaches its minimum: (what, count, minimum).
-pub(crate) fn assert_enough(counts: &[(&str, u64, u64)]) {
-    for (what, count, least) in counts {
-        assert!(count >= least, "only {count} {what}: the seeds do not test what they should. All counts: {counts:?}");
     }
 }

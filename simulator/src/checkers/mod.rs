@@ -1,19 +1,24 @@
-//! The checkers of the cluster. They know nothing of the simulator: they take observations and answer whether these
-//! are allowed.
+//! The checkers. They know nothing of the simulator: they take observations and answer whether these are allowed. The
+//! world feeds those of the cluster. A load feeds those of what clients see, `history` and `snapshot_isolation`.
 //!
 //! # Layers
 //!
-//! 1. `raft`, `replicas`, `snapshots`: each stands alone
+//! 1. `history`, `raft`, `replicas`, `snapshot_isolation`, `snapshots`: each stands alone
 //!
 //! # What they check
 //!
+//! - `history`: reads and writes of shared registers are linearizable; read-modify-writes of private lists lose
+//!   nothing.
 //! - `raft`: one leader per term, one vote per peer and term; terms and applied indexes never move back.
 //! - `replicas`: an index stands for the same entry and the same data on every replica.
+//! - `snapshot_isolation`: transactions that read and append to lists are snapshot isolated, also in real time.
 //! - `snapshots`: no file is sent twice, and none is built anew because its receiver was busy. Counts the writes
 //!   confirmed while snapshots of their region are built, sent and installed.
 
+pub mod history;
 pub(crate) mod raft;
 pub(crate) mod replicas;
+pub mod snapshot_isolation;
 pub(crate) mod snapshots;
 
 /// The description of a violation.

@@ -1,12 +1,11 @@
-//! Histories of list-append transactions under injected faults, checked for strong snapshot isolation. Planted bugs and
-//! hand-made anomalies show that the checker detects violations.
+//! Histories of list-append transactions under injected faults, checked for strong snapshot isolation by the checker of
+//! `simulator`. Planted bugs show that a history detects violations.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::common::checker::{Op, Outcome, Txn, check};
 use super::common::endpoints::NoSnapshots;
 use super::common::{Prefetching, VirtualTso, cluster, database, key, run, seeded, two_phase};
 use bytes::Bytes;
@@ -15,6 +14,8 @@ use kv::client::Endpoint;
 use kv::memory::{Faults, MemoryCluster};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use simulator::checkers::Violation;
+use simulator::checkers::snapshot_isolation::{Op, Outcome, Txn, check};
 use tso::TsoSource;
 use txn::{Database, Transaction, TxnError};
 
@@ -142,7 +143,7 @@ fn histories_under_faults_are_snapshot_isolated() {
         });
         let committed = history.iter().filter(|txn| txn.outcome == Outcome::Committed).count();
         assert!(committed > 30, "seed {seed}: only {committed} of {} committed", history.len());
-        if let Err(error) = check(&history) {
+        if let Err(Violation(error)) = check(&history) {
             panic!("seed {seed}: {error}\n{history:#?}");
         }
     }
@@ -170,11 +171,13 @@ fn must_find(
         check(&history)
     };
     for seed in 0..PLANTED_SEEDS {
-        let found = verdict(seed, true).err().unwrap_or_default();
+        let Err(Violation(found)) = verdict(seed, true) else { continue };
         if !found.contains(violation) {
             continue;
         }
-        verdict(seed, false).unwrap_or_else(|error| panic!("without the bug, seed {seed}: {error}"));
+        if let Err(Violation(error)) = verdict(seed, false) {
+            panic!("without the bug, seed {seed}: {error}");
+        }
         println!("found with seed {seed}: {found}");
         return;
     }
@@ -193,116 +196,4 @@ fn prefetched_timestamps_are_detected() {
         let prefetching = Prefetching::new(tso.clone());
         (Arc::new(cluster), [tso, prefetching])
     });
-}
-
-mod anomalies {
-    //! Hand-made histories, each with its expected verdict.
-
-    use super::*;
-
-    fn txn(began: u64, ended: u64, ops: &[Op]) -> Txn {
-        Txn { ops: ops.to_vec(), outcome: Outcome::Committed, began, ended }
-    }
-
-    fn read(key: u64, list: &[u64]) -> Op {
-        Op::Read(key, list.to_vec())
-    }
-
-    /// Asserts that the checker's error contains `why`, or that the history is valid if `why` is empty.
-    fn verdict(history: &[Txn], why: &str) {
-        match check(history) {
-            Ok(()) => assert!(why.is_empty(), "accepted, but: {why}"),
-            Err(error) => assert!(!why.is_empty() && error.contains(why), "{error}"),
-        }
-    }
-
-    #[test]
-    fn serial_history_is_fine() {
-        verdict(
-            &[
-                txn(1, 2, &[Op::Append(0, 1)]),
-                txn(3, 4, &[read(0, &[1]), Op::Append(0, 2)]),
-                txn(5, 6, &[read(0, &[1, 2])]),
-            ],
-            "",
-        );
-    }
-
-    #[test]
-    fn write_skew_is_allowed() {
-        let skew = [
-            txn(1, 9, &[read(0, &[]), Op::Append(1, 1)]),
-            txn(2, 8, &[read(1, &[]), Op::Append(0, 2)]),
-            txn(10, 11, &[read(0, &[2]), read(1, &[1])]),
-        ];
-        verdict(&skew, "");
-    }
-
-    #[test]
-    fn lost_update_is_caught() {
-        // Both appended to the empty list; the second overwrote the first.
-        let lost = [
-            txn(1, 9, &[read(0, &[]), Op::Append(0, 1)]),
-            txn(2, 8, &[read(0, &[]), Op::Append(0, 2)]),
-            txn(10, 11, &[read(0, &[2])]),
-        ];
-        verdict(&lost, "is lost");
-        // Both elements are in the list, though neither transaction saw the other's.
-        let both = [
-            txn(1, 9, &[read(0, &[]), Op::Append(0, 1)]),
-            txn(2, 8, &[read(0, &[]), Op::Append(0, 2)]),
-            txn(10, 11, &[read(0, &[1, 2])]),
-        ];
-        verdict(&both, "cycle");
-    }
-
-    #[test]
-    fn read_skew_is_caught() {
-        let skew = [
-            txn(1, 9, &[Op::Append(0, 1), Op::Append(1, 2)]),
-            txn(2, 8, &[read(0, &[1]), read(1, &[])]),
-            txn(10, 11, &[read(0, &[1]), read(1, &[2])]),
-        ];
-        verdict(&skew, "cycle");
-    }
-
-    #[test]
-    fn long_fork_is_caught() {
-        let fork = [
-            txn(1, 9, &[Op::Append(0, 1)]),
-            txn(1, 9, &[Op::Append(1, 2)]),
-            txn(2, 8, &[read(0, &[1]), read(1, &[])]),
-            txn(2, 8, &[read(0, &[]), read(1, &[2])]),
-            txn(10, 11, &[read(0, &[1]), read(1, &[2])]),
-        ];
-        verdict(&fork, "cycle");
-    }
-
-    #[test]
-    fn stale_read_is_caught() {
-        verdict(&[txn(1, 2, &[Op::Append(0, 1)]), txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "stale");
-    }
-
-    #[test]
-    fn aborted_garbage_and_forked_reads_are_caught() {
-        let aborted = Txn { outcome: Outcome::Aborted, ..txn(1, 2, &[Op::Append(0, 1)]) };
-        verdict(&[aborted, txn(3, 4, &[read(0, &[1])])], "aborted");
-        verdict(&[txn(3, 4, &[read(0, &[7])])], "never appended");
-        let [one, two] = [1, 2].map(|element| txn(1, 9, &[Op::Append(0, element)]));
-        verdict(&[one, two, txn(2, 3, &[read(0, &[1])]), txn(4, 5, &[read(0, &[2, 1])])], "was read as");
-    }
-
-    #[test]
-    fn unknown_outcomes_count_only_if_seen() {
-        let unknown = Txn { outcome: Outcome::Unknown, ..txn(1, 2, &[Op::Append(0, 1)]) };
-        verdict(&[unknown.clone(), txn(3, 4, &[read(0, &[])])], "");
-        verdict(&[unknown, txn(3, 4, &[read(0, &[])]), txn(5, 6, &[read(0, &[1])])], "");
-    }
-
-    #[test]
-    fn own_appends_must_be_seen() {
-        verdict(&[txn(1, 2, &[Op::Append(0, 1), read(0, &[])]), txn(3, 4, &[read(0, &[1])])], "its own");
-        let changed = [txn(1, 9, &[read(0, &[]), read(0, &[5])]), txn(2, 3, &[Op::Append(0, 5)])];
-        verdict(&changed, "twice");
-    }
 }

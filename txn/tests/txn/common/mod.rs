@@ -2,7 +2,6 @@
 //!
 //! Tests run on one thread with paused time, so the seed determines a run, and waits take no real time.
 
-pub(crate) mod checker;
 pub(crate) mod endpoints;
 
 use std::sync::Arc;

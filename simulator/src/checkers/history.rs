@@ -13,22 +13,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{Checked, Violation, violated};
 use raftstore::RegionId;
-use simulator::checkers::{Checked, Violation, violated};
 
 /// The number of an event of the run. No two begins or ends share one.
-pub(crate) type Moment = u64;
+pub type Moment = u64;
 /// A value of a register, unique to its write. [`INITIAL`] is the value before any write.
-pub(crate) type Value = u64;
+pub type Value = u64;
 
 /// The value before any write.
-pub(crate) const INITIAL: Value = 0;
+pub const INITIAL: Value = 0;
 /// The end of an operation that never ended.
 const NEVER: Moment = Moment::MAX;
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteOutcome {
+pub enum WriteOutcome {
     /// Not ended, or ended without an answer: it may take effect at any later moment, or never.
     Unknown,
     /// Confirmed at this moment.
@@ -39,26 +39,26 @@ pub(crate) enum WriteOutcome {
 
 /// The confirmed writes of each region.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Confirmed {
+pub struct Confirmed {
     /// Their number, and the latest begin of one.
     regions: BTreeMap<RegionId, (u64, Moment)>,
 }
 
 impl Confirmed {
     /// Adds a write that began at this moment.
-    pub(crate) fn add(&mut self, region: RegionId, begin: Moment) {
+    pub fn add(&mut self, region: RegionId, begin: Moment) {
         let (writes, latest) = self.regions.entry(region).or_default();
         *writes += 1;
         *latest = begin.max(*latest);
     }
 
     /// The number of writes of a region.
-    pub(crate) fn writes(&self, region: RegionId) -> u64 {
+    pub fn writes(&self, region: RegionId) -> u64 {
         self.regions.get(&region).map_or(0, |(writes, _)| *writes)
     }
 
     /// The latest begin of a write of a region; 0 if there is none.
-    pub(crate) fn latest(&self, region: RegionId) -> Moment {
+    pub fn latest(&self, region: RegionId) -> Moment {
         self.regions.get(&region).map_or(0, |(_, latest)| *latest)
     }
 }
@@ -71,7 +71,7 @@ struct Write {
 
 /// The operations on one register.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Register {
+pub struct Register {
     writes: BTreeMap<Value, Write>,
     /// Value read, beginning, end.
     reads: Vec<(Value, Moment, Moment)>,
@@ -93,25 +93,25 @@ impl Zone {
 
 impl Register {
     /// A write of `value` begins.
-    pub(crate) fn begin_write(&mut self, value: Value, begin: Moment) {
+    pub fn begin_write(&mut self, value: Value, begin: Moment) {
         let previous = self.writes.insert(value, Write { begin, outcome: WriteOutcome::Unknown });
         assert!(previous.is_none() && value != INITIAL, "value {value} is written twice");
     }
 
     /// The write of `value` ended.
-    pub(crate) fn end_write(&mut self, value: Value, outcome: WriteOutcome) {
+    pub fn end_write(&mut self, value: Value, outcome: WriteOutcome) {
         if let Some(write) = self.writes.get_mut(&value) {
             write.outcome = outcome;
         }
     }
 
     /// A read returned `value`.
-    pub(crate) fn read(&mut self, value: Value, begin: Moment, end: Moment) {
+    pub fn read(&mut self, value: Value, begin: Moment, end: Moment) {
         self.reads.push((value, begin, end));
     }
 
     /// Whether the history is linearizable.
-    pub(crate) fn check(&self) -> Checked {
+    pub fn check(&self) -> Checked {
         let mut zones = self.zones()?;
         zones.sort_by_key(|zone| zone.first_end.min(zone.last_begin));
         let (forward, backward): (Vec<Zone>, Vec<Zone>) = zones.into_iter().partition(Zone::is_forward);
@@ -172,25 +172,25 @@ impl Register {
 
 /// The appends of one client to its own list, in the order of their begins.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct List {
+pub struct List {
     appends: Vec<(Value, WriteOutcome)>,
 }
 
 impl List {
     /// An append begins.
-    pub(crate) fn begin(&mut self, value: Value) {
+    pub fn begin(&mut self, value: Value) {
         self.appends.push((value, WriteOutcome::Unknown));
     }
 
     /// The append of `value` ended.
-    pub(crate) fn end(&mut self, value: Value, outcome: WriteOutcome) {
+    pub fn end(&mut self, value: Value, outcome: WriteOutcome) {
         if let Some(append) = self.appends.iter_mut().rev().find(|append| append.0 == value) {
             append.1 = outcome;
         }
     }
 
     /// Checks the final content of the list.
-    pub(crate) fn check(&self, found: &[Value]) -> Checked {
+    pub fn check(&self, found: &[Value]) -> Checked {
         let mut rest = found.iter().peekable();
         for (value, outcome) in &self.appends {
             let present = rest.next_if_eq(&value).is_some();

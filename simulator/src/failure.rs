@@ -1,0 +1,45 @@
+//! The report of a run that found a violation: the last steps, the options, and how to replay it.
+
+use std::any::Any;
+use std::fmt;
+
+/// A violation, with what a reader needs to find its cause.
+#[derive(Debug)]
+pub struct Failure {
+    /// The text of the violation.
+    pub violation: String,
+    /// The options of the run, as text.
+    pub options: String,
+    /// The last steps before it.
+    pub tail: Vec<String>,
+    /// The command that replays the run.
+    pub replay: String,
+}
+
+impl Failure {
+    /// Drops the last steps and the options, for a reader who has the whole trace.
+    pub fn without_tail(mut self: Box<Failure>) -> Box<Failure> {
+        self.tail.clear();
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.tail.is_empty() {
+            writeln!(f, "last steps:")?;
+            for line in &self.tail {
+                writeln!(f, "{line}")?;
+            }
+            writeln!(f, "{}", self.options)?;
+        }
+        writeln!(f, "{}", self.violation)?;
+        write!(f, "replay: {}", self.replay)
+    }
+}
+
+/// The message of a panic of the code under test, which is a violation too.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("panic: {}", text.unwrap_or("without a message"))
+}

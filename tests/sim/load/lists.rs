@@ -1,0 +1,206 @@
+//! Lists: transactions that read, scan and lock lists in several regions and append to them. Their history is snapshot
+//! isolated.
+//!
+//! Most transactions are explicit: they are not run again, so that each conflict and each unknown outcome is seen. Some
+//! are a single append that `Database::run` repeats after a conflict, as a session does for an autocommit statement.
+//! After a number of transactions the next generation of lists begins, so that lists stay short.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use kv::Key;
+use kv::client::ScanRange;
+use parking_lot::Mutex;
+use rand::Rng;
+use rand::rngs::StdRng;
+use simulator::checkers::snapshot_isolation::{Op, Outcome, Txn};
+use txn::{Database, Transaction, TxnError};
+
+use super::{Book, Known, Session};
+
+/// Lists of a generation.
+const LISTS: u64 = 6;
+/// Transactions of the history after which the next generation of lists begins.
+const GENERATION: u64 = 60;
+/// Pairs of a page of a scan.
+const PAGE: u32 = 5;
+/// The length to which every second list is padded, so that its value is in `Cf::Default`.
+const PADDED: usize = 300;
+
+/// The key of a list: in the system region, the first or the second data region, if there are two.
+fn key(list: u64) -> Key {
+    let prefix = ["r", "u", "x"][(list % 3) as usize];
+    Key::new(format!("{prefix}{list:04}"))
+}
+
+/// The first list of the newest generation.
+fn newest(book: &Book) -> u64 {
+    book.history.len() as u64 / GENERATION * LISTS
+}
+
+/// The keys of all lists so far.
+pub(crate) fn keys(book: &Book) -> impl Iterator<Item = Key> {
+    (0..newest(book) + LISTS).map(key)
+}
+
+fn decode(value: Option<&Bytes>) -> Vec<u64> {
+    let text = value.map_or("", |value| std::str::from_utf8(value).expect("text"));
+    text.split_whitespace().map(|element| element.parse().expect("a number")).collect()
+}
+
+fn encode(list: u64, elements: &[u64]) -> Bytes {
+    let mut text = elements.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    if list.is_multiple_of(2) {
+        text.extend(std::iter::repeat_n(' ', PADDED.saturating_sub(text.len())));
+    }
+    Bytes::from(text)
+}
+
+/// A transaction so far.
+#[derive(Default)]
+struct Draft {
+    ops: Vec<Op>,
+    /// The reads among them that show the snapshot alone. They must fit into one snapshot whatever the outcome is.
+    snapshot: Vec<Op>,
+    is_committing: bool,
+}
+
+impl Draft {
+    fn read(&mut self, list: u64, elements: Vec<u64>) {
+        let is_own = self.ops.iter().any(|op| matches!(op, Op::Append(appended, _) if *appended == list));
+        if !is_own {
+            self.snapshot.push(Op::Read(list, elements.clone()));
+        }
+        self.ops.push(Op::Read(list, elements));
+    }
+}
+
+/// What a transaction does in one step.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Read(u64),
+    /// Reads, then appends this element.
+    Append(u64, u64),
+    /// Reads, and locks the list against others.
+    Lock(u64),
+    /// Scans all lists of the newest generation, which begins with this one.
+    Scan(u64),
+}
+
+fn plan(rng: &mut StdRng, book: &mut Book) -> Vec<Action> {
+    let first = newest(book);
+    let count = rng.random_range(1..=5);
+    let actions = (0..count).map(|_| {
+        let list = first + rng.random_range(0..LISTS);
+        match rng.random_range(0..100) {
+            0..45 => Action::Append(list, book.next()),
+            45..53 => Action::Lock(list),
+            53..60 => Action::Scan(first),
+            _ => Action::Read(list),
+        }
+    });
+    actions.collect()
+}
+
+async fn read(txn: &Transaction, list: u64, draft: &Mutex<Draft>) -> Result<Vec<u64>, TxnError> {
+    let elements = decode(txn.get(&key(list)).await?.as_ref());
+    draft.lock().read(list, elements.clone());
+    Ok(elements)
+}
+
+async fn scan(txn: &Transaction, first: u64, draft: &Mutex<Draft>) -> Result<(), TxnError> {
+    // Between the lists of this generation are lists of others, which are not looked at.
+    let mut range = ScanRange { start: key(0), end: Key::from_static(b"y"), reverse: first.is_multiple_of(4) };
+    let mut found = Vec::new();
+    loop {
+        let page = txn.scan(&range, PAGE).await?;
+        found.extend(page.pairs);
+        let Some(resume) = page.resume else { break };
+        range = range.resume_at(resume);
+    }
+    for list in first..first + LISTS {
+        let value = found.iter().find(|(found, _)| *found == key(list)).map(|(_, value)| value);
+        draft.lock().read(list, decode(value));
+    }
+    Ok(())
+}
+
+async fn append(txn: &mut Transaction, list: u64, element: u64, draft: &Mutex<Draft>) -> Result<(), TxnError> {
+    let mut elements = read(txn, list, draft).await?;
+    elements.push(element);
+    txn.put(key(list), encode(list, &elements))?;
+    draft.lock().ops.push(Op::Append(list, element));
+    Ok(())
+}
+
+/// An explicit transaction.
+async fn explicit(db: &Database, actions: &[Action], draft: &Mutex<Draft>) -> Result<(), TxnError> {
+    let mut txn = db.begin().await?;
+    for action in actions {
+        match *action {
+            Action::Read(list) => drop(read(&txn, list, draft).await?),
+            Action::Append(list, element) => append(&mut txn, list, element, draft).await?,
+            Action::Lock(list) => {
+                read(&txn, list, draft).await?;
+                txn.lock(key(list))?;
+            }
+            Action::Scan(first) => scan(&txn, first, draft).await?,
+        }
+    }
+    draft.lock().is_committing = true;
+    txn.commit().await.map(drop)
+}
+
+/// An append that runs again after a conflict.
+async fn autocommit(db: &Database, list: u64, element: u64, draft: &Arc<Mutex<Draft>>) -> Result<(), TxnError> {
+    db.run(|txn| {
+        let draft = Arc::clone(draft);
+        async move {
+            *draft.lock() = Draft { is_committing: true, ..Draft::default() };
+            append(txn, list, element, &draft).await
+        }
+        .boxed()
+    })
+    .await
+}
+
+/// Reads and appends until the book is closed.
+pub(crate) async fn session(mut session: Session) {
+    while !session.is_closed() {
+        let Some(gateway) = session.gateway().await else { continue };
+        let db = gateway.database.clone();
+        let draft = Arc::new(Mutex::new(Draft::default()));
+        let (actions, began) = {
+            let mut book = session.book.borrow_mut();
+            (plan(&mut session.rng, &mut book), book.next())
+        };
+        let outcome = match actions[..] {
+            [Action::Append(list, element)] => session.at(&gateway, autocommit(&db, list, element, &draft)).await,
+            _ => session.at(&gateway, explicit(&db, &actions, &draft)).await,
+        };
+        let ended = session.book.borrow_mut().next();
+        let known = session.judge(outcome).await;
+        let Draft { ops, snapshot, is_committing } = std::mem::take(&mut *draft.lock());
+        let outcome = match known {
+            Known::Committed => Outcome::Committed,
+            // A transaction whose commit was not asked for commits nothing.
+            Known::Unknown if is_committing => Outcome::Unknown,
+            Known::Aborted | Known::Unknown => Outcome::Aborted,
+        };
+        let mut book = session.book.borrow_mut();
+        book.counts.lists += u64::from(outcome == Outcome::Committed);
+        if outcome != Outcome::Committed && !snapshot.is_empty() {
+            book.history.push(Txn { ops: snapshot, outcome: Outcome::Committed, began, ended });
+        }
+        book.history.push(Txn { ops, outcome, began, ended });
+    }
+}
+
+/// Adds the last read of every list to the history.
+pub(crate) fn add_final(book: &mut Book, found: &BTreeMap<Key, Bytes>) {
+    let ops = (0..newest(book) + LISTS).map(|list| Op::Read(list, decode(found.get(&key(list))))).collect();
+    let (began, ended) = (book.next(), book.next());
+    book.history.push(Txn { ops, outcome: Outcome::Committed, began, ended });
+}

@@ -1,0 +1,178 @@
+//! The sessions of a run: transfers and audits (`bank`), transactions on lists (`lists`), autocommit on registers
+//! (`registers`), and what they share: gateways, the book of what happened, and outcomes.
+
+pub(crate) mod bank;
+pub(crate) mod lists;
+pub(crate) mod registers;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv::Key;
+use rand::Rng;
+use rand::rngs::StdRng;
+use simulator::checkers::history::Register;
+use simulator::checkers::snapshot_isolation::Txn;
+use simulator::checkers::{Checked, Violation};
+use txn::TxnError;
+
+use crate::nodes::{Gateway, Nodes};
+use crate::options::Options;
+use bank::Transfer;
+
+/// The pause of a session that finds no gateway, or whose gateway failed.
+const FAILURE_PAUSE: Duration = Duration::from_millis(200);
+/// A session leaves at a random time up to this, if it leaves in the middle of a transaction.
+const CANCEL_MS: u64 = 60;
+
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) transfers: u64,
+    pub(crate) audits: u64,
+    /// Acknowledged transactions on lists.
+    pub(crate) lists: u64,
+    pub(crate) register_writes: u64,
+    pub(crate) register_reads: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) unavailable: u64,
+    pub(crate) unknown: u64,
+    /// Transactions whose session left, or lost its gateway.
+    pub(crate) left: u64,
+}
+
+/// What happened, and the first violation.
+#[derive(Default)]
+pub(crate) struct Book {
+    pub(crate) counts: Counts,
+    pub(crate) violation: Option<String>,
+    /// Sessions begin nothing new.
+    pub(crate) is_closed: bool,
+    pub(crate) transfers: Vec<Transfer>,
+    pub(crate) history: Vec<Txn>,
+    pub(crate) registers: Vec<Register>,
+    /// The last moment or element.
+    last: u64,
+}
+
+impl Book {
+    /// The next moment, element or value: above all before.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Every key that a session may have written.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let transfers = (0..self.transfers.len()).map(bank::record);
+        let accounts = (0..bank::ACCOUNTS).map(bank::account);
+        let registers = (0..self.registers.len()).map(registers::key);
+        accounts.chain(transfers).chain(registers).chain(lists::keys(self)).collect()
+    }
+
+    pub(crate) fn check(&self) -> Checked {
+        match &self.violation {
+            Some(what) => Err(Violation(what.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) type SharedBook = Rc<RefCell<Book>>;
+
+/// What a session knows of a transaction that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Committed,
+    /// Certainly not committed, nor ever.
+    Aborted,
+    Unknown,
+}
+
+/// Runs one session's transactions: draws gateways, runs work at them, and counts outcomes.
+pub(crate) struct Session {
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) book: SharedBook,
+    pub(crate) rng: StdRng,
+    name: String,
+    pause: Duration,
+    cancels: f64,
+}
+
+impl Session {
+    pub(crate) fn new(options: &Options, nodes: &Arc<Nodes>, book: &SharedBook, name: String, rng: StdRng) -> Session {
+        let (pause, cancels) = (options.pause, options.coordinators.cancels);
+        Session { nodes: Arc::clone(nodes), book: Rc::clone(book), rng, name, pause, cancels }
+    }
+
+    /// The gateway of a random node, after a pause. `None` if that node does not run.
+    pub(crate) async fn gateway(&mut self) -> Option<Gateway> {
+        let pause = self.rng.random_range(Duration::ZERO..=self.pause);
+        tokio::time::sleep(pause).await;
+        let store = self.nodes.stores[self.rng.random_range(0..self.nodes.stores.len())];
+        let gateway = self.nodes.gateway(store);
+        if gateway.is_none() {
+            tokio::time::sleep(FAILURE_PAUSE).await;
+        }
+        gateway
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.book.borrow().is_closed
+    }
+
+    /// Runs `work` at a gateway until it ends, or the session leaves. `None` if that came first: the outcome is
+    /// unknown.
+    pub(crate) async fn at<T>(&mut self, gateway: &Gateway, work: impl Future<Output = T>) -> Option<T> {
+        let leaves = self.rng.random_bool(self.cancels).then(|| self.rng.random_range(0..CANCEL_MS));
+        let leaving = async {
+            match leaves {
+                Some(ms) if !self.is_closed() => tokio::time::sleep(Duration::from_millis(ms)).await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = gateway.ended.cancelled() => None,
+            done = work => Some(done),
+            () = leaving => None,
+        }
+    }
+
+    /// Counts an outcome. `None`: the session left before it knew it. Pauses after a failure.
+    pub(crate) async fn judge(&mut self, outcome: Option<Result<(), TxnError>>) -> Known {
+        self.nodes.note(format!("{}: {outcome:?}", self.name));
+        let (known, pauses) = {
+            let mut book = self.book.borrow_mut();
+            match outcome {
+                Some(Ok(())) => (Known::Committed, false),
+                None => {
+                    book.counts.left += 1;
+                    (Known::Unknown, true)
+                }
+                Some(Err(TxnError::Conflict(_))) => {
+                    book.counts.conflicts += 1;
+                    (Known::Aborted, false)
+                }
+                Some(Err(TxnError::Undetermined)) => {
+                    book.counts.unknown += 1;
+                    (Known::Unknown, true)
+                }
+                Some(Err(TxnError::Unavailable(_))) => {
+                    book.counts.unavailable += 1;
+                    (Known::Aborted, true)
+                }
+                Some(Err(error)) => {
+                    book.violation.get_or_insert_with(|| format!("a transaction failed: {error}"));
+                    (Known::Aborted, true)
+                }
+            }
+        };
+        if pauses {
+            tokio::time::sleep(FAILURE_PAUSE).await;
+        }
+        known
+    }
+}

@@ -1,0 +1,87 @@
+//! Autocommit registers: single writes and single reads, each a transaction. They are linearizable.
+
+use bytes::Bytes;
+use futures::FutureExt;
+use kv::Key;
+use rand::Rng;
+use simulator::checkers::history::{INITIAL, Register, Value, WriteOutcome};
+use simulator::checkers::{Checked, Violation};
+use txn::{Database, TxnError};
+
+use super::{Book, Known, Session};
+
+const REGISTERS: usize = 4;
+
+/// Half of the registers in the system region, half in the last data region.
+pub(crate) fn key(register: usize) -> Key {
+    Key::new(format!("{}{register}", if register.is_multiple_of(2) { "b" } else { "zr" }))
+}
+
+/// The registers before any write.
+pub(crate) fn all() -> Vec<Register> {
+    vec![Register::default(); REGISTERS]
+}
+
+/// The value of a register, as stored.
+pub(crate) fn value(stored: Option<&Bytes>) -> Value {
+    stored.map_or(INITIAL, |stored| std::str::from_utf8(stored).expect("text").parse().expect("a number"))
+}
+
+async fn write(db: &Database, register: usize, value: Value) -> Result<(), TxnError> {
+    db.run(|txn| async move { txn.put(key(register), Bytes::from(value.to_string())) }.boxed()).await
+}
+
+async fn read(db: &Database, register: usize) -> Result<Value, TxnError> {
+    let found = db.begin().await?.get(&key(register)).await?;
+    Ok(value(found.as_ref()))
+}
+
+/// Writes and reads until the book is closed.
+pub(crate) async fn session(mut session: Session) {
+    while !session.is_closed() {
+        let Some(gateway) = session.gateway().await else { continue };
+        let db = gateway.database.clone();
+        let register = session.rng.random_range(0..REGISTERS);
+        let begin = session.book.borrow_mut().next();
+        if session.rng.random_bool(0.5) {
+            let outcome = session.at(&gateway, read(&db, register)).await;
+            if let Some(Ok(value)) = outcome {
+                let mut book = session.book.borrow_mut();
+                let end = book.next();
+                book.counts.register_reads += 1;
+                book.registers[register].read(value, begin, end);
+            }
+            session.judge(outcome.map(|outcome| outcome.map(drop))).await;
+            continue;
+        }
+        let value = {
+            let mut book = session.book.borrow_mut();
+            let value = book.next();
+            book.registers[register].begin_write(value, begin);
+            value
+        };
+        let outcome = session.at(&gateway, write(&db, register, value)).await;
+        let end = session.book.borrow_mut().next();
+        let known = session.judge(outcome).await;
+        let mut book = session.book.borrow_mut();
+        book.counts.register_writes += u64::from(known == Known::Committed);
+        book.registers[register].end_write(
+            value,
+            match known {
+                Known::Committed => WriteOutcome::Confirmed(end),
+                Known::Aborted => WriteOutcome::Refused,
+                Known::Unknown => WriteOutcome::Unknown,
+            },
+        );
+    }
+}
+
+/// Checks that every register is linearizable.
+pub(crate) fn check(book: &Book) -> Checked {
+    for (number, register) in book.registers.iter().enumerate() {
+        register
+            .check()
+            .map_err(|Violation(what)| Violation(format!("register {number} is not linearizable: {what}")))?;
+    }
+    Ok(())
+}

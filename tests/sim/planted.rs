@@ -1,0 +1,113 @@
+//! Each planted bug must be found within a number of seeds, by its symptom. Without the bug the same seed finds
+//! nothing.
+//!
+//! A bug that needs rare circumstances is sought with the faults that lead there. With `CORTADO_STACK_ORDINARY=N`, each
+//! is sought among N ordinary seeds instead.
+
+use std::time::Duration;
+
+use kv::planted::PlantedBug as InKv;
+use simulator::options::FaultKind;
+use simulator::seeds::number_from;
+use tso::service::PlantedBug as InTso;
+use txn::planted::PlantedBug as InTxn;
+
+use crate::options::{Bugs, Options};
+use crate::run::run;
+
+/// A bug, the faults that lead to it, the seeds within which it must be found, and words of which its violation must
+/// contain one.
+struct Planted {
+    bugs: Bugs,
+    narrow: fn(&mut Options),
+    seeds: u64,
+    words: &'static [&'static str],
+}
+
+/// Not a snapshot: a transaction saw a part of another one, or not what was there before, or overwrote it.
+const SNAPSHOT: &[&str] = &[
+    "cycle",
+    "the total",
+    "changed to",
+    "was read as",
+    "is not linearizable",
+    "is lost",
+    "its transfers make",
+    "was seen",
+];
+/// A transaction was applied twice, or although it failed.
+const EFFECT: &[&str] = &["is twice in", "was seen", "took effect", "its transfers make", "is not linearizable"];
+/// A store refuses to serve data that contradict each other.
+const DAMAGE: &[&str] = &["does not run", "not done within", "no progress", "a transaction failed: internal error"];
+
+const fn in_txn(bug: InTxn) -> Bugs {
+    Bugs { kv: None, tso: None, txn: Some(bug) }
+}
+
+const fn in_kv(bug: InKv) -> Bugs {
+    Bugs { kv: Some(bug), tso: None, txn: None }
+}
+
+const fn in_tso(bug: InTso) -> Bugs {
+    Bugs { kv: None, tso: Some(bug), txn: None }
+}
+
+fn ordinary(_: &mut Options) {}
+
+/// Executed commits lose their answers, and their clients give up soon.
+fn refused(options: &mut Options) {
+    options.requests.refusals = 0.1;
+    options.settings.deadline = Duration::from_millis(300);
+}
+
+/// Leaders are replaced without learning of it, but requests still reach them.
+fn transferred(options: &mut Options) {
+    for (kind, weight) in &mut options.cluster.faults.weights {
+        *weight = u32::from(matches!(kind, FaultKind::TransferAway | FaultKind::StallLeaderTurn));
+    }
+    options.requests.stop_at_cuts = false;
+}
+
+/// Runs seeds until one fails.
+fn must_find(planted: &Planted) {
+    let Planted { bugs, narrow, words, .. } = *planted;
+    let among = number_from("CORTADO_STACK_ORDINARY");
+    let seeds = among.unwrap_or(planted.seeds);
+    for seed in 1..=seeds {
+        let mut sound = Options::from_seed(seed);
+        if among.is_none() {
+            narrow(&mut sound);
+        }
+        let mut options = sound.clone();
+        options.settings.bugs = bugs;
+        let Err(failure) = run(options, false) else { continue };
+        let violation = &failure.violation;
+        let is_known = words.iter().chain(DAMAGE).any(|words| violation.contains(words));
+        assert!(is_known, "{bugs:?}: {violation}");
+        run(sound, false).unwrap_or_else(|failure| panic!("without {bugs:?}: {failure}"));
+        println!("{bugs:?} found: {violation}");
+        return;
+    }
+    panic!("{bugs:?} was not found by {seeds} seeds");
+}
+
+/// The table of planted bugs: a test for each line.
+macro_rules! planted {
+    ($($name:ident: $bugs:expr, $narrow:ident, $seeds:expr, $words:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                must_find(&Planted { bugs: $bugs, narrow: $narrow, seeds: $seeds, words: $words });
+            }
+        )*
+    };
+}
+
+planted! {
+    commit_ts_before_prewrites: in_txn(InTxn::CommitTsBeforePrewrites), ordinary, 10, SNAPSHOT;
+    unknown_outcome_rerun: in_txn(InTxn::UnknownOutcomeRerun), refused, 20, EFFECT;
+    secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, SNAPSHOT;
+    committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, SNAPSHOT;
+    early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, SNAPSHOT;
+    lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, SNAPSHOT;
+}

@@ -1,0 +1,182 @@
+//! After all faults have ended: the cluster serves again, every session ends, every lock goes, the replicas become
+//! equal, and their data is what the acknowledged transactions make of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::Cf;
+use engine::store::{Reader, Store};
+use futures::FutureExt;
+use kv::Key;
+use simulator::World;
+use simulator::checkers::{Checked, Violation, snapshot_isolation, violated};
+use tokio::task::JoinHandle;
+use txn::{Database, Transaction, TxnError};
+
+use crate::load::{SharedBook, bank, lists, registers};
+use crate::nodes::Nodes;
+use crate::stack::{Parts, Stack, complete, run_until};
+
+/// Acknowledged transfers and transactions on lists after which the cluster counts as recovered.
+const PROGRESS: u64 = 5;
+/// Keys of one transaction of the sweep. More keys of a region would be evaluated on another thread.
+const SWEPT: usize = 100;
+/// How long each step takes at most. The longest is a commit, which retries for twenty seconds after the first failure
+/// of each of its requests.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Within this time after the sweep no replica holds a lock: a lock that the sweep does not resolve at once expires
+/// after three seconds.
+const LOCKS_LIMIT: Duration = Duration::from_secs(20);
+/// The pause before the sweep or the last read is repeated.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// See the module documentation. Returns the number of locks that the sessions left.
+pub(crate) async fn settle(
+    world: &mut World<Stack>,
+    parts: &Parts,
+    book: &SharedBook,
+    sessions: Vec<JoinHandle<()>>,
+) -> Result<u64, Violation> {
+    let nodes = &parts.nodes;
+    world.heal()?;
+    parts.wire.heal();
+    recover(world, nodes, book).await?;
+    book.borrow_mut().is_closed = true;
+    let ended = async {
+        for session in sessions {
+            session.await.map_err(|error| Violation(format!("a session panicked: {error}")))?;
+        }
+        Ok(())
+    };
+    complete(world, nodes, LIMIT, "every session ends after healing", ended).await??;
+    let end = nodes.elapsed() + LIMIT.as_nanos() as u64;
+    run_until(world, nodes, end, |_| parts.wire.is_quiet()).await?;
+    for store in &nodes.stores {
+        let Some(gateway) = nodes.gateway(*store) else { return violated(format!("{store} does not run")) };
+        let drained = complete(world, nodes, LIMIT, "a drain", async move { gateway.database.drain(LIMIT).await });
+        if !drained.await? {
+            return violated(format!("commits in progress at {store} do not end"));
+        }
+    }
+    let left = locks(world)?.len() as u64;
+    sweep(world, nodes, book).await?;
+    converge(world, nodes).await?;
+    read_everywhere(world, nodes, book).await?;
+    let book = book.borrow();
+    book.check()?;
+    registers::check(&book)?;
+    snapshot_isolation::check(&book.history)?;
+    Ok(left)
+}
+
+/// Transactions succeed again.
+async fn recover(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Checked {
+    let before = book.borrow().counts;
+    let end = nodes.elapsed() + LIMIT.as_nanos() as u64;
+    let has_progress = || {
+        let now = book.borrow().counts;
+        now.transfers >= before.transfers + PROGRESS && now.lists >= before.lists + PROGRESS
+    };
+    run_until(world, nodes, end, |_| book.borrow().violation.is_some() || has_progress()).await?;
+    book.borrow().check()?;
+    if has_progress() { Ok(()) } else { violated("no progress after healing") }
+}
+
+/// Reads every key, which resolves the locks that readers meet, and locks every key, which resolves those that only
+/// writers meet. Then no replica holds a lock any more.
+async fn sweep(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Checked {
+    let keys = book.borrow().keys();
+    let Some(gateway) = nodes.stores.first().and_then(|store| nodes.gateway(*store)) else {
+        return violated("no gateway to sweep");
+    };
+    let swept = async move {
+        for keys in keys.chunks(SWEPT) {
+            until_served(|| read_all(&gateway.database, keys)).await?;
+            let lock_all = |txn: &mut Transaction| keys.iter().try_for_each(|key| txn.lock(key.clone()));
+            until_served(|| gateway.database.run(|txn| std::future::ready(lock_all(txn)).boxed())).await?;
+        }
+        Ok::<_, TxnError>(())
+    };
+    let swept = complete(world, nodes, LIMIT, "the sweep", swept).await?;
+    swept.map_err(|error| Violation(format!("the sweep: {error}")))?;
+    let end = nodes.elapsed() + LOCKS_LIMIT.as_nanos() as u64;
+    let mut left = Vec::new();
+    while nodes.elapsed() < end {
+        left = locks(world)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let next = nodes.elapsed() + Duration::from_millis(50).as_nanos() as u64;
+        run_until(world, nodes, next, |_| false).await?;
+    }
+    violated(format!("locks remain: {left:?}"))
+}
+
+/// Repeats `work`, which may be repeated whatever its outcome, until the cluster serves it.
+async fn until_served<T, F>(work: impl Fn() -> F) -> Result<T, TxnError>
+where
+    F: Future<Output = Result<T, TxnError>>,
+{
+    loop {
+        match work().await {
+            Err(TxnError::Unavailable(_) | TxnError::Undetermined | TxnError::Conflict(_)) => {
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The locks on the replicas.
+fn locks(world: &World<Stack>) -> Result<Vec<String>, Violation> {
+    let failed = |error: engine::store::StoreError| Violation(error.to_string());
+    let mut found = Vec::new();
+    for node in world.nodes.values() {
+        let mut cursor = node.store.snapshot().cursor(Cf::Lock, b"", b"").map_err(failed)?;
+        let mut is_valid = cursor.seek_to_first().map_err(failed)?;
+        while is_valid {
+            found.push(format!("{} on {}", String::from_utf8_lossy(cursor.key()), node.id));
+            is_valid = cursor.next().map_err(failed)?;
+        }
+    }
+    Ok(found)
+}
+
+/// All replicas become the same.
+async fn converge(world: &mut World<Stack>, nodes: &Nodes) -> Checked {
+    let end = nodes.elapsed() + LIMIT.as_nanos() as u64;
+    let mut difference = world.difference()?;
+    while difference.is_some() && nodes.elapsed() < end {
+        let next = nodes.elapsed() + Duration::from_millis(50).as_nanos() as u64;
+        run_until(world, nodes, next, |_| false).await?;
+        difference = world.difference()?;
+    }
+    difference.map_or(Ok(()), violated)
+}
+
+async fn read_all(db: &Database, keys: &[Key]) -> Result<BTreeMap<Key, Bytes>, TxnError> {
+    Ok(db.begin().await?.batch_get(keys).await?.into_iter().collect())
+}
+
+/// Reads every key through each node, and adds what it found to the histories.
+async fn read_everywhere(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Checked {
+    for store in &nodes.stores {
+        let Some(gateway) = nodes.gateway(*store) else { return violated(format!("{store} does not run")) };
+        let keys = book.borrow().keys();
+        let begin = book.borrow_mut().next();
+        let read = async move { until_served(|| read_all(&gateway.database, &keys)).await };
+        let found = complete(world, nodes, LIMIT, "the last read", read).await?;
+        let found = found.map_err(|error| Violation(format!("the last read at {store}: {error}")))?;
+        let mut book = book.borrow_mut();
+        bank::check_final(&book.transfers, &found)
+            .map_err(|Violation(what)| Violation(format!("at {store}: {what}")))?;
+        lists::add_final(&mut book, &found);
+        let end = book.next();
+        for number in 0..book.registers.len() {
+            let value = registers::value(found.get(&registers::key(number)));
+            book.registers[number].read(value, begin, end);
+        }
+    }
+    Ok(())
+}
