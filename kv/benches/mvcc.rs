@@ -17,7 +17,7 @@ use kv::key::{split_ts, versioned};
 use kv::latch::Latches;
 use kv::mvcc::reader::{batch_get, get};
 use kv::mvcc::scanner::{PageLimits, Scanner};
-use kv::percolator::{commit, prewrite};
+use kv::percolator::{PrewriteAction, commit, prewrite};
 use tso::Timestamp;
 
 const KEYS: u64 = 20_000;
@@ -34,11 +34,17 @@ fn key(n: u64) -> Key {
 fn request(keys: &[Key], start_ts: Timestamp) -> PrewriteRequest {
     let value = Bytes::from_static(&[7; 100]);
     let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) });
-    PrewriteRequest { mutations: mutations.collect(), primary: keys[0].clone(), start_ts, ttl_ms: 3_000 }
+    PrewriteRequest {
+        mutations: mutations.collect(),
+        primary: keys[0].clone(),
+        start_ts,
+        ttl_ms: 3_000,
+        commit: kv::api::CommitMode::TwoPhase,
+    }
 }
 
 fn transact(store: &impl Store, keys: &[Key], start_ms: u64) {
-    let batch = prewrite(&store.snapshot(), &request(keys, ts(start_ms))).unwrap();
+    let batch = prewrite(&store.snapshot(), &request(keys, ts(start_ms)), PrewriteAction::Lock).unwrap().0;
     store.write(&batch).unwrap();
     let batch = commit(&store.snapshot(), keys, ts(start_ms), ts(start_ms + 1)).unwrap();
     store.write(&batch).unwrap();
@@ -86,12 +92,12 @@ fn store_benches<S: Store>(c: &mut Criterion, name: &str, store: &S) {
         n
     };
     group.bench_function("get", |b| {
-        b.iter(|| get(&store.snapshot(), &key(next()), now).unwrap().unwrap());
+        b.iter(|| get(&store.snapshot(), &key(next()), now, &[]).unwrap().unwrap());
     });
     group.bench_function("batch_get_10", |b| {
         b.iter(|| {
             let keys: Vec<Key> = (0..10).map(|_| key(next())).collect();
-            batch_get(&store.snapshot(), &keys, now, usize::MAX).unwrap()
+            batch_get(&store.snapshot(), &keys, (now, &[]), usize::MAX).unwrap()
         });
     });
     for reverse in [false, true] {
@@ -100,7 +106,8 @@ fn store_benches<S: Store>(c: &mut Criterion, name: &str, store: &S) {
             let start = key(KEYS / 4);
             let end = key(KEYS / 4 * 3);
             let (limit, max_bytes, keys_only) = (100, 1 << 20, false);
-            let request = ScanRequest { start, end, start_ts: now, limit, max_bytes, reverse, keys_only };
+            let request =
+                ScanRequest { start, end, start_ts: now, limit, max_bytes, reverse, keys_only, pass: Vec::new() };
             let limits = PageLimits { pairs: limit, bytes: max_bytes, steps: usize::MAX };
             b.iter(|| {
                 let snapshot = store.snapshot();
@@ -113,7 +120,7 @@ fn store_benches<S: Store>(c: &mut Criterion, name: &str, store: &S) {
     group.bench_function("prewrite_1", |b| {
         b.iter_batched(
             || request(&[key(next())], now),
-            |request| prewrite(&store.snapshot(), &request).unwrap(),
+            |request| prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0,
             BatchSize::SmallInput,
         );
     });
@@ -137,7 +144,7 @@ fn stores(c: &mut Criterion) {
 
 fn batch(c: &mut Criterion) {
     let store = MemoryStore::new();
-    let batch = prewrite(&store.snapshot(), &request(&[key(1)], ts(10))).unwrap();
+    let batch = prewrite(&store.snapshot(), &request(&[key(1)], ts(10)), PrewriteAction::Lock).unwrap().0;
     c.bench_function("batch/from_bytes", |b| b.iter(|| WriteBatch::from_bytes(black_box(batch.as_bytes())).unwrap()));
 }
 

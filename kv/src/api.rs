@@ -29,6 +29,8 @@ pub enum RequestBody {
         key: Key,
         /// The snapshot to read.
         start_ts: Timestamp,
+        /// See [`ScanRequest::pass`].
+        pass: Vec<Timestamp>,
     },
     /// Reads many distinct keys. Answered with [`Response::Pairs`] without the absent keys. A long response ends early
     /// and names in `resume` the first key that was not looked up.
@@ -37,10 +39,13 @@ pub enum RequestBody {
         keys: Vec<Key>,
         /// The snapshot to read.
         start_ts: Timestamp,
+        /// See [`ScanRequest::pass`].
+        pass: Vec<Timestamp>,
     },
     /// Reads a key range. Answered with [`Response::Pairs`].
     Scan(ScanRequest),
-    /// First phase of a commit: locks keys and stages their values. Answered with [`Response::Done`].
+    /// First phase of a commit: locks keys and stages their values. With a [`CommitMode`] it may be the whole commit.
+    /// Answered with [`Response::Done`] (locked for two phases), [`Response::AsyncLocked`] or [`Response::Committed`].
     Prewrite(PrewriteRequest),
     /// Second phase of a commit: replaces locks by commit records. Answered with [`Response::Done`].
     Commit {
@@ -61,6 +66,8 @@ pub enum RequestBody {
     /// Reads the status of a transaction from its primary, and rolls it back if its lock has expired. Answered with
     /// [`Response::Status`].
     CheckTxnStatus(CheckTxnStatusRequest),
+    /// Reads the state of an async commit from its keys in this region. Answered with [`Response::Locks`].
+    CheckLocks(CheckLocksRequest),
     /// Commits (with `commit_ts`) or rolls back the locks that `start_ts` left on `keys`. Answered with
     /// [`Response::Done`].
     ResolveLock {
@@ -99,6 +106,7 @@ impl RequestBody {
             | RequestBody::Rollback { keys, .. }
             | RequestBody::ResolveLock { keys, .. } => keys.iter().collect(),
             RequestBody::CheckTxnStatus(request) => vec![&request.primary],
+            RequestBody::CheckLocks(request) => request.keys.iter().collect(),
             RequestBody::Heartbeat { primary, .. } => vec![primary],
         }
     }
@@ -121,6 +129,9 @@ impl RequestBody {
     }
 }
 
+/// The most transactions whose locks one read may pass.
+pub const PASS_MAX: usize = 256;
+
 /// A range read. An empty `end` means "after every key". The server clamps `limit` and `max_bytes` to its own bounds
 /// (see `read`) and to at least 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +150,9 @@ pub struct ScanRequest {
     pub reverse: bool,
     /// Whether to return empty values.
     pub keys_only: bool,
+    /// Transactions whose locks the read passes: each certainly commits above `start_ts`, or never. At most
+    /// [`PASS_MAX`].
+    pub pass: Vec<Timestamp>,
 }
 
 impl ScanRequest {
@@ -183,6 +197,35 @@ pub struct PrewriteRequest {
     pub start_ts: Timestamp,
     /// Life of the locks, in milliseconds from the physical part of `start_ts`.
     pub ttl_ms: u64,
+    /// How far the region may take the commit.
+    pub commit: CommitMode,
+}
+
+/// How far a prewrite may take the commit. A region that cannot compute a commit_ts within the bounds locks the keys
+/// for two phases instead, and says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommitMode {
+    /// Lock the keys. The coordinator commits them at a timestamp of the oracle.
+    TwoPhase,
+    /// The request holds all keys of the transaction: commit them at once.
+    OnePhase(CommitBounds),
+    /// Lock the keys so that the transaction is committed once all its keys are locked, at the greatest of their
+    /// min_commit_ts. No mutation may be a `CheckNotExists`.
+    Async {
+        /// The bounds of the commit_ts.
+        bounds: CommitBounds,
+        /// All other keys of the transaction if the request has its primary, otherwise empty.
+        secondaries: Vec<Key>,
+    },
+}
+
+/// The bounds of a computed commit_ts, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitBounds {
+    /// At or above every timestamp that the transaction has read or locked at.
+    pub least: Timestamp,
+    /// [`Timestamp::MAX`] for none.
+    pub greatest: Timestamp,
 }
 
 /// Asks for the status of a transaction.
@@ -197,6 +240,71 @@ pub struct CheckTxnStatusRequest {
     /// Whether to write a rollback record if the primary has neither a lock nor a record. The prewrite of the primary
     /// may still be under way, so set it only once the lock that the caller met has expired.
     pub rollback_if_missing: bool,
+    /// The start_ts of the read that met the lock; [`Timestamp::ZERO`] for a writer. A live transaction is made to
+    /// commit above it, which is replicated before it is answered. An async commit is not pushed.
+    pub reader_ts: Timestamp,
+    /// Whether a lock of the transaction without the async flag was seen. Then its primary decides, whatever its flag.
+    pub fell_back: bool,
+}
+
+/// Asks for the state of an async commit, of keys of one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckLocksRequest {
+    /// Keys of the transaction.
+    pub keys: Vec<Key>,
+    /// The transaction.
+    pub lock_ts: Timestamp,
+    /// The start_ts of the read that met the lock; [`Timestamp::ZERO`] for others. A key that is not locked yet gets a
+    /// greater min_commit_ts.
+    pub reader_ts: Timestamp,
+    /// Whether to write a rollback mark on a key that has neither a lock nor a record, so that the transaction can
+    /// never commit.
+    pub mark_missing: bool,
+}
+
+/// The state of an async commit, as its keys show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocksStatus {
+    /// Every key asked about is locked, with the async flag.
+    Locked {
+        /// The greatest of their min_commit_ts.
+        min_commit_ts: Timestamp,
+    },
+    /// A key has neither a lock nor a record, and `mark_missing` was not set.
+    Missing,
+    /// A lock has no async flag: the primary decides.
+    TwoPhase,
+    /// A key is rolled back, by this request or earlier.
+    RolledBack,
+    /// A key is committed.
+    Committed {
+        /// When the transaction committed.
+        commit_ts: Timestamp,
+    },
+}
+
+impl LocksStatus {
+    /// The state of a transaction of which one part of the keys shows `self` and another one `other`.
+    pub fn merge(self, other: LocksStatus) -> LocksStatus {
+        match (self, other) {
+            (LocksStatus::Locked { min_commit_ts: a }, LocksStatus::Locked { min_commit_ts: b }) => {
+                LocksStatus::Locked { min_commit_ts: a.max(b) }
+            }
+            _ if self.rank() >= other.rank() => self,
+            _ => other,
+        }
+    }
+
+    /// A final state beats all others, and a lock without the async flag makes the primary decide.
+    const fn rank(self) -> u8 {
+        match self {
+            LocksStatus::Locked { .. } => 0,
+            LocksStatus::Missing => 1,
+            LocksStatus::TwoPhase => 2,
+            LocksStatus::RolledBack => 3,
+            LocksStatus::Committed { .. } => 4,
+        }
+    }
 }
 
 /// The response to a request that succeeded.
@@ -214,6 +322,18 @@ pub enum Response {
     },
     /// To `CheckTxnStatus`.
     Status(TxnStatus),
+    /// To `CheckLocks`.
+    Locks(LocksStatus),
+    /// To `Prewrite`: every key is locked with the async flag.
+    AsyncLocked {
+        /// The greatest of their min_commit_ts.
+        min_commit_ts: Timestamp,
+    },
+    /// To `Prewrite`: the transaction is committed.
+    Committed {
+        /// When it committed.
+        commit_ts: Timestamp,
+    },
     /// To `Heartbeat`: the ttl now in force, in milliseconds.
     Ttl(u64),
     /// To every other request.
@@ -221,12 +341,23 @@ pub enum Response {
 }
 
 /// The status of a transaction, as its primary shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TxnStatus {
     /// The primary is locked and the lock has not expired.
     Alive {
         /// Life of the lock, in milliseconds from the physical part of the transaction's start_ts.
         ttl_ms: u64,
+        /// The lowest commit_ts of the transaction. Above `reader_ts` if that was set.
+        min_commit_ts: Timestamp,
+    },
+    /// The primary is locked with the async flag, expired or not: all keys of the transaction decide.
+    Async {
+        /// As above.
+        ttl_ms: u64,
+        /// The lowest commit_ts of the transaction.
+        min_commit_ts: Timestamp,
+        /// All its keys but the primary.
+        secondaries: Vec<Key>,
     },
     /// The transaction committed.
     Committed {

@@ -6,19 +6,21 @@
 //!
 //! # Layers
 //!
-//! 1. `key`, `placement`, `read_pool`, `planted`: keys and their storage form, the cluster's stores, threads for long
-//!    reads, deliberate bugs
+//! 1. `key`, `placement`, `read_pool`, `planted`, `detach`: keys and their storage form, the cluster's stores, threads
+//!    for long reads, deliberate bugs, futures that run to their end
 //! 2. `api`, `latch`: requests and responses, taking turns on a key
 //! 3. `error`, `size`, `proto`, `metrics`: errors below the wire, limits, the wire form, the server's metrics
 //! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
-//! 5. `percolator`, `scan_cache`: the actions (pure), scans between two pages
+//! 5. `percolator`, `scan_cache`, `concurrency`: the actions (pure), scans between two pages, computed commit_ts
 //! 6. `read`: the read path
-//! 7. `scheduler`, `memory`: the write path, a test double of server and endpoint
-//! 8. `server`: admission limits, reads and writes
+//! 7. `scheduler`: the write path
+//! 8. `server`, `memory`: admission limits, reads and writes; a test double of server and endpoint
 //! 9. `service`: the adapter to links
 
 pub mod api;
 pub mod client;
+pub mod concurrency;
+pub mod detach;
 pub mod error;
 pub mod key;
 pub mod latch;

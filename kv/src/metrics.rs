@@ -5,8 +5,18 @@ use prometheus::{Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntC
 use crate::api::{RequestBody, Response, ServerError};
 
 /// Kinds of request, in the order of the counters.
-const KINDS: [&str; 9] =
-    ["get", "batch_get", "scan", "prewrite", "commit", "rollback", "check_txn_status", "resolve_lock", "heartbeat"];
+const KINDS: [&str; 10] = [
+    "get",
+    "batch_get",
+    "scan",
+    "prewrite",
+    "commit",
+    "rollback",
+    "check_txn_status",
+    "resolve_lock",
+    "heartbeat",
+    "check_locks",
+];
 /// Outcomes of a request, in the order of the counters.
 const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
 /// Upper bounds of the latency buckets, in seconds: 50 us to about 13 s, each four times the one before.
@@ -98,6 +108,7 @@ impl Kind {
             RequestBody::CheckTxnStatus(_) => 6,
             RequestBody::ResolveLock { .. } => 7,
             RequestBody::Heartbeat { .. } => 8,
+            RequestBody::CheckLocks(_) => 9,
         })
     }
 }

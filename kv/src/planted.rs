@@ -10,4 +10,14 @@ pub enum PlantedBug {
     /// A kept scan reads the locks of each page from a new snapshot, but its cursor over the write records stays on the
     /// old one.
     StaleScanCursor,
+    /// A read does not raise `max_ts`.
+    MaxTsNotRaised,
+    /// A write reads `max_ts` before it publishes its locks in memory.
+    MaxTsBeforeLocks,
+    /// A write releases its locks in memory when it is proposed, before it is applied.
+    EarlyMemoryRelease,
+    /// A leader computes commit_ts although `max_ts` is not synced in its term.
+    UnsyncedOnePhase,
+    /// The primary's lock of an async commit does not name the last secondary.
+    ForgottenSecondary,
 }

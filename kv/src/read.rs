@@ -1,12 +1,13 @@
 //! The read path on one region.
 //!
-//! A point get reads the newest state in the caller's task, and the lease proves it afterwards (`mvcc::point`). Without
-//! a lease, and in all other cases, a read first takes a snapshot, which the store proves fit for a linearizable read
-//! (lease or read index), and then checks its keys against the range of the snapshot's region. A scan reads a first
-//! slice in the caller's task, which is all that a short scan needs, and the rest slice by slice in the read pool. So a
-//! long scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped.
-//! The next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it
-//! passes the same checks, but takes no snapshot for them.
+//! A read first raises `max_ts` to its timestamp, then looks at the locks in memory (`concurrency` has the proof of the
+//! order), and waits while one of them blocks it. Then a point get reads the newest state in the caller's task, and the
+//! lease proves it afterwards (`mvcc::point`). Without a lease, and in all other cases, a read takes a snapshot, which
+//! the store proves fit for a linearizable read (lease or read index), and checks its keys against the range of the
+//! snapshot's region. A scan reads a first slice in the caller's task, which is all that a short scan needs, and the
+//! rest slice by slice in the read pool. So a long scan blocks no worker of the runtime, takes turns with other reads,
+//! and ends soon after its caller is dropped. The next page of a long scan continues on the snapshot of the first one
+//! ([`scan_cache`](crate::scan_cache)): it passes the same checks, but takes no snapshot for them.
 
 use bytes::Bytes;
 use engine::store::NewestReader;
@@ -15,7 +16,8 @@ use raftstore::{Region, RegionContext, RegionError};
 use tokio::time::Instant;
 use tso::Timestamp;
 
-use crate::api::{KeyError, Request, RequestBody, Response, ScanRequest, ServerError};
+use crate::api::{KeyError, PASS_MAX, Request, RequestBody, Response, ScanRequest, ServerError};
+use crate::concurrency::{ConcurrencyManager, Found};
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::mvcc::point::{PointRead, get_newest};
@@ -69,6 +71,7 @@ impl Default for ReadConfig {
 #[derive(Clone)]
 pub struct ReadExecutor<H: RegionReads> {
     store: H,
+    concurrency: ConcurrencyManager,
     pool: ReadPool,
     config: ReadConfig,
     scans: ScanCache<H::View>,
@@ -79,11 +82,19 @@ pub struct ReadExecutor<H: RegionReads> {
 }
 
 impl<H: RegionReads> ReadExecutor<H> {
-    /// An executor over `store`. Long reads run in `pool`. `continued` counts the pages that are read on a kept scan.
-    pub fn new(store: H, pool: ReadPool, config: ReadConfig, continued: IntCounter) -> ReadExecutor<H> {
+    /// An executor over `store`, whose writes share `concurrency`. Long reads run in `pool`. `continued` counts the
+    /// pages that are read on a kept scan.
+    pub fn new(
+        store: H,
+        concurrency: ConcurrencyManager,
+        pool: ReadPool,
+        config: ReadConfig,
+        continued: IntCounter,
+    ) -> ReadExecutor<H> {
         let scans = ScanCache::new(config.keep);
         ReadExecutor {
             store,
+            concurrency,
             pool,
             config,
             scans,
@@ -106,7 +117,8 @@ impl<H: RegionReads> ReadExecutor<H> {
     ///
     /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the read pool is full.
     /// - [`ServerError::Key`]: locks block the read.
-    /// - [`ServerError::Invalid`]: the request is a write.
+    /// - [`ServerError::Invalid`]: the request is a write, its timestamp was not issued by the oracle, or it passes
+    ///   more than [`PASS_MAX`] transactions.
     /// - [`ServerError::Failed`]: the store failed. If its data is corrupt, the store stops serving.
     ///
     /// # Cancel safety
@@ -117,31 +129,32 @@ impl<H: RegionReads> ReadExecutor<H> {
         let page_bytes = self.config.page_bytes as usize;
         match &body {
             RequestBody::Scan(request) => self.scan(context, &body, self.clamp_limits(request)).await,
-            RequestBody::BatchGet { keys, start_ts } => {
+            RequestBody::BatchGet { keys, start_ts, pass } => {
                 let view = self.view(context, &body).await?;
-                let (is_long, start_ts) = (keys.len() > self.config.inline_keys, *start_ts);
-                let read = move |keys: &[Key]| batch_get(&view, keys, start_ts, page_bytes);
-                let page = if is_long {
-                    let keys = keys.clone();
-                    self.in_pool(move || read(&keys)).await?
+                let page = if keys.len() > self.config.inline_keys {
+                    let (keys, start_ts, pass) = (keys.clone(), *start_ts, pass.clone());
+                    self.in_pool(move || batch_get(&view, &keys, (start_ts, &pass), page_bytes)).await?
                 } else {
-                    read(keys).map_err(|error| self.server_error(error))?
+                    let page = batch_get(&view, keys, (*start_ts, pass), page_bytes);
+                    page.map_err(|error| self.server_error(error))?
                 };
                 Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
             }
-            RequestBody::Get { key, start_ts } => {
-                if let Some(read) = self.try_get(context, key, &key.to_storage(), *start_ts) {
+            RequestBody::Get { key, start_ts, pass } => {
+                if pass.is_empty()
+                    && let Some(read) = self.try_get(context, (key, &key.to_storage()), *start_ts)
+                {
                     return read.map(Response::Value);
                 }
                 let view = self.view(context, &body).await?;
-                get(&view, key, *start_ts).map(Response::Value).map_err(|error| self.server_error(error))
+                get(&view, key, *start_ts, pass).map(Response::Value).map_err(|error| self.server_error(error))
             }
             _ => Err(self.server_error(ActionError::Invalid("an action is not a read"))),
         }
     }
 
-    /// Executes a point read within this call, without a snapshot. `storage` is the storage form of `key`. `None` if
-    /// this takes more: a read index, a redirection, a snapshot. Then [`ReadExecutor::run`] is the way.
+    /// Executes a point read of a key, given with its storage form, within this call, without a snapshot. `None` if this
+    /// takes more: a lock in memory, a read index, a redirection, a snapshot. Then [`ReadExecutor::run`] is the way.
     ///
     /// # Errors
     ///
@@ -149,10 +162,17 @@ impl<H: RegionReads> ReadExecutor<H> {
     pub fn try_get(
         &self,
         context: RegionContext,
-        key: &Key,
-        storage: &[u8],
+        (key, storage): (&Key, &[u8]),
         start_ts: Timestamp,
     ) -> Option<Result<Option<Bytes>, ServerError>> {
+        let concurrency = self.concurrency.known_region(context.region)?;
+        if !self.concurrency.is_admitted(start_ts) {
+            return None;
+        }
+        self.concurrency.raise_max_ts(&concurrency, start_ts);
+        if concurrency.may_block(key) {
+            return None;
+        }
         let read = |reader: &dyn NewestReader, region: &Region| {
             region.contains(storage).then(|| get_newest(reader, key, storage, start_ts))
         };
@@ -164,14 +184,48 @@ impl<H: RegionReads> ReadExecutor<H> {
         }
     }
 
-    /// A view that is proven for a read, of the region that holds all keys of the request.
+    /// A view that is proven for a read, of the region that holds all keys of the request, and that holds every
+    /// transaction that can commit at or below the read's timestamp.
     async fn view(&self, context: RegionContext, body: &RequestBody) -> Result<H::View, ServerError> {
-        let view = match self.store.try_read(context)? {
-            Some(view) => view,
-            None => self.store.read(context).await?,
+        let (start_ts, pass) = snapshot_of(body)?;
+        if pass.len() > PASS_MAX {
+            return Err(ServerError::Invalid("a read passes too many transactions".to_owned()));
+        }
+        self.concurrency.check_issued(context.region, start_ts).await?;
+        let region = match self.concurrency.known_region(context.region) {
+            Some(region) => region,
+            None => {
+                // Requests for regions that are not led here leave nothing behind.
+                self.store.has_lease(context)?;
+                self.concurrency.region(context.region)
+            }
         };
+        self.concurrency.raise_max_ts(&region, start_ts);
+        loop {
+            // Before the look: what is released after it wakes us.
+            let changed = region.changed();
+            match region.look(body) {
+                Found::Nothing => break,
+                Found::InFlight => changed.await,
+                Found::Doubtful(locks) => {
+                    let view = self.proven_view(context).await?;
+                    body.check_range(view.region())?;
+                    if !region.retire_before(view.term()) {
+                        return Err(KeyError::Locked(locks).into());
+                    }
+                }
+            }
+        }
+        let view = self.proven_view(context).await?;
         body.check_range(view.region())?;
         Ok(view)
+    }
+
+    async fn proven_view(&self, context: RegionContext) -> Result<H::View, RegionError> {
+        match self.store.try_read(context)? {
+            Some(view) => Ok(view),
+            None => self.store.read(context).await,
+        }
     }
 
     /// Reads one page of a scan, slice by slice. Continues a kept scan if there is one. `request` is that of `body`
@@ -267,6 +321,15 @@ impl<H: RegionReads> ReadExecutor<H> {
             }
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),
         }
+    }
+}
+
+/// The timestamp of a read, and the transactions that it passes.
+fn snapshot_of(body: &RequestBody) -> Result<(Timestamp, &[Timestamp]), ServerError> {
+    match body {
+        RequestBody::Get { start_ts, pass, .. } | RequestBody::BatchGet { start_ts, pass, .. } => Ok((*start_ts, pass)),
+        RequestBody::Scan(scan) => Ok((scan.start_ts, &scan.pass)),
+        _ => Err(ServerError::Invalid("an action is not a read".to_owned())),
     }
 }
 

@@ -10,8 +10,8 @@
 //! request must name the region under the same epoch, the same `start_ts` and exactly the rest of the range. The locks
 //! of a page come from the snapshot of the cursor over the write records, never from a newer one: a lock that is gone
 //! there may have left a record that the cursor does not show. A page that meets a lock is not continued, so that the
-//! next one sees the lock resolved. (Locks in memory are not in the snapshot. A leader that has such locks must check
-//! them for the whole rest of the range when it opens a scan.)
+//! next one sees the lock resolved. Locks in memory are not in the snapshot. So they are checked for the whole rest of
+//! the range before a scan takes its snapshot.
 //!
 //! A kept scan holds back the removal of old data. So the number of scans is bounded, and so is their age since they
 //! were opened, which counts while they are in use too: a slow reader continues on a new snapshot. A page under way is
@@ -85,8 +85,8 @@ impl<V: RegionView> OpenScan<V> {
     /// Whether `request` asks for the rest of this scan.
     fn is_continued_by(&self, context: RegionContext, request: &ScanRequest) -> bool {
         let rest = self.scanner.rest();
-        // Each page has limits of its own.
-        let ScanRequest { start, end, start_ts, limit: _, max_bytes: _, reverse, keys_only } = request;
+        // Each page has limits of its own. What a read at a timestamp may pass, every read at it may pass.
+        let ScanRequest { start, end, start_ts, limit: _, max_bytes: _, reverse, keys_only, pass: _ } = request;
         self.context == context
             && (rest.start_ts, rest.reverse, rest.keys_only) == (*start_ts, *reverse, *keys_only)
             && rest.start == *start
@@ -224,7 +224,7 @@ mod tests {
     fn request(start: u32) -> ScanRequest {
         let [start, end] = [Key::new(format!("c{start:04}")), Key::from_static(b"x")];
         let start_ts = Timestamp::new(10, 0);
-        ScanRequest { start, end, start_ts, limit: 1, max_bytes: 1, reverse: false, keys_only: false }
+        ScanRequest { start, end, start_ts, limit: 1, max_bytes: 1, reverse: false, keys_only: false, pass: Vec::new() }
     }
 
     fn open(store: &FakeStore, cache: &ScanCache<FakeView>, request: &ScanRequest) -> OpenScan<FakeView> {

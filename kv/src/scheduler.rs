@@ -1,10 +1,13 @@
 //! The write path on one region: latches, snapshot, evaluation, replication, response.
 //!
 //! 1. Acquire the latches of the keys. Until they are released no other request is evaluated on these keys.
-//! 2. Take a snapshot of the region on its leader, in a term whose first entry is applied.
-//! 3. Evaluate the action (`percolator`).
-//! 4. Replicate the batch, under the term and the epoch of the snapshot.
-//! 5. Once the batch is applied, respond and release the latches.
+//! 2. Take a snapshot of the region on its leader, in a term whose first entry is applied. The latches keep it current
+//!    for the keys, however long the next steps take.
+//! 3. For a one-phase or async commit: publish locks in memory, then compute the least commit_ts (`concurrency`). If
+//!    the region is not synced or the commit_ts is out of the request's bounds, it becomes a prewrite of two phases.
+//! 4. Evaluate the action (`percolator`).
+//! 5. Replicate the batch, under the term and the epoch of the snapshot.
+//! 6. Once the batch is applied, respond; release the locks in memory and then the latches.
 //!
 //! A batch proves its own validity: the store refuses it unless the term and the epoch still hold. A response without a
 //! batch (a repeated request, an error, a status) has no such proof, so leadership is confirmed after the evaluation.
@@ -12,23 +15,24 @@
 //!
 //! A proposal whose outcome is unknown may take effect after its latches are released. So its region is *fenced* at its
 //! term: no write is evaluated there until a later term. The first entry of a later term comes after the proposal, or
-//! the proposal is lost. A proposal whose task is lost, with its runtime or by a panic, has an unknown outcome too.
+//! the proposal is lost. A proposal whose task is lost, with its runtime or by a panic, has an unknown outcome too. Its
+//! locks in memory stay as long as its fence.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use engine::WriteBatch;
 use parking_lot::Mutex;
 use raftstore::{ProposeError, RegionContext, RegionError, RegionId, Term};
-use tokio::runtime::Handle;
+use tso::Timestamp;
 
-use crate::api::{Request, RequestBody, Response, ServerError};
+use crate::api::{CommitBounds, CommitMode, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError};
+use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks};
+use crate::detach::DetachOnDrop;
 use crate::error::ActionError;
+use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
-use crate::percolator::{self, Effects};
+use crate::percolator::{self, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read_pool::{PoolError, ReadPool};
@@ -42,6 +46,7 @@ const INLINE_KEYS: usize = 256;
 pub struct Scheduler<H> {
     store: H,
     latches: LatchTable,
+    concurrency: ConcurrencyManager,
     pool: ReadPool,
     fences: Fences,
     #[cfg(feature = "planted-bugs")]
@@ -49,12 +54,13 @@ pub struct Scheduler<H> {
 }
 
 impl<H: RegionStore> Scheduler<H> {
-    /// A scheduler over `store`. At most `latch_capacity` writes hold latches or wait for them. `pool` evaluates large
-    /// writes.
-    pub fn new(store: H, latch_capacity: usize, pool: ReadPool) -> Scheduler<H> {
+    /// A scheduler over `store`, whose reads share `concurrency`. At most `latch_capacity` writes hold latches or wait
+    /// for them. `pool` evaluates large writes.
+    pub fn new(store: H, concurrency: ConcurrencyManager, latch_capacity: usize, pool: ReadPool) -> Scheduler<H> {
         Scheduler {
             store,
             latches: LatchTable::new(latch_capacity),
+            concurrency,
             pool,
             fences: Fences::default(),
             #[cfg(feature = "planted-bugs")]
@@ -93,17 +99,30 @@ impl<H: RegionStore> Scheduler<H> {
     /// The future may be dropped at any time. Before the proposal, nothing takes effect and the latches are released. A
     /// proposal under way continues in its own task and keeps latches and `permit` until it is applied or lost.
     pub async fn run<T: Send + 'static>(&self, request: Request, permit: T) -> Result<Response, ServerError> {
+        let (context, reader_ts) = (request.context, reader_ts(&request.body));
+        if let Some(reader_ts) = reader_ts {
+            self.concurrency.check_issued(context.region, reader_ts).await?;
+        }
         let Ok(latches) = self.latches.acquire(&request.body.keys()).await else { return Err(self.busy("latches")) };
-        let context = request.context;
         let view = self.store.evaluate(context)?;
         self.fences.check(context.region, view.term())?;
         request.body.check_range(view.region())?;
-        let evaluated = self.evaluate(&view, request.body).await?;
+        if let Some(reader_ts) = reader_ts {
+            // What is prewritten after our latches are released commits above it.
+            self.concurrency.raise_max_ts(&self.concurrency.region(context.region), reader_ts);
+        }
+        let locks = match &request.body {
+            RequestBody::Prewrite(prewrite) => self.publish(context, view.term(), prewrite).await,
+            _ => None,
+        };
+        let evaluated = self.evaluate(&view, request.body, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
                 #[cfg(feature = "planted-bugs")]
                 let latches = self.planted_release(latches).await;
-                let held = HeldProposal::new(&self.fences, context.region, view.term(), (latches, permit));
+                #[cfg(feature = "planted-bugs")]
+                let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
+                let held = HeldProposal::new(&self.fences, context.region, view.term(), locks, (latches, permit));
                 let proposal = propose(self.store.clone(), view, batch, held);
                 DetachOnDrop::new(proposal).await.map(|()| response)
             }
@@ -119,17 +138,53 @@ impl<H: RegionStore> Scheduler<H> {
         }
     }
 
-    /// Evaluates the action on a view. The outer error is the server's, the inner one the result of the evaluation.
+    /// Publishes locks in memory for a prewrite that may compute its commit_ts. `None` if it must lock for two phases.
+    async fn publish(&self, context: RegionContext, term: Term, request: &PrewriteRequest) -> Option<MemoryLocks> {
+        let CommitBounds { least, greatest } = match &request.commit {
+            CommitMode::TwoPhase => return None,
+            CommitMode::OnePhase(bounds) | CommitMode::Async { bounds, .. } => *bounds,
+        };
+        let leadership = Leadership { term, version: context.epoch.version };
+        let entry = self.concurrency.region(context.region);
+        if !self.concurrency.is_synced(&entry, leadership) {
+            return None;
+        }
+        // Only these change what a read sees.
+        let changed =
+            request.mutations.iter().filter(|m| !matches!(m.op, MutationOp::Lock | MutationOp::CheckNotExists));
+        let keys: Vec<Key> = changed.map(|mutation| mutation.key.clone()).collect();
+        let PrewriteRequest { primary, start_ts, ttl_ms, .. } = request;
+        let owner = LockOwner { primary: primary.clone(), start_ts: *start_ts, ttl_ms: *ttl_ms };
+        let least = least.max(start_ts.next());
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::MaxTsBeforeLocks) {
+            let early = entry.min_commit_ts_now().max(least);
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+            let mut locks = entry.publish(term, keys, owner, least);
+            locks.lower_min_commit_ts(early);
+            return Some(locks);
+        }
+        let locks = entry.publish(term, keys, owner, least);
+        (locks.min_commit_ts() <= greatest.min(Timestamp::MAX.prev())).then_some(locks)
+    }
+
+    /// Evaluates the action on a view. `computed` is the least commit_ts of a prewrite that may compute it. The outer
+    /// error is the server's, the inner one the result of the evaluation.
     async fn evaluate(
         &self,
         view: &H::View,
         body: RequestBody,
+        computed: Option<Timestamp>,
     ) -> Result<Result<Effects<Response>, ActionError>, ServerError> {
+        #[cfg(feature = "planted-bugs")]
+        let body = self.planted_body(body);
         if body.keys().len() <= INLINE_KEYS {
-            return Ok(percolator::evaluate(view, &body));
+            return Ok(percolator::evaluate(view, &body, action(&body, computed)));
         }
         let view = view.clone();
-        match self.pool.run(move || percolator::evaluate(&view, &body)).await {
+        match self.pool.run(move || percolator::evaluate(&view, &body, action(&body, computed))).await {
             Ok(evaluated) => Ok(evaluated),
             Err(PoolError::Full) => Err(self.busy("read pool")),
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),
@@ -154,8 +209,40 @@ impl<H: RegionStore> Scheduler<H> {
         self.latches.acquire(&[]).await.unwrap_or(latches)
     }
 
+    /// Forgets the last secondary of an async commit if the planted bug says so.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_body(&self, mut body: RequestBody) -> RequestBody {
+        if self.planted_bug == Some(PlantedBug::ForgottenSecondary)
+            && let RequestBody::Prewrite(PrewriteRequest { commit: CommitMode::Async { secondaries, .. }, .. }) =
+                &mut body
+        {
+            secondaries.pop();
+        }
+        body
+    }
+
     fn busy(&self, what: &str) -> ServerError {
         RegionError::ServerBusy { store: self.store.store_id(), what: what.to_owned() }.into()
+    }
+}
+
+/// The start_ts of the read for which a request asks about a transaction.
+fn reader_ts(body: &RequestBody) -> Option<Timestamp> {
+    let reader_ts = match body {
+        RequestBody::CheckTxnStatus(request) => request.reader_ts,
+        RequestBody::CheckLocks(request) => request.reader_ts,
+        _ => return None,
+    };
+    (reader_ts > Timestamp::ZERO).then_some(reader_ts)
+}
+
+/// What a prewrite does with free keys. `computed` is the least commit_ts, `None` if it must lock for two phases.
+fn action(body: &RequestBody, computed: Option<Timestamp>) -> PrewriteAction<'_> {
+    let (RequestBody::Prewrite(request), Some(min_commit_ts)) = (body, computed) else { return PrewriteAction::Lock };
+    match &request.commit {
+        CommitMode::TwoPhase => PrewriteAction::Lock,
+        CommitMode::OnePhase(_) => PrewriteAction::Commit(min_commit_ts),
+        CommitMode::Async { secondaries, .. } => PrewriteAction::AsyncLock { min_commit_ts, secondaries },
     }
 }
 
@@ -183,21 +270,29 @@ async fn propose<H: RegionStore, T>(
     result
 }
 
-/// Holds the latches of a proposal. If it is dropped before the outcome is known, for whatever reason, it fences the
-/// region before it releases them.
+/// Holds the locks in memory and the latches of a proposal. If it is dropped before the outcome is known, for whatever
+/// reason, it fences the region and keeps the locks before it releases the latches.
 struct HeldProposal<T> {
     fences: Fences,
     region: RegionId,
     term: Term,
     /// Whether the proposal is applied, or certainly never will be.
     is_settled: bool,
+    /// Released before the latches, so that no other write of the keys is published meanwhile.
+    locks: Option<MemoryLocks>,
     /// The latches, and what else ends with the proposal. Dropped after `drop`.
     _guards: (LatchGuard, T),
 }
 
 impl<T> HeldProposal<T> {
-    fn new(fences: &Fences, region: RegionId, term: Term, guards: (LatchGuard, T)) -> HeldProposal<T> {
-        HeldProposal { fences: fences.clone(), region, term, is_settled: false, _guards: guards }
+    fn new(
+        fences: &Fences,
+        region: RegionId,
+        term: Term,
+        locks: Option<MemoryLocks>,
+        guards: (LatchGuard, T),
+    ) -> HeldProposal<T> {
+        HeldProposal { fences: fences.clone(), region, term, is_settled: false, locks, _guards: guards }
     }
 }
 
@@ -205,6 +300,9 @@ impl<T> Drop for HeldProposal<T> {
     fn drop(&mut self) {
         if !self.is_settled {
             self.fences.raise(self.region, self.term);
+            if let Some(locks) = self.locks.take() {
+                locks.keep_doubtful();
+            }
         }
     }
 }
@@ -246,41 +344,6 @@ impl Fences {
                 Ok(())
             }
             None => Ok(()),
-        }
-    }
-}
-
-/// Runs a future to completion: if dropped earlier, it spawns the future as a task on the runtime that it was created
-/// in. It may be dropped anywhere, also outside of a runtime.
-struct DetachOnDrop<F: Future<Output: Send> + Send + 'static> {
-    future: Option<Pin<Box<F>>>,
-    runtime: Handle,
-}
-
-impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
-    fn new(future: F) -> DetachOnDrop<F> {
-        DetachOnDrop { future: Some(Box::pin(future)), runtime: Handle::current() }
-    }
-}
-
-impl<F: Future<Output: Send> + Send + 'static> Future for DetachOnDrop<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(future) = &mut self.future else { panic!("polled after completion") };
-        let result = future.as_mut().poll(cx);
-        if result.is_ready() {
-            self.future = None;
-        }
-        result
-    }
-}
-
-impl<F: Future<Output: Send> + Send + 'static> Drop for DetachOnDrop<F> {
-    fn drop(&mut self) {
-        if let Some(future) = self.future.take() {
-            // A runtime that is shutting down drops the future at once, which raises the fence.
-            self.runtime.spawn(future);
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tso::Timestamp;
 
 use crate::api::{Request, Response, ServerError};
+use crate::concurrency::{ConcurrencyManager, TimestampSource};
 use crate::key::Key;
 use crate::metrics::{Kind, ServerMetrics};
 #[cfg(feature = "planted-bugs")]
@@ -105,20 +106,29 @@ pub struct KvServer<H: RegionStore> {
 }
 
 impl<H: RegionStore> KvServer<H> {
-    /// A server over `store` that counts into `registry`.
+    /// A server over `store` that counts into `registry`. `timestamps` is where it learns what the oracle has issued.
     ///
     /// # Errors
     ///
     /// [`KvServerError::Config`] if a setting is below its minimum; [`KvServerError::Metrics`] if `registry` already
     /// holds the metrics of a server.
-    pub fn new(store: H, config: &KvServerConfig, registry: &Registry) -> Result<KvServer<H>, KvServerError> {
+    pub fn new(
+        store: H,
+        timestamps: Arc<dyn TimestampSource>,
+        config: &KvServerConfig,
+        registry: &Registry,
+    ) -> Result<KvServer<H>, KvServerError> {
         config.validate()?;
+        let concurrency = ConcurrencyManager::new(timestamps);
+        #[cfg(feature = "planted-bugs")]
+        let concurrency = concurrency.with_planted_bug(config.planted_bug);
         let pool = ReadPool::new(config.read_threads, config.read_queue);
         let metrics = Arc::new(ServerMetrics::new(registry)?);
-        let reads = ReadExecutor::new(store.clone(), pool.clone(), config.reads, metrics.continued_scans.clone());
+        let continued = metrics.continued_scans.clone();
+        let reads = ReadExecutor::new(store.clone(), concurrency.clone(), pool.clone(), config.reads, continued);
         #[cfg(feature = "planted-bugs")]
         let reads = reads.with_planted_bug(config.planted_bug);
-        let writes = Scheduler::new(store.clone(), config.latch_capacity, pool);
+        let writes = Scheduler::new(store.clone(), concurrency, config.latch_capacity, pool);
         #[cfg(feature = "planted-bugs")]
         let writes = writes.with_planted_bug(config.planted_bug);
         Ok(KvServer { reads, writes, store, admission: Admission::new(config), metrics })
@@ -162,7 +172,7 @@ impl<H: RegionStore> KvServer<H> {
     /// counted as in flight. Returns `None` for every outcome but a value or its absence: [`KvServer::handle`] then
     /// finds out.
     pub fn try_get(&self, context: RegionContext, key: (&Key, &[u8]), start_ts: Timestamp) -> Option<Option<Bytes>> {
-        let value = self.reads.try_get(context, key.0, key.1, start_ts)?.ok()?;
+        let value = self.reads.try_get(context, key, start_ts)?.ok()?;
         self.metrics.count_inline_get();
         Some(value)
     }

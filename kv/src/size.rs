@@ -5,7 +5,7 @@
 //! first. The bounds here are never below the true size (`percolator` tests them against what the actions write), and
 //! for keys of ordinary length they are close to it.
 
-use crate::api::{LockInfo, Mutation, MutationOp, RequestBody};
+use crate::api::{CommitMode, LockInfo, Mutation, MutationOp, RequestBody};
 use crate::key::{Key, TS_LEN, storage_len};
 
 /// The largest message that the transport carries in either direction, in bytes.
@@ -42,12 +42,17 @@ pub fn request_bytes(body: &RequestBody) -> usize {
         RequestBody::Scan(scan) => key_bytes(&scan.start) + key_bytes(&scan.end),
         RequestBody::Prewrite(request) => {
             let mutations = request.mutations.iter().map(|mutation| key_bytes(&mutation.key) + value_len(mutation));
-            key_bytes(&request.primary) + mutations.sum::<usize>()
+            let secondaries = match &request.commit {
+                CommitMode::Async { secondaries, .. } => secondaries.iter().map(key_bytes).sum(),
+                CommitMode::TwoPhase | CommitMode::OnePhase(_) => 0,
+            };
+            key_bytes(&request.primary) + mutations.sum::<usize>() + secondaries
         }
         RequestBody::BatchGet { keys, .. }
         | RequestBody::Commit { keys, .. }
         | RequestBody::Rollback { keys, .. }
         | RequestBody::ResolveLock { keys, .. } => keys.iter().map(key_bytes).sum(),
+        RequestBody::CheckLocks(request) => request.keys.iter().map(key_bytes).sum(),
         RequestBody::CheckTxnStatus(request) => key_bytes(&request.primary),
         RequestBody::Heartbeat { primary, .. } => key_bytes(primary),
     }

@@ -101,7 +101,8 @@ impl Serving {
         if state.placement.set(Placement::new(handle.clone())).is_err() {
             return Err(in_layer("placement")("started twice"));
         }
-        let server = KvServer::new(handle.clone(), &KvServerConfig::default(), registry)
+        let timestamps = Arc::new(tso_client.clone());
+        let server = KvServer::new(handle.clone(), timestamps, &KvServerConfig::default(), registry)
             .map_err(in_layer("key-value server"))?;
         let transport_server = TransportServer::new(options.clone(), Arc::new(handle.clone()), snapshots, metrics);
         let services = kv::service::link_services(server.clone()).into_iter();

@@ -121,11 +121,11 @@ async fn a_data_directory_of_another_format_is_refused() {
     // Without a clean stop the next start has work to do in the log.
     node.process.kill();
     node.process.wait();
-    for (format, advice) in [(1, "use the release that wrote it, or"), (3, "use a newer release")] {
+    for (format, advice) in [(2, "use the release that wrote it, or"), (4, "use a newer release")] {
         fs::write(data.join("kv/FORMAT"), format!("cortado-store {format}\n")).unwrap();
         let before = contents(&data);
         let line = error_line(&mut start(&data, [free_port(), free_port(), free_port()]));
-        assert!(line.contains(&format!("has format {format}, this release reads format 2; {advice}")), "{line}");
+        assert!(line.contains(&format!("has format {format}, this release reads format 3; {advice}")), "{line}");
         assert!(contents(&data) == before, "format {format}: the data directory was changed");
     }
 }

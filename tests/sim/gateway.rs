@@ -35,8 +35,6 @@ use crate::wire::{NoAnswer, Sender};
 
 /// The wall clocks' time at the start.
 const WALL_START_MS: u64 = 1_700_000_000_000;
-/// A client with a deadline below this gives up soon.
-const GIVES_UP: Duration = Duration::from_secs(5);
 /// How often a node that does not answer is asked for its time.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -50,7 +48,6 @@ pub(crate) fn start(
 ) -> Life {
     let nodes = &sender.wire.nodes;
     let store = SimStore::new(handle.clone(), Arc::clone(nodes));
-    let server = KvServer::new(store, &server_config(settings), &Registry::new()).expect("valid settings");
     let window = Arc::new(RegionWindow::new(Arc::new(Others(sender.clone()))));
     let oracle = oracle(window.clone(), clocks(Arc::clone(nodes), wall_skew_ms), settings.bugs);
     let directory = Arc::new(Directory { handle: handle.clone(), stores: nodes.stores.clone() });
@@ -65,6 +62,8 @@ pub(crate) fn start(
     let router = TsoRouter::with_connect(local, directory, Box::new(connect));
     let options = TsoClientOptions { seed: Some(seed), deadline: settings.deadline, ..TsoClientOptions::default() };
     let timestamps = TsoClient::with_options(Arc::new(router), options, None);
+    let source = Arc::new(timestamps.clone());
+    let server = KvServer::new(store, source, &server_config(settings), &Registry::new()).expect("valid settings");
     window.connect(handle, timestamps.clone());
     Life { number: sender.life, server, oracle, timestamps }
 }
@@ -116,9 +115,17 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
     let Settings { deadline, kv_batch_keys, lock_ttl, txn_batch_keys, batches_in_flight, .. } = *settings;
     let config = ClientConfig { seed: Some(seed), deadline, batch_keys: kv_batch_keys, ..ClientConfig::default() };
     let client = Client::with_config(Arc::new(endpoint), config, &registry).expect("valid settings");
+    let computes = !seed.is_multiple_of(3);
     let config = TxnConfig {
         lock_ttl,
-        commit: CommitLimits { batch_keys: txn_batch_keys, batches_in_flight, ..CommitLimits::default() },
+        commit: CommitLimits {
+            batch_keys: txn_batch_keys,
+            batches_in_flight,
+            // The others commit in two phases, as those of large transactions do.
+            one_phase: computes,
+            async_keys: if computes { CommitLimits::default().async_keys } else { 0 },
+            ..CommitLimits::default()
+        },
         background: settings.background,
         status_cache_entries: settings.status_cache_entries,
         seed: Some(seed),
@@ -180,21 +187,15 @@ impl Servers {
     }
 
     /// Refuses a write whose earlier attempt took effect without an answer.
-    fn refuse(&self, store: StoreId, region: RegionId, write: (Work, Timestamp)) -> Result<(), CallError> {
+    fn refuse(&self, region: RegionId, write: (Work, Timestamp)) -> Result<(), CallError> {
         let mut refused = self.refused.lock();
         let Some(left) = refused.get_mut(&write) else { return Ok(()) };
         *left -= 1;
-        let left = *left;
-        if left == 0 {
+        if *left == 0 {
             refused.remove(&write);
         }
         self.sender.wire.nodes.seen.lock().refusals += 1;
-        let error = match left % 3 {
-            0 => RegionError::NotLeader { region, leader: None },
-            1 => RegionError::NotReady { region, why: "injected".to_owned() },
-            _ => RegionError::ServerBusy { store, what: "injected".to_owned() },
-        };
-        Err(CallError::Server(error.into()))
+        Err(CallError::Server(RegionError::NotLeader { region, leader: None }.into()))
     }
 
     async fn send(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
@@ -212,14 +213,12 @@ impl Servers {
             std::panic::resume_unwind(Box::new("the coordinator is dead"));
         }
         self.reach(Step::Before(work)).await;
-        self.refuse(store, request.context.region, write)?;
+        self.refuse(request.context.region, write)?;
         let answer = self.send(store, request).await;
         if answer.is_ok() {
             self.reach(Step::After(work)).await;
             if let Some(refusals) = self.sender.wire.refusals() {
-                // The commit of a client that gives up soon is refused until it does: its outcome is unknown.
-                let gives_up = work == Work::CommitPrimary && self.settings.deadline < GIVES_UP;
-                self.refused.lock().insert(write, if gives_up { u32::MAX } else { refusals });
+                self.refused.lock().insert(write, refusals);
                 return Err(no_answer(store, NoAnswer::Lost));
             }
             if work == Work::CommitPrimary {

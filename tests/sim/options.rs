@@ -158,14 +158,14 @@ impl Options {
         let step = STEPS[(seed % STEPS.len() as u64) as usize];
         let coordinators = CoordinatorFaults {
             step,
-            at_step: rng.random_range(0.02..0.15) * step.rarity(),
+            at_step: rng.random_range(0.02..0.15) * if step.is_rare() { 5.0 } else { 1.0 },
             anywhere: if rng.random_bool(0.5) { 0.0 } else { 0.003 },
             with_node: rng.random_range(0.0..0.2),
             cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
             oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
         };
         let mut settings = Settings::draw(&mut rng);
-        if step.is_heartbeat() {
+        if step.is_rare() {
             settings.lock_ttl = Duration::from_millis(300);
         }
         Options {

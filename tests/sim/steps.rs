@@ -47,18 +47,8 @@ pub(crate) const STEPS: [Step; 14] = [
 ];
 
 impl Step {
-    /// How many commits there are, about, for one that takes the step.
-    pub(crate) fn rarity(self) -> f64 {
-        let (Step::Before(work) | Step::After(work)) = self;
-        match work {
-            Work::Prewrite | Work::CommitPrimary => 1.0,
-            Work::CommitSecondaries | Work::Rollback | Work::CheckStatus | Work::ResolveLocks => 4.0,
-            Work::Heartbeat => 6.0,
-        }
-    }
-
-    /// Whether only commits that outlive a part of the life of their locks take the step.
-    pub(crate) fn is_heartbeat(self) -> bool {
+    /// Whether only few commits take the step, unless locks live so shortly that most of them need heartbeats.
+    pub(crate) fn is_rare(self) -> bool {
         matches!(self, Step::Before(Work::Heartbeat) | Step::After(Work::Heartbeat))
     }
 
@@ -86,6 +76,7 @@ impl Commits {
             RequestBody::Commit { start_ts, .. } => (Work::CommitPrimary, *start_ts),
             RequestBody::Rollback { start_ts, .. } => (Work::Rollback, *start_ts),
             RequestBody::CheckTxnStatus(request) => (Work::CheckStatus, request.lock_ts),
+            RequestBody::CheckLocks(request) => (Work::CheckStatus, request.lock_ts),
             RequestBody::ResolveLock { start_ts, .. } => (Work::ResolveLocks, *start_ts),
             RequestBody::Heartbeat { start_ts, .. } => (Work::Heartbeat, *start_ts),
         })

@@ -1,11 +1,15 @@
-//! Two-phase commit as a pure state machine: answers and the elapsed time come in, requests to send come out.
+//! The commit protocols as a pure state machine: answers and the elapsed time come in, requests to send come out.
 //!
 //! ```text
+//!       one phase, or all locks async
+//!      .-----------------------------> Done (committed)
+//!      |
 //!  Prewriting --all acknowledged--> FetchingTs --commit_ts--> Committing --acknowledged--> Done (committed)
 //!      |                               |    ^                   |   |  \--outcome unknown--> Done (undetermined)
 //!      | refused                       |    '-- too early ------'   |
 //!      v                               v                            v primary's lock is gone
 //!  Done (rolled back)          Done (rolled back)            ResolvingOutcome --> Done (any of the three)
+//!  or Settling, ResolvingOutcome
 //! ```
 //!
 //! The protocol is Percolator's (Peng and Dabek, OSDI 2010). The commit point is the commit of the primary. Before it,
@@ -16,14 +20,23 @@
 //! Waiting for the locks of live transactions cannot deadlock: a transaction that may hold a lock waits only for
 //! younger ones.
 //!
-//! One-phase and asynchronous commit would be further states beside `FetchingTs`. Outside this file they would appear
-//! only as new effects.
+//! **One-phase and asynchronous commit** have no commit point of their own: the prewrite may be the commit. A
+//! transaction of one batch asks for them (`TryCommit`), and the regions answer what they did. If a region locks
+//! without the async flag, that lock is replicated, no other transaction can take this one for committed, and two-phase
+//! commit goes on. An attempt that is not answered may still commit. So the transaction is reported as failed only
+//! - if a key that it must lock is refused for good, which also holds for every copy of the request,
+//! - or if every request was answered by a store that could not serve it, which left nothing behind,
+//! - or after its outcome was settled: the rollback of the primary finds a commit or leaves a mark that no late copy
+//!   passes. The keys of an asynchronous commit are asked instead (`Settle`), because the locks of all of them are its
+//!   commit: one that is missing gets the mark.
+//!
+//! Otherwise the outcome is undetermined.
 
 use std::time::Duration;
 
 use kv::Key;
-use kv::api::{KeyError, LockInfo, Mutation, MutationOp};
-use kv::client::ClientError;
+use kv::api::{KeyError, LockInfo, LocksStatus, Mutation, MutationOp};
+use kv::client::{ClientError, CommitAttempted, Prewritten};
 use kv::size::prewrite_bytes;
 use tso::{Timestamp, TsoError};
 
@@ -40,6 +53,10 @@ pub(crate) struct BatchId(pub(crate) usize);
 pub(crate) enum Event {
     /// The answer to [`Effect::Prewrite`].
     Prewritten(BatchId, Result<(), ClientError>),
+    /// The answer to [`Effect::TryCommit`].
+    Tried(CommitAttempted),
+    /// The answer to [`Effect::Settle`].
+    Settled(Result<LocksStatus, ClientError>),
     /// The answer to [`Effect::Resolve`]: the live transactions whose locks remain.
     Resolved(BatchId, Result<Vec<Timestamp>, TxnError>),
     /// The answer to [`Effect::FetchCommitTs`].
@@ -61,6 +78,20 @@ pub(crate) enum Effect {
         mutations: Vec<Mutation>,
         /// How often the batch met locks of live transactions.
         attempt: u32,
+    },
+    /// Prewrite all mutations, in one phase or asynchronously where the regions can. Pauses as `Prewrite`.
+    TryCommit {
+        /// All mutations.
+        mutations: Vec<Mutation>,
+        /// How often they met locks of live transactions.
+        attempt: u32,
+        /// Whether regions may lock with the async flag.
+        async_commit: bool,
+    },
+    /// Find out whether an asynchronous commit has all its locks. Otherwise mark a key that has none.
+    Settle {
+        /// All locked keys.
+        keys: Vec<Key>,
     },
     /// Resolve the locks that a prewrite met.
     Resolve {
@@ -117,7 +148,21 @@ enum State {
     FetchingTs { attempt: u32 },
     Committing { commit_ts: Timestamp, attempt: u32 },
     ResolvingOutcome,
+    Settling,
     Done,
+}
+
+/// The attempts to commit in one phase or asynchronously.
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    /// Whether regions may lock with the async flag.
+    async_commit: bool,
+    /// Whether every request held all mutations. Those that were answered by a refusal left no lock then.
+    is_whole: bool,
+    /// Whether a request was not answered.
+    unanswered: bool,
+    /// Whether a request met locks. A late copy of it may find them gone.
+    was_blocked: bool,
 }
 
 /// The state machine.
@@ -129,6 +174,8 @@ enum State {
 /// 3. `Finish` is emitted exactly once. After it, only the background work of the same step is emitted.
 /// 4. Secondaries are committed only after the primary's commit was acknowledged.
 /// 5. While the primary's commit may have taken effect, only the primary is rolled back: its region knows the outcome.
+/// 6. While an attempt of one phase or an asynchronous commit may take effect, `Finish` reports no failure but
+///    `Undetermined`. No key of an asynchronous commit that may be complete is rolled back.
 #[derive(Debug)]
 pub(crate) struct Committer {
     start_ts: Timestamp,
@@ -136,26 +183,46 @@ pub(crate) struct Committer {
     primary: Option<Key>,
     batches: Vec<Batch>,
     state: State,
+    /// `None` if the transaction is committed in two phases, from the start or since a region locked for them.
+    attempts: Option<Attempts>,
+    /// The error to report if the outcome that is being settled is a rollback.
+    failure: Option<TxnError>,
     limits: CommitLimits,
     /// The greatest commit_ts; `None` if any will do. Read when the commit_ts has arrived.
     bound: Option<CommitBound>,
 }
 
 impl Committer {
-    /// A committer of at least one mutation, with distinct keys in ascending order.
-    pub(crate) fn new(start_ts: Timestamp, mutations: Vec<Mutation>, limits: CommitLimits) -> Committer {
+    /// A committer of at least one mutation, with distinct keys in ascending order. A commit_ts above `bound` is a
+    /// conflict.
+    pub(crate) fn new(
+        start_ts: Timestamp,
+        mutations: Vec<Mutation>,
+        bound: Option<CommitBound>,
+        limits: CommitLimits,
+    ) -> Committer {
         assert!(!mutations.is_empty(), "a commit changes something");
         let primary = mutations.iter().find(|mutation| takes_lock(mutation)).map(|mutation| mutation.key.clone());
         let mut batches = split(mutations, primary.as_ref(), &limits);
         if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(takes_lock)) {
             batches.swap(0, at);
         }
-        Committer { start_ts, primary, batches, state: State::Prewriting, limits, bound: None }
+        let async_commit = is_async(&batches, &limits);
+        let tries = batches.len() == 1 && primary.is_some() && (limits.one_phase || async_commit);
+        let attempts =
+            tries.then_some(Attempts { async_commit, is_whole: true, unanswered: false, was_blocked: false });
+        let (state, failure) = (State::Prewriting, None);
+        Committer { start_ts, primary, batches, state, attempts, failure, limits, bound }
     }
 
-    /// With a greatest commit_ts. Above it the transaction fails with a conflict.
-    pub(crate) fn with_bound(self, bound: Option<CommitBound>) -> Committer {
-        Committer { bound, ..self }
+    /// Whether the transaction may be committed at a computed commit_ts.
+    pub(crate) fn tries_computed(&self) -> bool {
+        self.attempts.is_some()
+    }
+
+    /// Whether regions may lock with the async flag.
+    pub(crate) fn tries_async(&self) -> bool {
+        self.attempts.is_some_and(|attempts| attempts.async_commit)
     }
 
     /// The key whose record decides the outcome of the transaction. Any key if no mutation takes a lock.
@@ -174,7 +241,7 @@ impl Committer {
 
     /// The first requests.
     pub(crate) fn start(&mut self) -> Vec<Effect> {
-        self.send_batches()
+        if self.attempts.is_some() { self.try_commit() } else { self.send_batches() }
     }
 
     /// Processes an answer that arrived `elapsed` after the commit began. Answers after the end are ignored.
@@ -182,6 +249,8 @@ impl Committer {
         let before = self.state;
         let effects = match (self.state, event) {
             (State::Prewriting, Event::Prewritten(batch, result)) => self.prewritten(batch, result),
+            (State::Prewriting, Event::Tried(attempted)) => self.tried(attempted),
+            (State::Settling, Event::Settled(result)) => self.settled(result),
             (State::Prewriting, Event::Resolved(batch, result)) => self.resolved(batch, result, elapsed),
             (State::FetchingTs { attempt }, Event::CommitTs(result)) => self.commit_ts(attempt, result),
             (State::Committing { commit_ts, attempt }, Event::PrimaryCommitted(result)) => {
@@ -200,8 +269,13 @@ impl Committer {
         let finished = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
         let ends_now = before != State::Done && self.state == State::Done;
         assert_eq!(finished, usize::from(ends_now), "Finish comes once, with the end");
+        let is_open = self.attempts.is_some_and(|attempts| attempts.unanswered) && before == State::Prewriting;
         for effect in effects {
             match effect {
+                Effect::Finish(Err(error)) if is_open => {
+                    let is_refused = matches!(error, TxnError::Conflict(_) | TxnError::AlreadyExists { .. });
+                    assert!(is_refused, "invariant 6: {error} although the outcome is open");
+                }
                 Effect::FetchCommitTs | Effect::CommitPrimary { .. } => {
                     assert!(self.all_prewritten(), "commit before the last prewrite");
                 }
@@ -226,6 +300,103 @@ impl Committer {
             Effect::Prewrite { batch: BatchId(id), mutations: batch.mutations.clone(), attempt: batch.attempt }
         };
         queued.take(room).map(send).collect()
+    }
+
+    fn try_commit(&mut self) -> Vec<Effect> {
+        let async_commit = self.tries_async();
+        let Some(batch) = self.batches.first_mut() else { return Vec::new() };
+        batch.state = BatchState::InFlight;
+        vec![Effect::TryCommit { mutations: batch.mutations.clone(), attempt: batch.attempt, async_commit }]
+    }
+
+    fn tried(&mut self, attempted: CommitAttempted) -> Vec<Effect> {
+        let CommitAttempted { result, is_whole, unanswered } = attempted;
+        let Some(attempts) = &mut self.attempts else { unreachable!("invariant: an attempt was made") };
+        attempts.is_whole &= is_whole;
+        attempts.unanswered |= unanswered;
+        attempts.was_blocked |= matches!(result, Err(ClientError::Key(KeyError::Locked(_))));
+        let is_whole = attempts.is_whole;
+        match result {
+            Ok(Prewritten::Committed { commit_ts }) => {
+                let left = if is_whole { Vec::new() } else { self.cloned_locked_keys() };
+                self.committed(commit_ts, left)
+            }
+            Ok(Prewritten::AsyncLocked { commit_ts }) => {
+                let keys = self.cloned_locked_keys();
+                self.committed(commit_ts, keys)
+            }
+            Ok(Prewritten::Locked) => {
+                self.attempts = None;
+                self.prewritten(BatchId(0), Ok(()))
+            }
+            Err(ClientError::Key(KeyError::Locked(locks))) => vec![Effect::Resolve { batch: BatchId(0), locks }],
+            Err(error) => self.attempt_failed(error),
+        }
+    }
+
+    /// Ends an attempt that a region refused or that no region answered.
+    fn attempt_failed(&mut self, error: ClientError) -> Vec<Effect> {
+        let Some(Attempts { is_whole, unanswered, was_blocked, .. }) = self.attempts else {
+            unreachable!("an attempt was made")
+        };
+        let locks = |key: &Key| self.locked_keys().contains(&key);
+        let is_refused = match &error {
+            ClientError::Key(KeyError::WriteConflict { key, .. } | KeyError::AlreadyExists { key }) => {
+                is_whole || locks(key)
+            }
+            ClientError::Key(KeyError::RolledBack { .. }) => true,
+            _ => false,
+        };
+        let error = match error {
+            ClientError::Key(KeyError::AlreadyExists { key }) => TxnError::AlreadyExists { key },
+            ClientError::Key(error @ KeyError::WriteConflict { .. }) => TxnError::Conflict(error.to_string()),
+            ClientError::Key(error @ KeyError::RolledBack { .. }) => {
+                TxnError::Conflict(format!("locks expired: {error}"))
+            }
+            error => abort_error(error),
+        };
+        let holds_none = is_whole && !unanswered;
+        match is_refused {
+            // Nothing was locked and nothing will be.
+            true if holds_none => self.finish(Err(error)),
+            true => self.abort(error),
+            false if holds_none && !was_blocked => self.finish(Err(error)),
+            false => self.settle(error),
+        }
+    }
+
+    /// Finds out what became of the attempts, to report `failure` if they came to nothing.
+    fn settle(&mut self, failure: TxnError) -> Vec<Effect> {
+        self.failure = Some(failure);
+        if self.attempts.is_some_and(|attempts| attempts.async_commit && !attempts.is_whole) {
+            self.state = State::Settling;
+            return vec![Effect::Settle { keys: self.cloned_locked_keys() }];
+        }
+        self.state = State::ResolvingOutcome;
+        vec![Effect::RollbackPrimary]
+    }
+
+    fn settled(&mut self, result: Result<LocksStatus, ClientError>) -> Vec<Effect> {
+        match result {
+            Ok(LocksStatus::Locked { min_commit_ts: commit_ts } | LocksStatus::Committed { commit_ts }) => {
+                let keys = self.cloned_locked_keys();
+                self.committed(commit_ts, keys)
+            }
+            // Only this committer could commit a transaction that has fallen back to two phases.
+            Ok(LocksStatus::RolledBack | LocksStatus::TwoPhase) => self.abort_settled(),
+            Ok(LocksStatus::Missing) | Err(_) => self.finish(Err(TxnError::Undetermined)),
+        }
+    }
+
+    fn abort_settled(&mut self) -> Vec<Effect> {
+        let expired = || TxnError::Conflict("locks expired before the commit".to_owned());
+        let error = self.failure.take().unwrap_or_else(expired);
+        self.abort(error)
+    }
+
+    /// Ends a transaction that does not get its locks. A copy of its last attempt may be on its way.
+    fn give_up(&mut self, error: TxnError) -> Vec<Effect> {
+        if self.attempts.is_some() { self.settle(error) } else { self.abort(error) }
     }
 
     fn prewritten(&mut self, id: BatchId, result: Result<(), ClientError>) -> Vec<Effect> {
@@ -265,19 +436,24 @@ impl Committer {
     fn resolved(&mut self, id: BatchId, result: Result<Vec<Timestamp>, TxnError>, elapsed: Duration) -> Vec<Effect> {
         let holders = match result {
             Ok(holders) => holders,
-            Err(error) => return self.abort(error),
+            Err(error) => return self.give_up(error),
         };
-        // With a single key the transaction holds no lock while it waits, so that no holder can wait for it.
-        let may_hold_lock = !self.is_single();
+        // With a single key the transaction holds no lock while it waits, so that no holder can wait for it. Nor does
+        // it if each request is for all of its keys.
+        let holds_none = self.attempts.is_some_and(|attempts| attempts.is_whole && !attempts.unanswered);
+        let may_hold_lock = !self.is_single() && !holds_none;
         if let Some(older) = holders.iter().find(|holder| **holder < self.start_ts && may_hold_lock) {
-            return self.abort(TxnError::Conflict(format!("a key is locked by the older transaction {older}")));
+            return self.give_up(TxnError::Conflict(format!("a key is locked by the older transaction {older}")));
         }
         if elapsed >= self.limits.lock_wait {
             let holder = holders.first().map_or_else(String::new, |holder| format!(", the last of {holder}"));
-            return self.abort(TxnError::Conflict(format!("locks did not go away within {elapsed:?}{holder}")));
+            return self.give_up(TxnError::Conflict(format!("locks did not go away within {elapsed:?}{holder}")));
         }
         let Some(batch) = self.batches.get_mut(id.0) else { return Vec::new() };
         batch.attempt = if holders.is_empty() { batch.attempt } else { batch.attempt.saturating_add(1) };
+        if self.attempts.is_some() {
+            return self.try_commit();
+        }
         vec![Effect::Prewrite { batch: id, mutations: batch.mutations.clone(), attempt: batch.attempt }]
     }
 
@@ -336,9 +512,7 @@ impl Committer {
 
     fn outcome_resolved(&mut self, result: Result<(), ClientError>) -> Vec<Effect> {
         match result {
-            Ok(()) | Err(ClientError::Key(KeyError::RolledBack { .. })) => {
-                self.abort(TxnError::Conflict("locks expired before the commit".to_owned()))
-            }
+            Ok(()) | Err(ClientError::Key(KeyError::RolledBack { .. })) => self.abort_settled(),
             Err(ClientError::Key(KeyError::Committed { commit_ts, .. })) => {
                 let left = self.secondaries();
                 self.committed(commit_ts, left)
@@ -375,6 +549,10 @@ impl Committer {
         self.batches.len() == 1 && self.batches.iter().all(|batch| batch.mutations.len() == 1)
     }
 
+    fn cloned_locked_keys(&self) -> Vec<Key> {
+        self.locked_keys().into_iter().cloned().collect()
+    }
+
     fn locked_keys(&self) -> Vec<&Key> {
         self.batches.iter().flat_map(locked_keys_of).collect()
     }
@@ -382,6 +560,14 @@ impl Committer {
     fn secondaries(&self) -> Vec<Key> {
         self.locked_keys().into_iter().filter(|key| Some(*key) != self.primary.as_ref()).cloned().collect()
     }
+}
+
+/// Whether the transaction may be committed asynchronously: its primary's lock has room for all its keys, and each of
+/// its mutations takes a lock, by which others can see whether it is prewritten.
+fn is_async(batches: &[Batch], limits: &CommitLimits) -> bool {
+    let mutations = || batches.iter().flat_map(|batch| &batch.mutations);
+    let bytes: usize = mutations().map(|mutation| mutation.key.as_bytes().len()).sum();
+    mutations().count() <= limits.async_keys && bytes <= limits.async_key_bytes && mutations().all(takes_lock)
 }
 
 fn takes_lock(mutation: &Mutation) -> bool {

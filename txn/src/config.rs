@@ -45,6 +45,12 @@ pub struct CommitLimits {
     pub batches_in_flight: usize,
     /// How long a commit waits for the locks of live transactions, counted from its start. Default 20 s.
     pub lock_wait: Duration,
+    /// Whether a transaction in one region is committed in one phase. Default true.
+    pub one_phase: bool,
+    /// The most keys of an asynchronous commit. The lock of its primary names them all. Default 64; 0 for none.
+    pub async_keys: usize,
+    /// The most bytes of these keys. Default 4 KiB.
+    pub async_key_bytes: usize,
     /// How often a newer commit_ts is fetched because the last was below a lock's min_commit_ts. Default 16.
     pub commit_ts_retries: u32,
 }
@@ -56,6 +62,9 @@ impl Default for CommitLimits {
             batch_bytes: 1 << 20,
             batches_in_flight: 8,
             lock_wait: Duration::from_secs(20),
+            one_phase: true,
+            async_keys: 64,
+            async_key_bytes: 4 << 10,
             commit_ts_retries: 16,
         }
     }

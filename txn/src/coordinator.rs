@@ -2,9 +2,10 @@
 //! that repeats a read past the locks of other transactions.
 
 use std::future::Future;
+use std::sync::Arc;
 
-use kv::api::KeyError;
-use kv::client::{Client, ClientError, Jitter};
+use kv::api::{KeyError, PASS_MAX};
+use kv::client::{Client, ClientError, Jitter, Snapshot};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use rand::rngs::StdRng;
@@ -16,7 +17,7 @@ use tso::{Timestamp, TsoClient};
 use crate::config::TxnConfig;
 use crate::error::TxnError;
 use crate::metrics::Metrics;
-use crate::resolver::Resolver;
+use crate::resolver::{Resolved, Resolver};
 use crate::timing::{Stopwatch, lock_pause};
 
 /// Shared by the clones of a [`crate::Database`], their transactions and their commits.
@@ -29,7 +30,7 @@ pub(crate) struct Coordinator {
     /// Commits in progress, with their background work.
     pub(crate) tasks: TaskTracker,
     /// Permits for the work of a commit after its session was answered.
-    pub(crate) background: Semaphore,
+    pub(crate) background: Arc<Semaphore>,
     rng: Mutex<StdRng>,
 }
 
@@ -49,7 +50,7 @@ impl Coordinator {
         let resolver = Resolver::new(kv.clone(), tso.clone(), config.status_cache_entries, metrics.clone());
         #[cfg(feature = "planted-bugs")]
         let resolver = resolver.with_planted_bug(config.planted_bug);
-        let background = Semaphore::new(config.background);
+        let background = Arc::new(Semaphore::new(config.background));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
         Ok(Coordinator { kv, tso, config, resolver, metrics, tasks: TaskTracker::new(), background, rng })
     }
@@ -59,23 +60,27 @@ impl Coordinator {
         Jitter::new(self.rng.lock().random::<f64>())
     }
 
-    /// Repeats `read` until it meets no lock. Resolves the locks of finished and dead transactions; waits for those of
-    /// live ones, up to `config.read_lock_wait`.
+    /// Repeats `read` until it meets no lock that blocks it. Resolves the locks of finished and dead transactions, and
+    /// passes those of live ones, which are made to commit later. Waits for the others, up to `config.read_lock_wait`.
     pub(crate) async fn read<T, F, R>(&self, start_ts: Timestamp, mut read: F) -> Result<T, TxnError>
     where
-        F: FnMut() -> R,
+        F: FnMut(Snapshot) -> R,
         R: Future<Output = Result<T, ClientError>>,
     {
         let mut since_first_lock: Option<Stopwatch> = None;
         let mut attempt = 0u32;
+        let mut pass: Vec<Timestamp> = Vec::new();
         loop {
-            let locks = match read().await {
+            let locks = match read(Snapshot { start_ts, pass: pass.clone() }).await {
                 Ok(value) => return Ok(value),
                 Err(ClientError::Key(KeyError::Locked(locks))) => locks,
                 Err(error) => return Err(read_error(error)),
             };
             let waited = since_first_lock.get_or_insert_with(Stopwatch::start).elapsed();
-            let holders = self.resolver.resolve(locks).await?;
+            let Resolved { holders, passed } = self.resolver.resolve(locks, start_ts).await?;
+            pass.extend(passed);
+            // The oldest are the most likely to have ended.
+            pass.drain(..pass.len().saturating_sub(PASS_MAX));
             if waited >= self.config.read_lock_wait {
                 let of =
                     holders.first().map_or_else(String::new, |holder| format!(" of transaction {}", holder.start_ts));

@@ -1,33 +1,38 @@
 //! Runs a commit: performs the effects of the [`Committer`], feeds the answers back, and keeps the locks alive
 //! meanwhile.
 //!
-//! A commit runs in a task of its own, so that a cancelled session cannot tear it. The session is answered at the
-//! commit point. The same task then cleans up: it commits the secondaries, or rolls back the locks of a failed commit.
-//! The number of tasks past their commit point is bounded: beyond the bound, a commit cleans up before it answers.
+//! A commit runs in the session's task. If the session is cancelled, it goes on in a task of its own, so that nothing
+//! tears it. The session is answered at the commit point. A task then cleans up: it commits the secondaries, or rolls
+//! back the locks of a failed commit. The number of these tasks is bounded: beyond the bound, a commit cleans up before
+//! it answers.
 //!
 //! A lock's ttl counts from start_ts, in the oracle's time. So every request that writes a lock carries the
-//! transaction's age at the time it is *sent*, and the age comes from the newest timestamp of this node: the
-//! oracle's time moves forward with each of its handovers. A commit whose node has seen no timestamp for a while
+//! transaction's age at the time it is *sent*, and the age comes from the newest timestamp of this node: the oracle's
+//! time moves forward with each of its handovers. A commit in two phases whose node has seen no timestamp for a while
 //! fetches one first, and so does every heartbeat.
 //!
-//! A heartbeat is sent every third of `lock_ttl`, whether the previous one was answered or not. One more is sent when
-//! the primary's prewrite took so long that its lock may be about to expire.
+//! A heartbeat is sent every third of `lock_ttl`, whether the previous one was answered or not, once a second request
+//! is sent. One more is sent when the primary's prewrite took so long that its lock may be about to expire.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use kv::Key;
-use kv::api::{LockInfo, Mutation};
-use tokio::sync::oneshot;
+use kv::api::{CommitBounds, LockInfo, Mutation};
+use kv::client::{CommitAttempt, CommitAttempted, Prewritten};
+use kv::detach::DetachOnDrop;
 use tso::Timestamp;
 
 use crate::bound::CommitBound;
 use crate::committer::{BatchId, Committer, Effect, Event};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
+use crate::metrics::Protocol;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::timing::{Stopwatch, lock_pause, lock_ttl_ms};
@@ -54,48 +59,52 @@ pub(crate) struct CommitRequest {
     pub(crate) start_ts: Timestamp,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,
+    /// Whether start_ts was fetched after the request for this commit arrived. Otherwise a commit_ts that a region
+    /// computes could be below that of a transaction that was acknowledged before.
+    pub(crate) is_single_statement: bool,
     /// The greatest commit_ts, if there is one.
     pub(crate) bound: Option<CommitBound>,
 }
 
-/// Starts a commit and waits for its outcome. The commit continues if the caller stops waiting.
+/// Commits in the caller's task. The commit continues in a task of its own if the caller stops waiting.
 pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOutcome {
-    let (reply, outcome) = oneshot::channel();
-    let tasks = coordinator.tasks.clone();
-    tasks.spawn(run(coordinator, request, reply));
-    // The task ends without an answer only if it panics or the runtime shuts down. Its progress is then unknown.
-    outcome.await.unwrap_or(Err(TxnError::Undetermined))
+    DetachOnDrop::new(run(coordinator, request)).await
 }
 
-async fn run(coordinator: Arc<Coordinator>, request: CommitRequest, reply: oneshot::Sender<CommitOutcome>) {
-    let CommitRequest { start_ts, mutations, bound } = request;
-    let committer = Committer::new(start_ts, mutations, coordinator.config.commit).with_bound(bound);
-    let driver = Driver {
-        coordinator: &coordinator,
+async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOutcome {
+    // A drain waits for it, wherever the commit runs.
+    let _running = coordinator.tasks.token();
+    let CommitRequest { start_ts, mutations, is_single_statement, bound } = request;
+    let committer = Committer::new(start_ts, mutations, bound.clone(), coordinator.config.commit);
+    let primary = committer.primary().clone();
+    #[cfg(feature = "planted-bugs")]
+    let early_commit_ts = planted_commit_ts(&coordinator).await;
+    let mut driver = Driver {
+        coordinator,
         start_ts,
-        primary: committer.primary().clone(),
+        primary,
+        least: start_ts,
+        bound,
+        lock_requests: AtomicUsize::new(0),
         #[cfg(feature = "planted-bugs")]
-        early_commit_ts: planted_commit_ts(&coordinator).await,
+        early_commit_ts,
     };
+    // Before anything is sent.
+    driver.learn_time(committer.tries_computed(), is_single_statement).await?;
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
-    coordinator.metrics.record_outcome(&outcome);
-    let permit = cleanup.is_some().then(|| coordinator.background.try_acquire());
-    let in_background = !matches!(permit, Some(Err(_)));
-    let reply = if in_background {
-        // Sending fails if the session was cancelled.
-        drop(reply.send(outcome));
-        None
-    } else {
-        Some((reply, outcome))
-    };
-    if let Some(cleanup) = cleanup {
-        coordinator.metrics.background.inc();
-        driver.clean_up(cleanup).await;
-        coordinator.metrics.background.dec();
+    driver.coordinator.metrics.record_outcome(&outcome);
+    let Some(cleanup) = cleanup else { return outcome };
+    match Arc::clone(&driver.coordinator.background).try_acquire_owned() {
+        Ok(permit) => {
+            let tasks = driver.coordinator.tasks.clone();
+            tasks.spawn(async move {
+                driver.clean_up(cleanup).await;
+                drop(permit);
+            });
+        }
+        Err(_) => driver.clean_up(cleanup).await,
     }
-    if let Some((reply, outcome)) = reply {
-        drop(reply.send(outcome));
-    }
+    outcome
 }
 
 /// The work that remains when the outcome is known.
@@ -115,10 +124,16 @@ enum Completed {
     ExtraHeartbeat,
 }
 
-struct Driver<'a> {
-    coordinator: &'a Coordinator,
+struct Driver {
+    coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
     primary: Key,
+    /// The least computed commit_ts.
+    least: Timestamp,
+    /// The greatest commit_ts, if there is one. Read when a request leaves.
+    bound: Option<CommitBound>,
+    /// Requests sent that may leave a lock.
+    lock_requests: AtomicUsize,
     /// A planted bug: the commit_ts, fetched before the prewrites.
     #[cfg(feature = "planted-bugs")]
     early_commit_ts: Option<Timestamp>,
@@ -131,16 +146,15 @@ async fn planted_commit_ts(coordinator: &Coordinator) -> Option<Timestamp> {
     if is_planted { coordinator.tso.timestamp().await.ok() } else { None }
 }
 
-impl Driver<'_> {
+type InFlight<'a> = FuturesUnordered<BoxFuture<'a, Completed>>;
+
+impl Driver {
     /// Runs the committer to its end. Requests still in flight then are dropped: their answers change nothing any more.
     async fn run_to_outcome(&self, mut committer: Committer) -> (CommitOutcome, Option<Cleanup>) {
         let started = Stopwatch::start();
-        if let Err(error) = self.refresh_time().await {
-            // Nothing was sent.
-            return (Err(error), None);
-        }
-        let mut in_flight: FuturesUnordered<BoxFuture<'_, Completed>> = FuturesUnordered::new();
-        in_flight.push(Box::pin(self.heartbeat_interval_passes(false)));
+        let mut in_flight: InFlight<'_> = FuturesUnordered::new();
+        let mut beats = false;
+        let mut protocol = Protocol::TwoPhase;
         let mut effects = committer.start();
         loop {
             let (mut outcome, mut cleanup) = (None, None);
@@ -154,6 +168,10 @@ impl Driver<'_> {
                     Effect::Prewrite { batch, mutations, attempt } => {
                         in_flight.push(Box::pin(self.prewrite(batch, mutations, attempt)));
                     }
+                    Effect::TryCommit { mutations, attempt, async_commit } => {
+                        in_flight.push(Box::pin(self.try_commit(mutations, attempt, async_commit)));
+                    }
+                    Effect::Settle { keys } => in_flight.push(Box::pin(self.settle(keys))),
                     Effect::Resolve { batch, locks } => in_flight.push(Box::pin(self.resolve(batch, locks))),
                     Effect::FetchCommitTs => in_flight.push(Box::pin(self.fetch_commit_ts())),
                     Effect::CommitPrimary { commit_ts, others } => {
@@ -163,9 +181,24 @@ impl Driver<'_> {
                 }
             }
             if let Some(outcome) = outcome {
+                if let Ok(Some(_)) = outcome {
+                    self.coordinator.metrics.record_protocol(protocol);
+                }
                 return (outcome, cleanup);
             }
-            effects = match in_flight.next().await {
+            let completed = self.next_completed(&mut in_flight, &mut beats).await;
+            if let Some(Completed::Answer(Event::Tried(attempted))) = &completed {
+                protocol = protocol_of(attempted);
+                let wanted = attempted.is_whole || committer.tries_async();
+                self.coordinator.metrics.fallbacks.inc_by(u64::from(wanted && protocol == Protocol::TwoPhase));
+                if attempted.result == Ok(Prewritten::Locked) && !beats {
+                    // The locks are as old as the attempt took.
+                    beats = true;
+                    let is_late = started.elapsed() > self.heartbeat_interval();
+                    in_flight.push(Box::pin(self.heartbeat_interval_passes(is_late)));
+                }
+            }
+            effects = match completed {
                 Some(Completed::Answer(event)) => committer.step(event, started.elapsed()),
                 Some(Completed::PrewrittenLate(event)) => {
                     in_flight.push(Box::pin(self.extra_heartbeat()));
@@ -181,31 +214,78 @@ impl Driver<'_> {
         }
     }
 
-    /// Fetches a timestamp, unless this node received one just now.
-    async fn refresh_time(&self) -> Result<(), TxnError> {
+    /// Waits for a future of the loop. The usual commit is one request and is over before its lock, if it leaves one,
+    /// needs a heartbeat. So the timer is set when another request is sent; `beats` says that it is.
+    async fn next_completed<'a>(&'a self, in_flight: &mut InFlight<'a>, beats: &mut bool) -> Option<Completed> {
+        poll_fn(|cx| {
+            let next = in_flight.poll_next_unpin(cx);
+            if next.is_pending() && !*beats && self.lock_requests.load(Ordering::Relaxed) > 1 {
+                *beats = true;
+                in_flight.push(Box::pin(self.heartbeat_interval_passes(false)));
+                return in_flight.poll_next_unpin(cx);
+            }
+            next
+        })
+        .await
+    }
+
+    /// Fetches a timestamp before the first request if one is needed: as the least commit_ts of a transaction of
+    /// several statements, or to learn the oracle's time if this node has received no timestamp just now.
+    async fn learn_time(&mut self, tries_computed: bool, is_single_statement: bool) -> Result<(), TxnError> {
         let tso = &self.coordinator.tso;
-        if tso.newest().age > UNSEEN_MAX {
+        if tries_computed {
+            if !is_single_statement {
+                self.least = tso.timestamp().await?;
+            }
+        } else if tso.newest().age > UNSEEN_MAX {
             tso.timestamp().await?;
         }
         Ok(())
     }
 
-    async fn prewrite(&self, batch: BatchId, mutations: Vec<Mutation>, attempt: u32) -> Completed {
+    async fn pause_before(&self, attempt: u32) {
         if attempt > 0 {
             self.coordinator.metrics.waits.inc();
             tokio::time::sleep(lock_pause(attempt, None, self.coordinator.jitter())).await;
         }
+    }
+
+    async fn try_commit(&self, mutations: Vec<Mutation>, attempt: u32, async_commit: bool) -> Completed {
+        self.pause_before(attempt).await;
+        let one_phase = self.coordinator.config.commit.one_phase;
+        let (primary, start_ts) = (&self.primary, self.start_ts);
+        let greatest = self.bound.as_ref().map_or(Timestamp::MAX, CommitBound::get);
+        let bounds = CommitBounds { least: self.least, greatest };
+        let request = CommitAttempt { primary, start_ts, bounds, one_phase, async_commit };
+        let attempted = self.coordinator.kv.try_commit(mutations, &request, || self.lock_ttl_ms()).await;
+        Completed::Answer(Event::Tried(attempted))
+    }
+
+    /// Asks the keys of an asynchronous commit whether it is complete, and marks one that is missing.
+    async fn settle(&self, keys: Vec<Key>) -> Completed {
+        let settled = self.coordinator.kv.check_locks(&keys, self.start_ts, Timestamp::ZERO, true).await;
+        Completed::Answer(Event::Settled(settled))
+    }
+
+    async fn prewrite(&self, batch: BatchId, mutations: Vec<Mutation>, attempt: u32) -> Completed {
+        self.pause_before(attempt).await;
         let sent = Stopwatch::start();
-        let ttl_ms = || self.ttl_ms();
-        let result = self.coordinator.kv.prewrite(mutations, &self.primary, self.start_ts, ttl_ms).await;
+        let result = self.coordinator.kv.prewrite(mutations, &self.primary, self.start_ts, || self.lock_ttl_ms()).await;
+        let result = result.map(drop);
         let is_late = batch == BatchId(0) && result.is_ok() && sent.elapsed() > self.heartbeat_interval();
         let event = Event::Prewritten(batch, result);
         if is_late { Completed::PrewrittenLate(event) } else { Completed::Answer(event) }
     }
 
+    /// The ttl for a request that may leave a lock.
+    fn lock_ttl_ms(&self) -> u64 {
+        self.lock_requests.fetch_add(1, Ordering::Relaxed);
+        self.ttl_ms()
+    }
+
     async fn resolve(&self, batch: BatchId, locks: Vec<LockInfo>) -> Completed {
-        let holders = self.coordinator.resolver.resolve(locks).await;
-        let holders = holders.map(|holders| holders.into_iter().map(|holder| holder.start_ts).collect());
+        let resolved = self.coordinator.resolver.resolve(locks, Timestamp::ZERO).await;
+        let holders = resolved.map(|resolved| resolved.holders.into_iter().map(|holder| holder.start_ts).collect());
         Completed::Answer(Event::Resolved(batch, holders))
     }
 
@@ -274,6 +354,7 @@ impl Driver<'_> {
 
     /// Commits the secondaries or rolls back the locks. Other transactions resolve the locks for which this fails.
     async fn clean_up(&self, cleanup: Cleanup) {
+        self.coordinator.metrics.background.inc();
         let (keys, result) = match cleanup {
             Cleanup::CommitSecondaries { keys, commit_ts } => {
                 let result = self.coordinator.kv.commit(&keys, self.start_ts, commit_ts).await;
@@ -284,10 +365,21 @@ impl Driver<'_> {
                 (keys, result)
             }
         };
+        self.coordinator.metrics.background.dec();
         if let Err(error) = result {
             self.coordinator.metrics.leftovers.inc_by(keys.len() as u64);
             let (start_ts, keys) = (self.start_ts, keys.len());
             tracing::warn!(%start_ts, keys, %error, "other transactions must resolve the locks of a finished one");
         }
+    }
+}
+
+/// The protocol by which the attempt commits the transaction, if it does.
+fn protocol_of(attempted: &CommitAttempted) -> Protocol {
+    match attempted.result {
+        Ok(Prewritten::Locked) => Protocol::TwoPhase,
+        Ok(Prewritten::AsyncLocked { .. }) => Protocol::Async,
+        Ok(Prewritten::Committed { .. }) | Err(_) if attempted.is_whole => Protocol::OnePhase,
+        Ok(Prewritten::Committed { .. }) | Err(_) => Protocol::Async,
     }
 }

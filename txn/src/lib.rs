@@ -1,4 +1,5 @@
-//! The transaction coordinator: snapshot, write buffer, two-phase commit, lock resolution.
+//! The transaction coordinator: snapshot, write buffer, commit in one phase, asynchronously or in two phases, lock
+//! resolution.
 //!
 //! The coordinator decides everything that spans regions. The leader of a region, in `kv`, decides everything within
 //! it.
@@ -6,9 +7,10 @@
 //! The life of a transaction:
 //! 1. [`Database::begin`] fetches start_ts from the oracle: the snapshot.
 //! 2. [`Transaction::get`], `batch_get` and `scan` read at start_ts, with the write buffer laid over (`buffer.rs`).
-//!    Locks of other transactions are resolved or waited for (`coordinator.rs`, `resolver.rs`, `timing.rs`).
+//!    Locks of other transactions are resolved, passed or waited for (`coordinator.rs`, `resolver.rs`, `timing.rs`).
 //! 3. [`Transaction::put`], `insert`, `delete` and `lock` write to the buffer; nothing is sent.
-//! 4. [`Transaction::commit`] runs the state machine of `committer.rs` in a task of its own (`driver.rs`).
+//! 4. [`Transaction::commit`] runs the state machine of `committer.rs` (`driver.rs`), to its end whether the caller
+//!    waits or not.
 //!
 //! Guarantees:
 //! - Snapshot isolation without lost updates: a write to a key that was committed after start_ts fails with

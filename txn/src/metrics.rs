@@ -6,6 +6,9 @@ use tso::Timestamp;
 use crate::error::TxnError;
 
 const COMMITS: &str = "cortado_txn_commits_total";
+const PROTOCOLS: &str = "cortado_txn_commit_protocols_total";
+const FALLBACKS: &str = "cortado_txn_commit_fallbacks_total";
+const PASSED: &str = "cortado_txn_locks_passed_total";
 const RESOLVED: &str = "cortado_txn_locks_resolved_total";
 const WAITS: &str = "cortado_txn_lock_waits_total";
 const HEARTBEATS: &str = "cortado_txn_heartbeats_total";
@@ -13,10 +16,24 @@ const RERUNS: &str = "cortado_txn_reruns_total";
 const BACKGROUND: &str = "cortado_txn_background_tasks";
 const LEFTOVERS: &str = "cortado_txn_leftover_locks_total";
 
+/// How a transaction was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    OnePhase,
+    Async,
+    TwoPhase,
+}
+
 /// Counters of one database handle.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     commits: IntCounterVec,
+    /// In the order of [`Protocol`].
+    protocols: [IntCounter; 3],
+    /// Attempts to commit in one phase or asynchronously that a region turned into two phases.
+    pub(crate) fallbacks: IntCounter,
+    /// Locks of live transactions that a read passed.
+    pub(crate) passed: IntCounter,
     /// Locks of other transactions resolved.
     pub(crate) resolved: IntCounter,
     /// Waits for the lock of a live transaction.
@@ -34,7 +51,12 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Registers the metrics. Fails if the registry already has them.
     pub(crate) fn new(registry: &Registry) -> Result<Metrics, prometheus::Error> {
+        let protocols = IntCounterVec::new(Opts::new(PROTOCOLS, "Transactions committed, by protocol"), &["protocol"])?;
+        let protocol = |name| protocols.with_label_values(&[name]);
         let metrics = Metrics {
+            protocols: [protocol("one_phase"), protocol("async"), protocol("two_phase")],
+            fallbacks: IntCounter::new(FALLBACKS, "Commits of one phase that became two-phase commits")?,
+            passed: IntCounter::new(PASSED, "Locks of living transactions that a read passed")?,
             commits: IntCounterVec::new(Opts::new(COMMITS, "Commits asked for, by outcome"), &["outcome"])?,
             resolved: IntCounter::new(RESOLVED, "Locks of other transactions resolved")?,
             waits: IntCounter::new(WAITS, "Waits for the lock of a living transaction")?,
@@ -43,6 +65,9 @@ impl Metrics {
             background: IntGauge::new(BACKGROUND, "Transactions whose secondaries are being committed or rolled back")?,
             leftovers: IntCounter::new(LEFTOVERS, "Locks left for other transactions to resolve")?,
         };
+        registry.register(Box::new(protocols))?;
+        registry.register(Box::new(metrics.fallbacks.clone()))?;
+        registry.register(Box::new(metrics.passed.clone()))?;
         registry.register(Box::new(metrics.commits.clone()))?;
         registry.register(Box::new(metrics.resolved.clone()))?;
         registry.register(Box::new(metrics.waits.clone()))?;
@@ -51,6 +76,13 @@ impl Metrics {
         registry.register(Box::new(metrics.background.clone()))?;
         registry.register(Box::new(metrics.leftovers.clone()))?;
         Ok(metrics)
+    }
+
+    /// Counts a commit by its protocol.
+    pub(crate) fn record_protocol(&self, protocol: Protocol) {
+        if let Some(counter) = self.protocols.get(protocol as usize) {
+            counter.inc();
+        }
     }
 
     /// Counts the outcome of a commit.

@@ -2,8 +2,18 @@
 //!
 //! The outcome of a lock is the outcome of its transaction, which is recorded at the primary. `check_txn_status` asks
 //! the primary's region, with a fresh timestamp by which that region judges whether the lock has expired; if so, it
-//! rolls the transaction back. The locks of a finished transaction are committed or rolled back at once. The locks of a
-//! live one are returned to the caller, which waits for them.
+//! rolls the transaction back. The locks of a finished transaction are committed or rolled back at once.
+//!
+//! A **reader** does not wait for a live transaction: it passes a lock whose transaction certainly commits above its
+//! timestamp. The primary's region pushes the transaction there, durably, before it answers. Also a transaction whose
+//! primary is not locked yet commits above: its commit_ts is fetched after that lock is acknowledged. (If a region
+//! computes it, then above the reader's timestamp, which the question left there.) A **writer** waits.
+//!
+//! The outcome of an **asynchronous commit** is that of all its keys, which the primary's lock names. If all are
+//! locked, it is committed at the greatest of their min_commit_ts. If one is missing, it gets a min_commit_ts above the
+//! reader's timestamp, so the reader passes. Once the primary's lock has expired, the missing key is marked, which
+//! rolls the transaction back. A lock without the async flag shows that it fell back to two phases: the primary
+//! decides.
 //!
 //! A primary without lock and without record may still be in a prewrite on its way. A rollback record, which makes that
 //! prewrite fail, is written there only after the lock that was met has outlived its own ttl. Until then its holder
@@ -15,7 +25,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use kv::Key;
-use kv::api::{CheckTxnStatusRequest, LockInfo, TxnStatus};
+use kv::api::{CheckTxnStatusRequest, LockInfo, LocksStatus, TxnStatus};
 use kv::client::{Client, ClientError};
 use parking_lot::Mutex;
 use tso::{Timestamp, TsoClient};
@@ -36,6 +46,15 @@ pub(crate) struct Holder {
     pub(crate) start_ts: Timestamp,
     /// How long its lock lives without a further heartbeat.
     pub(crate) remaining: Duration,
+}
+
+/// What remains of the locks that were resolved.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    /// The live transactions to wait for.
+    pub(crate) holders: Vec<Holder>,
+    /// The transactions that the reader passes.
+    pub(crate) passed: Vec<Timestamp>,
 }
 
 /// Resolves locks and caches the final statuses of their transactions.
@@ -62,6 +81,18 @@ struct LockGroup {
 enum Status {
     Final(FinalStatus),
     Live(Holder),
+    /// It commits above the reader's timestamp, if at all.
+    Passed,
+}
+
+/// What is asked about a transaction.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    group: &'a LockGroup,
+    /// A fresh timestamp.
+    now: Timestamp,
+    /// The timestamp of the reader; [`Timestamp::ZERO`] for a writer.
+    reader_ts: Timestamp,
 }
 
 impl Resolver {
@@ -83,8 +114,9 @@ impl Resolver {
         self
     }
 
-    /// Commits or rolls back the locks of finished transactions. Returns the holders of the others.
-    pub(crate) async fn resolve(&self, locks: Vec<LockInfo>) -> Result<Vec<Holder>, TxnError> {
+    /// Commits or rolls back the locks of finished transactions. `reader_ts` is the timestamp of the read that met
+    /// them, [`Timestamp::ZERO`] for a writer.
+    pub(crate) async fn resolve(&self, locks: Vec<LockInfo>, reader_ts: Timestamp) -> Result<Resolved, TxnError> {
         let (known, unknown): (Vec<_>, Vec<_>) = {
             let statuses = self.statuses.lock();
             group_by_transaction(locks)
@@ -95,57 +127,102 @@ impl Resolver {
         // Fetched once for all transactions, after the locks were met. Time only advances from here: a lock that is
         // expired at `now` is expired when the primary's region checks it.
         let now = if unknown.is_empty() { Timestamp::ZERO } else { self.tso.timestamp().await? };
-        let work = known.into_iter().chain(unknown).map(|(status, group)| self.resolve_group(group, status, now));
+        let work = known.into_iter().chain(unknown);
+        let work = work.map(|(status, group)| self.resolve_group(group, status, now, reader_ts));
         let mut outcomes = stream::iter(work).buffer_unordered(CONCURRENT_RESOLUTIONS);
-        let mut holders = Vec::new();
+        let mut resolved = Resolved::default();
         while let Some(outcome) = outcomes.next().await {
-            holders.extend(outcome?);
+            match outcome? {
+                (_, Status::Final(_)) => {}
+                (_, Status::Live(holder)) => resolved.holders.push(holder),
+                (start_ts, Status::Passed) => resolved.passed.push(start_ts),
+            }
         }
-        Ok(holders)
+        self.metrics.passed.inc_by(resolved.passed.len() as u64);
+        Ok(resolved)
     }
 
-    /// Resolves the locks of one transaction; returns it if it is live. `known` is its status from the cache.
+    /// Resolves the locks of one transaction. `known` is its status from the cache.
     async fn resolve_group(
         &self,
         group: LockGroup,
         known: Option<FinalStatus>,
         now: Timestamp,
-    ) -> Result<Option<Holder>, TxnError> {
+        reader_ts: Timestamp,
+    ) -> Result<(Timestamp, Status), TxnError> {
+        let start_ts = group.start_ts;
         let status = match known {
             Some(status) => status,
-            None => match self.check_primary(&group, now).await? {
-                Status::Final(status) => status,
-                Status::Live(holder) => return Ok(Some(holder)),
+            None => match self.check_primary(Question { group: &group, now, reader_ts }, false).await? {
+                Status::Final(status) => {
+                    self.statuses.lock().insert(start_ts, status)?;
+                    status
+                }
+                open => return Ok((start_ts, open)),
             },
         };
-        self.kv.resolve_locks(&group.keys, group.start_ts, status.commit_ts()).await.map_err(resolve_error)?;
+        self.kv.resolve_locks(&group.keys, start_ts, status.commit_ts()).await.map_err(resolve_error)?;
         self.metrics.resolved.inc_by(group.keys.len() as u64);
-        Ok(None)
+        Ok((start_ts, Status::Final(status)))
     }
 
-    /// Asks the primary's region for the status of a transaction, and caches a final one.
-    async fn check_primary(&self, group: &LockGroup, now: Timestamp) -> Result<Status, TxnError> {
+    /// Asks the primary's region for the status of a transaction. `fell_back` says that a lock without the async flag
+    /// was seen.
+    async fn check_primary(&self, question: Question<'_>, fell_back: bool) -> Result<Status, TxnError> {
+        let Question { group, now, reader_ts } = question;
         let start_ts = group.start_ts;
         let request = CheckTxnStatusRequest {
             primary: group.primary.clone(),
             lock_ts: start_ts,
             current_ts: now,
             rollback_if_missing: now.physical_ms() > group.expires_ms,
+            reader_ts,
+            fell_back,
         };
-        let status = match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+        let is_reader = reader_ts > Timestamp::ZERO;
+        Ok(match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
             #[cfg(feature = "planted-bugs")]
             TxnStatus::Committed { .. } if self.planted_bug == Some(PlantedBug::CommittedRolledBack) => {
-                FinalStatus::RolledBack
+                Status::Final(FinalStatus::RolledBack)
             }
-            TxnStatus::Committed { commit_ts } => FinalStatus::Committed(commit_ts),
-            TxnStatus::RolledBack => FinalStatus::RolledBack,
-            TxnStatus::Alive { ttl_ms } => {
-                return Ok(Status::Live(holder(start_ts, start_ts.physical_ms().saturating_add(ttl_ms), now)));
+            TxnStatus::Committed { commit_ts } => Status::Final(FinalStatus::Committed(commit_ts)),
+            TxnStatus::RolledBack => Status::Final(FinalStatus::RolledBack),
+            TxnStatus::Alive { min_commit_ts, .. } if is_reader && min_commit_ts > reader_ts => Status::Passed,
+            TxnStatus::Alive { ttl_ms, .. } => {
+                Status::Live(holder(start_ts, start_ts.physical_ms().saturating_add(ttl_ms), now))
             }
-            TxnStatus::Missing => return Ok(Status::Live(holder(start_ts, group.expires_ms, now))),
-        };
-        self.statuses.lock().insert(start_ts, status)?;
-        Ok(Status::Final(status))
+            TxnStatus::Async { min_commit_ts, .. } if is_reader && min_commit_ts > reader_ts => Status::Passed,
+            TxnStatus::Async { ttl_ms, secondaries, .. } => {
+                return Box::pin(self.check_async(question, ttl_ms, secondaries)).await;
+            }
+            TxnStatus::Missing if is_reader => Status::Passed,
+            TxnStatus::Missing => Status::Live(holder(start_ts, group.expires_ms, now)),
+        })
+    }
+
+    /// Asks all keys of an asynchronous commit for its status. `ttl_ms` is that of its primary's lock.
+    async fn check_async(
+        &self,
+        question: Question<'_>,
+        ttl_ms: u64,
+        secondaries: Vec<Key>,
+    ) -> Result<Status, TxnError> {
+        let Question { group, now, reader_ts } = question;
+        let start_ts = group.start_ts;
+        let expires_ms = start_ts.physical_ms().saturating_add(ttl_ms);
+        let is_expired = expires_ms < now.physical_ms();
+        let mut keys = secondaries;
+        keys.push(group.primary.clone());
+        let status = self.kv.check_locks(&keys, start_ts, reader_ts, is_expired).await.map_err(resolve_error)?;
+        Ok(match status {
+            LocksStatus::Locked { min_commit_ts: commit_ts } | LocksStatus::Committed { commit_ts } => {
+                Status::Final(FinalStatus::Committed(commit_ts))
+            }
+            LocksStatus::RolledBack => Status::Final(FinalStatus::RolledBack),
+            LocksStatus::Missing if reader_ts > Timestamp::ZERO => Status::Passed,
+            LocksStatus::Missing => Status::Live(holder(start_ts, expires_ms, now)),
+            LocksStatus::TwoPhase => return self.check_primary(question, true).await,
+        })
     }
 }
 

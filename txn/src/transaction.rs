@@ -42,13 +42,14 @@ pub struct Transaction {
     coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
     buffer: WriteBuffer,
+    is_single_statement: bool,
     bound: Option<CommitBound>,
 }
 
 impl Transaction {
     pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Timestamp) -> Transaction {
         let buffer = WriteBuffer::new(coordinator.config.buffer);
-        Transaction { coordinator, start_ts, buffer, bound: None }
+        Transaction { coordinator, start_ts, buffer, is_single_statement: false, bound: None }
     }
 
     /// The timestamp of the snapshot, and the identity of the transaction.
@@ -66,7 +67,7 @@ impl Transaction {
             tokio::task::coop::consume_budget().await;
             return Ok(value);
         }
-        self.coordinator.read(self.start_ts, || self.coordinator.kv.get(key, self.start_ts)).await
+        self.coordinator.read(self.start_ts, |at| self.coordinator.kv.get(key, at)).await
     }
 
     /// Reads the value of a key within this call, if that takes neither a message nor a wait. Otherwise returns `None`,
@@ -90,7 +91,7 @@ impl Transaction {
         let found = if remote.is_empty() {
             Vec::new()
         } else {
-            self.coordinator.read(self.start_ts, || self.coordinator.kv.batch_get(&remote, self.start_ts)).await?
+            self.coordinator.read(self.start_ts, |at| self.coordinator.kv.batch_get(&remote, at)).await?
         };
         let found: HashMap<Key, Bytes> = found.into_iter().collect();
         let value = |key: &Key| self.buffer.get(key).unwrap_or_else(|| found.get(key).cloned());
@@ -110,7 +111,7 @@ impl Transaction {
         let mut page = if remote.is_empty() {
             Page { pairs: Vec::new(), resume: None }
         } else {
-            self.coordinator.read(self.start_ts, || self.coordinator.kv.batch_get_page(&remote, self.start_ts)).await?
+            self.coordinator.read(self.start_ts, |at| self.coordinator.kv.batch_get_page(&remote, at)).await?
         };
         let resume = page.resume.clone();
         let covered = own.into_iter().filter(|key| resume.as_ref().is_none_or(|resume| *key < resume));
@@ -128,8 +129,7 @@ impl Transaction {
     /// See [`Transaction`].
     pub async fn scan(&self, range: &ScanRange, limit: u32) -> Result<Page, TxnError> {
         let limit = limit.max(1);
-        let page =
-            self.coordinator.read(self.start_ts, || self.coordinator.kv.scan(range, self.start_ts, limit)).await?;
+        let page = self.coordinator.read(self.start_ts, |at| self.coordinator.kv.scan(range, at, limit)).await?;
         Ok(self.buffer.merge(range, page, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 
@@ -192,6 +192,13 @@ impl Transaction {
         self.buffer.set_view(view)
     }
 
+    /// Says that the transaction is one statement, which arrived before the transaction began and is complete. Its
+    /// commit then needs no other timestamp. Otherwise one is fetched when the commit begins, so that the commit comes
+    /// after every commit that was acknowledged before.
+    pub fn set_single_statement(&mut self) {
+        self.is_single_statement = true;
+    }
+
     /// Sets the greatest commit_ts. If the commit gets a greater one, it fails with [`TxnError::Conflict`]. The limit
     /// counts at the moment when the commit_ts is known, so its owner may raise it until then.
     pub fn set_commit_bound(&mut self, bound: CommitBound) {
@@ -212,17 +219,18 @@ impl Transaction {
     /// - [`TxnError::Unavailable`]: a region or the oracle did not serve in time. Nothing was committed.
     /// - [`TxnError::Undetermined`]: the commit of the primary may have been delivered, and its outcome is unknown: no
     ///   answer came in time, or a later attempt was refused for good. The transaction may be committed now, later, or
-    ///   never. Also if the commit's task panics or the runtime shuts down.
+    ///   never.
     /// - [`TxnError::Internal`]: a defect, damaged data, or a request that every store refuses. Nothing was committed.
     ///
     /// # Cancel safety
-    /// The first poll starts the commit in a task of its own. Dropping the future after that does not stop the commit;
-    /// the caller only loses its outcome. Dropping it before the first poll commits nothing.
+    /// The first poll starts the commit. Dropping the future after that does not stop it: it goes on in a task of its
+    /// own, and the caller only loses its outcome. Dropping the future before the first poll commits nothing.
     pub async fn commit(self) -> Result<Option<Timestamp>, TxnError> {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let Transaction { coordinator, start_ts, buffer, bound } = self;
-        driver::commit(coordinator, CommitRequest { start_ts, mutations: buffer.into_mutations(), bound }).await
+        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound } = self;
+        let mutations = buffer.into_mutations();
+        driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound }).await
     }
 }

@@ -96,15 +96,15 @@ fn another_format_is_refused_and_left_alone() {
     assert!(check_format(&dir).is_ok() && !dir.exists(), "there is no store yet");
     open(&dir);
     assert!(check_format(&dir).is_ok());
-    assert_eq!(fs::read(dir.join("FORMAT")).unwrap(), b"cortado-store 2\n");
+    assert_eq!(fs::read(dir.join("FORMAT")).unwrap(), b"cortado-store 3\n");
     fs::write(dir.join("ingest").join("left"), "by the other release").unwrap();
-    for other in [1, 3] {
+    for other in [2, 4] {
         fs::write(dir.join("FORMAT"), format!("cortado-store {other}\n")).unwrap();
         let before = files(&dir);
         for refused in [check_format(&dir), RocksStore::open(&dir, &options()).map(drop)] {
             match refused {
-                Err(StoreError::OlderFormat { found: 1, supported: 2, .. }) if other == 1 => {}
-                Err(StoreError::NewerFormat { found: 3, supported: 2, .. }) if other == 3 => {}
+                Err(StoreError::OlderFormat { found: 2, supported: 3, .. }) if other == 2 => {}
+                Err(StoreError::NewerFormat { found: 4, supported: 3, .. }) if other == 4 => {}
                 outcome => panic!("format {other}: {outcome:?}"),
             }
         }

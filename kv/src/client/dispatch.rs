@@ -7,6 +7,7 @@
 //! the operation.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use futures::stream::FuturesUnordered;
 use tso::Timestamp;
 
 use super::config::ClientConfig;
+use super::endpoint::CallError;
 use super::error::ClientError;
 use super::region_cache::{RegionCache, Route};
 use super::retry::{Retry, RetrySemantics, pause};
@@ -55,12 +57,26 @@ pub(super) struct BatchOp<'a, T> {
     pub(super) body: &'a (dyn Fn(Vec<T>) -> RequestBody + Sync),
     /// Bytes of returned pairs after which no further runs are sent.
     pub(super) max_bytes: usize,
+    /// Set if an attempt failed that may have been delivered.
+    pub(super) unanswered: &'a AtomicBool,
+}
+
+impl<T> BatchOp<'_, T> {
+    /// Passes a failure on, and takes note if the attempt may have been delivered.
+    fn note_failure<R>(&self, error: CallError, handle: impl FnOnce(CallError) -> R) -> R {
+        if error.maybe_delivered() {
+            self.unanswered.store(true, Ordering::Relaxed);
+        }
+        handle(error)
+    }
 }
 
 /// The result of an operation on many items.
 pub(super) struct BatchResult<T> {
     /// The pairs that the regions returned, in any order.
     pub(super) pairs: Vec<(Key, Bytes)>,
+    /// The other responses, in any order.
+    pub(super) others: Vec<Response>,
     /// The items that were not sent, because `max_bytes` was reached.
     pub(super) unsent: Vec<T>,
     bytes: usize,
@@ -126,13 +142,16 @@ impl<T> Task<T> {
 
 impl<T> BatchResult<T> {
     fn new() -> BatchResult<T> {
-        BatchResult { pairs: Vec::new(), unsent: Vec::new(), bytes: 0 }
+        BatchResult { pairs: Vec::new(), others: Vec::new(), unsent: Vec::new(), bytes: 0 }
     }
 
     fn add(&mut self, response: Response) {
-        if let Response::Pairs { pairs, .. } = response {
-            self.bytes += pairs.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum::<usize>();
-            self.pairs.extend(pairs);
+        match response {
+            Response::Pairs { pairs, .. } => {
+                self.bytes += pairs.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum::<usize>();
+                self.pairs.extend(pairs);
+            }
+            other => self.others.push(other),
         }
     }
 }
@@ -217,7 +236,7 @@ impl Router {
                     Ok(other) => {
                         Outcome::Failed(self.unexpected_response(op.request, op.semantics, route.region.id, &other))
                     }
-                    Err(error) => match run.retry.on_failure(self, &route, error) {
+                    Err(error) => match op.note_failure(error, |error| run.retry.on_failure(self, &route, error)) {
                         Ok(wait) => Outcome::Retry(run, wait),
                         Err(ClientError::Key(KeyError::Locked(locks))) => Outcome::Locked(locks),
                         Err(error) => Outcome::Failed(error),

@@ -50,6 +50,9 @@ impl ClientError {
             Response::Value(_) => "a value",
             Response::Pairs { .. } => "pairs",
             Response::Status(_) => "a transaction status",
+            Response::Locks(_) => "the state of locks",
+            Response::AsyncLocked { .. } => "locks of an async commit",
+            Response::Committed { .. } => "a commit",
             Response::Ttl(_) => "a ttl",
             Response::Done => "an acknowledgement",
         };

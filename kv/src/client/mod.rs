@@ -17,7 +17,7 @@
 //! # Layers
 //!
 //! 1. `config`, `error`, `endpoint`, `backoff`, `bound`: settings, errors, the interface to stores, pure arithmetic
-//! 2. `metrics`, `region_cache`, `remote`, `routed`: counters, routes, the endpoints
+//! 2. `commit`, `metrics`, `region_cache`, `remote`, `routed`: what a prewrite may do, counters, routes, the endpoints
 //! 3. `router`: the state that clones share, one attempt of a request
 //! 4. `retry`: the retry loop's state
 //! 5. `locate`: the route of a key
@@ -25,6 +25,7 @@
 
 mod backoff;
 mod bound;
+mod commit;
 mod config;
 mod dispatch;
 mod endpoint;
@@ -39,6 +40,7 @@ mod router;
 mod scan;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,15 +51,19 @@ use rand::rngs::StdRng;
 use tso::Timestamp;
 
 pub use backoff::{Backoff, Jitter, RetryClass};
+pub use commit::{CommitAttempt, CommitAttempted, Prewritten};
 pub use config::ClientConfig;
 pub use endpoint::{CallError, Endpoint};
 pub use error::ClientError;
 pub use region_cache::{RegionCache, Route};
 pub use remote::{BadAddress, RemoteConfig, RemoteEndpoint};
 pub use routed::{LocalStore, RoutedEndpoint};
-pub use scan::{Page, ScanRange};
+pub use scan::{Page, ScanRange, Snapshot};
 
-use crate::api::{CheckTxnStatusRequest, Mutation, PrewriteRequest, RequestBody, Response, TxnStatus};
+use crate::api::{
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LocksStatus, Mutation, MutationOp,
+    PrewriteRequest, RequestBody, Response, TxnStatus,
+};
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
 use dispatch::{BatchOp, BatchResult, Keyed};
@@ -138,8 +144,9 @@ impl Client {
     ///
     /// `Key(Locked)` if a transaction that may commit at or below `start_ts` holds the lock, and those of [`Client`].
     /// Never `Undetermined`.
-    pub async fn get(&self, key: &Key, start_ts: Timestamp) -> Result<Option<Bytes>, ClientError> {
-        let body = || RequestBody::Get { key: key.clone(), start_ts };
+    pub async fn get(&self, key: &Key, at: impl Into<Snapshot>) -> Result<Option<Bytes>, ClientError> {
+        let Snapshot { start_ts, pass } = at.into();
+        let body = || RequestBody::Get { key: key.clone(), start_ts, pass: pass.clone() };
         match self.router.send_to_key(key, self.router.idempotent_retry(), body).await? {
             Response::Value(value) => Ok(value),
             other => Err(ClientError::unexpected_response("Get", &other)),
@@ -163,8 +170,8 @@ impl Client {
     /// # Errors
     ///
     /// `Key(Locked)` with the locks that all regions reported, and those of [`Client`]. Never `Undetermined`.
-    pub async fn batch_get(&self, keys: &[Key], start_ts: Timestamp) -> Result<Vec<(Key, Bytes)>, ClientError> {
-        self.batch_get_up_to(keys, start_ts, usize::MAX).await.map(|page| page.pairs)
+    pub async fn batch_get(&self, keys: &[Key], at: impl Into<Snapshot>) -> Result<Vec<(Key, Bytes)>, ClientError> {
+        self.batch_get_up_to(keys, at.into(), usize::MAX).await.map(|page| page.pairs)
     }
 
     /// Reads a prefix of `keys`, in key order, until about [`ClientConfig::page_bytes`] bytes of pairs are found. At
@@ -174,12 +181,13 @@ impl Client {
     /// # Errors
     ///
     /// As [`Client::batch_get`].
-    pub async fn batch_get_page(&self, keys: &[Key], start_ts: Timestamp) -> Result<Page, ClientError> {
-        self.batch_get_up_to(keys, start_ts, self.router.config.page_bytes as usize).await
+    pub async fn batch_get_page(&self, keys: &[Key], at: impl Into<Snapshot>) -> Result<Page, ClientError> {
+        self.batch_get_up_to(keys, at.into(), self.router.config.page_bytes as usize).await
     }
 
     /// Reads keys in key order until the pairs found take `max_bytes` bytes.
-    async fn batch_get_up_to(&self, keys: &[Key], start_ts: Timestamp, max_bytes: usize) -> Result<Page, ClientError> {
+    async fn batch_get_up_to(&self, keys: &[Key], at: Snapshot, max_bytes: usize) -> Result<Page, ClientError> {
+        let Snapshot { start_ts, pass } = at;
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
@@ -188,8 +196,9 @@ impl Client {
             semantics: RetrySemantics::Idempotent,
             is_answer: |response| matches!(response, Response::Pairs { .. }),
             item_bytes: &decision_bytes,
-            body: &|keys| RequestBody::BatchGet { keys, start_ts },
+            body: &|keys| RequestBody::BatchGet { keys, start_ts, pass: pass.clone() },
             max_bytes,
+            unanswered: &AtomicBool::new(false),
         };
         let BatchResult { mut pairs, unsent, .. } = self.router.fan_out(keys, &op).await?;
         pairs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -209,12 +218,12 @@ impl Client {
     /// # Errors
     ///
     /// `Key(Locked)` if a lock blocks the first pair. And those of [`Client`]. Never `Undetermined`.
-    pub async fn scan(&self, range: &ScanRange, start_ts: Timestamp, limit: u32) -> Result<Page, ClientError> {
-        self.router.scan(range, start_ts, limit).await
+    pub async fn scan(&self, range: &ScanRange, at: impl Into<Snapshot>, limit: u32) -> Result<Page, ClientError> {
+        self.router.scan(range, &at.into(), limit).await
     }
 
-    /// Prewrites all mutations, regions in parallel: locks their keys and stages their values. The keys must be
-    /// distinct. A transaction may take several calls; one of them prewrites `primary`. Only the transaction's
+    /// Prewrites all mutations, regions in parallel: locks their keys for two phases and stages their values. The keys
+    /// must be distinct. A transaction may take several calls; one of them prewrites `primary`. Only the transaction's
     /// coordinator calls it.
     ///
     /// `ttl_ms` gives the TTL of the locks in milliseconds from the physical part of `start_ts`. It is called before
@@ -236,13 +245,60 @@ impl Client {
         primary: &Key,
         start_ts: Timestamp,
         ttl_ms: impl Fn() -> u64 + Sync,
-    ) -> Result<(), ClientError> {
-        let body = |mutations| {
+    ) -> Result<Prewritten, ClientError> {
+        let bounds = CommitBounds { least: start_ts, greatest: Timestamp::MAX };
+        let attempt = CommitAttempt { primary, start_ts, bounds, one_phase: false, async_commit: false };
+        self.try_commit(mutations, &attempt, ttl_ms).await.result
+    }
+
+    /// Prewrites all mutations of a transaction, as [`Client::prewrite`], and commits it with that where `attempt` and
+    /// the regions allow it: in one phase if one request of one region holds all mutations, or as an async commit.
+    /// Every transaction takes one call at a time, and none of [`Client::prewrite`] beside it.
+    ///
+    /// After an error other than those that refuse a key for good, an attempt may still commit the transaction if
+    /// `unanswered` is set.
+    pub async fn try_commit(
+        &self,
+        mutations: Vec<Mutation>,
+        attempt: &CommitAttempt<'_>,
+        ttl_ms: impl Fn() -> u64 + Sync,
+    ) -> CommitAttempted {
+        let CommitAttempt { primary, start_ts, bounds, .. } = *attempt;
+        let total = mutations.len();
+        let locked = mutations.iter().filter(|m| m.op != MutationOp::CheckNotExists && m.key != *primary);
+        let secondaries: Vec<Key> =
+            if attempt.async_commit { locked.map(|m| m.key.clone()).collect() } else { Vec::new() };
+        let (unanswered, is_split) = (AtomicBool::new(false), AtomicBool::new(false));
+        let body = |mutations: Vec<Mutation>| {
+            let is_whole = mutations.len() == total;
+            is_split.fetch_or(!is_whole, Ordering::Relaxed);
+            let commit = if is_whole && attempt.one_phase {
+                CommitMode::OnePhase(bounds)
+            } else if attempt.async_commit {
+                let has_primary = mutations.iter().any(|mutation| mutation.key == *primary);
+                CommitMode::Async { bounds, secondaries: if has_primary { secondaries.clone() } else { Vec::new() } }
+            } else {
+                CommitMode::TwoPhase
+            };
             let (primary, ttl_ms) = (primary.clone(), ttl_ms());
-            RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms })
+            RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms, commit })
         };
-        let item_bytes = |mutation: &Mutation| prewrite_bytes(mutation, primary);
-        self.write("Prewrite", RetrySemantics::Idempotent, mutations, &item_bytes, &body).await
+        let op = BatchOp {
+            request: "Prewrite",
+            semantics: RetrySemantics::Idempotent,
+            is_answer: |response| {
+                matches!(response, Response::Done | Response::AsyncLocked { .. } | Response::Committed { .. })
+            },
+            item_bytes: &|mutation: &Mutation| prewrite_bytes(mutation, primary),
+            body: &body,
+            max_bytes: usize::MAX,
+            unanswered: &unanswered,
+        };
+        let result = self.router.fan_out(mutations, &op).await.map(|result| Prewritten::of(&result.others));
+        let is_whole = !is_split.load(Ordering::Relaxed);
+        // A request to another region may be under way when one fails.
+        let unanswered = unanswered.load(Ordering::Relaxed) || (!is_whole && result.is_err());
+        CommitAttempted { result, is_whole, unanswered }
     }
 
     /// Sends a write of `items`, regions in parallel. Every region must answer with [`Response::Done`].
@@ -255,7 +311,8 @@ impl Client {
         body: &(dyn Fn(Vec<T>) -> RequestBody + Sync),
     ) -> Result<(), ClientError> {
         let is_answer = |response: &Response| *response == Response::Done;
-        let op = BatchOp { request, semantics, is_answer, item_bytes, body, max_bytes: usize::MAX };
+        let unanswered = &AtomicBool::new(false);
+        let op = BatchOp { request, semantics, is_answer, item_bytes, body, max_bytes: usize::MAX, unanswered };
         self.router.fan_out(items, &op).await.map(drop)
     }
 
@@ -325,6 +382,37 @@ impl Client {
             Response::Status(status) => Ok(status),
             other => Err(ClientError::unexpected_response("CheckTxnStatus", &other)),
         }
+    }
+
+    /// Reads the state of the async commit of `start_ts` from its `keys`, regions in parallel (see
+    /// [`CheckLocksRequest`]). Idempotent. Any transaction that met a lock of the other one may call it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`.
+    pub async fn check_locks(
+        &self,
+        keys: &[Key],
+        start_ts: Timestamp,
+        reader_ts: Timestamp,
+        mark_missing: bool,
+    ) -> Result<LocksStatus, ClientError> {
+        let op = BatchOp {
+            request: "CheckLocks",
+            semantics: RetrySemantics::Idempotent,
+            is_answer: |response| matches!(response, Response::Locks(_)),
+            item_bytes: &decision_bytes,
+            body: &|keys| {
+                RequestBody::CheckLocks(CheckLocksRequest { keys, lock_ts: start_ts, reader_ts, mark_missing })
+            },
+            max_bytes: usize::MAX,
+            unanswered: &AtomicBool::new(false),
+        };
+        let answers = self.router.fan_out(keys.to_vec(), &op).await?.others.into_iter();
+        let statuses =
+            answers.filter_map(|answer| if let Response::Locks(status) = answer { Some(status) } else { None });
+        let status = statuses.reduce(LocksStatus::merge);
+        status.ok_or_else(|| ClientError::Failed("no keys to check".to_owned()))
     }
 
     /// Commits (with `commit_ts`) or rolls back the locks that the transaction `start_ts` left on `keys`, regions in

@@ -21,6 +21,22 @@ pub struct Page {
     pub resume: Option<Key>,
 }
 
+/// What a read sees: the snapshot at a timestamp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The timestamp, issued by the oracle.
+    pub start_ts: Timestamp,
+    /// Transactions whose locks the read passes: each certainly commits above `start_ts`, or never. At most
+    /// [`PASS_MAX`](crate::api::PASS_MAX).
+    pub pass: Vec<Timestamp>,
+}
+
+impl From<Timestamp> for Snapshot {
+    fn from(start_ts: Timestamp) -> Snapshot {
+        Snapshot { start_ts, pass: Vec::new() }
+    }
+}
+
 /// The range of a scan. An empty `end` means "after every key".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanRange {
@@ -78,7 +94,7 @@ impl ScanRange {
 impl Router {
     /// Reads one page: region after region until it has `limit` pairs or `page_bytes` bytes, or the range ends. A page
     /// that has pairs also ends before a lock; the next page begins with it.
-    pub(super) async fn scan(&self, range: &ScanRange, start_ts: Timestamp, limit: u32) -> Result<Page, ClientError> {
+    pub(super) async fn scan(&self, range: &ScanRange, at: &Snapshot, limit: u32) -> Result<Page, ClientError> {
         let mut pairs: Vec<(Key, Bytes)> = Vec::new();
         let mut bytes_left = self.config.page_bytes;
         let mut rest = range.clone();
@@ -96,11 +112,12 @@ impl Router {
             let body = RequestBody::Scan(ScanRequest {
                 start: part.start.clone(),
                 end: part.end.clone(),
-                start_ts,
+                start_ts: at.start_ts,
                 limit: left,
                 max_bytes: bytes_left,
                 reverse: part.reverse,
                 keys_only: false,
+                pass: at.pass.clone(),
             });
             match self.send(&route, Request { context: route.context(), body }).await {
                 Ok(Response::Pairs { pairs: more, resume }) => {

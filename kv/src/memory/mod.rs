@@ -1,8 +1,8 @@
 //! A key-value cluster in one process, without Raft: the test double for everything above `kv::client`.
 //!
-//! [`MemoryCluster`] runs the server's read path, MVCC and Percolator code on an in-memory store, behind the client's
-//! [`Endpoint`]. It has stores, and regions with leaders and epochs. All stores share one data set, as if replication
-//! took no time. Messages and writes above the real limits are refused.
+//! [`MemoryCluster`] runs the server's read and write paths on an in-memory store, behind the client's [`Endpoint`]. It
+//! has stores, and regions with leaders and epochs. All stores share one data set, as if replication took no time.
+//! Messages and writes above the real limits are refused.
 //!
 //! Faults are injected one by one ([`MemoryCluster::inject`]) or drawn from a seed ([`Faults`]): refusals, lost
 //! responses, unknown outcomes, duplicated requests, delays, leader moves and splits. Time is a counter
@@ -29,10 +29,10 @@
 //! # Layers
 //!
 //! 1. `timestamps`, `topology`: timestamps without a clock; regions and their leaders
-//! 2. `faults`, `reads`: what goes wrong with a call; a store as the server's read path sees it
+//! 2. `faults`, `regions`: what goes wrong with a call; a store as the server's paths see it
 
 mod faults;
-mod reads;
+mod regions;
 #[cfg(test)]
 mod tests;
 mod timestamps;
@@ -55,20 +55,20 @@ use tso::Timestamp;
 
 use crate::api::{LockInfo, Request, Response, ServerError};
 use crate::client::{CallError, Endpoint};
+use crate::concurrency::ConcurrencyManager;
 use crate::error::ActionError;
 use crate::key::Key;
-use crate::latch::LatchTable;
 use crate::mvcc::LockRecord;
-use crate::percolator;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read::{ReadConfig, ReadExecutor};
 use crate::read_pool::ReadPool;
-use crate::region_store::RegionView;
+use crate::scheduler::Scheduler;
 use crate::size::{MESSAGE_BYTES_MAX, request_bytes};
 
 use faults::FaultPlan;
-use reads::{RegionReader, StoreReads};
+use regions::StoreRegions;
+use timestamps::ObservedTimestamps;
 use topology::Topology;
 
 pub use faults::{Fault, Faults};
@@ -83,20 +83,24 @@ const READ_QUEUE: usize = 10_000;
 #[derive(Clone)]
 pub struct MemoryCluster {
     state: Arc<ClusterState>,
-    /// The read paths of the stores.
-    reads: Arc<BTreeMap<StoreId, ReadExecutor<StoreReads>>>,
+    servers: Arc<BTreeMap<StoreId, StoreServer>>,
     /// Pages of scans that were read on a kept scan.
     continued_scans: IntCounter,
 }
 
+/// The read and the write path of a store.
+struct StoreServer {
+    reads: ReadExecutor<StoreRegions>,
+    writes: Scheduler<StoreRegions>,
+}
+
 struct ClusterState {
     store: MemoryStore,
-    latches: LatchTable,
     topology: Arc<Mutex<Topology>>,
     faults: Mutex<FaultPlan>,
     tso: Arc<CountingTso>,
+    timestamps: Arc<ObservedTimestamps>,
     calls: AtomicU64,
-    max_proposal_bytes: usize,
 }
 
 /// Builds a [`MemoryCluster`].
@@ -152,7 +156,7 @@ impl MemoryClusterBuilder {
         self
     }
 
-    /// A deliberate bug of all stores' read paths.
+    /// A deliberate bug of all stores.
     #[cfg(feature = "planted-bugs")]
     pub fn planted_bug(mut self, bug: Option<PlantedBug>) -> Self {
         self.planted_bug = bug;
@@ -165,25 +169,28 @@ impl MemoryClusterBuilder {
         let store = MemoryStore::new();
         let topology = Arc::new(Mutex::new(Topology::new(self.stores, &self.splits)));
         let continued_scans = IntCounter::new("continued_scans", "Pages read on a kept scan.").expect("a name");
-        let reads = (1..=self.stores).map(StoreId::new).map(|id| {
-            let store = StoreReads { id, data: store.clone(), topology: Arc::clone(&topology) };
+        let tso = Arc::new(CountingTso::new(self.ms_per_timestamp));
+        let timestamps = Arc::new(ObservedTimestamps::new(Arc::clone(&tso)));
+        let servers = (1..=self.stores).map(StoreId::new).map(|id| {
+            let (data, topology) = (store.clone(), Arc::clone(&topology));
+            let store = StoreRegions { id, data, topology, max_proposal_bytes: self.max_proposal_bytes };
             let pool = ReadPool::new(1, READ_QUEUE);
-            let reads = ReadExecutor::new(store, pool, self.read_config, continued_scans.clone());
+            let concurrency = ConcurrencyManager::new(timestamps.clone());
+            #[cfg(feature = "planted-bugs")]
+            let concurrency = concurrency.with_planted_bug(self.planted_bug);
+            let (config, continued) = (self.read_config, continued_scans.clone());
+            let reads = ReadExecutor::new(store.clone(), concurrency.clone(), pool.clone(), config, continued);
             #[cfg(feature = "planted-bugs")]
             let reads = reads.with_planted_bug(self.planted_bug);
-            (id, reads)
+            let writes = Scheduler::new(store, concurrency, LATCH_CAPACITY, pool);
+            #[cfg(feature = "planted-bugs")]
+            let writes = writes.with_planted_bug(self.planted_bug);
+            (id, StoreServer { reads, writes })
         });
-        let reads = Arc::new(reads.collect());
-        let state = ClusterState {
-            store,
-            latches: LatchTable::new(LATCH_CAPACITY),
-            topology,
-            faults: Mutex::new(FaultPlan::new(self.faults)),
-            tso: Arc::new(CountingTso::new(self.ms_per_timestamp)),
-            calls: AtomicU64::new(0),
-            max_proposal_bytes: self.max_proposal_bytes,
-        };
-        MemoryCluster { state: Arc::new(state), reads, continued_scans }
+        let servers = Arc::new(servers.collect());
+        let faults = Mutex::new(FaultPlan::new(self.faults));
+        let state = ClusterState { store, topology, faults, tso, timestamps, calls: AtomicU64::new(0) };
+        MemoryCluster { state: Arc::new(state), servers, continued_scans }
     }
 }
 
@@ -336,37 +343,12 @@ impl MemoryCluster {
         if bytes > limit {
             return Err(ServerError::TooLarge { bytes, limit });
         }
-        if request.body.is_write() {
-            return self.write(store, request).await;
-        }
-        match self.reads.get(&store) {
-            Some(reads) => reads.run(request.clone()).await,
+        self.state.timestamps.observe(&request.body);
+        match self.servers.get(&store) {
+            Some(server) if request.body.is_write() => server.writes.run(request.clone(), ()).await,
+            Some(server) => server.reads.run(request.clone()).await,
             None => Err(RegionError::RegionNotFound { region: request.context.region, store }.into()),
         }
-    }
-
-    async fn write(&self, store: StoreId, request: &Request) -> Result<Response, ServerError> {
-        drop(self.view(store, request)?);
-        let Ok(_latches) = self.state.latches.acquire(&request.body.keys()).await else {
-            return Err(RegionError::ServerBusy { store, what: "latches".to_owned() }.into());
-        };
-        let (batch, response) = percolator::evaluate(&self.view(store, request)?, &request.body)?;
-        let (bytes, limit) = (batch.size(), self.state.max_proposal_bytes);
-        if bytes > limit {
-            return Err(ServerError::TooLarge { bytes, limit });
-        }
-        // A real store replicates here. Let other requests run, so that they contend for our latches.
-        tokio::task::yield_now().await;
-        self.state.store.write(&batch).map_err(|error| ServerError::Failed(error.to_string()))?;
-        Ok(response)
-    }
-
-    /// A snapshot of the request's region, if the store may serve the request now.
-    fn view(&self, store: StoreId, request: &Request) -> Result<RegionReader, RegionError> {
-        let topology = Arc::clone(&self.state.topology);
-        let view = StoreReads { id: store, data: self.state.store.clone(), topology }.view(request.context)?;
-        request.body.check_range(view.region())?;
-        Ok(view)
     }
 }
 
@@ -389,13 +371,13 @@ impl Endpoint for MemoryCluster {
         &self,
         store: StoreId,
         context: RegionContext,
-        (key, storage): (&Key, &[u8]),
+        key: (&Key, &[u8]),
         start_ts: Timestamp,
     ) -> Option<Option<Bytes>> {
         if !self.state.faults.lock().is_empty() {
             return None;
         }
-        let value = self.reads.get(&store)?.try_get(context, key, storage, start_ts)?.ok()?;
+        let value = self.servers.get(&store)?.reads.try_get(context, key, start_ts)?.ok()?;
         self.state.calls.fetch_add(1, Ordering::Relaxed);
         Some(value)
     }

@@ -24,7 +24,13 @@ async fn send(cluster: &MemoryCluster, first: &Key, body: RequestBody) -> Result
 async fn put(cluster: &MemoryCluster, at: &Key, value: &'static [u8]) -> Result<Timestamp, CallError> {
     let start_ts = cluster.timestamp();
     let mutations = vec![Mutation { key: at.clone(), op: MutationOp::Put(Bytes::from_static(value)) }];
-    let prewrite = PrewriteRequest { mutations, primary: at.clone(), start_ts, ttl_ms: 1_000 };
+    let prewrite = PrewriteRequest {
+        mutations,
+        primary: at.clone(),
+        start_ts,
+        ttl_ms: 1_000,
+        commit: crate::api::CommitMode::TwoPhase,
+    };
     send(cluster, at, RequestBody::Prewrite(prewrite)).await?;
     let commit_ts = cluster.timestamp();
     send(cluster, at, RequestBody::Commit { keys: vec![at.clone()], start_ts, commit_ts }).await?;
@@ -32,7 +38,7 @@ async fn put(cluster: &MemoryCluster, at: &Key, value: &'static [u8]) -> Result<
 }
 
 async fn get(cluster: &MemoryCluster, at: &Key, start_ts: Timestamp) -> Result<Response, CallError> {
-    send(cluster, at, RequestBody::Get { key: at.clone(), start_ts }).await
+    send(cluster, at, RequestBody::Get { key: at.clone(), start_ts, pass: Vec::new() }).await
 }
 
 fn value(value: &'static [u8]) -> Result<Response, CallError> {
@@ -55,7 +61,7 @@ async fn requests_are_refused_as_by_a_real_store() {
     let cluster = MemoryCluster::builder().stores(2).split_at(key(b"m")).build();
     let [left, right] = [cluster.regions()[0].clone(), cluster.regions()[1].clone()];
     assert_eq!((left.leader.unwrap().store.get(), right.leader.unwrap().store.get()), (1, 2));
-    let body = RequestBody::Get { key: key(b"z"), start_ts: cluster.timestamp() };
+    let body = RequestBody::Get { key: key(b"z"), start_ts: cluster.timestamp(), pass: Vec::new() };
     let call = async |store: u64, context: RegionContext| {
         let request = Request { context, body: body.clone() };
         match cluster.call(StoreId::new(store), request).await {
@@ -121,6 +127,7 @@ async fn a_scan_stays_within_its_region() {
             max_bytes: 1_000,
             reverse: false,
             keys_only: true,
+            pass: Vec::new(),
         })
     };
     let left = send(&cluster, &key(b"a"), scan(b"", b"m")).await;
@@ -142,14 +149,20 @@ async fn mixed_faults_are_survived_and_reproducible() {
             let at = &keys[round % keys.len()];
             let start_ts = cluster.timestamp();
             let mutations = vec![Mutation { key: at.clone(), op: MutationOp::Put(Bytes::from(format!("{round}"))) }];
-            let prewrite = PrewriteRequest { mutations, primary: at.clone(), start_ts, ttl_ms: 1_000 };
+            let prewrite = PrewriteRequest {
+                mutations,
+                primary: at.clone(),
+                start_ts,
+                ttl_ms: 1_000,
+                commit: crate::api::CommitMode::TwoPhase,
+            };
             until_done(&cluster, at, RequestBody::Prewrite(prewrite)).await;
             let commit_ts = cluster.timestamp();
             until_done(&cluster, at, RequestBody::Commit { keys: vec![at.clone()], start_ts, commit_ts }).await;
         }
         let mut values = Vec::new();
         for at in keys {
-            let body = RequestBody::Get { key: at.clone(), start_ts: cluster.timestamp() };
+            let body = RequestBody::Get { key: at.clone(), start_ts: cluster.timestamp(), pass: Vec::new() };
             values.push(until_done(&cluster, &at, body).await);
         }
         (cluster.calls(), values)

@@ -1,8 +1,14 @@
 //! A timestamp source without a clock.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use tso::{Timestamp, TsRange, TsoError, TsoSource};
+use tso::{NewestTimestamp, Timestamp, TsRange, TsoError, TsoSource};
+
+use crate::api::{RequestBody, ScanRequest};
+use crate::concurrency::TimestampSource;
 
 /// The physical time of a new cluster, in milliseconds.
 const EPOCH_MS: u64 = 1_000_000;
@@ -52,5 +58,58 @@ impl TsoSource for CountingTso {
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
         let range = self.take(count.clamp(1, 1 << 17));
         Box::pin(std::future::ready(Ok(range)))
+    }
+}
+
+impl TimestampSource for CountingTso {
+    fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
+        Box::pin(std::future::ready(Ok(self.next())))
+    }
+
+    fn newest(&self) -> NewestTimestamp {
+        NewestTimestamp { timestamp: self.last(), age: Duration::ZERO }
+    }
+}
+
+/// What the servers of a cluster know of timestamps: the greatest that any request to the cluster was a read at. Tests
+/// may take their timestamps from another source than the cluster's, so it issues none. For a new leader this is as
+/// good as a timestamp of the oracle: it is at or above every read that an earlier leader served.
+#[derive(Debug)]
+pub(super) struct ObservedTimestamps {
+    tso: Arc<CountingTso>,
+    newest: Mutex<Timestamp>,
+}
+
+impl ObservedTimestamps {
+    pub(super) fn new(tso: Arc<CountingTso>) -> ObservedTimestamps {
+        ObservedTimestamps { tso, newest: Mutex::new(Timestamp::ZERO) }
+    }
+
+    /// Takes note of the timestamp of a read.
+    pub(super) fn observe(&self, body: &RequestBody) {
+        let read_ts = match body {
+            RequestBody::Get { start_ts, .. }
+            | RequestBody::BatchGet { start_ts, .. }
+            | RequestBody::Scan(ScanRequest { start_ts, .. }) => *start_ts,
+            RequestBody::CheckTxnStatus(request) => request.reader_ts,
+            RequestBody::CheckLocks(request) => request.reader_ts,
+            _ => return,
+        };
+        let mut newest = self.newest.lock();
+        *newest = read_ts.max(*newest);
+    }
+
+    fn greatest(&self) -> Timestamp {
+        self.tso.last().max(*self.newest.lock())
+    }
+}
+
+impl TimestampSource for ObservedTimestamps {
+    fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
+        Box::pin(std::future::ready(Ok(self.greatest())))
+    }
+
+    fn newest(&self) -> NewestTimestamp {
+        NewestTimestamp { timestamp: self.greatest(), age: Duration::ZERO }
     }
 }

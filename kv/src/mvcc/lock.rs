@@ -11,11 +11,15 @@ use crate::key::Key;
 use crate::size::SHORT_VALUE_MAX;
 
 /// The format version that this program writes and reads.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes before the primary key: version, kind, flags, start_ts, ttl_ms, min_commit_ts, length of the primary.
 const HEADER: usize = 3 + 3 * 8 + 4;
 /// Flag: a short value follows the primary key.
 const SHORT_VALUE: u8 = 1;
+/// Flag: a lock of an async commit. Its secondaries follow the primary key.
+const ASYNC: u8 = 2;
+/// Bytes of a count, and of the length of a key.
+const COUNT: usize = 4;
 
 /// The change that the commit of a lock makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +37,7 @@ pub enum LockKind {
 /// Invariants:
 /// 1. `min_commit_ts > start_ts`.
 /// 2. A short value has at most [`SHORT_VALUE_MAX`] bytes and belongs to a `Put`.
+/// 3. `min_commit_ts` of an async lock never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRecord {
     /// The change that the commit makes.
@@ -47,6 +52,8 @@ pub struct LockRecord {
     pub min_commit_ts: Timestamp,
     /// The staged value of a `Put`; `None` if it is long and therefore in `Cf::Default`.
     pub short_value: Option<Bytes>,
+    /// Set for a lock of an async commit: the other keys of the transaction if this is its primary, otherwise empty.
+    pub async_secondaries: Option<Vec<Key>>,
 }
 
 impl LockKind {
@@ -69,9 +76,10 @@ impl LockKind {
 }
 
 impl LockRecord {
-    /// Whether a read at `ts` must wait for the transaction, because it may still commit a change at or below `ts`.
-    pub fn blocks_read_at(&self, ts: Timestamp) -> bool {
-        self.kind != LockKind::Lock && self.min_commit_ts <= ts
+    /// Whether a read at `ts` must wait for the transaction, because it may still commit a change at or below `ts`. It
+    /// passes the transactions in `pass`, which certainly do not.
+    pub fn blocks_read_at(&self, ts: Timestamp, pass: &[Timestamp]) -> bool {
+        self.kind != LockKind::Lock && self.min_commit_ts <= ts && !pass.contains(&self.start_ts)
     }
 
     /// Whether the ttl ended before `now`.
@@ -91,14 +99,16 @@ impl LockRecord {
         let value = self.short_value.as_deref().unwrap_or_default();
         let mut out = Vec::with_capacity(HEADER + primary.len() + value.len());
         let flags = if self.short_value.is_some() { SHORT_VALUE } else { 0 };
+        let flags = if self.async_secondaries.is_some() { flags | ASYNC } else { flags };
         out.extend_from_slice(&[VERSION, self.kind.code(), flags]);
         out.extend_from_slice(&self.start_ts.raw().to_be_bytes());
         out.extend_from_slice(&self.ttl_ms.to_be_bytes());
         out.extend_from_slice(&self.min_commit_ts.raw().to_be_bytes());
-        let primary_len = u32::try_from(primary.len()).unwrap_or(u32::MAX);
-        assert_eq!(primary_len as usize, primary.len(), "a key is far below 4 GiB");
-        out.extend_from_slice(&primary_len.to_be_bytes());
-        out.extend_from_slice(primary);
+        push_key(&mut out, primary);
+        if let Some(secondaries) = &self.async_secondaries {
+            push_count(&mut out, secondaries.len());
+            secondaries.iter().for_each(|key| push_key(&mut out, key.as_bytes()));
+        }
         out.extend_from_slice(value);
         out
     }
@@ -117,7 +127,7 @@ impl LockRecord {
             return Err(malformed("unknown version"));
         }
         let kind = LockKind::from_code(*kind).ok_or(malformed("unknown kind"))?;
-        if flags & !SHORT_VALUE != 0 {
+        if flags & !(SHORT_VALUE | ASYNC) != 0 {
             return Err(malformed("unknown flags"));
         }
         let (numbers, tail) = fields.as_chunks::<8>();
@@ -126,6 +136,12 @@ impl LockRecord {
         primary_len.copy_from_slice(tail);
         let Some((primary, value)) = rest.split_at_checked(u32::from_be_bytes(primary_len) as usize) else {
             return Err(malformed("primary key is cut off"));
+        };
+        let (async_secondaries, value) = if flags & ASYNC != 0 {
+            let (secondaries, value) = split_keys(value).ok_or(malformed("secondaries are cut off"))?;
+            (Some(secondaries), value)
+        } else {
+            (None, value)
         };
         let has_value = flags & SHORT_VALUE != 0;
         if value.len() > SHORT_VALUE_MAX || (!value.is_empty() && !has_value) || (has_value && kind != LockKind::Put) {
@@ -138,6 +154,7 @@ impl LockRecord {
             ttl_ms: u64::from_be_bytes(*ttl_ms),
             min_commit_ts: Timestamp::from_raw(u64::from_be_bytes(*min_commit_ts)),
             short_value: has_value.then(|| Bytes::copy_from_slice(value)),
+            async_secondaries,
         };
         if lock.min_commit_ts <= lock.start_ts {
             return Err(malformed("min_commit_ts is not above start_ts"));
@@ -153,6 +170,35 @@ impl LockRecord {
             "invariant 2: {self:?}"
         );
     }
+}
+
+fn push_count(out: &mut Vec<u8>, count: usize) {
+    let short = u32::try_from(count).unwrap_or(u32::MAX);
+    assert_eq!(short as usize, count, "a key and a transaction are far below 4 GiB");
+    out.extend_from_slice(&short.to_be_bytes());
+}
+
+fn push_key(out: &mut Vec<u8>, key: &[u8]) {
+    push_count(out, key.len());
+    out.extend_from_slice(key);
+}
+
+fn split_count(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (count, rest) = bytes.split_first_chunk::<COUNT>()?;
+    Some((u32::from_be_bytes(*count) as usize, rest))
+}
+
+/// Splits a count and as many keys from the rest.
+fn split_keys(bytes: &[u8]) -> Option<(Vec<Key>, &[u8])> {
+    let (count, mut rest) = split_count(bytes)?;
+    let mut keys = Vec::new();
+    for _ in 0..count {
+        let (len, tail) = split_count(rest)?;
+        let (key, tail) = tail.split_at_checked(len)?;
+        keys.push(Key::new(key.to_vec()));
+        rest = tail;
+    }
+    Some((keys, rest))
 }
 
 const fn malformed(what: &'static str) -> MvccError {
@@ -178,28 +224,39 @@ mod tests {
             ttl_ms: 3_000,
             min_commit_ts: Timestamp::from_raw(0x0102_0304_0506_0709),
             short_value: short_value.map(Bytes::from_static),
+            async_secondaries: None,
         }
     }
 
     #[test]
     fn golden_bytes() {
         let put = lock(LockKind::Put, Some(b"val"));
-        let expected = b"\x01\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
+        let expected = b"\x02\x01\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
             \x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pkval";
         assert_eq!(put.encode(), expected);
         assert_eq!(LockRecord::decode(expected).unwrap(), put);
 
         let delete = lock(LockKind::Delete, None);
-        let expected = b"\x01\x02\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
+        let expected = b"\x02\x02\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
             \x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pk";
         assert_eq!(delete.encode(), expected);
+
+        let secondaries = [Key::from_static(b"s"), Key::from_static(b"tt")];
+        let primary = LockRecord { async_secondaries: Some(secondaries.into()), ..put };
+        let expected = b"\x02\x01\x03\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\x0b\xb8\
+            \x01\x02\x03\x04\x05\x06\x07\x09\0\0\0\x02pk\0\0\0\x02\0\0\0\x01s\0\0\0\x02ttval";
+        assert_eq!(primary.encode(), expected);
+        assert_eq!(LockRecord::decode(expected).unwrap(), primary);
     }
 
     #[test]
     fn records_round_trip() {
         let long_value = lock(LockKind::Put, None);
         let empty_value = lock(LockKind::Put, Some(b""));
-        for record in [long_value, empty_value, lock(LockKind::Lock, None), lock(LockKind::Put, Some(&[7; 255]))] {
+        let secondary = LockRecord { async_secondaries: Some(Vec::new()), ..lock(LockKind::Put, Some(b"v")) };
+        for record in
+            [secondary, long_value, empty_value, lock(LockKind::Lock, None), lock(LockKind::Put, Some(&[7; 255]))]
+        {
             assert_eq!(LockRecord::decode(&record.encode()).unwrap(), record);
         }
     }
@@ -212,25 +269,28 @@ mod tests {
             bytes[at] = byte;
             LockRecord::decode(&bytes).unwrap_err().to_string()
         };
-        assert_eq!(with(0, 2), "lock record: unknown version");
+        assert_eq!(with(0, 3), "lock record: unknown version");
+        assert_eq!(with(0, 1), "lock record: unknown version");
         assert_eq!(with(1, 9), "lock record: unknown kind");
-        assert_eq!(with(2, 2), "lock record: unknown flags");
+        assert_eq!(with(2, 4), "lock record: unknown flags");
+        assert_eq!(with(2, 2), "lock record: secondaries are cut off");
         assert_eq!(with(2, 1), "lock record: short value does not fit the header");
         assert_eq!(with(30, 3), "lock record: primary key is cut off");
         assert_eq!(with(30, 1), "lock record: short value does not fit the header");
         assert_eq!(with(26, 0), "lock record: min_commit_ts is not above start_ts");
-        assert_eq!(LockRecord::decode(&[2]).unwrap_err().to_string(), "lock record: unknown version");
-        assert_eq!(LockRecord::decode(&[1, 1]).unwrap_err().to_string(), "lock record: too short");
+        assert_eq!(LockRecord::decode(&[3]).unwrap_err().to_string(), "lock record: unknown version");
+        assert_eq!(LockRecord::decode(&[2, 1]).unwrap_err().to_string(), "lock record: too short");
     }
 
     #[test]
     fn a_lock_blocks_only_reads_that_its_commit_could_change() {
         let put = lock(LockKind::Put, None);
-        assert!(!put.blocks_read_at(put.start_ts));
-        assert!(put.blocks_read_at(put.start_ts.next()));
-        assert!(!lock(LockKind::Lock, None).blocks_read_at(Timestamp::MAX));
+        assert!(!put.blocks_read_at(put.start_ts, &[]));
+        assert!(put.blocks_read_at(put.start_ts.next(), &[put.start_ts.next()]));
+        assert!(!put.blocks_read_at(put.start_ts.next(), &[put.start_ts]));
+        assert!(!lock(LockKind::Lock, None).blocks_read_at(Timestamp::MAX, &[]));
         let pushed = LockRecord { min_commit_ts: put.start_ts.next().next(), ..put };
-        assert!(!pushed.blocks_read_at(pushed.start_ts.next()));
+        assert!(!pushed.blocks_read_at(pushed.start_ts.next(), &[]));
     }
 
     proptest! {

@@ -186,6 +186,7 @@ mod tests {
                 ttl_ms: 1,
                 min_commit_ts: Timestamp::new(2, 0),
                 short_value: None,
+                async_secondaries: None,
             };
             let rows = rows.into_iter().map(|(key, is_alive)| (key.to_storage(), is_alive)).collect();
             Graveyard { rows: Arc::new(rows), lock: lock.encode(), passed: Arc::default() }

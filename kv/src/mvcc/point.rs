@@ -3,7 +3,8 @@
 //! The order of the steps is the proof. The read looks for the lock *before* it looks for the newest version:
 //!
 //! 1. A transaction that prewrites after the lock was read gets a commit_ts above `start_ts`: it is fetched from the
-//!    oracle after that prewrite, and `start_ts` was issued before this read. The read does not need it.
+//!    oracle after that prewrite, and `start_ts` was issued before this read, or it is computed above `max_ts`, which
+//!    the caller has raised to `start_ts` before it looked at the locks in memory. The read does not need it.
 //! 2. A transaction that has committed before the lock was read has removed its lock and left its commit record in one
 //!    batch. Whoever sees the key without the lock sees the record from then on.
 //! 3. Every other transaction that can commit at or below `start_ts` has its lock there, and the read fails with it.
@@ -55,7 +56,7 @@ enum Found {
 pub fn get_newest(reader: &dyn NewestReader, key: &Key, storage: &[u8], start_ts: Timestamp) -> Result<PointRead> {
     if let Some(bytes) = reader.get_newest(Cf::Lock, storage)? {
         let lock = LockRecord::decode(&bytes)?;
-        if lock.blocks_read_at(start_ts) {
+        if lock.blocks_read_at(start_ts, &[]) {
             return Ok(PointRead::Locked(lock.info(key.clone())));
         }
     }

@@ -1,7 +1,8 @@
 //! Point reads at a snapshot timestamp.
 //!
 //! A read at `ts` first checks the lock. A transaction that may still commit at or below `ts` blocks the read, which
-//! then fails with the lock. Otherwise the read returns the newest data record at or below `ts`.
+//! then fails with the lock. The reader names the transactions of which it knows that they do not: their locks are
+//! passed. Otherwise the read returns the newest data record at or below `ts`.
 
 use bytes::Bytes;
 use engine::Cf;
@@ -21,14 +22,19 @@ pub fn load_lock<R: Reader + ?Sized>(reader: &R, storage: &[u8]) -> Result<Optio
     reader.get(Cf::Lock, storage)?.map(|bytes| LockRecord::decode(&bytes)).transpose()
 }
 
-/// Reads the newest value of `key` committed at or before `start_ts`.
+/// Reads the newest value of `key` committed at or before `start_ts`, past the locks of the transactions in `pass`.
 ///
 /// # Errors
 ///
 /// [`KeyError::Locked`] if a lock blocks the read; [`ActionError::Mvcc`] if the store fails or its data is corrupt.
-pub fn get<R: Reader + ?Sized>(reader: &R, key: &Key, start_ts: Timestamp) -> Result<Option<Bytes>, ActionError> {
+pub fn get<R: Reader + ?Sized>(
+    reader: &R,
+    key: &Key,
+    start_ts: Timestamp,
+    pass: &[Timestamp],
+) -> Result<Option<Bytes>, ActionError> {
     let storage = key.to_storage();
-    if let Some(lock) = blocking_lock(reader, key, &storage, start_ts)? {
+    if let Some(lock) = blocking_lock(reader, key, &storage, start_ts, pass)? {
         return Err(KeyError::Locked(vec![lock]).into());
     }
     let mut versions = Versions::of_key(reader, &storage)?;
@@ -44,7 +50,8 @@ pub struct BatchPage {
     pub resume: Option<Key>,
 }
 
-/// Reads many distinct keys. Stops once the pairs found take `max_bytes` bytes; the first key is always looked up.
+/// Reads many distinct keys at a timestamp, past the locks of some transactions, as [`get`]. Stops once the pairs found
+/// take `max_bytes` bytes; the first key is always looked up.
 ///
 /// # Errors
 ///
@@ -53,7 +60,7 @@ pub struct BatchPage {
 pub fn batch_get<R: Reader + ?Sized>(
     reader: &R,
     keys: &[Key],
-    start_ts: Timestamp,
+    (start_ts, pass): (Timestamp, &[Timestamp]),
     max_bytes: usize,
 ) -> Result<BatchPage, ActionError> {
     let storage: Vec<Vec<u8>> = keys.iter().map(Key::to_storage).collect();
@@ -62,7 +69,7 @@ pub fn batch_get<R: Reader + ?Sized>(
     };
     let mut locks = BlockingLocks::default();
     for (key, storage) in keys.iter().zip(&storage) {
-        if let Some(lock) = blocking_lock(reader, key, storage, start_ts)? {
+        if let Some(lock) = blocking_lock(reader, key, storage, start_ts, pass)? {
             locks.push(lock);
         }
     }
@@ -86,8 +93,14 @@ pub fn batch_get<R: Reader + ?Sized>(
 }
 
 /// The lock on `key`, if it blocks a read at `ts`.
-fn blocking_lock<R: Reader + ?Sized>(reader: &R, key: &Key, storage: &[u8], ts: Timestamp) -> Result<Option<LockInfo>> {
-    let lock = load_lock(reader, storage)?.filter(|lock| lock.blocks_read_at(ts));
+fn blocking_lock<R: Reader + ?Sized>(
+    reader: &R,
+    key: &Key,
+    storage: &[u8],
+    ts: Timestamp,
+    pass: &[Timestamp],
+) -> Result<Option<LockInfo>> {
+    let lock = load_lock(reader, storage)?.filter(|lock| lock.blocks_read_at(ts, pass));
     Ok(lock.map(|lock| lock.info(key.clone())))
 }
 

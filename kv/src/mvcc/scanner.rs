@@ -269,7 +269,7 @@ impl Scanner {
         let (mut blocking, mut cut) = (BlockingLocks::default(), None);
         let walk_limits = WalkLimits { skips, steps: limits.steps };
         let unread = self.locks.walk(reader, range, walk_limits, |key, lock| {
-            if !lock.blocks_read_at(start_ts) {
+            if !lock.blocks_read_at(start_ts, &self.rest.pass) {
                 return ControlFlow::Continue(());
             }
             if blocking.is_empty() && page.has_pair_before(&key, reverse) {

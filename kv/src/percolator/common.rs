@@ -1,5 +1,6 @@
 //! Common parts of the actions: checks of arguments, a transaction's record on a key, and the end of a lock.
 
+use bytes::Bytes;
 use engine::store::Reader;
 use engine::{Cf, WriteBatch};
 use tso::Timestamp;
@@ -106,6 +107,12 @@ pub(super) fn own_record<R: Reader + ?Sized>(
     Ok(history(reader, &mut Versions::of_key(reader, storage)?, storage, start_ts)?.own)
 }
 
+/// What a commit does to one key. A long value is in `Cf::Default` already.
+pub(super) struct StagedChange {
+    pub(super) kind: LockKind,
+    pub(super) short_value: Option<Bytes>,
+}
+
 /// Replaces a lock by a commit record.
 pub(super) fn commit_lock<R: Reader + ?Sized>(
     reader: &R,
@@ -115,18 +122,31 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
     commit_ts: Timestamp,
 ) -> Result<()> {
     assert!(commit_ts >= lock.min_commit_ts && commit_ts > lock.start_ts, "invariant 3: {lock:?} at {commit_ts}");
+    let change = StagedChange { kind: lock.kind, short_value: lock.short_value.clone() };
+    put_commit(reader, batch, storage, change, (lock.start_ts, commit_ts))?;
+    batch.delete(Cf::Lock, storage);
+    Ok(())
+}
+
+/// Adds the commit record of a change, of the transaction `start_ts` at `commit_ts`.
+pub(super) fn put_commit<R: Reader + ?Sized>(
+    reader: &R,
+    batch: &mut WriteBatch,
+    storage: &[u8],
+    change: StagedChange,
+    (start_ts, commit_ts): (Timestamp, Timestamp),
+) -> Result<()> {
     let row = versioned(storage, commit_ts);
     if reader.get(Cf::Write, &row)?.is_some() {
         return Err(inconsistent("is committed twice", storage, commit_ts));
     }
-    let kind = match lock.kind {
+    let kind = match change.kind {
         LockKind::Put => WriteKind::Put,
         LockKind::Delete => WriteKind::Delete,
         LockKind::Lock => WriteKind::Lock { last_data: last_data(reader, storage, commit_ts)? },
     };
-    let write = WriteRecord { kind, start_ts: lock.start_ts, short_value: lock.short_value.as_deref() };
+    let write = WriteRecord { kind, start_ts, short_value: change.short_value.as_deref() };
     batch.put(Cf::Write, &row, &write.encode());
-    batch.delete(Cf::Lock, storage);
     Ok(())
 }
 

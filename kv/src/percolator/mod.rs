@@ -4,9 +4,10 @@
 //! action does not wait, read a clock or know another region. Every action is idempotent by `start_ts`: its request may
 //! arrive late, twice or out of order. It applies to all its keys or changes nothing.
 //!
-//! - [`prewrite()`]: first phase; locks keys and stages values.
+//! - [`prewrite()`]: first phase; locks keys and stages values. Or the whole commit, at a computed commit_ts.
 //! - [`commit`], [`rollback`], [`resolve_lock`] (`decision.rs`): replace a transaction's locks by its decision.
-//! - [`check_txn_status`], [`heartbeat`] (`primary.rs`): read or extend the primary lock.
+//! - [`check_txn_status`], [`heartbeat`] (`primary.rs`): read, push or extend the primary lock.
+//! - [`check_locks()`] (`check_locks.rs`): read the keys of an async commit.
 //!
 //! Invariants, over the records of one key:
 //! 1. At most one transaction holds the lock.
@@ -26,8 +27,9 @@
 //! # Layers
 //!
 //! 1. `common`: checks, a transaction's record on a key, the end of a lock
-//! 2. `prewrite`, `decision`, `primary`: the actions
+//! 2. `prewrite`, `decision`, `primary`, `check_locks`: the actions
 
+mod check_locks;
 mod common;
 mod decision;
 mod prewrite;
@@ -39,24 +41,29 @@ use engine::store::Reader;
 use crate::api::{RequestBody, Response};
 use crate::error::ActionError;
 
+pub use check_locks::check_locks;
 pub use common::{Effects, KEY_LEN_MAX};
 pub use decision::{commit, resolve_lock, rollback};
-pub use prewrite::prewrite;
+pub use prewrite::{PrewriteAction, prewrite};
 pub use primary::{check_txn_status, heartbeat};
 
-/// Evaluates a write request on a snapshot of its region.
+/// Evaluates a write request on a snapshot of its region. `action` is for the free keys of a prewrite.
 ///
 /// # Errors
 ///
 /// - [`ActionError::Key`]: the transaction cannot proceed; the variants are listed at each action.
 /// - [`ActionError::Invalid`]: the request contradicts itself, exceeds a limit, or is a read.
 /// - [`ActionError::Mvcc`]: the store failed or its data is corrupt.
-pub fn evaluate<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Effects<Response>, ActionError> {
+pub fn evaluate<R: Reader + ?Sized>(
+    reader: &R,
+    body: &RequestBody,
+    action: PrewriteAction<'_>,
+) -> Result<Effects<Response>, ActionError> {
     fn done(batch: WriteBatch) -> Effects<Response> {
         (batch, Response::Done)
     }
     match body {
-        RequestBody::Prewrite(request) => prewrite(reader, request).map(done),
+        RequestBody::Prewrite(request) => prewrite(reader, request, action),
         RequestBody::Commit { keys, start_ts, commit_ts } => commit(reader, keys, *start_ts, *commit_ts).map(done),
         RequestBody::Rollback { keys, start_ts } => rollback(reader, keys, *start_ts).map(done),
         RequestBody::ResolveLock { keys, start_ts, commit_ts } => {
@@ -65,6 +72,10 @@ pub fn evaluate<R: Reader + ?Sized>(reader: &R, body: &RequestBody) -> Result<Ef
         RequestBody::CheckTxnStatus(request) => {
             let (batch, status) = check_txn_status(reader, request)?;
             Ok((batch, Response::Status(status)))
+        }
+        RequestBody::CheckLocks(request) => {
+            let (batch, status) = check_locks(reader, request)?;
+            Ok((batch, Response::Locks(status)))
         }
         RequestBody::Heartbeat { primary, start_ts, ttl_ms } => {
             let (batch, ttl_ms) = heartbeat(reader, primary, *start_ts, *ttl_ms)?;
@@ -85,7 +96,7 @@ mod tests {
     use tso::Timestamp;
 
     use super::*;
-    use crate::api::{Mutation, MutationOp, PrewriteRequest};
+    use crate::api::{CommitMode, Mutation, MutationOp, PrewriteRequest};
     use crate::key::Key;
     use crate::size::{decision_bytes, prewrite_bytes};
 
@@ -108,8 +119,8 @@ mod tests {
     }
 
     /// Writes the batch of a request to the store and returns its size in bytes.
-    fn bytes_written(store: &MemoryStore, body: &RequestBody) -> usize {
-        let (batch, _) = evaluate(&store.snapshot(), body).unwrap();
+    fn bytes_written(store: &MemoryStore, body: &RequestBody, action: PrewriteAction<'_>) -> usize {
+        let (batch, _) = evaluate(&store.snapshot(), body, action).unwrap();
         store.write(&batch).unwrap();
         batch.size()
     }
@@ -126,14 +137,20 @@ mod tests {
             let bound = prewrite_bytes(&mutation, &primary);
             let locks = mutation.op != MutationOp::CheckNotExists;
             let mutations = vec![mutation];
-            let prewrite = PrewriteRequest { mutations, primary, start_ts: START, ttl_ms: u64::MAX };
-            let prewritten = bytes_written(&store, &RequestBody::Prewrite(prewrite));
+            let commit = CommitMode::TwoPhase;
+            let ttl_ms = u64::MAX;
+            let prewrite = PrewriteRequest { mutations, primary, start_ts: START, ttl_ms, commit };
+            let prewrite = RequestBody::Prewrite(prewrite);
+            let one_phase = bytes_written(&MemoryStore::new(), &prewrite, PrewriteAction::Commit(START.next()));
+            prop_assert!(one_phase <= bound, "{one_phase} of {bound}");
+            let prewritten = bytes_written(&store, &prewrite, PrewriteAction::Lock);
             prop_assert!(prewritten <= bound, "{prewritten} of {bound}");
             let (keys, start_ts) = (vec![key.clone()], START);
             let decided = if commits && locks {
-                bytes_written(&store, &RequestBody::Commit { keys, start_ts, commit_ts: START.next() })
+                let commit = RequestBody::Commit { keys, start_ts, commit_ts: START.next() };
+                bytes_written(&store, &commit, PrewriteAction::Lock)
             } else {
-                bytes_written(&store, &RequestBody::Rollback { keys, start_ts })
+                bytes_written(&store, &RequestBody::Rollback { keys, start_ts }, PrewriteAction::Lock)
             };
             prop_assert!(decided <= decision_bytes(&key), "{decided} of {}", decision_bytes(&key));
         }

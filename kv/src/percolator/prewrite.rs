@@ -1,4 +1,5 @@
 //! Prewrite, the first phase of a commit: locks every key and stages its value, unless another transaction conflicts.
+//! With a computed commit_ts it is the whole commit.
 
 use std::collections::HashSet;
 
@@ -7,8 +8,10 @@ use engine::store::Reader;
 use engine::{Cf, WriteBatch};
 use tso::Timestamp;
 
-use super::common::{TxnRecord, check_key, check_start_ts, history};
-use crate::api::{KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest};
+use super::common::{
+    Effects, StagedChange, TxnRecord, check_commit_ts, check_key, check_start_ts, history, own_record, put_commit,
+};
+use crate::api::{KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest, Response};
 use crate::error::ActionError;
 use crate::key::{Key, versioned};
 use crate::mvcc::reader::load_lock;
@@ -16,18 +19,36 @@ use crate::mvcc::versions::Versions;
 use crate::mvcc::{LockKind, LockRecord, WriteKind};
 use crate::size::{BlockingLocks, SHORT_VALUE_MAX};
 
-/// Locks the keys of `request` and stages their values.
+/// What a prewrite does with keys that nothing conflicts with. Decided by the region's leader, within the mode that the
+/// request allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrewriteAction<'a> {
+    /// Lock them for two phases.
+    Lock,
+    /// Commit them at this timestamp.
+    Commit(Timestamp),
+    /// Lock them with the async flag.
+    AsyncLock {
+        /// The lowest commit_ts.
+        min_commit_ts: Timestamp,
+        /// For the lock of the primary.
+        secondaries: &'a [Key],
+    },
+}
+
+/// Locks or commits the keys of `request` and stages their values.
 ///
 /// Each key is checked in this order:
 /// 1. A lock of our own: the key was prewritten before; skip it.
 /// 2. A rollback mark of our own: fail.
-/// 3. A commit record of our own: the whole transaction has committed and this is a repeated request. Lock nothing.
+/// 3. A commit record of our own: the whole transaction has committed and this is a repeated request. Change nothing,
+///    whatever is wrong with the other keys: a `CheckNotExists` leaves no record, and its key may have changed since.
 /// 4. A newer commit of another transaction: fail.
 /// 5. A lock of another transaction: remember it.
 /// 6. A value, for an `Insert` or `CheckNotExists`: fail.
 ///
 /// Locks of other transactions are reported last and together: waiting for them helps only if nothing else refuses the
-/// request.
+/// request. A transaction that has a lock already is not committed at once: its other keys are locked too.
 ///
 /// # Errors
 ///
@@ -35,23 +56,84 @@ use crate::size::{BlockingLocks, SHORT_VALUE_MAX};
 /// - [`KeyError::WriteConflict`]: another transaction committed to a key above our start_ts.
 /// - [`KeyError::AlreadyExists`]: an `Insert` or `CheckNotExists` found a value.
 /// - [`KeyError::Locked`]: other transactions hold locks, and none of the above applies.
-/// - [`ActionError::Invalid`]: two mutations of one key, or a start_ts or key out of range.
-pub fn prewrite<R: Reader + ?Sized>(reader: &R, request: &PrewriteRequest) -> Result<WriteBatch, ActionError> {
+/// - [`ActionError::Invalid`]: two mutations of one key, or a timestamp or key out of range.
+pub fn prewrite<R: Reader + ?Sized>(
+    reader: &R,
+    request: &PrewriteRequest,
+    action: PrewriteAction<'_>,
+) -> Result<Effects<Response>, ActionError> {
     check_request(request)?;
     let storage: Vec<Vec<u8>> = request.mutations.iter().map(|m| m.key.to_storage()).collect();
-    let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else { return Ok(WriteBatch::new()) };
+    let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else {
+        return Ok((WriteBatch::new(), Response::Done));
+    };
     let mut versions = Versions::of_keys(reader, first, last)?;
-    let mut batch = WriteBatch::new();
-    let mut locks = BlockingLocks::default();
+    let (mut free, mut own, mut locks) = (Vec::with_capacity(storage.len()), Vec::new(), BlockingLocks::default());
     for (mutation, storage) in request.mutations.iter().zip(&storage) {
-        match check_mutation(reader, &mut versions, mutation, storage, request.start_ts)? {
-            KeyState::Free => stage(&mut batch, mutation, storage, request),
-            KeyState::Prewritten => (),
-            KeyState::Locked(lock) => locks.push(lock),
-            KeyState::Committed => return Ok(WriteBatch::new()),
+        match check_mutation(reader, &mut versions, mutation, storage, request.start_ts) {
+            Ok(KeyState::Free) if mutation.op == MutationOp::CheckNotExists => (),
+            Ok(KeyState::Free) => free.push((mutation, storage.as_slice())),
+            Ok(KeyState::Prewritten(lock)) => own.push(lock),
+            Ok(KeyState::Locked(lock)) => locks.push(lock),
+            Ok(KeyState::Committed { commit_ts }) => return Ok((WriteBatch::new(), Response::Committed { commit_ts })),
+            Err(error @ ActionError::Key(_)) => {
+                let committed = own_commit(reader, request)?;
+                let response = committed.map(|commit_ts| Response::Committed { commit_ts }).ok_or(error)?;
+                return Ok((WriteBatch::new(), response));
+            }
+            Err(error) => return Err(error),
         }
     }
-    if locks.is_empty() { Ok(batch) } else { Err(KeyError::Locked(locks.into_locks()).into()) }
+    if !locks.is_empty() {
+        return Err(KeyError::Locked(locks.into_locks()).into());
+    }
+    change(reader, request, action, &free, &own)
+}
+
+/// Commits or locks the free keys. `own` are the locks that the transaction has already.
+fn change<R: Reader + ?Sized>(
+    reader: &R,
+    request: &PrewriteRequest,
+    action: PrewriteAction<'_>,
+    free: &[(&Mutation, &[u8])],
+    own: &[LockRecord],
+) -> Result<Effects<Response>, ActionError> {
+    let mut batch = WriteBatch::new();
+    if let PrewriteAction::Commit(commit_ts) = action
+        && own.is_empty()
+        && !free.is_empty()
+    {
+        check_commit_ts(request.start_ts, commit_ts)?;
+        for (mutation, storage) in free {
+            let Some(change) = staged_change(&mut batch, mutation, storage, request.start_ts) else { continue };
+            put_commit(reader, &mut batch, storage, change, (request.start_ts, commit_ts))?;
+        }
+        return Ok((batch, Response::Committed { commit_ts }));
+    }
+    for (mutation, storage) in free {
+        stage_lock(&mut batch, mutation, storage, request, action);
+    }
+    let own_min = own.iter().map(|lock| lock.async_secondaries.is_some().then_some(lock.min_commit_ts));
+    let new_min = match action {
+        _ if free.is_empty() => None,
+        PrewriteAction::AsyncLock { min_commit_ts, .. } => Some(Some(min_commit_ts)),
+        PrewriteAction::Lock | PrewriteAction::Commit(_) => Some(None),
+    };
+    // `None` if a lock has no async flag, or if there is none.
+    let min_commit_ts = own_min.chain(new_min).reduce(|a, b| Some(a?.max(b?))).flatten();
+    let response = min_commit_ts.map_or(Response::Done, |min_commit_ts| Response::AsyncLocked { min_commit_ts });
+    Ok((batch, response))
+}
+
+/// The commit_ts of the transaction, if one of the keys has its commit record.
+fn own_commit<R: Reader + ?Sized>(reader: &R, request: &PrewriteRequest) -> Result<Option<Timestamp>, ActionError> {
+    for mutation in request.mutations.iter().filter(|mutation| mutation.op != MutationOp::CheckNotExists) {
+        let record = own_record(reader, &mutation.key.to_storage(), request.start_ts)?;
+        if let Some(TxnRecord::Committed { commit_ts }) = record {
+            return Ok(Some(commit_ts));
+        }
+    }
+    Ok(None)
 }
 
 /// The state of a key that does not refuse its mutation.
@@ -59,11 +141,11 @@ enum KeyState {
     /// Nothing conflicts with the mutation.
     Free,
     /// Our transaction holds the lock.
-    Prewritten,
+    Prewritten(LockRecord),
     /// Another transaction holds the lock.
     Locked(LockInfo),
     /// Our transaction has committed.
-    Committed,
+    Committed { commit_ts: Timestamp },
 }
 
 /// Checks what the request alone shows.
@@ -88,15 +170,15 @@ fn check_mutation<R: Reader + ?Sized>(
     storage: &[u8],
     start_ts: Timestamp,
 ) -> Result<KeyState, ActionError> {
-    let lock = load_lock(reader, storage)?;
-    if lock.as_ref().is_some_and(|lock| lock.start_ts == start_ts) {
-        return Ok(KeyState::Prewritten);
-    }
+    let lock = match load_lock(reader, storage)? {
+        Some(own) if own.start_ts == start_ts => return Ok(KeyState::Prewritten(own)),
+        other => other,
+    };
     let key = &mutation.key;
     let history = history(reader, versions, storage, start_ts)?;
     match history.own {
         Some(TxnRecord::RolledBack) => return Err(KeyError::RolledBack { start_ts }.into()),
-        Some(TxnRecord::Committed { .. }) => return Ok(KeyState::Committed),
+        Some(TxnRecord::Committed { commit_ts }) => return Ok(KeyState::Committed { commit_ts }),
         None => (),
     }
     if let Some(newer) = history.newer {
@@ -125,25 +207,52 @@ fn conflicts_with(lock: &LockRecord, op: &MutationOp) -> bool {
     lock.kind != LockKind::Lock || *op != MutationOp::CheckNotExists
 }
 
-/// Adds the lock and the staged value of a mutation to the batch.
-fn stage(batch: &mut WriteBatch, mutation: &Mutation, storage: &[u8], request: &PrewriteRequest) {
+/// The change that the commit of a mutation makes; `None` for a `CheckNotExists`. Adds a long value to the batch.
+fn staged_change(
+    batch: &mut WriteBatch,
+    mutation: &Mutation,
+    storage: &[u8],
+    start_ts: Timestamp,
+) -> Option<StagedChange> {
     let (kind, value) = match &mutation.op {
         MutationOp::Put(value) | MutationOp::Insert(value) => (LockKind::Put, Some(value)),
         MutationOp::Delete => (LockKind::Delete, None),
         MutationOp::Lock => (LockKind::Lock, None),
-        MutationOp::CheckNotExists => return,
+        MutationOp::CheckNotExists => return None,
     };
-    let short_value: Option<Bytes> = value.filter(|v| v.len() <= SHORT_VALUE_MAX).cloned();
     if let Some(long) = value.filter(|v| v.len() > SHORT_VALUE_MAX) {
-        batch.put(Cf::Default, &versioned(storage, request.start_ts), long);
+        batch.put(Cf::Default, &versioned(storage, start_ts), long);
     }
+    let short_value: Option<Bytes> = value.filter(|v| v.len() <= SHORT_VALUE_MAX).cloned();
+    Some(StagedChange { kind, short_value })
+}
+
+/// Adds the lock and the staged value of a mutation to the batch.
+fn stage_lock(
+    batch: &mut WriteBatch,
+    mutation: &Mutation,
+    storage: &[u8],
+    request: &PrewriteRequest,
+    action: PrewriteAction<'_>,
+) {
+    let Some(StagedChange { kind, short_value }) = staged_change(batch, mutation, storage, request.start_ts) else {
+        return;
+    };
+    let (min_commit_ts, async_secondaries) = match action {
+        PrewriteAction::AsyncLock { min_commit_ts, secondaries } => {
+            let is_primary = mutation.key == request.primary;
+            (min_commit_ts, Some(if is_primary { secondaries.to_vec() } else { Vec::new() }))
+        }
+        PrewriteAction::Lock | PrewriteAction::Commit(_) => (request.start_ts.next(), None),
+    };
     let lock = LockRecord {
         kind,
         primary: Key::clone(&request.primary),
         start_ts: request.start_ts,
         ttl_ms: request.ttl_ms,
-        min_commit_ts: request.start_ts.next(),
+        min_commit_ts,
         short_value,
+        async_secondaries,
     };
     batch.put(Cf::Lock, storage, &lock.encode());
 }

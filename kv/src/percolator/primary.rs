@@ -14,9 +14,12 @@ use crate::mvcc::reader::load_lock;
 
 /// Reads the status of the transaction `lock_ts` from its primary. A transaction that met one of its locks asks.
 ///
-/// An expired primary lock is rolled back. If the primary has neither a lock nor a record and the request sets
-/// `rollback_if_missing`, a rollback mark is written. Against a concurrent commit of the primary, the first one applied
-/// wins.
+/// An expired primary lock is rolled back. A live one is pushed: its min_commit_ts is raised above `reader_ts`, so that
+/// the reader may pass every lock of the transaction. The others need no push, because a transaction has one commit_ts
+/// and the primary's commit refuses a lower one. The lock of an async commit is left as it is, unless the request says
+/// that the transaction fell back to two phases: all of its keys decide. If the primary has neither a lock nor a record
+/// and the request sets `rollback_if_missing`, a rollback mark is written. Against a concurrent commit of the primary,
+/// the first one applied wins.
 ///
 /// # Errors
 ///
@@ -35,8 +38,20 @@ pub fn check_txn_status<R: Reader + ?Sized>(
             // Another key decides the status of the transaction.
             return Err(ActionError::Invalid("the key is not the primary of its transaction"));
         }
+        let LockRecord { ttl_ms, min_commit_ts, .. } = lock;
+        if let Some(secondaries) = lock.async_secondaries.as_ref().filter(|_| !request.fell_back) {
+            let secondaries = secondaries.clone();
+            return Ok((batch, TxnStatus::Async { ttl_ms, min_commit_ts, secondaries }));
+        }
         if !lock.is_expired_at(request.current_ts) {
-            return Ok((batch, TxnStatus::Alive { ttl_ms: lock.ttl_ms }));
+            if min_commit_ts > request.reader_ts {
+                return Ok((batch, TxnStatus::Alive { ttl_ms, min_commit_ts }));
+            }
+            let min_commit_ts = request.reader_ts.next();
+            // If it fell back, others see that from now on.
+            let pushed = LockRecord { min_commit_ts, async_secondaries: None, ..lock };
+            batch.put(Cf::Lock, &storage, &pushed.encode());
+            return Ok((batch, TxnStatus::Alive { ttl_ms, min_commit_ts }));
         }
         rollback_lock(reader, &mut batch, &storage, &lock)?;
         return Ok((batch, TxnStatus::RolledBack));

@@ -3,9 +3,13 @@
 use bytes::Bytes;
 use tso::Timestamp;
 
+use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
-use crate::api::{CheckTxnStatusRequest, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, ScanRequest};
+use crate::api::{
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, Mutation, MutationOp, PrewriteRequest, Request,
+    RequestBody, ScanRequest,
+};
 use crate::key::Key;
 
 impl From<Request> for pb::Request {
@@ -28,11 +32,12 @@ impl TryFrom<pb::Request> for Request {
 impl From<RequestBody> for Body {
     fn from(body: RequestBody) -> Body {
         match body {
-            RequestBody::Get { key, start_ts } => {
-                Body::Get(pb::Get { key: key.into_bytes(), start_ts: start_ts.raw() })
+            RequestBody::Get { key, start_ts, pass } => {
+                Body::Get(pb::Get { key: key.into_bytes(), start_ts: start_ts.raw(), pass: from_pass(pass) })
             }
-            RequestBody::BatchGet { keys, start_ts } => {
-                Body::BatchGet(pb::BatchGet { keys: from_keys(keys), start_ts: start_ts.raw() })
+            RequestBody::BatchGet { keys, start_ts, pass } => {
+                let (keys, pass) = (from_keys(keys), from_pass(pass));
+                Body::BatchGet(pb::BatchGet { keys, start_ts: start_ts.raw(), pass })
             }
             RequestBody::Scan(scan) => Body::Scan(scan.into()),
             RequestBody::Prewrite(prewrite) => Body::Prewrite(prewrite.into()),
@@ -47,6 +52,14 @@ impl From<RequestBody> for Body {
                 lock_ts: check.lock_ts.raw(),
                 current_ts: check.current_ts.raw(),
                 rollback_if_missing: check.rollback_if_missing,
+                reader_ts: check.reader_ts.raw(),
+                fell_back: check.fell_back,
+            }),
+            RequestBody::CheckLocks(check) => Body::CheckLocks(pb::CheckLocks {
+                keys: from_keys(check.keys),
+                lock_ts: check.lock_ts.raw(),
+                reader_ts: check.reader_ts.raw(),
+                mark_missing: check.mark_missing,
             }),
             RequestBody::ResolveLock { keys, start_ts, commit_ts } => Body::ResolveLock(pb::ResolveLock {
                 keys: from_keys(keys),
@@ -65,10 +78,16 @@ impl TryFrom<Body> for RequestBody {
 
     fn try_from(body: Body) -> Result<RequestBody, MalformedMessage> {
         Ok(match body {
-            Body::Get(get) => RequestBody::Get { key: Key::new(get.key), start_ts: Timestamp::from_raw(get.start_ts) },
-            Body::BatchGet(get) => {
-                RequestBody::BatchGet { keys: to_keys(get.keys), start_ts: Timestamp::from_raw(get.start_ts) }
-            }
+            Body::Get(get) => RequestBody::Get {
+                key: Key::new(get.key),
+                start_ts: Timestamp::from_raw(get.start_ts),
+                pass: to_pass(get.pass),
+            },
+            Body::BatchGet(get) => RequestBody::BatchGet {
+                keys: to_keys(get.keys),
+                start_ts: Timestamp::from_raw(get.start_ts),
+                pass: to_pass(get.pass),
+            },
             Body::Scan(scan) => RequestBody::Scan(scan.into()),
             Body::Prewrite(prewrite) => RequestBody::Prewrite(prewrite.try_into()?),
             Body::Commit(commit) => RequestBody::Commit {
@@ -84,6 +103,14 @@ impl TryFrom<Body> for RequestBody {
                 lock_ts: Timestamp::from_raw(check.lock_ts),
                 current_ts: Timestamp::from_raw(check.current_ts),
                 rollback_if_missing: check.rollback_if_missing,
+                reader_ts: Timestamp::from_raw(check.reader_ts),
+                fell_back: check.fell_back,
+            }),
+            Body::CheckLocks(check) => RequestBody::CheckLocks(CheckLocksRequest {
+                keys: to_keys(check.keys),
+                lock_ts: Timestamp::from_raw(check.lock_ts),
+                reader_ts: Timestamp::from_raw(check.reader_ts),
+                mark_missing: check.mark_missing,
             }),
             Body::ResolveLock(resolve) => RequestBody::ResolveLock {
                 keys: to_keys(resolve.keys),
@@ -109,6 +136,7 @@ impl From<ScanRequest> for pb::Scan {
             max_bytes: scan.max_bytes,
             reverse: scan.reverse,
             keys_only: scan.keys_only,
+            pass: from_pass(scan.pass),
         }
     }
 }
@@ -123,6 +151,7 @@ impl From<pb::Scan> for ScanRequest {
             max_bytes: scan.max_bytes,
             reverse: scan.reverse,
             keys_only: scan.keys_only,
+            pass: to_pass(scan.pass),
         }
     }
 }
@@ -134,8 +163,28 @@ impl From<PrewriteRequest> for pb::Prewrite {
             primary: prewrite.primary.into_bytes(),
             start_ts: prewrite.start_ts.raw(),
             ttl_ms: prewrite.ttl_ms,
+            commit: match prewrite.commit {
+                CommitMode::TwoPhase => None,
+                CommitMode::OnePhase(bounds) => Some(Commit::OnePhase(pb::OnePhase { bounds: Some(bounds.into()) })),
+                CommitMode::Async { bounds, secondaries } => Some(Commit::AsyncCommit(pb::AsyncCommit {
+                    bounds: Some(bounds.into()),
+                    secondaries: from_keys(secondaries),
+                })),
+            },
         }
     }
+}
+
+impl From<CommitBounds> for pb::CommitBounds {
+    fn from(bounds: CommitBounds) -> pb::CommitBounds {
+        pb::CommitBounds { least: bounds.least.raw(), greatest: bounds.greatest.raw() }
+    }
+}
+
+/// The bounds of a computed commit_ts, which a request must name.
+fn to_bounds(bounds: Option<pb::CommitBounds>) -> Result<CommitBounds, MalformedMessage> {
+    let pb::CommitBounds { least, greatest } = required(bounds, "Prewrite", "no bounds of commit_ts")?;
+    Ok(CommitBounds { least: Timestamp::from_raw(least), greatest: Timestamp::from_raw(greatest) })
 }
 
 impl TryFrom<pb::Prewrite> for PrewriteRequest {
@@ -147,6 +196,13 @@ impl TryFrom<pb::Prewrite> for PrewriteRequest {
             primary: Key::new(prewrite.primary),
             start_ts: Timestamp::from_raw(prewrite.start_ts),
             ttl_ms: prewrite.ttl_ms,
+            commit: match prewrite.commit {
+                None => CommitMode::TwoPhase,
+                Some(Commit::OnePhase(commit)) => CommitMode::OnePhase(to_bounds(commit.bounds)?),
+                Some(Commit::AsyncCommit(commit)) => {
+                    CommitMode::Async { bounds: to_bounds(commit.bounds)?, secondaries: to_keys(commit.secondaries) }
+                }
+            },
         })
     }
 }
@@ -179,6 +235,14 @@ impl TryFrom<pb::Mutation> for Mutation {
         };
         Ok(Mutation { key: Key::new(mutation.key), op })
     }
+}
+
+fn from_pass(pass: Vec<Timestamp>) -> Vec<u64> {
+    pass.into_iter().map(Timestamp::raw).collect()
+}
+
+fn to_pass(pass: Vec<u64>) -> Vec<Timestamp> {
+    pass.into_iter().map(Timestamp::from_raw).collect()
 }
 
 fn from_keys(keys: Vec<Key>) -> Vec<Bytes> {

@@ -5,7 +5,7 @@ use tso::Timestamp;
 
 use super::message::pb::response::Outcome;
 use super::message::{MalformedMessage, pb, required};
-use crate::api::{KeyError, LockInfo, Response, ServerError, TxnStatus};
+use crate::api::{KeyError, LockInfo, LocksStatus, Response, ServerError, TxnStatus};
 use crate::key::Key;
 
 impl From<Result<Response, ServerError>> for pb::Response {
@@ -17,6 +17,9 @@ impl From<Result<Response, ServerError>> for pb::Response {
                 resume: resume.map(Key::into_bytes),
             }),
             Ok(Response::Status(status)) => Outcome::Status(status.into()),
+            Ok(Response::Locks(status)) => Outcome::Locks(status.into()),
+            Ok(Response::AsyncLocked { min_commit_ts }) => Outcome::AsyncLockedTs(min_commit_ts.raw()),
+            Ok(Response::Committed { commit_ts }) => Outcome::CommittedTs(commit_ts.raw()),
             Ok(Response::Ttl(ttl_ms)) => Outcome::Ttl(pb::Ttl { ttl_ms }),
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
@@ -36,6 +39,9 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
                 resume: pairs.resume.map(Key::new),
             }),
             Outcome::Status(status) => Ok(Response::Status(status.try_into()?)),
+            Outcome::Locks(status) => Ok(Response::Locks(status.try_into()?)),
+            Outcome::AsyncLockedTs(ts) => Ok(Response::AsyncLocked { min_commit_ts: Timestamp::from_raw(ts) }),
+            Outcome::CommittedTs(ts) => Ok(Response::Committed { commit_ts: Timestamp::from_raw(ts) }),
             Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
             Outcome::Done(pb::Done {}) => Ok(Response::Done),
             Outcome::Error(error) => Err(error.try_into()?),
@@ -46,13 +52,22 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
 impl From<TxnStatus> for pb::TxnStatus {
     fn from(status: TxnStatus) -> pb::TxnStatus {
         use pb::txn_status::Status;
+        let mut alive_min_commit_ts = 0;
         let status = match status {
-            TxnStatus::Alive { ttl_ms } => Status::AliveTtlMs(ttl_ms),
+            TxnStatus::Alive { ttl_ms, min_commit_ts } => {
+                alive_min_commit_ts = min_commit_ts.raw();
+                Status::AliveTtlMs(ttl_ms)
+            }
+            TxnStatus::Async { ttl_ms, min_commit_ts, secondaries } => Status::AsyncCommit(pb::AsyncStatus {
+                ttl_ms,
+                min_commit_ts: min_commit_ts.raw(),
+                secondaries: secondaries.into_iter().map(Key::into_bytes).collect(),
+            }),
             TxnStatus::Committed { commit_ts } => Status::CommittedTs(commit_ts.raw()),
             TxnStatus::RolledBack => Status::RolledBack(pb::Done {}),
             TxnStatus::Missing => Status::Missing(pb::Done {}),
         };
-        pb::TxnStatus { status: Some(status) }
+        pb::TxnStatus { status: Some(status), alive_min_commit_ts }
     }
 }
 
@@ -61,11 +76,46 @@ impl TryFrom<pb::TxnStatus> for TxnStatus {
 
     fn try_from(status: pb::TxnStatus) -> Result<TxnStatus, MalformedMessage> {
         use pb::txn_status::Status;
+        let min_commit_ts = Timestamp::from_raw(status.alive_min_commit_ts);
         Ok(match required(status.status, "TxnStatus", "no known status")? {
-            Status::AliveTtlMs(ttl_ms) => TxnStatus::Alive { ttl_ms },
+            Status::AliveTtlMs(ttl_ms) => TxnStatus::Alive { ttl_ms, min_commit_ts },
+            Status::AsyncCommit(pb::AsyncStatus { ttl_ms, min_commit_ts, secondaries }) => TxnStatus::Async {
+                ttl_ms,
+                min_commit_ts: Timestamp::from_raw(min_commit_ts),
+                secondaries: secondaries.into_iter().map(Key::new).collect(),
+            },
             Status::CommittedTs(ts) => TxnStatus::Committed { commit_ts: Timestamp::from_raw(ts) },
             Status::RolledBack(pb::Done {}) => TxnStatus::RolledBack,
             Status::Missing(pb::Done {}) => TxnStatus::Missing,
+        })
+    }
+}
+
+impl From<LocksStatus> for pb::LocksStatus {
+    fn from(status: LocksStatus) -> pb::LocksStatus {
+        use pb::locks_status::Status;
+        let status = match status {
+            LocksStatus::Locked { min_commit_ts } => Status::LockedTs(min_commit_ts.raw()),
+            LocksStatus::Missing => Status::Missing(pb::Done {}),
+            LocksStatus::TwoPhase => Status::TwoPhase(pb::Done {}),
+            LocksStatus::RolledBack => Status::RolledBack(pb::Done {}),
+            LocksStatus::Committed { commit_ts } => Status::CommittedTs(commit_ts.raw()),
+        };
+        pb::LocksStatus { status: Some(status) }
+    }
+}
+
+impl TryFrom<pb::LocksStatus> for LocksStatus {
+    type Error = MalformedMessage;
+
+    fn try_from(status: pb::LocksStatus) -> Result<LocksStatus, MalformedMessage> {
+        use pb::locks_status::Status;
+        Ok(match required(status.status, "LocksStatus", "no known status")? {
+            Status::LockedTs(ts) => LocksStatus::Locked { min_commit_ts: Timestamp::from_raw(ts) },
+            Status::Missing(pb::Done {}) => LocksStatus::Missing,
+            Status::TwoPhase(pb::Done {}) => LocksStatus::TwoPhase,
+            Status::RolledBack(pb::Done {}) => LocksStatus::RolledBack,
+            Status::CommittedTs(ts) => LocksStatus::Committed { commit_ts: Timestamp::from_raw(ts) },
         })
     }
 }

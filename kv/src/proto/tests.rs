@@ -10,8 +10,8 @@ use tso::Timestamp;
 
 use super::{MalformedMessage, pb};
 use crate::api::{
-    CheckTxnStatusRequest, KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, Response,
-    ScanRequest, ServerError, TxnStatus,
+    CheckTxnStatusRequest, KeyError, LockInfo, LocksStatus, Mutation, MutationOp, PrewriteRequest, Request,
+    RequestBody, Response, ScanRequest, ServerError, TxnStatus,
 };
 use crate::key::Key;
 
@@ -50,6 +50,7 @@ fn bodies() -> Vec<RequestBody> {
         max_bytes: 1 << 20,
         reverse: true,
         keys_only: true,
+        pass: Vec::new(),
     };
     let mutations = [
         MutationOp::Put(Bytes::from_static(b"v")),
@@ -60,11 +61,17 @@ fn bodies() -> Vec<RequestBody> {
     ];
     let mutations = mutations.into_iter().map(|op| Mutation { key: key(b"k"), op }).collect();
     vec![
-        RequestBody::Get { key: key(b"k"), start_ts: Timestamp::MAX },
-        RequestBody::BatchGet { keys: keys.clone(), start_ts: T1 },
+        RequestBody::Get { key: key(b"k"), start_ts: Timestamp::MAX, pass: Vec::new() },
+        RequestBody::BatchGet { keys: keys.clone(), start_ts: T1, pass: Vec::new() },
         RequestBody::Scan(scan.clone()),
         RequestBody::Scan(ScanRequest { reverse: false, keys_only: false, ..scan }),
-        RequestBody::Prewrite(PrewriteRequest { mutations, primary: key(b"p"), start_ts: T1, ttl_ms: 3_000 }),
+        RequestBody::Prewrite(PrewriteRequest {
+            mutations,
+            primary: key(b"p"),
+            start_ts: T1,
+            ttl_ms: 3_000,
+            commit: crate::api::CommitMode::TwoPhase,
+        }),
         RequestBody::Commit { keys: keys.clone(), start_ts: T1, commit_ts: T2 },
         RequestBody::Rollback { keys: keys.clone(), start_ts: T1 },
         RequestBody::CheckTxnStatus(CheckTxnStatusRequest {
@@ -72,6 +79,8 @@ fn bodies() -> Vec<RequestBody> {
             lock_ts: T1,
             current_ts: T2,
             rollback_if_missing: true,
+            reader_ts: Timestamp::ZERO,
+            fell_back: false,
         }),
         RequestBody::ResolveLock { keys: keys.clone(), start_ts: T1, commit_ts: Some(T2) },
         RequestBody::ResolveLock { keys, start_ts: T1, commit_ts: None },
@@ -89,7 +98,19 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Value(Some(Bytes::from_static(b"v")))),
         Ok(Response::Pairs { pairs: pairs.clone(), resume: None }),
         Ok(Response::Pairs { pairs, resume: Some(key(b"")) }),
-        Ok(Response::Status(TxnStatus::Alive { ttl_ms: 5 })),
+        Ok(Response::Status(TxnStatus::Alive { ttl_ms: 5, min_commit_ts: T2 })),
+        Ok(Response::Status(TxnStatus::Async {
+            ttl_ms: 5,
+            min_commit_ts: T2,
+            secondaries: vec![key(b"s"), key(b"t")],
+        })),
+        Ok(Response::Locks(LocksStatus::Locked { min_commit_ts: T1 })),
+        Ok(Response::Locks(LocksStatus::Missing)),
+        Ok(Response::Locks(LocksStatus::TwoPhase)),
+        Ok(Response::Locks(LocksStatus::RolledBack)),
+        Ok(Response::Locks(LocksStatus::Committed { commit_ts: T2 })),
+        Ok(Response::AsyncLocked { min_commit_ts: T1 }),
+        Ok(Response::Committed { commit_ts: T1 }),
         Ok(Response::Status(TxnStatus::Committed { commit_ts: T2 })),
         Ok(Response::Status(TxnStatus::RolledBack)),
         Ok(Response::Status(TxnStatus::Missing)),
@@ -161,7 +182,8 @@ fn region_status_round_trips() {
 
 #[test]
 fn errors_of_malformed_messages_name_the_field() {
-    let request = Request { context: context(), body: RequestBody::Get { key: key(b"k"), start_ts: T1 } };
+    let request =
+        Request { context: context(), body: RequestBody::Get { key: key(b"k"), start_ts: T1, pass: Vec::new() } };
     let good = pb::Request::from(request);
     let what = |request: pb::Request| Request::try_from(request).unwrap_err();
     assert_eq!(what(pb::Request { context: None, ..good.clone() }).what, "no context");
@@ -185,7 +207,8 @@ fn errors_of_malformed_messages_name_the_field() {
     assert!(KeyError::try_from(pb::KeyError { error: None }).is_err());
     assert!(RegionError::try_from(pb::RegionError { error: None }).is_err());
     assert!(ServerError::try_from(pb::ServerError { error: None }).is_err());
-    assert!(TxnStatus::try_from(pb::TxnStatus { status: None }).is_err());
+    assert!(LocksStatus::try_from(pb::LocksStatus { status: None }).is_err());
+    assert!(TxnStatus::try_from(pb::TxnStatus { status: None, alive_min_commit_ts: 0 }).is_err());
 }
 
 #[test]
@@ -194,7 +217,13 @@ fn golden_bytes() {
         Mutation { key: key(b"k"), op: MutationOp::Put(Bytes::from_static(b"v")) },
         Mutation { key: key(b"l"), op: MutationOp::Lock },
     ];
-    let prewrite = PrewriteRequest { mutations, primary: key(b"k"), start_ts: Timestamp::from_raw(0x0102), ttl_ms: 3 };
+    let prewrite = PrewriteRequest {
+        mutations,
+        primary: key(b"k"),
+        start_ts: Timestamp::from_raw(0x0102),
+        ttl_ms: 3,
+        commit: crate::api::CommitMode::TwoPhase,
+    };
     let request = pb::Request::from(Request { context: context(), body: RequestBody::Prewrite(prewrite) });
     let expected = b"\x0a\x08\x08\x07\x12\x04\x08\x03\x10\x04\
         \x2a\x1f\x0a\x08\x0a\x01k\x10\x01\x1a\x01v\x0a\x05\x0a\x01l\x10\x04\

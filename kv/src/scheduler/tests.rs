@@ -9,7 +9,7 @@ use tso::Timestamp;
 
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
-use crate::key::Key;
+use crate::memory::CountingTso;
 use crate::region_store::fake::{FakeStore, ProposalOutcome};
 
 fn ts(ms: u64) -> Timestamp {
@@ -19,7 +19,13 @@ fn ts(ms: u64) -> Timestamp {
 fn prewrite(store: &FakeStore, at: &'static [u8], start_ms: u64) -> Request {
     let key = Key::from_static(at);
     let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) }];
-    let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts: ts(start_ms), ttl_ms: 10 });
+    let body = RequestBody::Prewrite(PrewriteRequest {
+        mutations,
+        primary: key,
+        start_ts: ts(start_ms),
+        ttl_ms: 10,
+        commit: crate::api::CommitMode::TwoPhase,
+    });
     Request { context: store.context(), body }
 }
 
@@ -28,8 +34,12 @@ fn commit(store: &FakeStore, at: &'static [u8], start_ms: u64, commit_ms: u64) -
     Request { context: store.context(), body: RequestBody::Commit { keys, start_ts, commit_ts } }
 }
 
+fn concurrency() -> ConcurrencyManager {
+    ConcurrencyManager::new(Arc::new(CountingTso::new(0)))
+}
+
 fn scheduler(store: &FakeStore) -> Scheduler<FakeStore> {
-    Scheduler::new(store.clone(), 100, ReadPool::new(1, 1))
+    Scheduler::new(store.clone(), concurrency(), 100, ReadPool::new(1, 1))
 }
 
 fn is_fenced(result: &Result<Response, ServerError>) -> bool {
@@ -229,7 +239,13 @@ async fn a_large_write_is_evaluated_in_the_read_pool() {
     let keys: Vec<Key> = (0..1_000).map(|n| Key::new(format!("k{n:04}"))).collect();
     let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) };
     let (mutations, primary) = (keys.iter().map(put).collect(), keys[0].clone());
-    let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts: ts(10), ttl_ms: 10 });
+    let body = RequestBody::Prewrite(PrewriteRequest {
+        mutations,
+        primary,
+        start_ts: ts(10),
+        ttl_ms: 10,
+        commit: crate::api::CommitMode::TwoPhase,
+    });
     let request = Request { context: store.context(), body };
     assert_eq!(scheduler.run(request, ()).await, Ok(Response::Done));
     let body = RequestBody::Commit { keys, start_ts: ts(10), commit_ts: ts(20) };
@@ -239,7 +255,7 @@ async fn a_large_write_is_evaluated_in_the_read_pool() {
 #[tokio::test]
 async fn writes_above_the_latch_capacity_are_refused() {
     let store = FakeStore::new();
-    let scheduler = Scheduler::new(store.clone(), 1, ReadPool::new(1, 1));
+    let scheduler = Scheduler::new(store.clone(), concurrency(), 1, ReadPool::new(1, 1));
     let (_release, held) = oneshot::channel();
     store.push_outcome(ProposalOutcome::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));

@@ -14,6 +14,7 @@ use tso::Timestamp;
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest};
 use crate::key::{Key, versioned};
+use crate::memory::CountingTso;
 use crate::mvcc::{WriteKind, WriteRecord};
 use crate::proto::{LOCATE, REQUEST, pb};
 use crate::region_store::fake::{FakeStore, ProposalOutcome};
@@ -25,13 +26,19 @@ fn ts(ms: u64) -> Timestamp {
 }
 
 fn server(store: &FakeStore, config: &KvServerConfig) -> KvServer<FakeStore> {
-    KvServer::new(store.clone(), config, &Registry::new()).unwrap()
+    KvServer::new(store.clone(), Arc::new(CountingTso::new(0)), config, &Registry::new()).unwrap()
 }
 
 fn prewrite(keys: &[Key], value: &'static [u8], start_ms: u64) -> RequestBody {
     let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(value)) };
     let (mutations, primary) = (keys.iter().map(put).collect(), keys[0].clone());
-    RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts: ts(start_ms), ttl_ms: 10 })
+    RequestBody::Prewrite(PrewriteRequest {
+        mutations,
+        primary,
+        start_ts: ts(start_ms),
+        ttl_ms: 10,
+        commit: crate::api::CommitMode::TwoPhase,
+    })
 }
 
 async fn put(server: &KvServer<FakeStore>, store: &FakeStore, keys: &[Key], start_ms: u64) {
@@ -60,6 +67,7 @@ fn scan(start: &Key, end: &Key, reverse: bool) -> RequestBody {
         max_bytes: u32::MAX,
         reverse,
         keys_only: false,
+        pass: Vec::new(),
     })
 }
 
@@ -69,14 +77,14 @@ async fn reads_use_the_lease_and_fall_back_to_a_read_index() {
     let server = server(&store, &KvServerConfig::default());
     let key = Key::from_static(b"k");
     put(&server, &store, std::slice::from_ref(&key), 10).await;
-    let get = Request { context: store.context(), body: RequestBody::Get { key, start_ts: ts(20) } };
+    let get = Request { context: store.context(), body: RequestBody::Get { key, start_ts: ts(20), pass: Vec::new() } };
     let value = Ok(Response::Value(Some(Bytes::from_static(b"v"))));
     assert_eq!(server.handle(get.clone()).await, value);
     assert_eq!(store.read_indexes(), 0);
     store.set_lease(false);
     assert_eq!(server.handle(get).await, value);
     assert_eq!(store.read_indexes(), 1);
-    let outside = RequestBody::Get { key: Key::from_static(b"z"), start_ts: ts(20) };
+    let outside = RequestBody::Get { key: Key::from_static(b"z"), start_ts: ts(20), pass: Vec::new() };
     let error = RegionError::KeyNotInRegion { region: store.context().region };
     assert_eq!(server.handle(Request { context: store.context(), body: outside }).await, Err(error.into()));
 }
@@ -97,7 +105,7 @@ async fn a_long_scan_merges_its_slices() {
         }
         assert!(found == keys && resume.is_none(), "{} keys, reverse {reverse}", found.len());
     }
-    let batch = RequestBody::BatchGet { keys: keys.clone(), start_ts: ts(1_000) };
+    let batch = RequestBody::BatchGet { keys: keys.clone(), start_ts: ts(1_000), pass: Vec::new() };
     let Ok(Response::Pairs { pairs, .. }) = server.handle(Request { context: store.context(), body: batch }).await
     else {
         panic!("not pairs")
@@ -241,7 +249,7 @@ async fn requests_in_flight_are_bounded_and_counted() {
     let store = FakeStore::new();
     let registry = Registry::new();
     let config = KvServerConfig { max_in_flight: 1, ..KvServerConfig::default() };
-    let server = KvServer::new(store.clone(), &config, &registry).unwrap();
+    let server = KvServer::new(store.clone(), Arc::new(CountingTso::new(0)), &config, &registry).unwrap();
     let (release, held) = oneshot::channel();
     store.push_outcome(ProposalOutcome::Held(held));
     let key = Key::from_static(b"k");
@@ -250,7 +258,7 @@ async fn requests_in_flight_are_bounded_and_counted() {
     assert!(futures::poll!(&mut first).is_pending());
     // A request whose caller was dropped counts as in flight while it is replicated.
     drop(first);
-    let get = request(RequestBody::Get { key, start_ts: ts(5) });
+    let get = request(RequestBody::Get { key, start_ts: ts(5), pass: Vec::new() });
     let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "requests".to_owned() };
     assert_eq!(server.handle(get.clone()).await, Err(busy.into()));
     assert_eq!(server.metrics.in_flight.get(), 1);
@@ -268,7 +276,8 @@ async fn requests_in_flight_are_bounded_and_counted() {
 fn settings_below_their_minimum_are_refused() {
     assert!(KvServerConfig::default().validate().is_ok());
     let config = KvServerConfig { read_threads: 0, ..KvServerConfig::default() };
-    let error = KvServer::new(FakeStore::new(), &config, &Registry::new()).err().unwrap();
+    let error =
+        KvServer::new(FakeStore::new(), Arc::new(CountingTso::new(0)), &config, &Registry::new()).err().unwrap();
     assert_eq!(error.to_string(), "kv server: read_threads must be at least 1");
 }
 
@@ -317,14 +326,17 @@ async fn requests_and_errors_survive_the_wire() {
         (commit.clone(), Err(missing.into())),
         (prewrite(std::slice::from_ref(&key), b"v", 10), Ok(Response::Done)),
         (commit, Ok(Response::Done)),
-        (RequestBody::Get { key, start_ts: ts(20) }, Ok(Response::Value(Some(Bytes::from_static(b"v"))))),
+        (
+            RequestBody::Get { key, start_ts: ts(20), pass: Vec::new() },
+            Ok(Response::Value(Some(Bytes::from_static(b"v")))),
+        ),
     ];
     for (body, expected) in steps {
         let request = Request { context: store.context(), body };
         assert_eq!(remote.request(request).await, expected);
     }
     store.set_leader(false);
-    let body = RequestBody::Get { key: Key::from_static(b"k"), start_ts: ts(20) };
+    let body = RequestBody::Get { key: Key::from_static(b"k"), start_ts: ts(20), pass: Vec::new() };
     let not_leader = RegionError::NotLeader { region: store.context().region, leader: None };
     assert_eq!(remote.request(Request { context: store.context(), body }).await, Err(not_leader.into()));
     for (at, found) in [(b"k", true), (b"z", false)] {
@@ -349,7 +361,13 @@ async fn malformed_and_oversized_messages_are_refused() {
     let key = Key::from_static(b"k");
     let huge = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
     let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(huge) }];
-    let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts: ts(10), ttl_ms: 10 });
+    let body = RequestBody::Prewrite(PrewriteRequest {
+        mutations,
+        primary: key,
+        start_ts: ts(10),
+        ttl_ms: 10,
+        commit: crate::api::CommitMode::TwoPhase,
+    });
     let huge = pb::Request::from(Request { context: store.context(), body }).encode_to_vec();
     let refused = remote.call(REQUEST, huge).await;
     assert!(matches!(refused, Err(CallError::Invalid(_))), "{refused:?}");
@@ -365,7 +383,13 @@ async fn a_batch_get_ends_before_its_response_exceeds_a_message() {
     for key in &keys {
         let put = MutationOp::Put(Bytes::from(vec![7; 6 << 20]));
         let mutations = vec![Mutation { key: key.clone(), op: put }];
-        let prewrite = PrewriteRequest { mutations, primary: key.clone(), start_ts: ts(10), ttl_ms: 10 };
+        let prewrite = PrewriteRequest {
+            mutations,
+            primary: key.clone(),
+            start_ts: ts(10),
+            ttl_ms: 10,
+            commit: crate::api::CommitMode::TwoPhase,
+        };
         let commit = RequestBody::Commit { keys: vec![key.clone()], start_ts: ts(10), commit_ts: ts(20) };
         for body in [RequestBody::Prewrite(prewrite), commit] {
             assert_eq!(server.handle(Request { context: store.context(), body }).await, Ok(Response::Done));
@@ -375,7 +399,7 @@ async fn a_batch_get_ends_before_its_response_exceeds_a_message() {
     let mut rest = keys.clone();
     let mut found = Vec::new();
     while !rest.is_empty() {
-        let body = RequestBody::BatchGet { keys: rest.clone(), start_ts: ts(30) };
+        let body = RequestBody::BatchGet { keys: rest.clone(), start_ts: ts(30), pass: Vec::new() };
         let answer = remote.request(Request { context: store.context(), body }).await;
         let Ok(Response::Pairs { pairs, resume }) = answer else { panic!("{answer:?}") };
         assert_eq!(pairs.len(), 1, "a response ends with the value that reaches the limit");
@@ -394,7 +418,7 @@ async fn a_response_above_the_message_limit_becomes_an_invalid_request() {
     store.write_raw(Cf::Write, &versioned(&key.to_storage(), ts(20)), &record.encode());
     store.write_raw(Cf::Default, &versioned(&key.to_storage(), ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
     let remote = serve_and_connect(server).await;
-    let body = RequestBody::Get { key, start_ts: ts(30) };
+    let body = RequestBody::Get { key, start_ts: ts(30), pass: Vec::new() };
     let answer = remote.request(Request { context: store.context(), body }).await;
     assert!(matches!(answer, Err(ServerError::Invalid(_))), "{answer:?}");
 }
@@ -407,7 +431,13 @@ async fn the_bytes_of_requests_in_flight_are_bounded() {
     let put = |at: &str, len: usize| {
         let key = Key::new(at.to_owned());
         let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from(vec![7; len])) }];
-        let prewrite = PrewriteRequest { mutations, primary: key, start_ts: ts(10), ttl_ms: 10 };
+        let prewrite = PrewriteRequest {
+            mutations,
+            primary: key,
+            start_ts: ts(10),
+            ttl_ms: 10,
+            commit: crate::api::CommitMode::TwoPhase,
+        };
         Request { context: store.context(), body: RequestBody::Prewrite(prewrite) }
     };
     let (release, held) = oneshot::channel();
@@ -425,8 +455,8 @@ async fn the_bytes_of_requests_in_flight_are_bounded() {
 
 /// Requests that read the rows of `key`: three kinds of reads, and a write.
 fn requests_reading(key: &Key) -> [RequestBody; 4] {
-    let get = RequestBody::Get { key: key.clone(), start_ts: ts(100) };
-    let batch = RequestBody::BatchGet { keys: vec![key.clone()], start_ts: ts(100) };
+    let get = RequestBody::Get { key: key.clone(), start_ts: ts(100), pass: Vec::new() };
+    let batch = RequestBody::BatchGet { keys: vec![key.clone()], start_ts: ts(100), pass: Vec::new() };
     let all = scan(&Key::from_static(b"c"), &Key::from_static(b"x"), false);
     [get, batch, all, prewrite(std::slice::from_ref(key), b"v", 100)]
 }

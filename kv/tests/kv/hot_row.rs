@@ -12,7 +12,7 @@ use kv::Key;
 use kv::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
 use kv::error::ActionError;
 use kv::mvcc::reader::{batch_get, get};
-use kv::percolator::{commit, prewrite, rollback};
+use kv::percolator::{PrewriteAction, commit, prewrite, rollback};
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
 use super::page::{all_rows, scan};
@@ -45,12 +45,18 @@ fn value() -> Bytes {
 
 fn request(keys: &[Key], op: &MutationOp, start_ms: u64) -> PrewriteRequest {
     let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: op.clone() }).collect();
-    PrewriteRequest { mutations, primary: keys[0].clone(), start_ts: ts(start_ms), ttl_ms: 3_000 }
+    PrewriteRequest {
+        mutations,
+        primary: keys[0].clone(),
+        start_ts: ts(start_ms),
+        ttl_ms: 3_000,
+        commit: kv::api::CommitMode::TwoPhase,
+    }
 }
 
 /// Runs a transaction, which commits a millisecond after its start or is rolled back.
 fn transact(store: &RocksStore, keys: &[Key], op: &MutationOp, start_ms: u64, commits: bool) {
-    store.write(&prewrite(&store.snapshot(), &request(keys, op, start_ms)).unwrap()).unwrap();
+    store.write(&prewrite(&store.snapshot(), &request(keys, op, start_ms), PrewriteAction::Lock).unwrap().0).unwrap();
     let (snapshot, start_ts) = (store.snapshot(), ts(start_ms));
     let decided =
         if commits { commit(&snapshot, keys, start_ts, ts(start_ms + 1)) } else { rollback(&snapshot, keys, start_ts) };
@@ -107,10 +113,14 @@ fn check_reads(store: &RocksStore, state: &str) {
     for at_ms in [FIRST_MS - 1, FIRST_MS + LOCKED, END_MS] {
         for row in &rows {
             let what = format!("{state}, get of {row:?} at {at_ms}");
-            assert_eq!(within(POINT_MAX, &what, store, |r| get(r, row, ts(at_ms)).unwrap()), Some(value()), "{what}");
+            assert_eq!(
+                within(POINT_MAX, &what, store, |r| get(r, row, ts(at_ms), &[]).unwrap()),
+                Some(value()),
+                "{what}"
+            );
         }
         let what = format!("{state}, batch get at {at_ms}");
-        let page = within(POINT_MAX, &what, store, |r| batch_get(r, &rows, ts(at_ms), usize::MAX).unwrap());
+        let page = within(POINT_MAX, &what, store, |r| batch_get(r, &rows, (ts(at_ms), &[]), usize::MAX).unwrap());
         assert_eq!(page.pairs, expected, "{what}");
         for reverse in [false, true] {
             let request = all_rows(ts(at_ms), reverse);
@@ -128,7 +138,7 @@ fn check_reads(store: &RocksStore, state: &str) {
 fn check_prewrites(store: &RocksStore, state: &str) {
     let act = |what: &str, op: &MutationOp, start_ms: u64| {
         let request = request(&[row(HOT)], op, start_ms);
-        within(POINT_MAX, &format!("{state}, {what}"), store, |r| prewrite(r, &request))
+        within(POINT_MAX, &format!("{state}, {what}"), store, |r| prewrite(r, &request, PrewriteAction::Lock))
     };
     let free = act("prewrite", &MutationOp::Delete, END_MS);
     assert!(free.is_ok(), "{state}: {free:?}");
@@ -143,11 +153,11 @@ fn check_prewrites(store: &RocksStore, state: &str) {
 fn check_held(store: &RocksStore, state: &str, start_ms: u64) {
     let (hot, start_ts) = ([row(HOT)], ts(start_ms));
     let lock = request(&hot, &MutationOp::Lock, start_ms);
-    store.write(&prewrite(&store.snapshot(), &lock).unwrap()).unwrap();
+    store.write(&prewrite(&store.snapshot(), &lock, PrewriteAction::Lock).unwrap().0).unwrap();
     let what = |act: &str| format!("{state}, locked, {act}");
     check_reads(store, &what("reads"));
     let other = request(&hot, &MutationOp::Lock, start_ms + 1);
-    let met = within(POINT_MAX, &what("prewrite"), store, |r| prewrite(r, &other));
+    let met = within(POINT_MAX, &what("prewrite"), store, |r| prewrite(r, &other, PrewriteAction::Lock));
     assert!(matches!(met, Err(ActionError::Key(KeyError::Locked(_)))), "{state}: {met:?}");
     let commit_ts = ts(start_ms + 1);
     let committed = within(POINT_MAX, &what("commit"), store, |r| commit(r, &hot, start_ts, commit_ts));

@@ -33,5 +33,6 @@ pub fn all_rows(start_ts: Timestamp, reverse: bool) -> ScanRequest {
         max_bytes: u32::MAX,
         reverse,
         keys_only: false,
+        pass: Vec::new(),
     }
 }

@@ -6,10 +6,13 @@
 //!
 //! ```text
 //! prewrite START primary=KEY [ttl=MS] [put=KEY/VALUE] [insert=KEY/VALUE] [delete=KEY] [lock=KEY] [absent=KEY] ...
+//!          [commit=TS]  in one phase;  [async=TS [secondary=KEY] ...]  with the async flag
 //! commit START COMMIT KEY ...        rollback START KEY ...
 //! resolve START KEY ... [at=COMMIT]  heartbeat START KEY ttl=MS
-//! status START KEY now=TS [rollback_if_missing]
-//! get TS KEY ...                     scan TS [FROM [TO]] [limit=N] [bytes=N] [steps=N] [reverse] [keys_only]
+//! status START KEY now=TS [rollback_if_missing] [reader=TS] [fell_back]
+//! check_locks START KEY ... [reader=TS] [mark]
+//! get TS KEY ... [pass=START]
+//! scan TS [FROM [TO]] [limit=N] [bytes=N] [steps=N] [reverse] [keys_only] [pass=START]
 //! dump
 //! ```
 
@@ -25,13 +28,14 @@ use engine::{Cf, Op};
 use goldenscript::{Argument, Command, Context};
 use kv::Key;
 use kv::api::{
-    CheckTxnStatusRequest, Mutation, MutationOp, PrewriteRequest, RequestBody, Response, ScanRequest, TxnStatus,
+    CheckLocksRequest, CheckTxnStatusRequest, LocksStatus, Mutation, MutationOp, PrewriteRequest, RequestBody,
+    Response, ScanRequest, TxnStatus,
 };
 use kv::error::ActionError;
 use kv::key::split_ts;
 use kv::mvcc::mark::is_mark;
 use kv::mvcc::{LockRecord, WriteKind, WriteRecord, reader};
-use kv::percolator;
+use kv::percolator::{self, PrewriteAction};
 use tso::Timestamp;
 
 use super::page::scan;
@@ -48,7 +52,15 @@ impl<S: Store> goldenscript::Runner for Runner<S> {
     fn run(&mut self, command: &Command, _: &Context) -> Outcome<String> {
         let args = Args::new(command)?;
         match command.name.as_str() {
-            "prewrite" => self.act(prewrite(&args)?),
+            "prewrite" => {
+                let secondaries: Vec<Key> = args.values("secondary").map(key).collect();
+                let action = match (args.value("commit"), args.value("async")) {
+                    (Some(commit_ts), _) => PrewriteAction::Commit(ts(commit_ts)?),
+                    (_, Some(min)) => PrewriteAction::AsyncLock { min_commit_ts: ts(min)?, secondaries: &secondaries },
+                    (None, None) => PrewriteAction::Lock,
+                };
+                self.act_with(prewrite(&args)?, action)
+            }
             "commit" => {
                 let [start_ts, commit_ts] = [args.ts(0)?, args.ts(1)?];
                 self.act(RequestBody::Commit { keys: args.keys(2), start_ts, commit_ts })
@@ -67,6 +79,14 @@ impl<S: Store> goldenscript::Runner for Runner<S> {
                 lock_ts: args.ts(0)?,
                 current_ts: ts(args.value("now").ok_or("now=TS")?)?,
                 rollback_if_missing: args.has("rollback_if_missing"),
+                reader_ts: args.value("reader").map_or(Ok(Timestamp::ZERO), ts)?,
+                fell_back: args.has("fell_back"),
+            })),
+            "check_locks" => self.act(RequestBody::CheckLocks(CheckLocksRequest {
+                keys: args.keys(1),
+                lock_ts: args.ts(0)?,
+                reader_ts: args.value("reader").map_or(Ok(Timestamp::ZERO), ts)?,
+                mark_missing: args.has("mark"),
             })),
             "get" => self.get(&args),
             "scan" => self.scan(&args),
@@ -79,12 +99,26 @@ impl<S: Store> goldenscript::Runner for Runner<S> {
 impl<S: Store> Runner<S> {
     /// Evaluates a request and writes its batch. Prints the response and the changes.
     fn act(&mut self, body: RequestBody) -> Outcome<String> {
-        let (batch, response) = match percolator::evaluate(&self.store.snapshot(), &body) {
+        self.act_with(body, PrewriteAction::Lock)
+    }
+
+    fn act_with(&mut self, body: RequestBody, action: PrewriteAction<'_>) -> Outcome<String> {
+        let (batch, response) = match percolator::evaluate(&self.store.snapshot(), &body, action) {
             Ok(effects) => effects,
             Err(error) => return Ok(format!("{error}\n")),
         };
         let mut out = match response {
-            Response::Status(TxnStatus::Alive { ttl_ms }) => format!("alive for {ttl_ms} ms\n"),
+            Response::Status(TxnStatus::Alive { ttl_ms, min_commit_ts }) => {
+                format!("alive for {ttl_ms} ms, commits at {} or later\n", show_ts(min_commit_ts))
+            }
+            Response::Status(TxnStatus::Async { ttl_ms, min_commit_ts, secondaries }) => {
+                format!("async for {ttl_ms} ms, at {} or later, with {secondaries:?}\n", show_ts(min_commit_ts))
+            }
+            Response::AsyncLocked { min_commit_ts: ts } => format!("async, at {} or later\n", show_ts(ts)),
+            Response::Locks(LocksStatus::Locked { min_commit_ts: ts }) => format!("all locked, at {}\n", show_ts(ts)),
+            Response::Locks(LocksStatus::Committed { commit_ts: ts }) | Response::Committed { commit_ts: ts } => {
+                format!("the transaction committed at {}\n", show_ts(ts))
+            }
             Response::Status(TxnStatus::Committed { commit_ts }) => format!("committed at {}\n", show_ts(commit_ts)),
             Response::Status(status) => format!("{status:?}\n"),
             Response::Ttl(ttl) => format!("ttl {ttl} ms\n"),
@@ -103,14 +137,15 @@ impl<S: Store> Runner<S> {
 
     fn get(&self, args: &Args<'_>) -> Outcome<String> {
         let (at, keys) = (args.ts(0)?, args.keys(1));
+        let pass = args.values("pass").map(ts).collect::<Outcome<Vec<_>>>()?;
         if let [key] = keys.as_slice() {
-            return Ok(match reader::get(&self.store.snapshot(), key, at) {
+            return Ok(match reader::get(&self.store.snapshot(), key, at, &pass) {
                 Ok(Some(value)) => format!("{}\n", show_value(&value)),
                 Ok(None) => "nothing\n".to_owned(),
                 Err(error) => format!("{error}\n"),
             });
         }
-        show_pairs(reader::batch_get(&self.store.snapshot(), &keys, at, usize::MAX).map(|page| page.pairs))
+        show_pairs(reader::batch_get(&self.store.snapshot(), &keys, (at, &pass), usize::MAX).map(|page| page.pairs))
     }
 
     fn scan(&self, args: &Args<'_>) -> Outcome<String> {
@@ -123,6 +158,7 @@ impl<S: Store> Runner<S> {
             max_bytes: number("bytes", 10_000)?,
             reverse: args.has("reverse"),
             keys_only: args.has("keys_only"),
+            pass: args.values("pass").map(ts).collect::<Outcome<_>>()?,
         };
         let page = scan(&self.store.snapshot(), &request, number("steps", 10_000)? as usize);
         match page {
@@ -159,7 +195,7 @@ struct Args<'a> {
 
 impl<'a> Args<'a> {
     /// Positional words that are flags.
-    const FLAGS: [&'static str; 3] = ["reverse", "keys_only", "rollback_if_missing"];
+    const FLAGS: [&'static str; 5] = ["reverse", "keys_only", "rollback_if_missing", "fell_back", "mark"];
 
     fn new(command: &'a Command) -> Outcome<Args<'a>> {
         let mut args = Args { positional: Vec::new(), named: Vec::new() };
@@ -190,6 +226,10 @@ impl<'a> Args<'a> {
         self.named.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
+    fn values(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.named.iter().filter(move |(key, _)| *key == name).map(|(_, value)| *value)
+    }
+
     fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
@@ -206,7 +246,7 @@ fn prewrite(args: &Args<'_>) -> Outcome<RequestBody> {
             "delete" => MutationOp::Delete,
             "lock" => MutationOp::Lock,
             "absent" => MutationOp::CheckNotExists,
-            "primary" | "ttl" => continue,
+            "primary" | "ttl" | "commit" | "async" | "secondary" => continue,
             other => return Err(format!("unknown mutation {other}").into()),
         };
         mutations.push(Mutation { key: key(word), op });
@@ -216,6 +256,7 @@ fn prewrite(args: &Args<'_>) -> Outcome<RequestBody> {
         primary: key(args.value("primary").ok_or("primary=KEY")?),
         start_ts: args.ts(0)?,
         ttl_ms: args.value("ttl").map_or(Ok(100), str::parse)?,
+        commit: kv::api::CommitMode::TwoPhase,
     }))
 }
 

@@ -7,10 +7,10 @@ use engine::store::memory::MemoryStore;
 use engine::store::{NewestReader, Result as StoreResult, Store, Visit};
 use engine::{Cf, WriteBatch};
 use kv::Key;
-use kv::api::{Mutation, MutationOp, PrewriteRequest};
+use kv::api::{CommitMode, Mutation, MutationOp, PrewriteRequest};
 use kv::mvcc::point::{PointRead, get_newest};
 use kv::mvcc::reader::get;
-use kv::percolator::{commit, prewrite, rollback};
+use kv::percolator::{PrewriteAction, commit, prewrite, rollback};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tso::Timestamp;
@@ -61,7 +61,9 @@ impl World {
                 };
                 self.holder = Some(Holder { start_ts, commit_ts: None });
                 let (mutations, primary) = (vec![Mutation { key: self.key.clone(), op }], self.key.clone());
-                prewrite(&self.store.snapshot(), &PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000 })
+                let commit = CommitMode::TwoPhase;
+                let request = PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000, commit };
+                prewrite(&self.store.snapshot(), &request, PrewriteAction::Lock).map(|(batch, _)| batch)
             }
             Some(Holder { start_ts, commit_ts: Some(commit_ts) }) => {
                 commit(&self.store.snapshot(), std::slice::from_ref(&self.key), start_ts, commit_ts)
@@ -126,7 +128,7 @@ fn a_point_read_between_steps_of_transactions_sees_its_snapshot() {
             world.step();
         }
         for (start_ts, value) in seen {
-            let expected = get(&world.store.snapshot(), &key, start_ts).unwrap();
+            let expected = get(&world.store.snapshot(), &key, start_ts, &[]).unwrap();
             assert_eq!(value, expected, "seed {seed}: read at {start_ts}");
             values += 1;
             long += usize::from(value.is_some_and(|value| value.len() == LONG));
@@ -166,7 +168,7 @@ fn a_read_that_looks_for_the_lock_last_is_found() {
         }
         let world = world.0.into_inner();
         seen.into_iter().any(|(start_ts, value)| {
-            get(&world.store.snapshot(), &key, start_ts).is_ok_and(|expected| expected != value)
+            get(&world.store.snapshot(), &key, start_ts, &[]).is_ok_and(|expected| expected != value)
         })
     };
     assert!((0..SEEDS).any(is_wrong));

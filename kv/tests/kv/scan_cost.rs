@@ -10,7 +10,7 @@ use engine::store::{Reader, Store};
 use kv::Key;
 use kv::api::{Mutation, MutationOp, PrewriteRequest};
 use kv::mvcc::scanner::{PageEnd, PageLimits, Scanner};
-use kv::percolator::{commit, prewrite, rollback};
+use kv::percolator::{PrewriteAction, commit, prewrite, rollback};
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 use tso::Timestamp;
 
@@ -57,8 +57,14 @@ fn change_all(store: &RocksStore, start_ms: u64, op: &MutationOp) {
     for (n, keys) in keys.chunks(500).enumerate() {
         let (start_ts, commit_ts) = (ts(start_ms + 2 * n as u64), ts(start_ms + 2 * n as u64 + 1));
         let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: op.clone() }).collect();
-        let request = PrewriteRequest { mutations, primary: keys[0].clone(), start_ts, ttl_ms: 3_000 };
-        store.write(&prewrite(&store.snapshot(), &request).unwrap()).unwrap();
+        let request = PrewriteRequest {
+            mutations,
+            primary: keys[0].clone(),
+            start_ts,
+            ttl_ms: 3_000,
+            commit: kv::api::CommitMode::TwoPhase,
+        };
+        store.write(&prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0).unwrap();
         store.write(&commit(&store.snapshot(), keys, start_ts, commit_ts).unwrap()).unwrap();
     }
 }
@@ -69,8 +75,14 @@ fn roll_back_inserts(store: &RocksStore, start_ms: u64, keys: &[Key]) {
         let start_ts = ts(start_ms + n as u64);
         let insert = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Insert(Bytes::from_static(b"gone")) };
         let mutations = keys.iter().map(insert).collect();
-        let request = PrewriteRequest { mutations, primary: keys[0].clone(), start_ts, ttl_ms: 3_000 };
-        store.write(&prewrite(&store.snapshot(), &request).unwrap()).unwrap();
+        let request = PrewriteRequest {
+            mutations,
+            primary: keys[0].clone(),
+            start_ts,
+            ttl_ms: 3_000,
+            commit: kv::api::CommitMode::TwoPhase,
+        };
+        store.write(&prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0).unwrap();
         store.write(&rollback(&store.snapshot(), keys, start_ts).unwrap()).unwrap();
     }
 }
@@ -249,8 +261,9 @@ fn a_gap_costs_the_same_behind_any_prefix_and_nothing_is_read_twice() {
             (0..ROWS).map(|n| Mutation { key: Key::new(format!("row{n:08}")), op: put(n) }).collect();
         let keys: Vec<Key> = mutations.iter().map(|mutation| mutation.key.clone()).collect();
         let (start_ts, primary) = (ts(1_000_000), keys[0].clone());
-        let request = PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000 };
-        store.write(&prewrite(&store.snapshot(), &request).unwrap()).unwrap();
+        let request =
+            PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000, commit: kv::api::CommitMode::TwoPhase };
+        store.write(&prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0).unwrap();
         store.write(&commit(&store.snapshot(), &keys, start_ts, ts(1_000_001)).unwrap()).unwrap();
         // The gap is where a scan begins, forward and in reverse: it reads all rows first.
         for (at, start_ms) in [("m", 2_000_000), ("s", 3_000_000)] {

@@ -27,13 +27,19 @@ fn key(n: usize) -> Key {
 }
 
 fn evaluate(store: &MemoryStore, body: &RequestBody) {
-    let (batch, _) = percolator::evaluate(&store.snapshot(), body).unwrap();
+    let (batch, _) = percolator::evaluate(&store.snapshot(), body, percolator::PrewriteAction::Lock).unwrap();
     store.write(&batch).unwrap();
 }
 
 fn prewrite_body(key: &Key, op: MutationOp, start: u64) -> RequestBody {
     let mutations = vec![Mutation { key: key.clone(), op }];
-    let request = PrewriteRequest { mutations, primary: key.clone(), start_ts: ts(start), ttl_ms: 3_000 };
+    let request = PrewriteRequest {
+        mutations,
+        primary: key.clone(),
+        start_ts: ts(start),
+        ttl_ms: 3_000,
+        commit: kv::api::CommitMode::TwoPhase,
+    };
     RequestBody::Prewrite(request)
 }
 
@@ -176,11 +182,11 @@ proptest! {
             let expected = world.at(at);
             let snapshot = world.store.snapshot();
             let keys: Vec<Key> = (0..3).map(key).collect();
-            let found = batch_get(&snapshot, &keys, ts(at), usize::MAX).unwrap().pairs;
+            let found = batch_get(&snapshot, &keys, (ts(at), &[]), usize::MAX).unwrap().pairs;
             prop_assert_eq!(&found, &expected, "batch get at {}", at);
             for key in &keys {
                 let expected = expected.iter().find(|(found, _)| found == key).map(|(_, value)| value.clone());
-                prop_assert_eq!(get(&snapshot, key, ts(at)).unwrap(), expected, "get at {}", at);
+                prop_assert_eq!(get(&snapshot, key, ts(at), &[]).unwrap(), expected, "get at {}", at);
             }
             prop_assert_eq!(&scan_pages(&world.store, at, false), &expected, "scan at {}", at);
             let mut found = scan_pages(&world.store, at, true);
@@ -293,15 +299,17 @@ fn a_row_locked_and_rolled_back_many_times_is_read_in_a_few_steps() {
     let end = 10 + 10 * TIMES;
     let found = Some(value.clone());
     for at in [9, end / 2, end] {
-        assert_eq!(within(5, "get", &store, |r| get(r, &hot, ts(at)).unwrap()), found);
-        assert_eq!(within(5, "get", &store, |r| get(r, &absent, ts(at)).unwrap()), None);
+        assert_eq!(within(5, "get", &store, |r| get(r, &hot, ts(at), &[]).unwrap()), found);
+        assert_eq!(within(5, "get", &store, |r| get(r, &absent, ts(at), &[]).unwrap()), None);
         for reverse in [false, true] {
             // Four keys: each may take some steps over versions above the timestamp, some to its data and some past it.
             let page = within(90, "scan", &store, |r| scan(r, &scan_all(at, reverse, 10), usize::MAX).unwrap());
             assert_eq!(page.pairs.len(), 3, "at {at}, reverse {reverse}");
         }
     }
-    let act = |what: &str, body: RequestBody| within(8, what, &store, |r| percolator::evaluate(r, &body));
+    let act = |what: &str, body: RequestBody| {
+        within(8, what, &store, |r| percolator::evaluate(r, &body, percolator::PrewriteAction::Lock))
+    };
     assert!(act("prewrite", prewrite_body(&hot, MutationOp::Delete, end)).is_ok());
     let insert = act("insert", prewrite_body(&hot, MutationOp::Insert(value), end));
     assert!(insert.unwrap_err().to_string().contains("already exists"));
@@ -314,6 +322,8 @@ fn a_row_locked_and_rolled_back_many_times_is_read_in_a_few_steps() {
             lock_ts: ts(lock_ts),
             current_ts: ts(end),
             rollback_if_missing: false,
+            reader_ts: Timestamp::ZERO,
+            fell_back: false,
         };
         let (_, status) = act("check status", RequestBody::CheckTxnStatus(check)).unwrap();
         assert_eq!(status, kv::api::Response::Status(expected));

@@ -307,10 +307,13 @@ impl Session {
     }
 
     /// Flush: writes the output buffer. The client's next messages may depend on events after this reply, so a
-    /// transaction that has not executed anything drops its snapshot.
+    /// transaction that has not executed anything drops its snapshot. For the others the commit counts as one more
+    /// statement.
     pub(crate) async fn flush(&mut self, out: &mut Output) -> Result<(), Fault> {
         if self.state.block() == Block::Implicit && self.executed == 0 {
             self.active = None;
+        } else if self.executed > 0 {
+            self.executed += 1;
         }
         self.write_pending(out).await
     }

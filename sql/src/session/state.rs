@@ -323,8 +323,11 @@ impl Session {
         }
         self.portals.clear();
         self.replay = None;
-        self.executed = 0;
-        if let Some(active) = self.active.take() {
+        let executed = std::mem::take(&mut self.executed);
+        if let Some(mut active) = self.active.take() {
+            if executed <= 1 {
+                active.txn.set_single_statement();
+            }
             active.commit(self.settings.zone(), &self.node.catalog).await?;
         }
         self.state.end_implicit();

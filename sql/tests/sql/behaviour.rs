@@ -184,6 +184,33 @@ async fn a_sweep_resumes_where_it_stopped() {
     assert_eq!((rows, rows_under(&db, storage).await), (2801, 0));
 }
 
+/// A statement of its own takes the timestamp that it begins with. A commit after several statements takes one more,
+/// because other transactions may have been acknowledged in between.
+#[tokio::test]
+async fn an_autocommit_insert_takes_one_timestamp() {
+    let cluster = MemoryCluster::new();
+    let tso = cluster.tso();
+    let server = TestServer::over(&cluster).await;
+    let client = server.connect().await;
+    query(&client, "create table t (a int primary key, b int); insert into t values (1, 1)").await;
+    let cases = [
+        ("insert into t values (2, 2)", 1),
+        ("begin; insert into t values (3, 3); commit", 2),
+        ("insert into t values (4, 4); insert into t values (5, 5)", 2),
+        ("select * from t where a = 2", 1),
+    ];
+    for (sql, timestamps) in cases {
+        let before = tso.last().raw();
+        query(&client, sql).await;
+        assert_eq!(tso.last().raw() - before, timestamps, "{sql}");
+        assert_eq!(cluster.locks().expect("well-formed").len(), 0, "{sql}");
+    }
+    let insert = client.prepare("insert into t values ($1, $2)").await.expect("prepared");
+    let before = tso.last().raw();
+    client.execute(&insert, &[&6i32, &6i32]).await.expect("inserted");
+    assert_eq!(tso.last().raw() - before, 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_nodes_initialise_one_catalog() {
     let cluster = MemoryCluster::new();

@@ -13,8 +13,13 @@ type Outcome = Result<String, Box<dyn Error>>;
 #[derive(goldenscript::Command)]
 enum Command {
     /// Begins a commit: begin 100 put=a insert=b delete=c lock=d check=e batch=KEYS in_flight=BATCHES
+    /// protocol=one_phase|any greatest=TS. In two phases without a protocol.
     Begin {
         start_ts: u64,
+        #[arg(key)]
+        protocol: Option<String>,
+        #[arg(key)]
+        greatest: Option<u64>,
         #[arg(key)]
         batch: Option<usize>,
         #[arg(key)]
@@ -29,6 +34,19 @@ enum Command {
         #[arg(key)]
         key: Option<String>,
     },
+    /// The answer to an attempt: tried committed|async|locked ts=TS, or tried ERROR key=KEY. FLAGS are `split` and
+    /// `unanswered`.
+    Tried {
+        result: String,
+        #[arg(pos, many, optional)]
+        flags: Vec<String>,
+        #[arg(key)]
+        ts: Option<u64>,
+        #[arg(key)]
+        key: Option<String>,
+    },
+    /// The answer of the keys of an asynchronous commit: settled locked|committed|missing|two_phase|rolled_back TS
+    Settled { result: String, ts: Option<u64> },
     /// The answer to a lock resolution: resolved 0 HOLDERS... after=MS
     Resolved {
         batch: usize,
@@ -66,7 +84,7 @@ fn key(text: &str) -> Key {
 fn error(name: &str, at: &Key, start_ts: Timestamp) -> Result<ClientError, Box<dyn Error>> {
     let key = at.clone();
     Ok(match name {
-        "locked" => {
+        "blocked" | "locked" => {
             let primary = key.clone();
             KeyError::Locked(vec![LockInfo { key, primary, start_ts: ts(90), ttl_ms: 3 }]).into()
         }
@@ -103,6 +121,11 @@ fn show(effect: Effect) -> String {
             let ops: Vec<String> = mutations.into_iter().map(op).collect();
             format!("prewrite {} attempt {attempt}: {}", batch.0, ops.join(" "))
         }
+        Effect::TryCommit { mutations, attempt, async_commit } => {
+            let keys = shown(mutations.into_iter().map(|mutation| mutation.key));
+            format!("try attempt {attempt}, async {async_commit}: {keys}")
+        }
+        Effect::Settle { keys } => format!("settle {}", shown(keys)),
         Effect::Resolve { batch, locks } => format!("resolve {}: {}", batch.0, shown(locks.into_iter().map(|l| l.key))),
         Effect::FetchCommitTs => "fetch commit_ts".to_owned(),
         Effect::CommitPrimary { commit_ts, others } => {
@@ -119,7 +142,9 @@ fn show(effect: Effect) -> String {
 
 impl Runner {
     fn begin(&mut self, command: &Command) -> Result<Vec<Effect>, Box<dyn Error>> {
-        let Command::Begin { start_ts, batch, in_flight, ops } = command else { return Err("not a begin".into()) };
+        let Command::Begin { start_ts, protocol, greatest, batch, in_flight, ops } = command else {
+            return Err("not a begin".into());
+        };
         let mutation = |(op, at): &(String, String)| {
             let value = || Bytes::from_static(b"v");
             let op = match op.as_str() {
@@ -137,9 +162,12 @@ impl Runner {
             batch_keys: batch.unwrap_or(100),
             batches_in_flight: in_flight.unwrap_or(100),
             commit_ts_retries: 2,
+            one_phase: protocol.is_some(),
+            async_keys: if protocol.as_deref() == Some("any") { 3 } else { 0 },
             ..CommitLimits::default()
         };
-        let mut committer = Committer::new(ts(*start_ts), mutations, limits);
+        let bound = greatest.map(|greatest| CommitBound::new(ts(greatest)));
+        let mut committer = Committer::new(ts(*start_ts), mutations, bound, limits);
         let effects = committer.start();
         self.committer = Some(committer);
         Ok(effects)
@@ -152,6 +180,30 @@ impl Runner {
                 let at = at.as_deref().map_or_else(|| primary.clone(), key);
                 let result = if result == "ok" { Ok(()) } else { Err(error(result, &at, start_ts)?) };
                 Event::Prewritten(BatchId(*batch), result)
+            }
+            Command::Tried { result, flags, ts: at, key: named } => {
+                let commit_ts = at.map_or(Timestamp::ZERO, ts);
+                let named = named.as_deref().map_or_else(|| primary.clone(), key);
+                let result = match result.as_str() {
+                    "committed" => Ok(Prewritten::Committed { commit_ts }),
+                    "async" => Ok(Prewritten::AsyncLocked { commit_ts }),
+                    "locked" => Ok(Prewritten::Locked),
+                    other => Err(error(other, &named, start_ts)?),
+                };
+                let has = |flag: &str| flags.iter().any(|given| given == flag);
+                let (is_whole, unanswered) = (!has("split"), has("unanswered"));
+                Event::Tried(CommitAttempted { result, is_whole, unanswered })
+            }
+            Command::Settled { result, ts: at } => {
+                let commit_ts = at.map_or(Timestamp::ZERO, ts);
+                Event::Settled(match result.as_str() {
+                    "locked" => Ok(LocksStatus::Locked { min_commit_ts: commit_ts }),
+                    "committed" => Ok(LocksStatus::Committed { commit_ts }),
+                    "missing" => Ok(LocksStatus::Missing),
+                    "two_phase" => Ok(LocksStatus::TwoPhase),
+                    "rolled_back" => Ok(LocksStatus::RolledBack),
+                    other => Err(error(other, primary, start_ts)?),
+                })
             }
             Command::Resolved { batch, holders, .. } => {
                 Event::Resolved(BatchId(*batch), Ok(holders.iter().copied().map(ts).collect()))
@@ -222,10 +274,20 @@ fn commit_point() {
 }
 
 #[test]
+fn one_phase() {
+    script("one_phase");
+}
+
+#[test]
+fn async_commit() {
+    script("async_commit");
+}
+
+#[test]
 fn batches_are_bounded_by_bytes() {
     let sizes = |mutations: Vec<Mutation>, batch_bytes: usize| -> Vec<usize> {
         let limits = CommitLimits { batch_bytes, ..CommitLimits::default() };
-        let mut committer = Committer::new(ts(1), mutations, limits);
+        let mut committer = Committer::new(ts(1), mutations, None, limits);
         let len = |effect: Effect| match effect {
             Effect::Prewrite { mutations, .. } => mutations.len(),
             other => panic!("{other:?}"),
@@ -247,8 +309,8 @@ fn a_commit_ts_above_the_bound_is_a_conflict() {
     for (greatest, raised, commits) in [(20, 20, true), (19, 19, false), (19, 20, true)] {
         let bound = CommitBound::new(ts(greatest));
         let mutation = Mutation { key: key("a"), op: MutationOp::Delete };
-        let committer = Committer::new(ts(10), vec![mutation], CommitLimits::default());
-        let mut committer = committer.with_bound(Some(bound.clone()));
+        let limits = CommitLimits { one_phase: false, async_keys: 0, ..CommitLimits::default() };
+        let mut committer = Committer::new(ts(10), vec![mutation], Some(bound.clone()), limits);
         committer.start();
         committer.step(Event::Prewritten(BatchId(0), Ok(())), Duration::ZERO);
         bound.raise(ts(raised));

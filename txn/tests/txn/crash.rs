@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::common::endpoints::{CommitFault, FaultyEndpoint, NoCommits, RequestFault, Stalling};
-use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
+#[cfg(feature = "planted-bugs")]
+use super::common::builder;
+use super::common::endpoints::{CommitFault, FaultyEndpoint, NoCommits, NoPrewrites, RequestFault, Stalling};
+use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, two_phase, value};
 use kv::Key;
 use kv::api::RequestBody;
 use kv::memory::{Fault, Faults, MemoryCluster};
+#[cfg(feature = "planted-bugs")]
+use kv::planted::PlantedBug;
 use tokio::task::JoinHandle;
 use tso::Timestamp;
-use txn::{CommitLimits, Database, TxnConfig, TxnError};
+use txn::{Database, TxnConfig, TxnError};
 
 type Outcome = Result<Option<Timestamp>, TxnError>;
 
@@ -21,9 +25,13 @@ fn keys() -> Vec<Key> {
 }
 
 async fn write_all(db: &Database, text: &str) -> Outcome {
+    write(db, &keys(), text).await
+}
+
+async fn write(db: &Database, keys: &[Key], text: &str) -> Outcome {
     let mut txn = db.begin().await?;
-    for key in keys() {
-        txn.put(key, value(text))?;
+    for key in keys {
+        txn.put(key.clone(), value(text))?;
     }
     txn.commit().await
 }
@@ -36,6 +44,33 @@ async fn read_all(db: &Database) -> String {
     assert_eq!(values.len(), keys().len(), "a key is missing");
     assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "a commit is not atomic: {values:?}");
     values[0].clone()
+}
+
+/// An asynchronous commit is complete once all keys that its primary's lock names are locked. If the lock forgets one,
+/// others commit a part of the transaction.
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn an_async_commit_that_forgets_a_secondary_is_torn() {
+    for (bug, expected) in [(Some(PlantedBug::ForgottenSecondary), false), (None, true)] {
+        let is_atomic = run(async {
+            let cluster = builder(Faults::none()).planted_bug(bug).build();
+            let tso = VirtualTso::new();
+            let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
+            for _ in 0..2 {
+                write_all(&others, "old").await.expect("nothing is in the way");
+                assert!(others.drain(Duration::from_secs(60)).await);
+            }
+            // The coordinator dies before the last region is prewritten.
+            let endpoint = Stalling::new(Arc::new(cluster.clone()), 3, false);
+            let coordinator = database(endpoint.clone(), tso, seeded(2));
+            let commit = tokio::spawn(async move { write_all(&coordinator, "new").await });
+            endpoint.until_stalled().await;
+            let found = others.begin().await.expect("a timestamp").batch_get(&keys()).await.expect("served");
+            commit.abort();
+            found.windows(2).all(|pair| pair[0].1 == pair[1].1)
+        });
+        assert_eq!(is_atomic, expected, "{bug:?}");
+    }
 }
 
 struct StoppedCommit {
@@ -62,14 +97,16 @@ async fn stop_after(calls: u64, deliver_last: bool, config: TxnConfig) -> Stoppe
     StoppedCommit { cluster, others, endpoint, commit }
 }
 
-/// One batch for all keys, and one batch for each key.
-fn configs() -> [TxnConfig; 2] {
-    [100, 1].map(|batch_keys| TxnConfig { commit: CommitLimits { batch_keys, ..CommitLimits::default() }, ..seeded(2) })
+/// An asynchronous commit; two phases with one batch for all keys, and with one batch for each key.
+fn configs() -> [TxnConfig; 3] {
+    let mut many = two_phase(2);
+    many.commit.batch_keys = 1;
+    [seeded(2), two_phase(2), many]
 }
 
 /// Runs `check` for a coordinator that stops after 0, 1, 2, ... requests, until the commit needs fewer requests.
 fn at_every_step(check: impl AsyncFn(StoppedCommit, &str)) {
-    for (deliver_last, config) in [(false, 0), (true, 0), (false, 1), (true, 1)] {
+    for (deliver_last, config) in [(false, 0), (true, 0), (false, 1), (true, 1), (false, 2), (true, 2)] {
         let mut steps = 0;
         loop {
             let at = format!("config {config}, after {steps} requests, last delivered: {deliver_last}");
@@ -100,8 +137,10 @@ fn the_commit_of_a_dead_coordinator_is_atomic() {
             assert!(matches!(stopped.commit.await.expect("no panic"), Ok(Some(_))), "{at}");
             assert_eq!(result, "new", "{at}: an acknowledged commit is lost");
         }
-        assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks are left");
+        // The read may have passed the locks while they were live.
+        tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(read_all(&stopped.others).await, result, "{at}: the outcome changed");
+        assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks are left");
     });
 }
 
@@ -172,7 +211,7 @@ fn the_outcome_of_a_commit_is_never_misstated() {
             let tso = VirtualTso::new();
             let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
             write_all(&others, "old").await.expect("nothing is in the way");
-            let db = database(Arc::new(NoCommits { cluster, fault }), tso, seeded(2));
+            let db = database(Arc::new(NoCommits { cluster, fault }), tso, two_phase(2));
             let outcome = write_all(&db, "new").await;
             match expected {
                 Err(expected) => assert_eq!(outcome, Err(expected), "{fault:?}"),
@@ -180,6 +219,49 @@ fn the_outcome_of_a_commit_is_never_misstated() {
             }
             assert_eq!(read_all(&others).await, then, "{fault:?}");
         });
+    }
+}
+
+/// The answers to all attempts of a commit in one phase, and of an asynchronous one, are lost. The outcome is settled
+/// afterwards, or it is unknown.
+#[test]
+fn the_outcome_of_an_unanswered_attempt_is_settled() {
+    let cases = [
+        (CommitFault::LostReply, false, Some(true), "new"),
+        (CommitFault::LostRequest, false, Some(false), "old"),
+        (CommitFault::Unreachable, false, Some(false), "old"),
+        (CommitFault::LostReply, true, None, "new"),
+        (CommitFault::LostRequest, true, None, "old"),
+    ];
+    for (fault, also_settling, expected, then) in cases {
+        // In one region, and in four.
+        for keys in [&keys()[..2], &keys()[..]] {
+            let at = format!("{fault:?}, settling fails {also_settling}, {} keys", keys.len());
+            run(async {
+                let cluster = cluster(Faults::none());
+                let tso = VirtualTso::new();
+                let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
+                // Twice, so that all regions are synced.
+                for _ in 0..2 {
+                    write(&others, keys, "old").await.expect("nothing is in the way");
+                }
+                assert!(others.drain(Duration::from_secs(60)).await);
+                let lossy = NoPrewrites { cluster: cluster.clone(), fault, also_settling };
+                let db = database(Arc::new(lossy), tso, seeded(2));
+                let outcome = write(&db, keys, "new").await;
+                match expected {
+                    Some(true) => assert!(matches!(outcome, Ok(Some(_))), "{at}: {outcome:?}"),
+                    Some(false) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{at}: {outcome:?}"),
+                    None => assert_eq!(outcome, Err(TxnError::Undetermined), "{at}"),
+                }
+                // Past the life of any lock.
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                let txn = others.begin().await.expect("a timestamp");
+                for key in keys {
+                    assert_eq!(txn.get(key).await, Ok(Some(value(then))), "{at}: {key:?}");
+                }
+            });
+        }
     }
 }
 

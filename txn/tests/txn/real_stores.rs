@@ -227,10 +227,11 @@ fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let _inside = runtime.enter();
     let registries: Vec<Registry> = (0..3).map(|_| Registry::new()).collect();
-    let mut stores = Stores::with_config(registries.clone(), key("m"), &small_pages());
+    let tso = VirtualTso::new();
+    let mut stores = Stores::with_config(registries.clone(), key("m"), &small_pages(), tso.clone());
     let bank = Arc::new(Bank {
         stores: stores.running(),
-        tso: VirtualTso::new(),
+        tso,
         stop: AtomicBool::new(false),
         committed: watch::Sender::new(0),
         died: AtomicU64::new(0),

@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, value};
+use super::common::endpoints::{FaultyEndpoint, RequestFault};
+use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, two_phase, value};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::Key;
-use kv::client::ScanRange;
+use kv::api::RequestBody;
+use kv::client::{Client, ScanRange};
 use kv::memory::{Faults, MemoryCluster};
-use tso::{Timestamp, TsRange, TsoError, TsoSource};
+use prometheus::Registry;
+use tso::{Timestamp, TsRange, TsoClient, TsoError, TsoSource};
 use txn::{BufferLimits, Database, TxnConfig, TxnError};
 
 fn fresh() -> (MemoryCluster, Database) {
@@ -263,11 +266,133 @@ fn a_read_only_transaction_needs_one_timestamp_and_no_write() {
     });
 }
 
-/// A transaction within one region takes two requests: the prewrite, and the commit of all keys together.
+/// A transaction within one region is one request. It takes a timestamp to begin, and if it was several statements one
+/// more when its commit begins.
 #[test]
-fn a_commit_within_one_region_takes_two_requests() {
+fn a_commit_within_one_region_is_one_request() {
     run(async {
-        let (cluster, db) = fresh();
+        let cluster = cluster(Faults::none());
+        let tso = VirtualTso::new();
+        let db = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
+        // Syncs the region.
+        set(&db, &[("a1", "1")]).await;
+        assert!(db.drain(Duration::from_secs(60)).await);
+        for is_single in [true, false] {
+            let (issued, calls) = (tso.issued(), cluster.calls());
+            let mut txn = db.begin().await.expect("a timestamp");
+            ["a1", "a2", "a3"].into_iter().for_each(|at| txn.put(key(at), value("2")).expect("fits"));
+            if is_single {
+                txn.set_single_statement();
+            }
+            assert!(matches!(txn.commit().await, Ok(Some(_))));
+            assert!(db.drain(Duration::from_secs(60)).await);
+            assert_eq!((cluster.calls() - calls, tso.issued() - issued), (1, if is_single { 1 } else { 2 }));
+            assert_eq!(locks(&cluster), Vec::new());
+        }
+    });
+}
+
+/// An asynchronous commit is answered after one round of requests. Its locks become records in the background.
+#[test]
+fn a_commit_of_few_keys_in_several_regions_is_one_round() {
+    run(async {
+        let cluster = cluster(Faults::none());
+        let tso = VirtualTso::new();
+        let db = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
+        set(&db, &[("a", "1"), ("c", "1")]).await;
+        assert!(db.drain(Duration::from_secs(60)).await);
+        let (issued, calls) = (tso.issued(), cluster.calls());
+        let mut txn = db.begin().await.expect("a timestamp");
+        ["a", "c"].into_iter().for_each(|at| txn.put(key(at), value("2")).expect("fits"));
+        txn.set_single_statement();
+        assert!(matches!(txn.commit().await, Ok(Some(_))));
+        assert_eq!((cluster.calls() - calls, tso.issued() - issued), (2, 1));
+        assert_eq!(locks(&cluster).len(), 2);
+        assert!(db.drain(Duration::from_secs(60)).await);
+        assert_eq!((cluster.calls() - calls, tso.issued() - issued), (4, 1));
+        assert_eq!(locks(&cluster), Vec::new());
+        assert_eq!(get(&db, "c").await.as_deref(), Some("2"));
+    });
+}
+
+/// The value of a counter, of the series whose label has this value if one is given.
+fn counted(registry: &Registry, name: &str, label: Option<&str>) -> u64 {
+    let families = registry.gather();
+    let family = families.iter().find(|family| family.name() == name).expect("registered");
+    let series = family
+        .get_metric()
+        .iter()
+        .find(|metric| label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label)));
+    series.expect("it has the series").get_counter().get_value() as u64
+}
+
+#[test]
+fn commits_are_counted_by_their_protocol() {
+    run(async {
+        let (cluster, registry) = (cluster(Faults::none()), Registry::new());
+        let (client, tso) = (Client::new(Arc::new(cluster.clone())), TsoClient::new(VirtualTso::new()));
+        let db = Database::with_config(client, tso, seeded(1), &registry).expect("valid settings");
+        // The first commit of each region falls back to two phases and syncs it.
+        for pairs in [&[("a", "1")][..], &[("c", "1")], &[("a", "2")], &[("a", "3"), ("c", "3")]] {
+            set(&db, pairs).await;
+            assert!(db.drain(Duration::from_secs(60)).await);
+        }
+        let protocols = ["two_phase", "one_phase", "async"]
+            .map(|name| counted(&registry, "cortado_txn_commit_protocols_total", Some(name)));
+        assert_eq!(protocols, [2, 1, 1]);
+        assert_eq!(counted(&registry, "cortado_txn_commit_fallbacks_total", None), 2);
+    });
+}
+
+/// A reader that meets the lock of a live transaction pushes it and does not wait.
+#[test]
+fn a_reader_passes_the_lock_of_a_live_writer() {
+    run(async {
+        let cluster = cluster(Faults::none());
+        let tso = VirtualTso::new();
+        let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
+        set(&others, &[("a", "1"), ("c", "1")]).await;
+        assert!(others.drain(Duration::from_secs(60)).await);
+        for config in [seeded(2), two_phase(2)] {
+            // Its primary is prewritten, and the request for "c" is late.
+            let slow = |body: &RequestBody, _| match body {
+                RequestBody::Prewrite(request) if request.mutations.iter().any(|m| m.key == key("c")) => {
+                    RequestFault::Late(Duration::from_secs(2))
+                }
+                _ => RequestFault::Pass,
+            };
+            let mut config = config;
+            config.commit.batch_keys = if config.commit.one_phase { 512 } else { 1 };
+            let writer = database(FaultyEndpoint::new(&cluster, slow), tso.clone(), config);
+            let before = get(&others, "a").await;
+            let mut txn = writer.begin().await.expect("a timestamp");
+            ["a", "c"].into_iter().for_each(|at| txn.put(key(at), value("2")).expect("fits"));
+            let commit = tokio::spawn(txn.commit());
+            while locks(&cluster).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let snapshot = others.begin().await.expect("a timestamp");
+            for at in ["a", "c", "a"] {
+                let read = tokio::time::timeout(Duration::from_millis(100), snapshot.get(&key(at))).await;
+                let seen = read.expect("the reader waits").expect("served");
+                assert_eq!(seen.as_deref(), before.as_deref().map(str::as_bytes), "{at}");
+            }
+            let commit_ts = commit.await.expect("no panic").expect("committed").expect("a commit_ts");
+            assert!(commit_ts > snapshot.start_ts());
+            assert_eq!(get(&others, "a").await.as_deref(), Some("2"));
+            assert!(writer.drain(Duration::from_secs(60)).await);
+            set(&others, &[("a", "1"), ("c", "1")]).await;
+            assert!(others.drain(Duration::from_secs(60)).await);
+        }
+    });
+}
+
+/// In two phases it takes two requests: the prewrite, and the commit of all keys together.
+#[test]
+fn a_commit_in_two_phases_within_one_region_takes_two_requests() {
+    run(async {
+        let cluster = cluster(Faults::none());
+        let db = database(Arc::new(cluster.clone()), VirtualTso::new(), two_phase(1));
         set(&db, &[("a1", "1")]).await;
         let calls = cluster.calls();
         set(&db, &[("a1", "2"), ("a2", "2"), ("a3", "2")]).await;

@@ -255,8 +255,11 @@ async fn all_locks_of_all_regions_are_reported() {
         lock_ts: start_ts,
         current_ts: cluster.timestamp(),
         rollback_if_missing: false,
+        reader_ts: Timestamp::ZERO,
+        fell_back: false,
     };
-    assert_eq!(client.check_txn_status(status.clone()).await, Ok(TxnStatus::Alive { ttl_ms: 9_000 }));
+    let alive = TxnStatus::Alive { ttl_ms: 9_000, min_commit_ts: start_ts.next() };
+    assert_eq!(client.check_txn_status(status.clone()).await, Ok(alive));
     client.rollback(&locked[1..2], start_ts).await.expect("rolled back");
     assert_eq!(client.check_txn_status(status).await, Ok(TxnStatus::RolledBack));
     client.resolve_locks(&locked, start_ts, None).await.expect("resolved");

@@ -133,7 +133,10 @@ fn counted_remote(stores: &[(StoreId, SocketAddr)], config: RemoteConfig, metric
 
 fn get(cluster: &MemoryCluster, region: RegionId) -> Request {
     let context = RegionContext { region, epoch: Epoch { conf_ver: 1, version: 1 } };
-    Request { context, body: RequestBody::Get { key: Key::from_static(b"a"), start_ts: cluster.timestamp() } }
+    Request {
+        context,
+        body: RequestBody::Get { key: Key::from_static(b"a"), start_ts: cluster.timestamp(), pass: Vec::new() },
+    }
 }
 
 #[tokio::test]

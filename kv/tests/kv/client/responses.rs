@@ -79,8 +79,10 @@ async fn check_write(request: &str, operation: impl AsyncFn(&Client, Timestamp) 
 #[tokio::test]
 async fn an_unacknowledged_prewrite_fails() {
     let mutations = || vec![Mutation { key: key(), op: MutationOp::Delete }];
-    check_write("Prewrite", async |client, start_ts| client.prewrite(mutations(), &key(), start_ts, || 3_000).await)
-        .await;
+    check_write("Prewrite", async |client, start_ts| {
+        client.prewrite(mutations(), &key(), start_ts, || 3_000).await.map(drop)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -124,8 +126,14 @@ async fn a_read_that_returns_no_data_fails() {
     let scan = async |client: &Client, ts: Timestamp| client.scan(&range, ts, 10).await;
     assert_eq!(run(Response::Done, scan).await, (Err(failed("Scan")), 0));
     let check = async |client: &Client, ts: Timestamp| {
-        let status =
-            CheckTxnStatusRequest { primary: key(), lock_ts: ts, current_ts: ts.next(), rollback_if_missing: false };
+        let status = CheckTxnStatusRequest {
+            primary: key(),
+            lock_ts: ts,
+            current_ts: ts.next(),
+            rollback_if_missing: false,
+            reader_ts: Timestamp::ZERO,
+            fell_back: false,
+        };
         client.check_txn_status(status).await
     };
     assert_eq!(run(Response::Done, check).await, (Err(failed("CheckTxnStatus")), 0));

@@ -52,7 +52,7 @@ impl Client {
     pub(crate) async fn read(&self, keys: &[Key], start_ts: Timestamp) -> Vec<u64> {
         let mut values = Vec::new();
         for key in keys {
-            let body = RequestBody::Get { key: key.clone(), start_ts };
+            let body = RequestBody::Get { key: key.clone(), start_ts, pass: Vec::new() };
             values.push(loop {
                 match self.send(key, &body).await {
                     Ok(Response::Value(value)) => break value.map_or(0, |v| number(&v)),
@@ -71,7 +71,13 @@ impl Client {
         for (key, value) in keys.iter().zip(values) {
             let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from(value.to_string())) }];
             let primary = keys[0].clone();
-            let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms: TTL_MS });
+            let body = RequestBody::Prewrite(PrewriteRequest {
+                mutations,
+                primary,
+                start_ts,
+                ttl_ms: TTL_MS,
+                commit: kv::api::CommitMode::TwoPhase,
+            });
             match self.send(key, &body).await {
                 Ok(_) => (),
                 Err(ServerError::Key(error)) => {
@@ -116,6 +122,8 @@ impl Client {
                 lock_ts: lock.start_ts,
                 current_ts,
                 rollback_if_missing: expired,
+                reader_ts: Timestamp::ZERO,
+                fell_back: false,
             });
             let commit_ts = match self.send(&lock.primary, &check).await {
                 Ok(Response::Status(TxnStatus::Committed { commit_ts })) => Some(commit_ts),

@@ -112,7 +112,7 @@ fn all_stores_name_the_same_leader() {
     let client = Client::new(stores.running());
     runtime.block_on(async {
         open_accounts(&client).await;
-        let body = RequestBody::Get { key: account(0), start_ts: client.timestamp() };
+        let body = RequestBody::Get { key: account(0), start_ts: client.timestamp(), pass: Vec::new() };
         let mut leaders = BTreeSet::new();
         for store in 1..=3 {
             leaders.extend(client.leader_according_to(StoreId::new(store), &account(0), body.clone()).await);
@@ -133,7 +133,7 @@ fn a_leader_with_corrupt_data_is_replaced() {
     repair.delete(Cf::Lock, &row);
     runtime.block_on(async {
         open_accounts(&client).await;
-        let body = RequestBody::Get { key: account(0), start_ts: client.timestamp() };
+        let body = RequestBody::Get { key: account(0), start_ts: client.timestamp(), pass: Vec::new() };
         for _ in 0..100 {
             let leader = client.leader_according_to(StoreId::new(1), &account(0), body.clone()).await.unwrap();
             running.write_raw(leader, &corruption);

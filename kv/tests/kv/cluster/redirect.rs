@@ -70,7 +70,7 @@ async fn client_leaves_a_poisoned_leader() {
     let running = stores.running();
     let small = super::client::Client::new(stores.running());
     let (key, start_ts, value) = (Key::from_static(b"a"), Timestamp::new(1, 0), Bytes::from_static(b"v"));
-    let body = RequestBody::Get { key: key.clone(), start_ts };
+    let body = RequestBody::Get { key: key.clone(), start_ts, pass: Vec::new() };
     let poisoned = small.leader_according_to(StoreId::new(1), &key, body).await.expect("a leader");
 
     let endpoints =

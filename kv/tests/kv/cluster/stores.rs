@@ -11,6 +11,8 @@ use engine::log::{LogEngine, LogOptions};
 use engine::store::Store;
 use engine::store::memory::MemoryStore;
 use kv::Key;
+use kv::concurrency::TimestampSource;
+use kv::memory::CountingTso;
 use kv::server::{KvServer, KvServerConfig};
 use parking_lot::Mutex;
 use prometheus::Registry;
@@ -80,12 +82,18 @@ pub(crate) struct Stores {
 impl Stores {
     /// Starts a store with default settings for each of `count`. See [`Stores::with_config`].
     pub(crate) fn start(count: u64, split: Key) -> Stores {
-        Stores::with_config((0..count).map(|_| Registry::new()).collect(), split, &KvServerConfig::default())
+        let registries = (0..count).map(|_| Registry::new()).collect();
+        Stores::with_config(registries, split, &KvServerConfig::default(), Arc::new(CountingTso::new(0)))
     }
 
     /// Starts a store for each of the registries, into which its server counts. There are two regions: region 1 below
     /// `split`, region 2 from there on.
-    pub(crate) fn with_config(registries: Vec<Registry>, split: Key, config: &KvServerConfig) -> Stores {
+    pub(crate) fn with_config(
+        registries: Vec<Registry>,
+        split: Key,
+        config: &KvServerConfig,
+        timestamps: Arc<dyn TimestampSource>,
+    ) -> Stores {
         let count = registries.len() as u64;
         let mut stores = Stores { running: Arc::default(), runtimes: BTreeMap::new() };
         let split = split.to_storage();
@@ -96,7 +104,7 @@ impl Stores {
         for (id, registry) in (1..=count).map(StoreId::new).zip(registries) {
             let data = MemoryStore::new();
             let runtime = start(id, &regions, data.clone(), &stores.running);
-            let server = KvServer::new(runtime.handle(), config, &registry).unwrap();
+            let server = KvServer::new(runtime.handle(), timestamps.clone(), config, &registry).unwrap();
             let store = RunningStore { handle: runtime.handle(), server, data };
             stores.running.stores.lock().insert(id, store);
             stores.runtimes.insert(id, runtime);

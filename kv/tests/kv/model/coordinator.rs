@@ -83,7 +83,7 @@ impl World {
     fn read(&mut self, txn: usize) -> Result<(), String> {
         let Txn { start_ts, .. } = self.txns[txn];
         let Some(key) = self.txns[txn].to_read.pop() else { return Ok(()) };
-        match reader::get(&self.store.read_view().snapshot(), &key, start_ts) {
+        match reader::get(&self.store.read_view().snapshot(), &key, start_ts, &[]) {
             Ok(value) => self.txns[txn].reads.push((key, value)),
             Err(ActionError::Key(KeyError::Locked(locks))) => {
                 self.stats.locked += 1;
@@ -112,7 +112,13 @@ impl World {
         let group_of = all.filter(|(i, _)| group == ALL_MUTATIONS || *i == group);
         let mutations = group_of.map(|(_, (key, op))| Mutation { key: key.clone(), op: op.clone() }).collect();
         let primary = self.txns[txn].primary.clone();
-        let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms });
+        let body = RequestBody::Prewrite(PrewriteRequest {
+            mutations,
+            primary,
+            start_ts,
+            ttl_ms,
+            commit: kv::api::CommitMode::TwoPhase,
+        });
         self.send(txn, Purpose::Prewrite(group), body);
     }
 
@@ -152,6 +158,8 @@ impl World {
                 lock_ts,
                 current_ts,
                 rollback_if_missing: ends_ms < current_ts.physical_ms(),
+                reader_ts: Timestamp::ZERO,
+                fell_back: false,
             });
             let keys = locks.into_iter().map(|lock| lock.key).collect();
             self.send(txn, Purpose::Check(lock_ts, keys), body);

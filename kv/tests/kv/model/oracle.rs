@@ -93,6 +93,8 @@ fn outcome(world: &mut World, n: usize) -> Result<Option<Timestamp>, String> {
         lock_ts: world.txns[n].start_ts,
         current_ts: Timestamp::MAX,
         rollback_if_missing: false,
+        reader_ts: Timestamp::ZERO,
+        fell_back: false,
     });
     match world.evaluate(&check)? {
         Response::Status(TxnStatus::Committed { commit_ts }) => Ok(Some(commit_ts)),
@@ -193,7 +195,7 @@ fn check_store(world: &World, history: &History) -> Result<(), String> {
         let expected: Vec<(Key, Bytes)> =
             keys.iter().filter_map(|key| Some((key.clone(), history.at(key, ts)?))).collect();
         for key in &keys {
-            let value = reader::get(&snapshot, key, ts).map_err(|error| error.to_string())?;
+            let value = reader::get(&snapshot, key, ts, &[]).map_err(|error| error.to_string())?;
             if value != history.at(key, ts) {
                 return Err(format!("get of {key:?} at {ts}: {value:?}"));
             }
@@ -222,7 +224,7 @@ fn batch_pages(world: &World, ts: Timestamp, i: usize) -> Result<Vec<(Key, Bytes
     let mut pairs = Vec::new();
     loop {
         let max_bytes = if i.is_multiple_of(2) { 1 } else { 400 };
-        let page = reader::batch_get(&snapshot, &rest, ts, max_bytes).map_err(|error| error.to_string())?;
+        let page = reader::batch_get(&snapshot, &rest, (ts, &[]), max_bytes).map_err(|error| error.to_string())?;
         pairs.extend(page.pairs);
         match page.resume.and_then(|resume| rest.iter().position(|key| *key == resume)) {
             Some(at) if at > 0 => drop(rest.drain(..at)),
@@ -243,6 +245,7 @@ fn scan_pages(world: &World, ts: Timestamp, reverse: bool, size: usize) -> Resul
         max_bytes: 1_000,
         reverse,
         keys_only: false,
+        pass: Vec::new(),
     };
     let mut pairs = Vec::new();
     loop {

@@ -62,7 +62,7 @@ impl ModelStore {
             }
             _ => self.store.clone(),
         };
-        match percolator::evaluate(&store.snapshot(), body) {
+        match percolator::evaluate(&store.snapshot(), body, percolator::PrewriteAction::Lock) {
             Ok((batch, response)) => {
                 let commits =
                     matches!(body, RequestBody::Commit { .. } | RequestBody::ResolveLock { commit_ts: Some(_), .. });

@@ -254,6 +254,8 @@ impl World {
                 lock_ts: lock.start_ts,
                 current_ts: Timestamp::MAX,
                 rollback_if_missing: true,
+                reader_ts: Timestamp::ZERO,
+                fell_back: false,
             });
             let commit_ts = match self.evaluate(&check)? {
                 Response::Status(TxnStatus::Committed { commit_ts }) => Some(commit_ts),

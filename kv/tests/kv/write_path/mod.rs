@@ -1,36 +1,44 @@
-//! The write path of a server under random faults: latches and fences keep every write off a snapshot that misses an
-//! earlier one.
+//! The write path of two servers under random faults: latches and fences keep every write off a snapshot that misses an
+//! earlier one, and computed commit_ts keep off every read that could miss them.
 //!
-//! A few clients run transactions over a few keys through [`KvServer::handle`]: prewrite, commit or rollback. They
-//! repeat what was undetermined, give up, and drop requests under way. The region applies proposals late, loses replies
-//! and proposals, and changes its term. Everything is drawn from a seed, which a failure names. No transaction touches
-//! another's locks, so the following must hold:
+//! A few clients run transactions over a few keys through [`KvServer::handle`]: in one phase, asynchronously or in two
+//! phases. They repeat what was undetermined, give up, and drop requests under way. Others read, and pass or resolve
+//! the locks that they meet. The region applies proposals late, loses replies and proposals, and changes its leader.
+//! Everything is drawn from a seed, which a failure names. The following must hold:
 //!
 //! 1. A transaction whose prewrite was acknowledged finds its locks when it commits.
 //! 2. At the end no lock is left, and each key has at most one commit record or rollback mark of a transaction.
 //! 3. Two committed transactions that wrote the same key do not overlap in time: no lost update.
+//! 4. What was read at a timestamp is what the final data shows there.
 //!
 //! `planted.rs` plants bugs in the server and demands the violation that each must cause.
 
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod readers;
 mod region;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::Cf;
 use engine::store::{Reader, Store};
 use futures::FutureExt;
 use kv::Key;
-use kv::api::{KeyError, Mutation, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError};
+use kv::api::{
+    CheckLocksRequest, CommitBounds, CommitMode, KeyError, LocksStatus, Mutation, MutationOp, PrewriteRequest, Request,
+    RequestBody, Response, ServerError,
+};
 use kv::key::split_ts;
+use kv::memory::CountingTso;
 use kv::mvcc::mark::is_mark;
-use kv::mvcc::{LockRecord, WriteRecord};
+use kv::mvcc::{LockRecord, WriteRecord, reader};
 use kv::server::{KvServer, KvServerConfig};
 use prometheus::Registry;
+use raftstore::StoreId;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::task::LocalSet;
@@ -49,6 +57,15 @@ const STEPS: usize = 50_000;
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     committed: u64,
+    one_phase: u64,
+    async_locked: u64,
+    /// Attempts of one phase or with the async flag that locked for two phases.
+    fallbacks: u64,
+    reads: u64,
+    /// Locks that a read passed.
+    passed: u64,
+    /// Locks of finished transactions that a read resolved.
+    resolved: u64,
     rolled_back: u64,
     undetermined: u64,
     fenced: u64,
@@ -60,6 +77,12 @@ struct Stats {
 impl Stats {
     fn add(&mut self, other: &Stats) {
         self.committed += other.committed;
+        self.one_phase += other.one_phase;
+        self.async_locked += other.async_locked;
+        self.fallbacks += other.fallbacks;
+        self.reads += other.reads;
+        self.passed += other.passed;
+        self.resolved += other.resolved;
         self.rolled_back += other.rolled_back;
         self.undetermined += other.undetermined;
         self.fenced += other.fenced;
@@ -71,19 +94,25 @@ impl Stats {
 
 /// What the clients share.
 struct World {
-    server: KvServer<ModelRegion>,
+    /// Of stores 1 and 2.
+    servers: [KvServer<ModelRegion>; 2],
     region: ModelRegion,
-    last_ms: Cell<u64>,
+    oracle: Arc<CountingTso>,
     stats: RefCell<Stats>,
     /// The acknowledged commits: key, start_ts, commit_ts.
     commits: RefCell<Vec<(Key, Timestamp, Timestamp)>>,
+    /// What was read: timestamp, key, value.
+    reads: RefCell<Vec<(Timestamp, Key, Option<Bytes>)>>,
     violation: RefCell<Option<String>>,
 }
 
 impl World {
     fn timestamp(&self) -> Timestamp {
-        self.last_ms.set(self.last_ms.get() + 1);
-        Timestamp::new(self.last_ms.get(), 0)
+        self.oracle.next()
+    }
+
+    fn server(&self) -> &KvServer<ModelRegion> {
+        &self.servers[usize::from(self.region.leader() != StoreId::new(1))]
     }
 
     fn report(&self, violation: String) {
@@ -94,7 +123,7 @@ impl World {
     async fn send(&self, rng: &mut StdRng, body: &RequestBody, give_up: f64) -> Option<Result<Response, KeyError>> {
         loop {
             let request = Request { context: self.region.context(), body: body.clone() };
-            let call = self.server.handle(request);
+            let call = self.server().handle(request);
             let result = if rng.random_bool(give_up) {
                 let patience = async {
                     for _ in 0..rng.random_range(0..4) {
@@ -136,35 +165,98 @@ impl World {
         let mut keys: Vec<Key> = KEYS.iter().map(|key| Key::from_static(key)).collect();
         keys.swap_remove(rng.random_range(0..keys.len()));
         keys.truncate(rng.random_range(1..=2));
-        let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) };
+        let value = Bytes::from(start_ts.raw().to_string());
+        let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) };
+        let bounds = CommitBounds { least: start_ts, greatest: Timestamp::MAX };
+        let commit = match rng.random_range(0..4) {
+            0 => CommitMode::TwoPhase,
+            1 => CommitMode::Async { bounds, secondaries: keys[1..].to_vec() },
+            _ => CommitMode::OnePhase(bounds),
+        };
+        let is_computed = commit != CommitMode::TwoPhase;
+        let is_async = matches!(commit, CommitMode::Async { .. });
         let prewrite = RequestBody::Prewrite(PrewriteRequest {
             mutations: keys.iter().map(put).collect(),
             primary: keys[0].clone(),
             start_ts,
             ttl_ms: 1_000,
+            commit,
         });
-        match self.send(rng, &prewrite, 0.2).await {
-            Some(Ok(_)) if rng.random_bool(0.9) => self.commit(rng, keys, start_ts).await,
-            _ => self.roll_back(rng, keys, start_ts).await,
+        let outcome = self.send(rng, &prewrite, 0.2).await;
+        let count = |event: fn(&mut Stats)| event(&mut self.stats.borrow_mut());
+        match outcome {
+            // A reader found all locks and committed a part of them, before a repeated request.
+            Some(Ok(Response::Committed { commit_ts })) if is_async => {
+                self.commit_at(rng, keys, start_ts, commit_ts).await;
+            }
+            Some(Ok(Response::Committed { commit_ts })) => {
+                count(|stats| stats.one_phase += 1);
+                self.record_commit(keys, start_ts, commit_ts);
+            }
+            Some(Ok(Response::AsyncLocked { min_commit_ts })) => {
+                count(|stats| stats.async_locked += 1);
+                self.commit_at(rng, keys, start_ts, min_commit_ts).await;
+            }
+            Some(Ok(_)) if rng.random_bool(0.9) => {
+                if is_computed {
+                    count(|stats| stats.fallbacks += 1);
+                }
+                self.commit(rng, keys, start_ts).await;
+            }
+            _ => self.roll_back(rng, keys, start_ts, is_async).await,
         }
     }
 
+    fn record_commit(&self, keys: Vec<Key>, start_ts: Timestamp, commit_ts: Timestamp) {
+        self.commits.borrow_mut().extend(keys.into_iter().map(|key| (key, start_ts, commit_ts)));
+    }
+
+    /// Commits at a timestamp of the oracle. A reader may push the transaction above it.
     async fn commit(&self, rng: &mut StdRng, keys: Vec<Key>, start_ts: Timestamp) {
-        let commit_ts = self.timestamp();
+        let mut commit_ts = self.timestamp();
+        loop {
+            let body = RequestBody::Commit { keys: keys.clone(), start_ts, commit_ts };
+            match self.send(rng, &body, 0.0).await {
+                Some(Err(KeyError::CommitTsTooEarly { .. })) => commit_ts = self.timestamp(),
+                Some(Ok(_)) => return self.record_committed(keys, start_ts, commit_ts),
+                Some(Err(error)) => return self.report(format!("a prewritten lock of {start_ts} is lost: {error}")),
+                None => return,
+            }
+        }
+    }
+
+    fn record_committed(&self, keys: Vec<Key>, start_ts: Timestamp, commit_ts: Timestamp) {
+        self.stats.borrow_mut().committed += 1;
+        self.record_commit(keys, start_ts, commit_ts);
+    }
+
+    async fn commit_at(&self, rng: &mut StdRng, keys: Vec<Key>, start_ts: Timestamp, commit_ts: Timestamp) {
         let body = RequestBody::Commit { keys: keys.clone(), start_ts, commit_ts };
         match self.send(rng, &body, 0.0).await {
-            Some(Ok(_)) => {
-                self.stats.borrow_mut().committed += 1;
-                self.commits.borrow_mut().extend(keys.into_iter().map(|key| (key, start_ts, commit_ts)));
-            }
+            Some(Ok(_)) => self.record_committed(keys, start_ts, commit_ts),
             Some(Err(error)) => self.report(format!("a prewritten lock of {start_ts} is lost: {error}")),
             None => {}
         }
     }
 
-    async fn roll_back(&self, rng: &mut StdRng, keys: Vec<Key>, start_ts: Timestamp) {
-        match self.send(rng, &RequestBody::Rollback { keys, start_ts }, 0.0).await {
+    /// Ends a transaction whose prewrite failed or was not answered. It may have committed.
+    async fn roll_back(&self, rng: &mut StdRng, keys: Vec<Key>, start_ts: Timestamp, is_async: bool) {
+        if is_async {
+            let check = CheckLocksRequest {
+                keys: keys.clone(),
+                lock_ts: start_ts,
+                reader_ts: Timestamp::ZERO,
+                mark_missing: true,
+            };
+            let settled = self.send(rng, &RequestBody::CheckLocks(check), 0.0).await;
+            if let Some(Ok(Response::Locks(LocksStatus::Locked { min_commit_ts: commit_ts }))) = settled {
+                return self.commit_at(rng, keys, start_ts, commit_ts).await;
+            }
+        }
+        match self.send(rng, &RequestBody::Rollback { keys: keys.clone(), start_ts }, 0.0).await {
             Some(Ok(_)) => self.stats.borrow_mut().rolled_back += 1,
+            // A reader may have committed a part of its locks.
+            Some(Err(KeyError::Committed { commit_ts, .. })) => self.commit_at(rng, keys, start_ts, commit_ts).await,
             Some(Err(error)) => self.report(format!("the rollback of {start_ts} fails: {error}")),
             None => {}
         }
@@ -207,6 +299,13 @@ impl World {
                 return Err(format!("{start_ts} is committed and rolled back on one key"));
             }
         }
+        let snapshot = self.region.data.snapshot();
+        for (read_ts, key, seen) in self.reads.borrow().iter() {
+            let now = reader::get(&snapshot, key, *read_ts, &[]).map_err(|error| error.to_string())?;
+            if now != *seen {
+                return Err(format!("the read of {key:?} at {read_ts} saw {seen:?}, but there is {now:?}"));
+            }
+        }
         let mut intervals: BTreeMap<Key, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
         for (key, start_ts, commit_ts) in self.commits.borrow().iter() {
             if !records.contains(&(key.clone(), *start_ts)) {
@@ -247,7 +346,7 @@ async fn drive(world: &World, rng: &mut StdRng, ended: &Cell<u64>) -> Result<(),
                 stalled_until = step + rng.random_range(0..20);
             }
             50..53 => {
-                world.region.elect(rng.random_range(0..=pending));
+                world.region.elect(StoreId::new(rng.random_range(1..=2)), rng.random_range(0..=pending));
                 world.stats.borrow_mut().terms += 1;
             }
             _ => tokio::task::yield_now().await,
@@ -260,13 +359,18 @@ async fn drive(world: &World, rng: &mut StdRng, ended: &Cell<u64>) -> Result<(),
 fn run(seed: u64, config: &KvServerConfig) -> Result<Stats, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let region = ModelRegion::new();
-    let server = KvServer::new(region.clone(), config, &Registry::new()).unwrap();
+    let oracle = Arc::new(CountingTso::new(1));
+    let servers = [1, 2].map(|store| {
+        let region = region.on(StoreId::new(store));
+        KvServer::new(region, oracle.clone(), config, &Registry::new()).unwrap()
+    });
     let world = Rc::new(World {
-        server,
+        servers,
         region,
-        last_ms: Cell::new(1_000),
+        oracle,
         stats: RefCell::default(),
         commits: RefCell::default(),
+        reads: RefCell::default(),
         violation: RefCell::default(),
     });
     let mut rng = StdRng::seed_from_u64(seed);
@@ -277,6 +381,9 @@ fn run(seed: u64, config: &KvServerConfig) -> Result<Stats, String> {
             let mut rng = StdRng::seed_from_u64(seed * 1_000 + client);
             tokio::task::spawn_local(async move {
                 for _ in 0..TXNS {
+                    if rng.random_bool(0.4) {
+                        world.read(&mut rng).await;
+                    }
                     world.transaction(&mut rng).await;
                 }
                 ended.set(ended.get() + 1);
@@ -288,14 +395,18 @@ fn run(seed: u64, config: &KvServerConfig) -> Result<Stats, String> {
     Ok(*world.stats.borrow())
 }
 
+/// `CORTADO_MODEL_SEEDS=10000` runs that many seeds; the default is 60.
 #[test]
 fn writes_see_every_earlier_write_of_their_keys() {
+    let seeds = std::env::var("CORTADO_MODEL_SEEDS").map_or(60, |seeds| seeds.parse().unwrap());
     let mut total = Stats::default();
-    for seed in 0..60 {
+    for seed in 0..seeds {
         let stats = run(seed, &KvServerConfig::default()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         total.add(&stats);
     }
     println!("{total:?}");
+    assert!(total.one_phase > 200 && total.async_locked > 80 && total.fallbacks > 100, "{total:?}");
+    assert!(total.reads > 800 && total.passed > 80 && total.resolved > 200, "{total:?}");
     assert!(total.committed > 500 && total.rolled_back > 1_000 && total.undetermined > 500, "{total:?}");
     assert!(total.fenced > 500 && total.dropped > 300 && total.terms > 200 && total.lost_replies > 500, "{total:?}");
 }

@@ -34,3 +34,27 @@ fn latches_released_before_the_proposal_is_applied() {
 fn no_fence_after_an_undetermined_proposal() {
     must_find(PlantedBug::MissingFence, "outlives its transaction");
 }
+
+/// A read at 150 finds no lock, because none is published yet; the write has read a `max_ts` of 100 and commits at 101.
+#[test]
+fn max_ts_read_before_the_memory_locks_are_published() {
+    must_find(PlantedBug::MaxTsBeforeLocks, "the read of");
+}
+
+/// A read leaves no trace, and a commit lands below it.
+#[test]
+fn a_read_that_does_not_raise_max_ts() {
+    must_find(PlantedBug::MaxTsNotRaised, "the read of");
+}
+
+/// A read raises `max_ts` after the commit_ts was computed, finds no lock, and reads before the commit is applied.
+#[test]
+fn memory_locks_released_before_the_proposal_is_applied() {
+    must_find(PlantedBug::EarlyMemoryRelease, "the read of");
+}
+
+/// A leader commits below the reads of the leader before it.
+#[test]
+fn a_computed_commit_ts_before_max_ts_is_synced() {
+    must_find(PlantedBug::UnsyncedOnePhase, "the read of");
+}

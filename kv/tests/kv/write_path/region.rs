@@ -1,4 +1,5 @@
-//! A region whose proposals the test applies, loses or leaves undetermined. It stands in for `raftstore::StoreHandle`.
+//! A region on two stores, whose proposals the test applies, loses or leaves undetermined. It stands in for
+//! `raftstore::StoreHandle`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +17,14 @@ use tokio::sync::oneshot;
 
 type Reply = oneshot::Sender<Result<LogIndex, ProposeError>>;
 
-/// One region on one store, which leads it in every term.
+/// One region as one of its stores sees it. The stores share the data, as if replication took no time.
 ///
 /// Invariants:
 /// 1. Entries take effect in the order of their proposals.
 /// 2. When a term begins, every entry of an earlier term is applied or lost.
 #[derive(Clone)]
 pub(crate) struct ModelRegion {
+    id: StoreId,
     pub(crate) data: MemoryStore,
     state: Arc<Mutex<State>>,
 }
@@ -30,6 +32,7 @@ pub(crate) struct ModelRegion {
 struct State {
     region: Region,
     term: Term,
+    leader: StoreId,
     applied: u64,
     /// Proposed and not applied. A reply that is gone was lost: the proposer sees an unknown outcome.
     pending: VecDeque<(WriteBatch, Option<Reply>)>,
@@ -44,11 +47,21 @@ pub(crate) struct ModelView {
 
 impl ModelRegion {
     pub(crate) fn new() -> ModelRegion {
-        let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
+        let id = StoreId::new(1);
+        let peer = PeerMeta { id: PeerId::new(1), store: id, role: PeerRole::Voter };
         let epoch = Epoch { conf_ver: 1, version: 1 };
         let region = Region { id: RegionId::FIRST_DATA, start: Vec::new(), end: Vec::new(), epoch, peers: vec![peer] };
-        let state = State { region, term: Term::new(1), applied: 0, pending: VecDeque::new() };
-        ModelRegion { data: MemoryStore::new(), state: Arc::new(Mutex::new(state)) }
+        let state = State { region, term: Term::new(1), leader: id, applied: 0, pending: VecDeque::new() };
+        ModelRegion { id, data: MemoryStore::new(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The region as another store sees it.
+    pub(crate) fn on(&self, id: StoreId) -> ModelRegion {
+        ModelRegion { id, ..self.clone() }
+    }
+
+    pub(crate) fn leader(&self) -> StoreId {
+        self.state.lock().leader
     }
 
     pub(crate) fn context(&self) -> RegionContext {
@@ -78,20 +91,25 @@ impl ModelRegion {
         }
     }
 
-    /// A new term begins. The first `kept` pending entries are applied, the others are lost, and no proposer learns it.
-    pub(crate) fn elect(&self, kept: usize) {
+    /// A new term of `leader` begins. The first `kept` pending entries are applied, the others are lost, and no
+    /// proposer learns it.
+    pub(crate) fn elect(&self, leader: StoreId, kept: usize) {
         let mut state = self.state.lock();
         for (batch, _) in std::mem::take(&mut state.pending).into_iter().take(kept) {
             self.data.write(&batch).unwrap();
             state.applied += 1;
         }
         state.term = Term::new(state.term.get() + 1);
+        state.leader = leader;
     }
 
-    fn view(&self, context: RegionContext) -> ModelView {
+    fn view(&self, context: RegionContext) -> Result<ModelView, RegionError> {
         let state = self.state.lock();
         assert_eq!(context.region, state.region.id);
-        ModelView { snapshot: self.data.snapshot(), region: state.region.clone(), term: state.term }
+        if state.leader != self.id {
+            return Err(RegionError::NotLeader { region: state.region.id, leader: None });
+        }
+        Ok(ModelView { snapshot: self.data.snapshot(), region: state.region.clone(), term: state.term })
     }
 }
 
@@ -123,7 +141,7 @@ impl RegionReads for ModelRegion {
     type View = ModelView;
 
     fn store_id(&self) -> StoreId {
-        StoreId::new(1)
+        self.id
     }
 
     fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
@@ -131,7 +149,7 @@ impl RegionReads for ModelRegion {
     }
 
     fn try_read(&self, context: RegionContext) -> Result<Option<ModelView>, RegionError> {
-        Ok(Some(self.view(context)))
+        self.view(context).map(Some)
     }
 
     fn read_newest<T>(
@@ -139,12 +157,12 @@ impl RegionReads for ModelRegion {
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
     ) -> Result<Option<T>, RegionError> {
-        let region = self.view(context).region;
+        let region = self.view(context)?.region;
         Ok(Some(read(&self.data, &region)))
     }
 
     async fn read(&self, context: RegionContext) -> Result<ModelView, RegionError> {
-        Ok(self.view(context))
+        self.view(context)
     }
 
     fn poison(&self, _why: &str) {}
@@ -152,13 +170,15 @@ impl RegionReads for ModelRegion {
 
 impl RegionStore for ModelRegion {
     fn locate(&self, _key: &[u8]) -> Option<RegionStatus> {
-        let State { region, term, applied, .. } = &*self.state.lock();
+        let state = self.state.lock();
+        let State { region, term, applied, .. } = &*state;
         let (leader, applied) = (region.peers.first().copied(), LogIndex::new(*applied));
-        Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader: true })
+        let is_leader = state.leader == self.id;
+        Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader })
     }
 
     fn evaluate(&self, context: RegionContext) -> Result<ModelView, RegionError> {
-        Ok(self.view(context))
+        self.view(context)
     }
 
     async fn propose(&self, basis: &ModelView, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
@@ -166,7 +186,7 @@ impl RegionStore for ModelRegion {
         let (reply, answer) = oneshot::channel();
         {
             let mut state = self.state.lock();
-            if basis.term != state.term {
+            if basis.term != state.term || self.id != state.leader {
                 return Err(RegionError::StaleCommand { region }.into());
             }
             state.pending.push_back((batch, Some(reply)));

@@ -178,6 +178,41 @@ impl Endpoint for NoCommits {
     }
 }
 
+/// Injects one fault into all prewrites, and if `also_settling` into what settles their outcome.
+pub(crate) struct NoPrewrites {
+    pub(crate) cluster: MemoryCluster,
+    pub(crate) fault: CommitFault,
+    pub(crate) also_settling: bool,
+}
+
+impl Endpoint for NoPrewrites {
+    fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let why = "injected".to_owned();
+            match (&request.body, self.fault) {
+                (RequestBody::Prewrite(_), CommitFault::Unreachable) => Err(CallError::Unreachable { store, why }),
+                (RequestBody::Prewrite(_), CommitFault::LostRequest) => Err(CallError::Lost { store, why }),
+                (RequestBody::Prewrite(_), CommitFault::LostReply) => {
+                    drop(self.cluster.call(store, request).await);
+                    Err(CallError::Lost { store, why })
+                }
+                (RequestBody::Rollback { .. } | RequestBody::CheckLocks(_), _) if self.also_settling => {
+                    Err(CallError::Lost { store, why })
+                }
+                _ => self.cluster.call(store, request).await,
+            }
+        })
+    }
+
+    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
+        self.cluster.locate(store, key)
+    }
+
+    fn stores(&self) -> Vec<StoreId> {
+        self.cluster.stores()
+    }
+}
+
 /// A planted bug: point reads return the newest version instead of the snapshot's.
 pub(crate) struct NoSnapshots(pub(crate) MemoryCluster);
 

@@ -13,12 +13,13 @@ use futures::future::BoxFuture;
 use kv::Key;
 use kv::api::LockInfo;
 use kv::client::{Client, ClientConfig, Endpoint};
+use kv::concurrency::TimestampSource;
 use kv::memory::{Faults, MemoryCluster, MemoryClusterBuilder};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use tokio::time::Instant;
-use tso::{Timestamp, TsRange, TsoClient, TsoError, TsoSource};
-use txn::{Database, TxnConfig};
+use tso::{NewestTimestamp, Timestamp, TsRange, TsoClient, TsoError, TsoSource};
+use txn::{CommitLimits, Database, TxnConfig};
 
 /// An oracle whose physical time is tokio's clock.
 pub(crate) struct VirtualTso {
@@ -50,6 +51,16 @@ impl TsoSource for VirtualTso {
     }
 }
 
+impl TimestampSource for VirtualTso {
+    fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
+        Box::pin(async { self.allocate(1).await.map(|range| range.last) })
+    }
+
+    fn newest(&self) -> NewestTimestamp {
+        NewestTimestamp { timestamp: *self.last.lock(), age: Duration::ZERO }
+    }
+}
+
 /// Three stores; regions split at `b`, `c` and `d`.
 pub(crate) fn builder(faults: Faults) -> MemoryClusterBuilder {
     let stores = MemoryCluster::builder().stores(3);
@@ -78,6 +89,12 @@ pub(crate) fn locks(cluster: &MemoryCluster) -> Vec<LockInfo> {
 /// Settings with a fixed seed, which make a run repeatable.
 pub(crate) fn seeded(seed: u64) -> TxnConfig {
     TxnConfig { seed: Some(seed), ..TxnConfig::default() }
+}
+
+/// Settings with which every transaction is committed in two phases.
+pub(crate) fn two_phase(seed: u64) -> TxnConfig {
+    let commit = CommitLimits { one_phase: false, async_keys: 0, ..CommitLimits::default() };
+    TxnConfig { commit, ..seeded(seed) }
 }
 
 pub(crate) fn key(text: &str) -> Key {

@@ -1,41 +1,42 @@
-//! The reads of one store of a [`super::MemoryCluster`], for the server's read path.
+//! One store of a [`super::MemoryCluster`], for the server's read and write paths.
 
 use std::sync::Arc;
 
-use engine::Cf;
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, StoreError};
+use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
-use raftstore::{Region, RegionContext, RegionError, StoreId, Term};
+use raftstore::{LogIndex, ProposeError, Region, RegionContext, RegionError, RegionStatus, StoreId, Term};
 
 use super::topology::Topology;
-use crate::region_store::{RegionReads, RegionView};
+use crate::region_store::{RegionReads, RegionStore, RegionView};
 
-/// The data of the cluster, as one of its stores reads it. The leader always has a lease.
+/// The data of the cluster, as one of its stores reads and writes it. The leader always has a lease.
 #[derive(Clone)]
-pub(super) struct StoreReads {
+pub(crate) struct StoreRegions {
     pub(super) id: StoreId,
     pub(super) data: MemoryStore,
     pub(super) topology: Arc<Mutex<Topology>>,
+    pub(super) max_proposal_bytes: usize,
 }
 
 /// A snapshot of one region. Like the real one, it refuses reads outside the region.
 #[derive(Clone)]
-pub(super) struct RegionReader {
+pub(crate) struct RegionReader {
     snapshot: MemorySnapshot,
     region: Region,
     term: Term,
 }
 
-impl StoreReads {
+impl StoreRegions {
     /// A snapshot of the region, if the store may serve it now.
-    pub(super) fn view(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
+    fn view(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         let (region, term) = self.topology.lock().check(self.id, context)?;
         Ok(RegionReader { snapshot: self.data.snapshot(), region, term })
     }
 }
 
-impl RegionReads for StoreReads {
+impl RegionReads for StoreRegions {
     type View = RegionReader;
 
     fn store_id(&self) -> StoreId {
@@ -68,6 +69,35 @@ impl RegionReads for StoreReads {
     fn poison(&self, why: &str) {
         // All stores share the data: no other one could serve.
         panic!("the data of the cluster is corrupt: {why}");
+    }
+}
+
+impl RegionStore for StoreRegions {
+    fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
+        self.topology.lock().locate(self.id, key)
+    }
+
+    fn evaluate(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
+        self.view(context)
+    }
+
+    async fn propose(&self, basis: &RegionReader, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+        let (bytes, limit) = (batch.size(), self.max_proposal_bytes);
+        if bytes > limit {
+            return Err(ProposeError::TooLarge { bytes, limit });
+        }
+        // A real store replicates here. Let other requests run, so that they contend with this one.
+        tokio::task::yield_now().await;
+        let topology = self.topology.lock();
+        let (id, epoch) = (basis.region.id, basis.region.epoch);
+        let (_, term) = topology.check(self.id, RegionContext { region: id, epoch })?;
+        if term != basis.term {
+            return Err(RegionError::StaleCommand { region: id }.into());
+        }
+        match self.data.write(&batch) {
+            Ok(()) => Ok(LogIndex::new(1)),
+            Err(error) => panic!("the store in memory failed: {error}"),
+        }
     }
 }
 

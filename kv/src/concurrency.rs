@@ -1,0 +1,426 @@
+//! The concurrency manager of a store: what makes a commit_ts that a leader computes safe against reads.
+//!
+//! One-phase and async commit take their commit_ts from the leader instead of the oracle: above every timestamp that
+//! the region was read at (`max_ts`). Two orders prove that no read misses such a commit:
+//!
+//! - A **read** at R first raises `max_ts` to R, *then* looks at the locks in memory, *then* takes its snapshot (the
+//!   lock family, then the data).
+//! - A **write** publishes locks in memory on all its keys, *then* reads `max_ts`, *then* is evaluated and proposed.
+//!   The locks stay until the write is applied or certainly lost.
+//!
+//! Either the read sees the lock, and it waits if the commit may come at or below R; or the write was published after
+//! the read looked, and then it sees R in `max_ts` and commits above R. A lock that is gone was applied before the
+//! snapshot. Publication is a counter that rises before the locks are in the map: a reader that sees it nonzero waits
+//! for the mutex, under which the writer also reads `max_ts`. So no reader meets a lock whose min_commit_ts is unknown.
+//!
+//! **Terms.** Reads of earlier leaders raised their own `max_ts`. So a leader computes no commit_ts in a term until it
+//! is *synced*: it has a timestamp that was requested from the oracle after it applied an entry of the term. Every read
+//! that an earlier leader served had its timestamp before that. The first write that wants it starts the request, so an
+//! idle region costs nothing. `max_ts` itself never falls, also not in a later term, which only makes commits later.
+//!
+//! **Unknown outcomes.** The locks of a proposal whose outcome is unknown stay, as its fence does (`scheduler`). A view
+//! of a later term proves that it is applied or lost, and retires them.
+//!
+//! Only timestamps that the oracle issued raise `max_ts`. A read's timestamp comes from a client, so one that is beyond
+//! what the oracle can have issued is checked with the oracle first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use parking_lot::{Mutex, RwLock};
+use raftstore::{RegionError, RegionId, Term};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tso::oracle::{WINDOW_MS, advance_max};
+use tso::{NewestTimestamp, Timestamp, TsoClient, TsoError};
+
+use crate::api::{LockInfo, RequestBody, ServerError};
+use crate::key::Key;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
+use crate::size::BlockingLocks;
+
+/// Where a store gets timestamps.
+pub trait TimestampSource: Send + Sync + 'static {
+    /// Fetches a timestamp that is issued after the first poll.
+    fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>>;
+    /// The newest timestamp that this node has received.
+    fn newest(&self) -> NewestTimestamp;
+}
+
+impl TimestampSource for TsoClient {
+    fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
+        Box::pin(TsoClient::timestamp(self))
+    }
+
+    fn newest(&self) -> NewestTimestamp {
+        TsoClient::newest(self)
+    }
+}
+
+/// A leadership over one range: a term, and the version of the region's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leadership {
+    /// The term.
+    pub term: Term,
+    /// The version of the epoch.
+    pub version: u64,
+}
+
+/// The transaction and the primary of locks in memory.
+#[derive(Clone, Debug)]
+pub struct LockOwner {
+    /// The primary of the transaction.
+    pub primary: Key,
+    /// The transaction.
+    pub start_ts: Timestamp,
+    /// Life of the lock, in milliseconds from the physical part of `start_ts`.
+    pub ttl_ms: u64,
+}
+
+/// The state of all regions of a store. Clones share it.
+#[derive(Clone)]
+pub struct ConcurrencyManager {
+    regions: Arc<RwLock<HashMap<RegionId, Arc<RegionConcurrency>>>>,
+    source: Arc<dyn TimestampSource>,
+    /// Timestamps up to this physical time, in milliseconds, need no further check.
+    admitted_ms: Arc<AtomicU64>,
+    #[cfg(feature = "planted-bugs")]
+    planted_bug: Option<PlantedBug>,
+}
+
+impl ConcurrencyManager {
+    /// A manager without locks, of which no region is synced.
+    pub fn new(source: Arc<dyn TimestampSource>) -> ConcurrencyManager {
+        ConcurrencyManager {
+            regions: Arc::default(),
+            source,
+            admitted_ms: Arc::default(),
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
+    }
+
+    /// The manager with this deliberate bug.
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> ConcurrencyManager {
+        self.planted_bug = bug;
+        self
+    }
+
+    /// The state of a region that this store has led; `None` if it has not been created.
+    pub fn known_region(&self, region: RegionId) -> Option<Arc<RegionConcurrency>> {
+        self.regions.read().get(&region).map(Arc::clone)
+    }
+
+    /// The state of a region, created at the first call. The caller has had a view of the region.
+    pub fn region(&self, region: RegionId) -> Arc<RegionConcurrency> {
+        self.known_region(region).unwrap_or_else(|| Arc::clone(self.regions.write().entry(region).or_default()))
+    }
+
+    /// Raises the region's `max_ts` to a timestamp that [`ConcurrencyManager::check_issued`] has accepted. A read calls
+    /// it before it looks at the locks.
+    pub fn raise_max_ts(&self, entry: &RegionConcurrency, ts: Timestamp) {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::MaxTsNotRaised) {
+            return;
+        }
+        entry.raise(ts);
+    }
+
+    /// Whether a timestamp that a client sent needs no further check: the oracle may have issued it.
+    pub fn is_admitted(&self, ts: Timestamp) -> bool {
+        ts < Timestamp::MAX && ts.physical_ms() <= self.admitted_ms.load(Ordering::Relaxed)
+    }
+
+    /// Checks a timestamp that a client sent. Asks the oracle only about one that is beyond what it can have issued, as
+    /// far as this node knows.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Invalid`]: the oracle has not issued it. `NotReady`: the oracle did not answer.
+    pub async fn check_issued(&self, region: RegionId, ts: Timestamp) -> Result<(), ServerError> {
+        if self.is_admitted(ts) {
+            return Ok(());
+        }
+        if ts == Timestamp::MAX {
+            return Err(not_issued());
+        }
+        let newest = self.source.newest();
+        let advance = u64::try_from(advance_max(newest.age).as_millis()).unwrap_or(u64::MAX);
+        let bound = newest.timestamp.physical_ms().saturating_add(advance).saturating_add(WINDOW_MS);
+        if newest.timestamp > Timestamp::ZERO && ts.physical_ms() <= bound {
+            self.admitted_ms.fetch_max(bound, Ordering::Relaxed);
+            return Ok(());
+        }
+        match self.source.timestamp().await {
+            Ok(issued) if ts <= issued => {
+                self.admitted_ms.fetch_max(issued.physical_ms(), Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(_) => Err(not_issued()),
+            Err(error) => {
+                let why = format!("a timestamp could not be checked: {error}");
+                Err(RegionError::NotReady { region, why }.into())
+            }
+        }
+    }
+
+    /// Whether the region may compute commit_ts under `leadership`. If not, it starts the request for the timestamp
+    /// that it needs. The caller has a view of that leadership, in which an entry of its term is applied.
+    pub fn is_synced(&self, entry: &Arc<RegionConcurrency>, leadership: Leadership) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::UnsyncedOnePhase) {
+            return true;
+        }
+        {
+            let mut state = entry.state.lock();
+            if state.synced == Some(leadership) {
+                return true;
+            }
+            if state.syncing == Some(leadership) {
+                return false;
+            }
+            state.syncing = Some(leadership);
+        }
+        let (source, entry) = (Arc::clone(&self.source), Arc::clone(entry));
+        let sync = async move {
+            let timestamp = source.timestamp().await;
+            entry.finish_sync(leadership, timestamp.ok());
+        };
+        // Without a runtime there is nobody to wait: such a caller commits in two phases.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(sync);
+        }
+        false
+    }
+}
+
+fn not_issued() -> ServerError {
+    ServerError::Invalid("start_ts was not issued by the oracle".to_owned())
+}
+
+/// The state of one region.
+///
+/// Invariants:
+/// 1. `max_ts` never falls, and every value is a timestamp of the oracle.
+/// 2. `published` is at least the number of locks in the map, and rises before a lock is in it.
+/// 3. `synced` names a leadership of which `max_ts` is at or above every read of earlier leaderships.
+#[derive(Default)]
+pub struct RegionConcurrency {
+    max_ts: AtomicU64,
+    published: AtomicUsize,
+    state: Mutex<RegionState>,
+    /// Locks were released, or will stay for long.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct RegionState {
+    /// By key and publication. Latches keep two writes of a key apart, fences keep those of one term apart.
+    locks: BTreeMap<(Key, u64), MemoryLock>,
+    next: u64,
+    synced: Option<Leadership>,
+    syncing: Option<Leadership>,
+}
+
+struct MemoryLock {
+    owner: Arc<LockOwner>,
+    min_commit_ts: Timestamp,
+    term: Term,
+    /// Whether the outcome of its write is unknown.
+    is_doubtful: bool,
+}
+
+/// What a read finds among the locks in memory.
+#[derive(Debug)]
+pub enum Found {
+    /// No lock blocks it.
+    Nothing,
+    /// Writes under way block it, whose outcome will be known soon.
+    InFlight,
+    /// Writes block it whose outcome is unknown in their term.
+    Doubtful(Vec<LockInfo>),
+}
+
+impl RegionConcurrency {
+    fn raise(&self, ts: Timestamp) {
+        // A plain load is enough if it is high already: the writer that is published after we look at the locks reads
+        // `max_ts` after this load.
+        if self.max_ts.load(Ordering::SeqCst) < ts.raw() {
+            self.max_ts.fetch_max(ts.raw(), Ordering::SeqCst);
+        }
+    }
+
+    fn finish_sync(&self, leadership: Leadership, timestamp: Option<Timestamp>) {
+        if let Some(timestamp) = timestamp {
+            self.raise(timestamp);
+        }
+        let mut state = self.state.lock();
+        if state.syncing == Some(leadership) {
+            state.syncing = None;
+            state.synced = timestamp.map(|_| leadership).or(state.synced);
+        }
+    }
+
+    /// Looks for locks that block the read `body`. Its timestamp must be in `max_ts` already.
+    pub fn look(&self, body: &RequestBody) -> Found {
+        if self.published.load(Ordering::SeqCst) == 0 {
+            return Found::Nothing;
+        }
+        let state = self.state.lock();
+        let mut report = BlockingLocks::default();
+        let mut add = |key: &Key, lock: &MemoryLock| {
+            if lock.is_doubtful {
+                let LockOwner { primary, start_ts, ttl_ms } = LockOwner::clone(&lock.owner);
+                report.push(LockInfo { key: key.clone(), primary, start_ts, ttl_ms });
+            }
+            lock.is_doubtful
+        };
+        let mut all_doubtful = true;
+        let mut visit = |(key, _): &(Key, u64), lock: &MemoryLock, ts: Timestamp, pass: &[Timestamp]| {
+            if lock.min_commit_ts <= ts && !pass.contains(&lock.owner.start_ts) {
+                all_doubtful &= add(key, lock);
+            }
+        };
+        let of_key = |key: &Key| (key.clone(), 0)..=(key.clone(), u64::MAX);
+        match body {
+            RequestBody::Get { key, start_ts, pass } => {
+                state.locks.range(of_key(key)).for_each(|(at, lock)| visit(at, lock, *start_ts, pass));
+            }
+            RequestBody::BatchGet { keys, start_ts, pass } => {
+                let found = keys.iter().flat_map(|key| state.locks.range(of_key(key)));
+                found.for_each(|(at, lock)| visit(at, lock, *start_ts, pass));
+            }
+            RequestBody::Scan(scan) if !scan.is_empty() => {
+                let end = if scan.end.is_empty() { Bound::Unbounded } else { Bound::Excluded((scan.end.clone(), 0)) };
+                let range = state.locks.range((Bound::Included((scan.start.clone(), 0)), end));
+                range.for_each(|(at, lock)| visit(at, lock, scan.start_ts, &scan.pass));
+            }
+            _ => {}
+        }
+        match (all_doubtful, report.is_empty()) {
+            (false, _) => Found::InFlight,
+            (true, false) => Found::Doubtful(report.into_locks()),
+            (true, true) => Found::Nothing,
+        }
+    }
+
+    /// Whether there is a lock on `key`, of whatever timestamp. A reader that has raised `max_ts` may read if there is
+    /// none.
+    pub fn may_block(&self, key: &Key) -> bool {
+        if self.published.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let of_key = (key.clone(), 0)..=(key.clone(), u64::MAX);
+        self.state.lock().locks.range(of_key).next().is_some()
+    }
+
+    /// Completes once locks were released, or became doubtful, after the call of this function.
+    pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Removes the locks of terms before `term`. The caller has a view of `term`, so their writes are applied or lost.
+    /// Returns whether there were any.
+    pub fn retire_before(&self, term: Term) -> bool {
+        if self.published.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let mut state = self.state.lock();
+        let before = state.locks.len();
+        state.locks.retain(|_, lock| lock.term >= term);
+        let retired = before - state.locks.len();
+        self.published.fetch_sub(retired, Ordering::SeqCst);
+        drop(state);
+        if retired > 0 {
+            self.changed.notify_waiters();
+        }
+        retired > 0
+    }
+
+    /// The least commit_ts that `max_ts` allows now.
+    #[cfg(feature = "planted-bugs")]
+    pub fn min_commit_ts_now(&self) -> Timestamp {
+        Timestamp::from_raw(self.max_ts.load(Ordering::SeqCst)).next()
+    }
+
+    /// Publishes locks on `keys` for a write under `term`, and then computes its least commit_ts: above `max_ts` and at
+    /// or above `least`.
+    pub fn publish(self: &Arc<Self>, term: Term, keys: Vec<Key>, owner: LockOwner, least: Timestamp) -> MemoryLocks {
+        self.retire_before(term);
+        let owner = Arc::new(owner);
+        let mut state = self.state.lock();
+        self.published.fetch_add(keys.len(), Ordering::SeqCst);
+        let max_ts = Timestamp::from_raw(self.max_ts.load(Ordering::SeqCst));
+        let min_commit_ts = if max_ts == Timestamp::MAX { max_ts } else { max_ts.next() }.max(least);
+        let id = state.next;
+        state.next += 1;
+        for key in &keys {
+            let lock = MemoryLock { owner: Arc::clone(&owner), min_commit_ts, term, is_doubtful: false };
+            state.locks.insert((key.clone(), id), lock);
+        }
+        drop(state);
+        MemoryLocks { entry: Arc::clone(self), keys, id, min_commit_ts, is_doubtful: false }
+    }
+}
+
+/// The locks in memory of one write. Dropping it releases them, unless the outcome of the write is unknown.
+pub struct MemoryLocks {
+    entry: Arc<RegionConcurrency>,
+    keys: Vec<Key>,
+    id: u64,
+    min_commit_ts: Timestamp,
+    is_doubtful: bool,
+}
+
+impl MemoryLocks {
+    /// The least commit_ts of the write.
+    pub fn min_commit_ts(&self) -> Timestamp {
+        self.min_commit_ts
+    }
+
+    /// A planted bug: the least commit_ts was read before the locks were published.
+    #[cfg(feature = "planted-bugs")]
+    pub fn lower_min_commit_ts(&mut self, to: Timestamp) {
+        self.min_commit_ts = to;
+        let mut state = self.entry.state.lock();
+        for key in &self.keys {
+            if let Some(lock) = state.locks.get_mut(&(key.clone(), self.id)) {
+                lock.min_commit_ts = to;
+            }
+        }
+    }
+
+    /// The outcome of the write is unknown: the locks stay until a later term.
+    pub fn keep_doubtful(mut self) {
+        self.is_doubtful = true;
+    }
+}
+
+impl Drop for MemoryLocks {
+    fn drop(&mut self) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let mut state = self.entry.state.lock();
+        for key in std::mem::take(&mut self.keys) {
+            let at = (key, self.id);
+            if !self.is_doubtful {
+                // A later term may have retired it.
+                let removed = state.locks.remove(&at).is_some();
+                self.entry.published.fetch_sub(usize::from(removed), Ordering::SeqCst);
+            } else if let Some(lock) = state.locks.get_mut(&at) {
+                lock.is_doubtful = true;
+            }
+        }
+        drop(state);
+        self.entry.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Computed commits and the reads beside them, case by case, through a server over a store whose proposals the test
+//! decides. `tests/kv/write_path` has the random histories.
+
+use bytes::Bytes;
+use futures::poll;
+use prometheus::Registry;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::api::{
+    CheckTxnStatusRequest, CommitBounds, CommitMode, KeyError, Mutation, MutationOp, PrewriteRequest, Request,
+    Response, ScanRequest, TxnStatus,
+};
+use crate::memory::CountingTso;
+use crate::region_store::fake::{FakeStore, ProposalOutcome};
+use crate::server::{KvServer, KvServerConfig};
+
+struct Fixture {
+    store: FakeStore,
+    oracle: Arc<CountingTso>,
+    server: KvServer<FakeStore>,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let (store, oracle) = (FakeStore::new(), Arc::new(CountingTso::new(1)));
+        let server =
+            KvServer::new(store.clone(), oracle.clone(), &KvServerConfig::default(), &Registry::new()).unwrap();
+        Fixture { store, oracle, server }
+    }
+
+    /// A fixture whose region is synced.
+    async fn synced() -> Fixture {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.put(b"x").await, Ok(Response::Done));
+        fixture.let_sync_run().await;
+        fixture
+    }
+
+    async fn let_sync_run(&self) {
+        for _ in 0..4 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn send(&self, body: RequestBody) -> Result<Response, ServerError> {
+        self.server.handle(Request { context: self.store.context(), body }).await
+    }
+
+    fn one_phase(&self, at: &'static [u8], start_ts: Timestamp, greatest: Timestamp) -> RequestBody {
+        let key = Key::from_static(at);
+        let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) }];
+        let commit = CommitMode::OnePhase(CommitBounds { least: start_ts, greatest });
+        RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts, ttl_ms: 1_000, commit })
+    }
+
+    async fn put(&self, at: &'static [u8]) -> Result<Response, ServerError> {
+        self.send(self.one_phase(at, self.oracle.next(), Timestamp::MAX)).await
+    }
+
+    fn get(at: &'static [u8], start_ts: Timestamp) -> RequestBody {
+        RequestBody::Get { key: Key::from_static(at), start_ts, pass: Vec::new() }
+    }
+
+    fn scan(start_ts: Timestamp) -> RequestBody {
+        let [start, end] = [Key::from_static(b"c"), Key::from_static(b"m")];
+        let (limit, max_bytes, pass) = (10, 1_000, Vec::new());
+        RequestBody::Scan(ScanRequest {
+            start,
+            end,
+            start_ts,
+            limit,
+            max_bytes,
+            reverse: false,
+            keys_only: false,
+            pass,
+        })
+    }
+}
+
+fn value() -> Option<Bytes> {
+    Some(Bytes::from_static(b"v"))
+}
+
+/// The first write of a leadership asks for the timestamp that later ones need, and locks for two phases.
+#[tokio::test]
+async fn a_commit_in_one_phase_is_one_proposal_once_the_region_is_synced() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.put(b"k").await, Ok(Response::Done));
+    fixture.let_sync_run().await;
+    let renewals: [fn(&FakeStore); 3] = [|_| (), |store| store.set_term(6), FakeStore::raise_epoch];
+    let keys: [[&[u8]; 2]; 3] = [[b"c", b"d"], [b"e", b"f"], [b"g", b"h"]];
+    for (n, (renew, [first, second])) in renewals.into_iter().zip(keys).enumerate() {
+        renew(&fixture.store);
+        if n > 0 {
+            assert_eq!(fixture.put(first).await, Ok(Response::Done), "a new leadership is not synced");
+            fixture.let_sync_run().await;
+        }
+        let (start_ts, before) = (fixture.oracle.next(), fixture.store.proposals());
+        let body = fixture.one_phase(second, start_ts, Timestamp::MAX);
+        let committed = fixture.send(body.clone()).await;
+        assert!(matches!(committed, Ok(Response::Committed { commit_ts }) if commit_ts > start_ts), "{committed:?}");
+        assert_eq!(fixture.store.proposals() - before, 1);
+        // A repeated request finds the commit.
+        assert_eq!(fixture.send(body).await, committed);
+        assert_eq!(fixture.store.proposals() - before, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_comes_above_every_read_and_within_its_bounds() {
+    let fixture = Fixture::synced().await;
+    let start_ts = fixture.oracle.next();
+    let read_ts = fixture.oracle.next();
+    assert_eq!(fixture.send(Fixture::get(b"n", read_ts)).await, Ok(Response::Value(None)));
+    let committed = fixture.send(fixture.one_phase(b"k", start_ts, Timestamp::MAX)).await;
+    assert_eq!(committed, Ok(Response::Committed { commit_ts: read_ts.next() }));
+    // The greatest commit_ts allowed is below: two phases.
+    let start_ts = fixture.oracle.next();
+    let read_ts = fixture.oracle.next();
+    assert_eq!(fixture.send(Fixture::get(b"n", read_ts)).await, Ok(Response::Value(None)));
+    assert_eq!(fixture.send(fixture.one_phase(b"l", start_ts, read_ts)).await, Ok(Response::Done));
+}
+
+/// A read below the commit passes it, one above waits for it.
+#[tokio::test]
+async fn a_read_waits_for_a_commit_under_way() {
+    let fixture = Fixture::synced().await;
+    let before = fixture.oracle.next();
+    assert_eq!(fixture.send(Fixture::get(b"k", before)).await, Ok(Response::Value(None)));
+    let (release, held) = oneshot::channel();
+    fixture.store.push_outcome(ProposalOutcome::Held(held));
+    let mut write = Box::pin(fixture.put(b"k"));
+    assert!(poll!(&mut write).is_pending());
+    let after = fixture.oracle.next();
+    let (mut get, mut scan) =
+        (Box::pin(fixture.send(Fixture::get(b"k", after))), Box::pin(fixture.send(Fixture::scan(after))));
+    assert!(poll!(&mut get).is_pending() && poll!(&mut scan).is_pending());
+    assert_eq!(fixture.send(Fixture::get(b"k", before)).await, Ok(Response::Value(None)));
+    assert_eq!(fixture.send(Fixture::get(b"n", after)).await, Ok(Response::Value(None)));
+    release.send(()).unwrap();
+    assert!(matches!(write.await, Ok(Response::Committed { .. })));
+    assert_eq!(get.await, Ok(Response::Value(value())));
+    let found = Response::Pairs { pairs: vec![(Key::from_static(b"k"), Bytes::from_static(b"v"))], resume: None };
+    assert_eq!(scan.await, Ok(found));
+}
+
+/// The locks in memory of a write whose outcome is unknown stay until a later term, in which it is applied or lost.
+#[tokio::test]
+async fn an_unknown_outcome_blocks_reads_until_a_later_term() {
+    for applied in [false, true] {
+        let fixture = Fixture::synced().await;
+        fixture.store.push_outcome(ProposalOutcome::Unknown { applied });
+        let region = fixture.store.context().region;
+        assert_eq!(fixture.put(b"k").await, Err(ServerError::Undetermined(region)));
+        let read = Fixture::get(b"k", fixture.oracle.next());
+        let blocked = fixture.send(read.clone()).await;
+        assert!(matches!(blocked, Err(ServerError::Key(KeyError::Locked(_)))), "{blocked:?}");
+        fixture.store.set_term(6);
+        let found = Response::Value(value().filter(|_| applied));
+        assert_eq!(fixture.send(read).await, Ok(found));
+    }
+}
+
+/// A reader that waits is woken when the outcome becomes unknown.
+#[tokio::test]
+async fn a_waiting_read_learns_that_the_outcome_is_unknown() {
+    let fixture = Fixture::synced().await;
+    let entry = ConcurrencyManager::new(fixture.oracle.clone()).region(fixture.store.context().region);
+    let owner = LockOwner { primary: Key::from_static(b"k"), start_ts: fixture.oracle.next(), ttl_ms: 1 };
+    let locks = entry.publish(Term::new(5), vec![Key::from_static(b"k")], owner, Timestamp::ZERO);
+    let body = Fixture::get(b"k", fixture.oracle.next());
+    assert!(matches!(entry.look(&body), Found::InFlight));
+    let mut changed = Box::pin(entry.changed());
+    assert!(poll!(&mut changed).is_pending());
+    locks.keep_doubtful();
+    changed.await;
+    assert!(matches!(entry.look(&body), Found::Doubtful(locks) if locks.len() == 1));
+    assert!(!entry.retire_before(Term::new(5)) && entry.retire_before(Term::new(6)));
+    assert!(matches!(entry.look(&body), Found::Nothing));
+}
+
+/// A question about a transaction raises `max_ts` too: what is prewritten after it commits above the reader.
+#[tokio::test]
+async fn a_status_check_of_a_reader_raises_max_ts() {
+    let fixture = Fixture::synced().await;
+    let lock_ts = fixture.oracle.next();
+    let reader_ts = fixture.oracle.next();
+    let check = CheckTxnStatusRequest {
+        primary: Key::from_static(b"k"),
+        lock_ts,
+        current_ts: reader_ts,
+        rollback_if_missing: false,
+        reader_ts,
+        fell_back: false,
+    };
+    let status = fixture.send(RequestBody::CheckTxnStatus(check)).await;
+    assert_eq!(status, Ok(Response::Status(TxnStatus::Missing)));
+    let committed = fixture.send(fixture.one_phase(b"k", lock_ts, Timestamp::MAX)).await;
+    assert_eq!(committed, Ok(Response::Committed { commit_ts: reader_ts.next() }));
+}
+
+#[tokio::test]
+async fn timestamps_that_the_oracle_has_not_issued_are_refused() {
+    let fixture = Fixture::synced().await;
+    let start_ts = fixture.oracle.next();
+    for ahead in [Timestamp::MAX, Timestamp::MAX.prev(), Timestamp::new(start_ts.physical_ms() + 10 * WINDOW_MS, 0)] {
+        let refused = fixture.send(Fixture::get(b"k", ahead)).await;
+        assert!(matches!(refused, Err(ServerError::Invalid(_))), "{ahead}: {refused:?}");
+    }
+    // None of them raised `max_ts`.
+    let committed = fixture.send(fixture.one_phase(b"k", start_ts, Timestamp::MAX)).await;
+    assert_eq!(committed, Ok(Response::Committed { commit_ts: start_ts.next() }));
+}
