@@ -1,4 +1,4 @@
-//! Generates the gRPC messages and services from every file in `proto/`. The .proto compiler is a Rust library, so the
+//! Generates the messages from every file in `proto/`. The .proto compiler is a Rust library, so the
 //! build needs no `protoc`.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Generates the gRPC messages and service from `proto/`. The .proto compiler is a Rust library, so the build needs no
+//! Generates the messages from `proto/`. The .proto compiler is a Rust library, so the build needs no
 //! `protoc`.
 
 use std::error::Error;

@@ -115,7 +115,8 @@ pub async fn prepare(port: u16, rows: i64) {
     }
 }
 
-fn row(rng: &mut StdRng) -> (i32, String, String) {
+/// The columns `k`, `c` and `pad` of a row.
+pub fn row(rng: &mut StdRng) -> (i32, String, String) {
     let mut digits = |groups: usize| {
         let group = |rng: &mut StdRng| format!("{:011}", rng.random_range(0..100_000_000_000u64));
         (0..groups).map(|_| group(rng)).collect::<Vec<_>>().join("-")

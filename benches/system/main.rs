@@ -6,6 +6,8 @@
 //!     --workload point_select,insert --json]
 //! ```
 //!
+//! Point selects also run against the [`ceiling`].
+//!
 //! The load programs are sysbench 1.0, with all of its scripts but `bulk_insert`, and one of our own, which sends point
 //! selects and inserts prepared and in binary. Before each workload the tables are loaded anew. The systems alternate
 //! within each round, so that a slower machine affects all of them. The report shows medians: requests per second,
@@ -21,6 +23,7 @@
     reason = "a benchmark, at the edge"
 )]
 
+mod ceiling;
 mod cortado;
 mod cpu;
 mod demo;
@@ -30,6 +33,7 @@ mod report;
 mod sysbench;
 mod system;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -61,6 +65,12 @@ struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Serve as the ceiling at this port, not run the benchmark
+    #[arg(long, hide = true)]
+    ceiling: Option<u16>,
+    /// The directory of the ceiling
+    #[arg(long, hide = true)]
+    ceiling_dir: Option<PathBuf>,
     /// Passed by cargo
     #[arg(long, hide = true)]
     bench: bool,
@@ -78,12 +88,16 @@ pub enum Driver {
 #[tokio::main]
 async fn main() {
     let options = Options::parse();
+    if let (Some(port), Some(dir)) = (options.ceiling, &options.ceiling_dir) {
+        return ceiling::serve(port, dir, options.rows).await;
+    }
     if options.driver.contains(&Driver::Sysbench) && !sysbench::is_installed() {
         eprintln!("system: sysbench is not installed; install it, or pass --driver own");
         std::process::exit(1);
     }
     let [leader, other] = cortado::start();
     let systems: Vec<Box<dyn System>> = vec![leader, other, Box::new(postgres::start())];
+    let ceiling: Box<dyn System> = Box::new(ceiling::start(options.rows));
     let mut report = Report::default();
     for &driver in &options.driver {
         for &workload in &options.workload {
@@ -94,7 +108,8 @@ async fn main() {
             }
             for &clients in &options.clients {
                 for round in 1..=options.rounds {
-                    for system in &systems {
+                    let ceiling = (workload == Workload::PointSelect).then_some(&ceiling);
+                    for system in systems.iter().chain(ceiling) {
                         let cell = measure(&options, system.as_ref(), load, clients).await;
                         eprintln!("{driver:?} {workload} {clients} client(s), round {round}: {} {cell}", system.name());
                         report.add((driver, workload, clients), system.name(), cell);

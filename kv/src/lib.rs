@@ -1,8 +1,8 @@
 //! Transactions on one region, and the client that routes requests to regions.
 //!
 //! Server side: MVCC records ([`mvcc`]), the Percolator actions ([`percolator`], pure), latches, the read and write
-//! paths, and the gRPC service. Client side: [`client`], which finds region leaders and retries. The two sides share
-//! only [`api`], [`mod@key`], [`size`] and the wire form [`proto`].
+//! paths, and the adapter to links. Client side: [`client`], which finds region leaders and retries. The two sides
+//! share only [`api`], [`mod@key`], [`size`] and the wire form [`proto`].
 //!
 //! # Layers
 //!
@@ -15,7 +15,7 @@
 //! 6. `read`: the read path
 //! 7. `scheduler`, `memory`: the write path, a test double of server and endpoint
 //! 8. `server`: admission limits, reads and writes
-//! 9. `service`: the gRPC adapter
+//! 9. `service`: the adapter to links
 
 pub mod api;
 pub mod client;

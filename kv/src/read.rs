@@ -3,10 +3,10 @@
 //! A point get reads the newest state in the caller's task, and the lease proves it afterwards (`mvcc::point`). Without
 //! a lease, and in all other cases, a read first takes a snapshot, which the store proves fit for a linearizable read
 //! (lease or read index), and then checks its keys against the range of the snapshot's region. A scan reads a first
-//! slice in the caller's task, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
-//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped. The
-//! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes
-//! the same checks, but takes no snapshot for them.
+//! slice in the caller's task, which is all that a short scan needs, and the rest slice by slice in the read pool. So a
+//! long scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped.
+//! The next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it
+//! passes the same checks, but takes no snapshot for them.
 
 use bytes::Bytes;
 use engine::store::NewestReader;

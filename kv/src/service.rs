@@ -1,42 +1,59 @@
-//! The gRPC adapter of the server.
+//! The server's adapter to links.
 //!
-//! A malformed message is refused with INVALID_ARGUMENT. Every error that the client reacts to is in the response, not
-//! in the gRPC status.
+//! A malformed message is refused as such. Every error that the client reacts to is in the response.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use link::{Answer, Kind, Reason, Refused, Service};
 use prost::Message;
-use tonic::{Request, Response, Status};
 
-use crate::api::ServerError;
-use crate::proto::{MalformedMessage, pb};
+use crate::api::{Request, ServerError};
+use crate::proto::{LOCATE, REQUEST, pb};
 use crate::region_store::RegionStore;
 use crate::server::KvServer;
 use crate::size::MESSAGE_BYTES_MAX;
 
-/// Serves `proto/kv.proto` by calling a [`KvServer`].
+/// The services over `server`, by the kind of their requests.
+pub fn link_services<H: RegionStore>(server: KvServer<H>) -> [(Kind, Arc<dyn Service>); 2] {
+    let server = Arc::new(server);
+    [(REQUEST, Arc::new(RequestService(server.clone()))), (LOCATE, Arc::new(LocateService(server)))]
+}
+
+/// Executes [`REQUEST`].
 ///
-/// tonic drops the future of a call when its client cancels; [`KvServer::handle`] says what then happens to a write.
-pub struct KvService<H: RegionStore> {
-    server: KvServer<H>,
+/// The link drops the future of a request whose client is gone; [`KvServer::handle`] says what then happens to a write.
+struct RequestService<H: RegionStore>(Arc<KvServer<H>>);
+
+impl<H: RegionStore> Service for RequestService<H> {
+    fn call(&self, payload: Bytes) -> Answer {
+        let request = match decode_request(payload) {
+            Ok(request) => request,
+            Err(refused) => return Answer::Ready(Err(refused)),
+        };
+        let server = Arc::clone(&self.0);
+        let handled = async move { Ok(encode(&limit_size(server.handle(request).await.into()))) };
+        Answer::Later(handled.boxed())
+    }
 }
 
-/// The gRPC service of `server`, with message sizes limited to [`MESSAGE_BYTES_MAX`] in both directions.
-pub fn kv_service<H: RegionStore>(server: KvServer<H>) -> pb::kv_server::KvServer<KvService<H>> {
-    pb::kv_server::KvServer::new(KvService { server })
-        .max_decoding_message_size(MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX)
+/// Executes [`LOCATE`].
+struct LocateService<H: RegionStore>(Arc<KvServer<H>>);
+
+impl<H: RegionStore> Service for LocateService<H> {
+    fn call(&self, payload: Bytes) -> Answer {
+        let located = pb::LocateRequest::decode(payload).map(|request| {
+            let response = pb::LocateResponse::from(self.0.locate(&request.key));
+            encode(&response)
+        });
+        Answer::Ready(located.map_err(malformed))
+    }
 }
 
-#[tonic::async_trait]
-impl<H: RegionStore> pb::kv_server::Kv for KvService<H> {
-    async fn call(&self, request: Request<pb::Request>) -> Result<Response<pb::Response>, Status> {
-        let request = request.into_inner().try_into().map_err(invalid)?;
-        let response = self.server.handle(request).await.into();
-        Ok(Response::new(limit_size(response)))
-    }
-
-    async fn locate(&self, request: Request<pb::LocateRequest>) -> Result<Response<pb::LocateResponse>, Status> {
-        Ok(Response::new(self.server.locate(&request.into_inner().key).into()))
-    }
+fn decode_request(payload: Bytes) -> Result<Request, Refused> {
+    let request = pb::Request::decode(payload).map_err(malformed)?;
+    Request::try_from(request).map_err(malformed)
 }
 
 /// Replaces a response that is too large for a message by an error: the caller must ask for less.
@@ -49,6 +66,10 @@ fn limit_size(response: pb::Response) -> pb::Response {
     Err(ServerError::Invalid(why)).into()
 }
 
-fn invalid(error: MalformedMessage) -> Status {
-    Status::invalid_argument(error.to_string())
+fn encode(message: &impl Message) -> Bytes {
+    message.encode_to_vec().into()
+}
+
+fn malformed(error: impl std::error::Error) -> Refused {
+    Refused { reason: Reason::Malformed, why: error.to_string() }
 }

@@ -9,7 +9,7 @@ use crate::api::{LockInfo, Mutation, MutationOp, RequestBody};
 use crate::key::{Key, TS_LEN, storage_len};
 
 /// The largest message that the transport carries in either direction, in bytes.
-pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+pub const MESSAGE_BYTES_MAX: usize = link::PAYLOAD_BYTES_MAX;
 /// Values of at most this many bytes are inline in the lock and the write record; longer ones are in `Cf::Default`.
 pub const SHORT_VALUE_MAX: usize = 255;
 

@@ -13,7 +13,8 @@
 //!
 //! # Layers
 //!
-//! 1. `members`, `placement`, `ports`, `probe`: the address book, the placement role, the sockets, the health probe
+//! 1. `members`, `placement`, `ports`, `incoming`, `probe`: the address book, the placement role, the sockets, the
+//!    connections of other nodes, the health probe
 //! 2. `gateways`, `oracle`, `state`: the other nodes' SQL gateways, the timestamp oracle over the system region, the
 //!    state of the node
 //! 3. `background`, `join`, `service`: background tasks, identity, the node service
@@ -24,6 +25,7 @@
 mod background;
 mod error;
 mod gateways;
+mod incoming;
 mod join;
 mod members;
 mod oracle;
@@ -41,6 +43,7 @@ use std::sync::Arc;
 
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
+use tonic::transport::server::TcpIncoming;
 
 use self::error::NodeError;
 use self::ports::Ports;
@@ -122,9 +125,10 @@ async fn serve(
 async fn find_identity(state: &Arc<NodeState>, ports: &Ports) -> Result<Ident, NodeError> {
     let done = CancellationToken::new();
     let service = proto::node_server::NodeServer::new(NodeService::new(state.clone()));
+    let incoming = TcpIncoming::from(ports.listen()?).with_nodelay(Some(true));
     let server = tonic::transport::Server::builder()
         .add_service(service)
-        .serve_with_incoming_shutdown(ports.listen()?, done.clone().cancelled_owned());
+        .serve_with_incoming_shutdown(incoming, done.clone().cancelled_owned());
     let mut server = tokio::spawn(server);
     let ident = tokio::select! {
         ident = join::identify(state) => ident?,

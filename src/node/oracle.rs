@@ -5,15 +5,16 @@ use std::sync::Arc;
 use engine::store::Store;
 use futures::future::BoxFuture;
 use kv::placement::oracle::{OtherNodes, RegionWindow};
+use link::Links;
 use raftstore::{RegionId, StoreHandle, StoreId};
-use tso::{ClusterTag, TimeReport, TsoService};
+use tso::{TimeReport, TsoService};
 
 use super::members::Members;
 
-/// The other nodes by the address book, asked over gRPC.
+/// The other nodes by the address book, asked over links.
 struct KnownNodes {
     members: Members,
-    cluster: ClusterTag,
+    links: Arc<Links>,
 }
 
 impl OtherNodes for KnownNodes {
@@ -23,7 +24,7 @@ impl OtherNodes for KnownNodes {
 
     fn ask_time(&self, store: StoreId, recorded: Option<String>) -> BoxFuture<'_, TimeReport> {
         let find = move || self.members.get(store).or_else(|| recorded.clone());
-        Box::pin(tso::grpc::ask_time(find, &self.cluster))
+        Box::pin(tso::remote::ask_time(find, &self.links))
     }
 }
 
@@ -54,10 +55,10 @@ impl<S: Store> tso::NodeDirectory for OracleDirectory<S> {
 /// Builds the window and the oracle over it.
 pub(crate) fn oracle<S: Store>(
     members: Members,
-    cluster: ClusterTag,
+    links: Arc<Links>,
     registry: &prometheus::Registry,
 ) -> prometheus::Result<(Arc<RegionWindow<S>>, TsoService)> {
-    let window = Arc::new(RegionWindow::new(Arc::new(KnownNodes { members, cluster })));
+    let window = Arc::new(RegionWindow::new(Arc::new(KnownNodes { members, links })));
     let metrics = tso::metrics::ServiceMetrics::new(registry)?;
     let service = TsoService::new(window.clone(), tso::service::system_clock(), Some(metrics));
     Ok((window, service))

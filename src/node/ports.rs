@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::TcpIncoming;
 
 use crate::config::NodeConfig;
 
@@ -68,11 +67,9 @@ impl Ports {
         Ok(Ports { config: config.clone(), listen, http, pg: Mutex::new(Some(RejectingListener { cancel, task })) })
     }
 
-    /// The connections of other nodes. May be called again once the stream of the last call is dropped.
-    pub(crate) fn listen(&self) -> Result<TcpIncoming, PortError> {
-        let incoming = self.listen.try_clone().and_then(TcpListener::from_std);
-        let incoming = incoming.map_err(error("--listen", self.config.listen))?;
-        Ok(TcpIncoming::from(incoming).with_nodelay(Some(true)))
+    /// The listener for the connections of other nodes. May be called again once that of the last call is dropped.
+    pub(crate) fn listen(&self) -> Result<TcpListener, PortError> {
+        self.listen.try_clone().and_then(TcpListener::from_std).map_err(error("--listen", self.config.listen))
     }
 
     /// The listener for metrics and health checks, if `--http` was given.

@@ -11,6 +11,7 @@ use kv::api::{Request, Response, ServerError};
 use kv::client::{Client, ClientConfig, LocalStore, RemoteConfig, RemoteEndpoint, RoutedEndpoint};
 use kv::placement::oracle::OracleRoleListener;
 use kv::server::{KvServer, KvServerConfig};
+use link::{ClusterTag, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions};
 use prometheus::Registry;
 use raftstore::time::RealClock;
 use raftstore::transport::{GrpcTransport, TransportMetrics, TransportOptions, TransportServer};
@@ -18,9 +19,7 @@ use raftstore::{RegionContext, RegionStatus, StoreConfig, StoreHandle, StorePart
 use sql::server::{SqlConfig, SqlMetrics, SqlServer};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tonic::service::interceptor::InterceptedService;
 use tso::client::TsoClientOptions;
-use tso::cluster::ClusterTag;
 use tso::metrics::ClientMetrics;
 use tso::router::TsoRouter;
 use tso::{Timestamp, TsoClient, TsoService};
@@ -29,6 +28,7 @@ use txn::{Database, TxnConfig};
 use super::background;
 use super::error::{ServingError, in_layer};
 use super::gateways::OtherGateways;
+use super::incoming;
 use super::join::{self, JoinError};
 use super::oracle::{OracleDirectory, oracle};
 use super::placement::Placement;
@@ -48,6 +48,8 @@ const SQL_GRACE: Duration = Duration::from_secs(5);
 /// How long commits in progress may continue after that.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
 /// How long requests of other nodes may continue at the end.
+const LINK_GRACE: Duration = Duration::from_secs(2);
+/// The same for calls of the node service.
 const GRPC_GRACE: Duration = Duration::from_secs(2);
 /// The interval at which the node checks whether its store failed.
 const POISON_CHECK_INTERVAL: Duration = Duration::from_millis(200);
@@ -62,6 +64,7 @@ pub(crate) struct Serving {
     grpc_stop: CancellationToken,
     grpc_task: JoinHandle<Result<(), tonic::transport::Error>>,
     transport_server: TransportServer,
+    link_server: LinkServer,
     tso_client: TsoClient,
     discovery: JoinHandle<JoinError>,
     /// The background tasks; dropping aborts them.
@@ -79,9 +82,11 @@ impl Serving {
         ports: &Ports,
         registry: &Registry,
     ) -> Result<Serving, ServingError> {
-        let cluster = ClusterTag::new(&ident.cluster_id.to_string()).map_err(in_layer("cluster id"))?;
+        let cluster = ClusterTag::new(ident.cluster_id.get());
+        let link_metrics = LinkMetrics::new(registry).map_err(in_layer("links"))?;
+        let links = Arc::new(Links::new(LinkOptions::new(cluster), link_metrics.clone()));
         let storage = storage::open(state.clone(), ident.clone(), registry.clone()).await?;
-        let (window, tso_service) = oracle::<RocksStore>(state.members.clone(), cluster.clone(), registry)
+        let (window, tso_service) = oracle::<RocksStore>(state.members.clone(), links.clone(), registry)
             .map_err(in_layer("timestamp oracle"))?;
         let options = TransportOptions::new(ident.cluster_id, ident.store_id, state::random_id());
         let metrics = TransportMetrics::new(registry).map_err(in_layer("transport"))?;
@@ -91,7 +96,7 @@ impl Serving {
         let discovery = tokio::spawn(join::discover(state.clone(), ident.clone()));
         let runtime = start_store(&state, &ident, storage, &options, &metrics, &tso_service, registry).await?;
         let handle = runtime.handle();
-        let tso_client = tso_client(&state, &handle, tso_service.clone(), &cluster, registry)?;
+        let tso_client = tso_client(&state, &handle, tso_service.clone(), links.clone(), registry)?;
         window.connect(handle.clone(), tso_client.clone());
         if state.placement.set(Placement::new(handle.clone())).is_err() {
             return Err(in_layer("placement")("started twice"));
@@ -99,15 +104,17 @@ impl Serving {
         let server = KvServer::new(handle.clone(), &KvServerConfig::default(), registry)
             .map_err(in_layer("key-value server"))?;
         let transport_server = TransportServer::new(options.clone(), Arc::new(handle.clone()), snapshots, metrics);
+        let services = kv::service::link_services(server.clone()).into_iter();
+        let services = services.chain(tso::remote::link_services(tso_service));
+        let link_server = LinkServer::new(ServerOptions::new(cluster), services, link_metrics);
         let grpc_stop = CancellationToken::new();
+        let incoming = incoming::accept(ports.listen()?, link_server.clone(), grpc_stop.clone());
         let grpc = TransportServer::builder(&options)
             .add_service(NodeServer::new(NodeService::new(state.clone())))
             .add_service(transport_server.service())
-            .add_service(InterceptedService::new(kv::service::kv_service(server.clone()), cluster.check()))
-            .add_service(InterceptedService::new(tso::grpc::server(tso_service), cluster.check()))
-            .serve_with_incoming_shutdown(ports.listen()?, grpc_stop.clone().cancelled_owned());
+            .serve_with_incoming_shutdown(incoming, grpc_stop.clone().cancelled_owned());
         let grpc_task = tokio::spawn(grpc);
-        let (client, remote) = kv_client(&ident, server, cluster, registry)?;
+        let (client, remote) = kv_client(&ident, server, links, registry)?;
         background.spawn(background::update_client_addresses(state.clone(), remote));
         background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone()));
         let database = Database::with_config(client, tso_client.clone(), TxnConfig::default(), registry)
@@ -123,6 +130,7 @@ impl Serving {
             grpc_stop,
             grpc_task,
             transport_server,
+            link_server,
             tso_client,
             discovery,
             background,
@@ -173,6 +181,7 @@ impl Serving {
         let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
         self.transport_server.close();
         self.grpc_stop.cancel();
+        self.link_server.stop(LINK_GRACE).await;
         if !self.grpc_task.is_finished() && tokio::time::timeout(GRPC_GRACE, &mut self.grpc_task).await.is_err() {
             self.grpc_task.abort();
         }
@@ -253,12 +262,12 @@ fn tso_client(
     state: &NodeState,
     handle: &StoreHandle<RocksStore>,
     service: TsoService,
-    cluster: &ClusterTag,
+    links: Arc<Links>,
     registry: &Registry,
 ) -> Result<TsoClient, ServingError> {
     let own = state.config.advertise.to_string();
     let directory = OracleDirectory { store: handle.clone(), members: state.members.clone() };
-    let router = TsoRouter::new(Some((own, service)), Arc::new(directory), Some(cluster.clone()));
+    let router = TsoRouter::new(Some((own, service)), Arc::new(directory), links);
     let metrics = ClientMetrics::new(registry).map_err(in_layer("timestamp client"))?;
     Ok(TsoClient::with_options(Arc::new(router), TsoClientOptions::default(), Some(metrics)))
 }
@@ -266,10 +275,10 @@ fn tso_client(
 fn kv_client(
     ident: &Ident,
     server: KvServer<StoreHandle<RocksStore>>,
-    cluster: ClusterTag,
+    links: Arc<Links>,
     registry: &Registry,
 ) -> Result<(Client, Arc<RemoteEndpoint>), ServingError> {
-    let remote = Arc::new(RemoteEndpoint::new(RemoteConfig { cluster: Some(cluster), ..RemoteConfig::default() }));
+    let remote = Arc::new(RemoteEndpoint::new(RemoteConfig::default(), links));
     let endpoint = RoutedEndpoint::new(ident.store_id, Arc::new(Local(server)), remote.clone(), LOCAL_TIMEOUT);
     let client = Client::with_config(Arc::new(endpoint), ClientConfig::default(), registry);
     Ok((client.map_err(in_layer("key-value client"))?, remote))

@@ -1,5 +1,6 @@
-//! Crates name only the crates below them: `sql -> txn -> kv -> raftstore -> engine`, and `tso` is a leaf. The
-//! simulator lies above `raftstore`, and only tests depend on it.
+//! Crates name only the crates below them: `sql -> txn -> kv -> raftstore -> engine`, with `tso` beside
+//! `raftstore`. Both sides of requests between nodes lie on `link`, in `kv` and `tso`. The simulator lies above
+//! `raftstore`, and only tests depend on it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -11,11 +12,12 @@ use crate::source::{self, Source};
 const FOR_TESTS: &str = "simulator";
 
 /// What each crate may depend on. The root package sees all but [`FOR_TESTS`].
-const ALLOWED: [(&str, &[&str]); 7] = [
+const ALLOWED: [(&str, &[&str]); 8] = [
     ("engine", &[]),
-    ("tso", &[]),
+    ("link", &[]),
+    ("tso", &["link"]),
     ("raftstore", &["engine"]),
-    ("kv", &["raftstore", "engine", "tso"]),
+    ("kv", &["raftstore", "engine", "tso", "link"]),
     ("txn", &["kv", "tso"]),
     ("sql", &["txn", "kv", "tso"]),
     (FOR_TESTS, &["raftstore", "engine"]),

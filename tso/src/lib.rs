@@ -5,28 +5,27 @@
 //!
 //! ```text
 //! many callers ─▶ TsoClient ─▶ TsoRouter ─┬─▶ TsoService (this node) ─▶ Oracle ─▶ Window (durable mark, lease)
-//!                 (batches)    (finds it) └─▶ RemoteSource ─▶ gRPC ─▶ the TsoService of another node
+//!                 (batches)    (finds it) └─▶ RemoteSource ─▶ link ─▶ the TsoService of another node
 //! ```
 //!
 //! [`oracle`] is the pure state machine, without clock or disk. [`service`] runs it on the leader. Transactions use
-//! [`client`]. [`leap`] decides where the time of a new leader starts. [`cluster`] rejects requests of other clusters.
+//! [`client`]. [`leap`] decides where the time of a new leader starts.
 //!
 //! # Layers
 //!
-//! 1. `timestamp`, `cluster`, `metrics`: the types, the cluster id in requests, the counters
+//! 1. `timestamp`, `metrics`: the types, the counters
 //! 2. `leap`: where the time of a new leader starts
 //! 3. `source`, `window`: the interfaces to timestamps and to the system region, with their errors
 //! 4. `oracle`, `client`: the state machine, the batching client
 //! 5. `service`: runs the oracle on a node
-//! 6. `grpc`: the service and the client over the network
+//! 6. `remote`: the service and the client over the network
 //! 7. `router`: finds the oracle among the nodes
 
 pub mod client;
-pub mod cluster;
-pub mod grpc;
 pub mod leap;
 pub mod metrics;
 pub mod oracle;
+pub mod remote;
 pub mod router;
 pub mod service;
 pub mod source;
@@ -34,12 +33,11 @@ pub mod timestamp;
 pub mod window;
 
 pub use client::{NewestTimestamp, TsoClient, TsoClientOptions};
-pub use cluster::ClusterTag;
-pub use grpc::RemoteSource;
 pub use leap::{Survey, TimeReport};
 pub use metrics::{ClientMetrics, ServiceMetrics};
+pub use remote::RemoteSource;
 pub use router::{NodeDirectory, TsoRouter};
 pub use service::TsoService;
-pub use source::{AllocateError, OracleNode, TsoError, TsoSource};
+pub use source::{AllocateError, Connect, OracleNode, TsoError, TsoSource};
 pub use timestamp::{Timestamp, TsRange};
 pub use window::{Inquiry, LeaderTerm, Window, WindowError};

@@ -1,17 +1,16 @@
 //! The router: finds the oracle among the nodes. It tries this node if it serves, then the node believed to lead, then
 //! all nodes in round-robin order.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use link::Links;
 use parking_lot::Mutex;
 
-use crate::cluster::ClusterTag;
-use crate::grpc::RemoteSource;
+use crate::remote;
 use crate::service::TsoService;
-use crate::source::{AllocateError, OracleNode, TsoError, TsoSource};
+use crate::source::{AllocateError, Connect, TsoError, TsoSource};
 use crate::timestamp::TsRange;
 
 /// The nodes of the cluster, as far as this node knows. Called for most requests; must not block.
@@ -24,20 +23,17 @@ pub trait NodeDirectory: Send + Sync + 'static {
 
 /// The most nodes that one attempt asks.
 const MAX_HOPS: usize = 3;
-/// The most cached connections. All are dropped when one more is needed, which happens only if addresses keep changing.
-const MAX_CONNECTIONS: usize = 256;
 
 /// A [`TsoSource`] that sends each request to the leading node.
 pub struct TsoRouter {
-    local: Option<(String, Arc<TsoService>)>,
+    local: Option<(String, TsoService)>,
     directory: Arc<dyn NodeDirectory>,
-    cluster: Option<ClusterTag>,
+    connect: Box<Connect>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    connections: HashMap<String, Arc<dyn OracleNode>>,
     /// The node that answered last, or that the last answer named.
     leader: Option<String>,
     /// This node's own oracle failed in the last attempt: it may have lost its leadership without knowing it yet.
@@ -49,25 +45,26 @@ struct State {
 }
 
 impl TsoRouter {
-    /// A router over gRPC. `local` is the address and service of this node, if it has one. Requests to other nodes
-    /// carry `cluster`, if given. Outside of a tokio runtime, requests panic.
-    pub fn new(
+    /// A router over `links`. `local` is the address and service of this node, if it has one. Outside of a tokio
+    /// runtime, requests panic.
+    pub fn new(local: Option<(String, TsoService)>, directory: Arc<dyn NodeDirectory>, links: Arc<Links>) -> TsoRouter {
+        TsoRouter::with_connect(local, directory, remote::connector(links))
+    }
+
+    /// A router that finds the oracles of other nodes by `connect`.
+    pub fn with_connect(
         local: Option<(String, TsoService)>,
         directory: Arc<dyn NodeDirectory>,
-        cluster: Option<ClusterTag>,
+        connect: Box<Connect>,
     ) -> TsoRouter {
-        let local = local.map(|(address, service)| (address, Arc::new(service)));
-        TsoRouter { local, directory, cluster, state: Mutex::default() }
+        TsoRouter { local, directory, connect, state: Mutex::default() }
     }
 
     async fn allocate_from_leader(&self, count: u32) -> Result<TsRange, AllocateError> {
         let mut address = self.first_candidate()?;
         let mut outcome = Err(AllocateError::NotLeader { hint: None });
         for _ in 0..MAX_HOPS {
-            outcome = match self.connection(&address) {
-                Ok(node) => node.allocate(count).await,
-                Err(error) => Err(error),
-            };
+            outcome = self.allocate_from(&address, count).await;
             if outcome.is_err() && self.is_local(&address) {
                 self.state.lock().local_failed = true;
             }
@@ -125,26 +122,13 @@ impl TsoRouter {
         next.cloned().ok_or_else(|| AllocateError::Unavailable("no node is known".to_owned()))
     }
 
-    fn connection(&self, address: &str) -> Result<Arc<dyn OracleNode>, AllocateError> {
+    async fn allocate_from(&self, address: &str, count: u32) -> Result<TsRange, AllocateError> {
         if let Some((local, service)) = &self.local
             && local == address
         {
-            return Ok(Arc::clone(service) as Arc<dyn OracleNode>);
+            return service.allocate(count).await;
         }
-        let mut state = self.state.lock();
-        if let Some(node) = state.connections.get(address) {
-            return Ok(Arc::clone(node));
-        }
-        let mut remote = RemoteSource::new(address)?;
-        if let Some(cluster) = &self.cluster {
-            remote = remote.with_cluster(cluster.clone());
-        }
-        let node: Arc<dyn OracleNode> = Arc::new(remote);
-        if state.connections.len() >= MAX_CONNECTIONS {
-            state.connections.clear();
-        }
-        state.connections.insert(address.to_owned(), Arc::clone(&node));
-        Ok(node)
+        (self.connect)(address)?.allocate(count).await
     }
 }
 

@@ -53,7 +53,8 @@ pub fn system_clock() -> Clocks {
     })
 }
 
-/// The oracle of one node; clones share it. In-process callers and the gRPC adapter both call [`TsoService::allocate`].
+/// The oracle of one node; clones share it. In-process callers and the adapter to links both call
+/// [`TsoService::allocate`].
 #[derive(Clone)]
 pub struct TsoService {
     host: Arc<OracleHost>,

@@ -3,6 +3,8 @@
 //! [`OracleNode`] is one node that may be the oracle: its error can redirect the caller to the leader. [`TsoSource`]
 //! hides the choice of the node: its errors leave the client only to retry or to give up.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 
 use crate::timestamp::TsRange;
@@ -61,3 +63,6 @@ pub trait OracleNode: Send + Sync + 'static {
     /// in time.
     fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, AllocateError>>;
 }
+
+/// The oracle at an address. Called for every request to another node; must not block, and need not connect yet.
+pub type Connect = dyn Fn(&str) -> Result<Arc<dyn OracleNode>, AllocateError> + Send + Sync;

@@ -112,7 +112,8 @@ pub trait Cursor: Send {
 }
 
 /// Reads of the newest state, without a snapshot. Each call reads one state, which holds everything written before the
-/// call. A later call may read a later state, never an earlier one: a caller that combines calls argues with that order.
+/// call. A later call may read a later state, never an earlier one. A caller that combines calls argues with that
+/// order.
 pub trait NewestReader {
     /// The value of `key`, or `None`.
     fn get_newest(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;

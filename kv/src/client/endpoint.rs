@@ -1,6 +1,6 @@
 //! The interface between the client and the transport: how one request reaches one store.
 //!
-//! Implemented by [`super::remote::RemoteEndpoint`] (gRPC), [`super::routed::RoutedEndpoint`] (this node's own store
+//! Implemented by [`super::remote::RemoteEndpoint`] (a link), [`super::routed::RoutedEndpoint`] (this node's own store
 //! without the network, other stores over it) and by test doubles.
 
 use bytes::Bytes;

@@ -5,7 +5,7 @@
 //! 1. [`Client`] turns an operation into items with one key each (`dispatch.rs`) or into a range (`scan.rs`).
 //! 2. [`RegionCache`] gives the region and the replica of each item. Unknown regions are located by asking stores
 //!    (`locate.rs`).
-//! 3. [`Endpoint`] carries one request per region: within the process ([`RoutedEndpoint`]) or over gRPC
+//! 3. [`Endpoint`] carries one request per region: within the process ([`RoutedEndpoint`]) or over a link
 //!    ([`RemoteEndpoint`]).
 //! 4. A failure updates the cache (`region_cache.rs`). After a wait (`backoff.rs`, `retry.rs`) only the failed part is
 //!    sent again.
@@ -146,8 +146,8 @@ impl Client {
         }
     }
 
-    /// Reads `key` at `start_ts` within this call, without a message or a wait: if this node leads the key's region, has
-    /// a lease and no lock is in the way. Otherwise returns `None`, and [`Client::get`] is the way.
+    /// Reads `key` at `start_ts` within this call, without a message or a wait: if this node leads the key's region and
+    /// has a lease, and no lock is in the way. Otherwise returns `None`, and [`Client::get`] is the way.
     pub fn try_get(&self, key: &Key, start_ts: Timestamp) -> Option<Option<Bytes>> {
         let storage = key.to_storage();
         let (store, context) = self.router.cache.read().lookup_proven(&storage)?;

@@ -121,7 +121,7 @@ impl FaultPlan {
         if let Some(fault) = self.injected.pop_front() {
             return Some(fault);
         }
-        let f = self.faults.clone();
+        let f = self.faults;
         let mut left: f64 = self.rng.random();
         let mut hit = |probability: f64| {
             left -= probability;

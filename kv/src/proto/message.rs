@@ -1,10 +1,18 @@
-//! The generated messages of `proto/kv.proto`, and the error of a message that cannot be converted.
+//! The generated messages of `proto/kv.proto`, the kinds of requests, and the error of a message that cannot be
+//! converted.
 
-/// Messages, client and server generated from `proto/kv.proto`.
+use link::Kind;
+
+/// Messages generated from `proto/kv.proto`.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
 pub mod pb {
-    tonic::include_proto!("cortado.kv.v1");
+    include!(concat!(env!("OUT_DIR"), "/cortado.kv.v1.rs"));
 }
+
+/// A [`pb::Request`] on one region, answered by a [`pb::Response`].
+pub const REQUEST: Kind = Kind::new(1);
+/// A [`pb::LocateRequest`], answered by a [`pb::LocateResponse`].
+pub const LOCATE: Kind = Kind::new(2);
 
 /// A message lacks a required field or holds an unknown kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

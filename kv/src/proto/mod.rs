@@ -1,13 +1,13 @@
 //! The wire form of the key-value service: generated messages, and conversions between them and [`crate::api`].
 //!
-//! The server's gRPC adapter decodes requests and encodes responses; the client's remote endpoint does the reverse.
+//! The server's adapter decodes requests and encodes responses; the client's remote endpoint does the reverse.
 //! Encoding cannot fail. Decoding checks that required fields are present and kinds are known; otherwise it fails with
 //! a
 //! [`MalformedMessage`] that names the message. Only the adapters use the generated types.
 //!
 //! # Layers
 //!
-//! 1. `message`: the generated messages, and the error of a malformed one
+//! 1. `message`: the generated messages, the kinds of requests, the error of a malformed one
 //! 2. `region`, `request`, `response`: conversions
 
 mod message;
@@ -17,4 +17,4 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub use message::{MalformedMessage, pb};
+pub use message::{LOCATE, MalformedMessage, REQUEST, pb};

@@ -1,24 +1,23 @@
-//! The server, called within the process and over gRPC.
+//! The server, called within the process and over a link.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::Cf;
 use engine::store::StoreError;
+use link::{CallError, ClusterTag, Kind, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions};
+use prost::Message;
 use raftstore::StoreId;
 use tokio::sync::oneshot;
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::Code;
-use tonic::transport::{Channel, Server};
 use tso::Timestamp;
 
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest, RequestBody, ScanRequest};
 use crate::key::{Key, versioned};
 use crate::mvcc::{WriteKind, WriteRecord};
-use crate::proto::pb;
+use crate::proto::{LOCATE, REQUEST, pb};
 use crate::region_store::fake::{FakeStore, ProposalOutcome};
-use crate::service::kv_service;
+use crate::service::link_services;
 use crate::size::MESSAGE_BYTES_MAX;
 
 fn ts(ms: u64) -> Timestamp {
@@ -273,19 +272,44 @@ fn settings_below_their_minimum_are_refused() {
     assert_eq!(error.to_string(), "kv server: read_threads must be at least 1");
 }
 
-/// A gRPC server on a free port, and a client connected to it.
-async fn serve_and_connect(server: KvServer<FakeStore>) -> pb::kv_client::KvClient<Channel> {
+/// A link to a server.
+struct Remote {
+    links: Links,
+    address: String,
+}
+
+impl Remote {
+    async fn call(&self, kind: Kind, payload: Vec<u8>) -> Result<Bytes, CallError> {
+        let peer = self.links.peer(&self.address).unwrap();
+        peer.call(kind, payload.into(), Duration::from_secs(10)).await
+    }
+
+    async fn request(&self, request: Request) -> Result<Response, ServerError> {
+        let payload = pb::Request::from(request).encode_to_vec();
+        let answer = pb::Response::decode(self.call(REQUEST, payload).await.unwrap()).unwrap();
+        Result::<Response, ServerError>::try_from(answer).unwrap()
+    }
+}
+
+/// Serves links on a free port, and connects to it.
+async fn serve_and_connect(server: KvServer<FakeStore>) -> Remote {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let incoming = TcpListenerStream::new(listener);
-    tokio::spawn(Server::builder().serve_with_incoming(kv_service(server), incoming));
-    pb::kv_client::KvClient::connect(format!("http://{address}")).await.unwrap()
+    let address = listener.local_addr().unwrap().to_string();
+    let cluster = ClusterTag::new(1);
+    let metrics = LinkMetrics::new(&Registry::new()).unwrap();
+    let links = LinkServer::new(ServerOptions::new(cluster), link_services(server), metrics.clone());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            links.serve(stream);
+        }
+    });
+    Remote { links: Links::new(LinkOptions::new(cluster), metrics), address }
 }
 
 #[tokio::test]
 async fn requests_and_errors_survive_the_wire() {
     let store = FakeStore::new();
-    let mut client = serve_and_connect(server(&store, &KvServerConfig::default())).await;
+    let remote = serve_and_connect(server(&store, &KvServerConfig::default())).await;
     let key = Key::from_static(b"k");
     let commit = RequestBody::Commit { keys: vec![key.clone()], start_ts: ts(10), commit_ts: ts(20) };
     let missing = KeyError::LockNotFound { start_ts: ts(10), key: key.clone() };
@@ -297,18 +321,16 @@ async fn requests_and_errors_survive_the_wire() {
     ];
     for (body, expected) in steps {
         let request = Request { context: store.context(), body };
-        let response = client.call(pb::Request::from(request)).await.unwrap().into_inner();
-        assert_eq!(Result::<Response, ServerError>::try_from(response), Ok(expected));
+        assert_eq!(remote.request(request).await, expected);
     }
     store.set_leader(false);
     let body = RequestBody::Get { key: Key::from_static(b"k"), start_ts: ts(20) };
-    let response = client.call(pb::Request::from(Request { context: store.context(), body })).await.unwrap();
     let not_leader = RegionError::NotLeader { region: store.context().region, leader: None };
-    let result = Result::<Response, ServerError>::try_from(response.into_inner());
-    assert_eq!(result, Ok(Err(not_leader.into())));
+    assert_eq!(remote.request(Request { context: store.context(), body }).await, Err(not_leader.into()));
     for (at, found) in [(b"k", true), (b"z", false)] {
         let request = pb::LocateRequest { key: Key::from_static(at).to_storage().into() };
-        let response = client.locate(request).await.unwrap().into_inner();
+        let response = remote.call(LOCATE, request.encode_to_vec()).await.unwrap();
+        let response = pb::LocateResponse::decode(response).unwrap();
         let status = Option::<RegionStatus>::try_from(response).unwrap();
         assert_eq!(status.map(|status| status.region.id), found.then_some(store.context().region));
     }
@@ -317,15 +339,21 @@ async fn requests_and_errors_survive_the_wire() {
 #[tokio::test]
 async fn malformed_and_oversized_messages_are_refused() {
     let store = FakeStore::new();
-    let mut client = serve_and_connect(server(&store, &KvServerConfig::default())).await;
-    let error = client.call(pb::Request { context: None, body: None }).await.unwrap_err();
-    assert_eq!((error.code(), error.message()), (Code::InvalidArgument, "malformed Request: no context"));
+    let remote = serve_and_connect(server(&store, &KvServerConfig::default())).await;
+    let invalid = |why: &str| Err(CallError::Invalid(why.to_owned()));
+    assert_eq!(remote.call(REQUEST, Vec::new()).await, invalid("malformed Request: no context"));
+    for kind in [REQUEST, LOCATE] {
+        let garbage = remote.call(kind, vec![0xff; 9]).await;
+        assert!(matches!(garbage, Err(CallError::Invalid(_))), "{garbage:?}");
+    }
     let key = Key::from_static(b"k");
     let huge = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
     let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(huge) }];
     let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts: ts(10), ttl_ms: 10 });
-    let error = client.call(pb::Request::from(Request { context: store.context(), body })).await.unwrap_err();
-    assert_eq!((error.code(), store.proposals()), (Code::OutOfRange, 0));
+    let huge = pb::Request::from(Request { context: store.context(), body }).encode_to_vec();
+    let refused = remote.call(REQUEST, huge).await;
+    assert!(matches!(refused, Err(CallError::Invalid(_))), "{refused:?}");
+    assert_eq!(store.proposals(), 0);
 }
 
 /// Three values of 6 MiB exceed the largest message.
@@ -343,14 +371,12 @@ async fn a_batch_get_ends_before_its_response_exceeds_a_message() {
             assert_eq!(server.handle(Request { context: store.context(), body }).await, Ok(Response::Done));
         }
     }
-    let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let remote = serve_and_connect(server).await;
     let mut rest = keys.clone();
     let mut found = Vec::new();
     while !rest.is_empty() {
         let body = RequestBody::BatchGet { keys: rest.clone(), start_ts: ts(30) };
-        let request = pb::Request::from(Request { context: store.context(), body });
-        let response = client.call(request).await.unwrap().into_inner();
-        let answer = Result::<Response, ServerError>::try_from(response).unwrap();
+        let answer = remote.request(Request { context: store.context(), body }).await;
         let Ok(Response::Pairs { pairs, resume }) = answer else { panic!("{answer:?}") };
         assert_eq!(pairs.len(), 1, "a response ends with the value that reaches the limit");
         found.extend(pairs.into_iter().map(|(key, _)| key));
@@ -367,10 +393,9 @@ async fn a_response_above_the_message_limit_becomes_an_invalid_request() {
     let record = WriteRecord { kind: WriteKind::Put, start_ts: ts(10), short_value: None };
     store.write_raw(Cf::Write, &versioned(&key.to_storage(), ts(20)), &record.encode());
     store.write_raw(Cf::Default, &versioned(&key.to_storage(), ts(10)), &vec![7; MESSAGE_BYTES_MAX]);
-    let mut client = serve_and_connect(server).await.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let remote = serve_and_connect(server).await;
     let body = RequestBody::Get { key, start_ts: ts(30) };
-    let request = pb::Request::from(Request { context: store.context(), body });
-    let answer = Result::<Response, ServerError>::try_from(client.call(request).await.unwrap().into_inner()).unwrap();
+    let answer = remote.request(Request { context: store.context(), body }).await;
     assert!(matches!(answer, Err(ServerError::Invalid(_))), "{answer:?}");
 }
 

@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::join_all;
+use link::{ClusterTag, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions};
 use parking_lot::Mutex;
-use tokio_stream::wrappers::TcpListenerStream;
+use prometheus::Registry;
 use tso::leap;
 use tso::oracle::{ClockReading, WINDOW_MS};
 use tso::service::Clocks;
 use tso::timestamp::MAX_COUNT;
 use tso::{
-    AllocateError, ClusterTag, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, TimeReport, Timestamp,
-    TsoClient, TsoClientOptions, TsoError, TsoRouter, TsoService,
+    AllocateError, NodeDirectory, OracleNode, RemoteSource, ServiceMetrics, TimeReport, Timestamp, TsoClient,
+    TsoClientOptions, TsoError, TsoRouter, TsoService,
 };
 
 use super::region::{NodeWindow, Region};
@@ -311,6 +313,16 @@ async fn a_survey_waits_longer_for_a_majority() {
     }
 }
 
+const CLUSTER: ClusterTag = ClusterTag::new(10);
+
+fn link_metrics() -> LinkMetrics {
+    LinkMetrics::new(&Registry::new()).unwrap()
+}
+
+fn links(cluster: ClusterTag) -> Arc<Links> {
+    Arc::new(Links::new(LinkOptions::new(cluster), link_metrics()))
+}
+
 /// A node with its server on a loopback port, on a runtime of its own that can be killed like a process.
 struct Server {
     address: String,
@@ -324,11 +336,14 @@ impl Server {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let service = service(region, node, clock.clocks());
-        let server = tso::grpc::server(service.clone());
+        let services = tso::remote::link_services(service.clone());
+        let server = LinkServer::new(ServerOptions::new(CLUSTER), services, link_metrics());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.spawn(async move {
-            let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener).unwrap());
-            tonic::transport::Server::builder().serve_with_incoming(server, incoming).await.unwrap();
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                server.serve(stream);
+            }
         });
         Server { address, service, runtime: Some(runtime) }
     }
@@ -366,7 +381,8 @@ impl NodeDirectory for Nodes {
 async fn a_remote_oracle_over_a_socket() {
     let region = Arc::new(Region::default());
     let server = Server::start(&region, 1, &Clock::at(50_000));
-    let remote = RemoteSource::new(&server.address).unwrap();
+    let links = links(CLUSTER);
+    let remote = RemoteSource::new(links.peer(&server.address).unwrap());
     assert_eq!(OracleNode::allocate(&remote, 1).await, Err(AllocateError::NotLeader { hint: None }));
     *region.hint.lock() = Some("10.0.0.9:7000".into());
     let hint = Some("10.0.0.9:7000".to_owned());
@@ -378,7 +394,21 @@ async fn a_remote_oracle_over_a_socket() {
     // It also serves a client directly.
     let client = TsoClient::new(Arc::new(remote));
     assert_eq!(client.timestamp().await, Ok(range.last.next()));
-    assert!(RemoteSource::new("no address").is_err());
+}
+
+/// A node of another cluster issues no timestamps and reports no time.
+#[tokio::test]
+async fn another_cluster_gets_no_timestamps() {
+    let region = Arc::new(Region::default());
+    let server = Server::start(&region, 1, &Clock::at(50_000));
+    server.service.on_leader(region.elect(1));
+    let links = links(ClusterTag::new(11));
+    let remote = RemoteSource::new(links.peer(&server.address).unwrap());
+    let error = OracleNode::allocate(&remote, 1).await.unwrap_err().to_string();
+    assert!(error.contains("this node belongs to cluster 000000000000000a"), "{error}");
+    let peer = links.peer(&server.address).unwrap();
+    let asked = peer.call(tso::remote::TIME_REPORT, Bytes::new(), Duration::from_secs(10)).await;
+    assert!(matches!(asked, Err(link::CallError::Unreachable(_))), "{asked:?}");
 }
 
 /// A question over sockets goes to the address that is known when it is asked, and is repeated until the node is up.
@@ -388,9 +418,9 @@ async fn a_node_is_asked_for_its_time_until_it_answers() {
     *region.quiet.lock() = Duration::from_millis(1_234);
     let (up, mut down) = (Server::start(&region, 1, &Clock::at(50_000)), Server::start(&region, 2, &Clock::at(60_000)));
     down.kill();
-    let cluster = ClusterTag::new("0a").unwrap();
+    let links = links(CLUSTER);
     let addresses = Mutex::new(vec![Some(up.address.clone()), Some(down.address.clone()), None]);
-    let report = tso::grpc::ask_time(|| addresses.lock().pop().flatten(), &cluster).await;
+    let report = tso::remote::ask_time(|| addresses.lock().pop().flatten(), &links).await;
     assert_eq!(report, TimeReport { wall_ms: 50_000, quiet: Duration::from_millis(1_234) });
     assert!(addresses.lock().is_empty());
 }
@@ -408,10 +438,10 @@ async fn a_router_finds_the_leader() {
     let services: Vec<TsoService> = servers.iter().map(|server| server.service.clone()).collect();
     let client = |local: usize| {
         let local = Some((nodes[local].clone(), services[local].clone()));
-        TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), None)))
+        TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), links(CLUSTER))))
     };
     let (first, second) = (client(0), client(1));
-    let foreign = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone(), None)));
+    let foreign = TsoClient::new(Arc::new(TsoRouter::new(None, directory.clone(), links(CLUSTER))));
 
     // No leader is known: the round robin finds it.
     servers[2].service.on_leader(region.elect(2));
@@ -453,7 +483,7 @@ async fn a_deposed_leader_redirects_its_local_callers() {
     let nodes = vec![old.address.clone(), new.address.clone()];
     let directory = Arc::new(Nodes { leader: Mutex::new(Some(old.address.clone())), nodes });
     let local = Some((old.address.clone(), old.service.clone()));
-    let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory, None)));
+    let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory, links(CLUSTER))));
     for _ in 0..10 {
         assert!(client.timestamp().await.unwrap() > last);
     }
@@ -463,7 +493,7 @@ async fn a_deposed_leader_redirects_its_local_callers() {
 async fn a_router_without_nodes_is_unavailable() {
     let directory = Arc::new(Nodes { nodes: Vec::new(), leader: Mutex::new(None) });
     let options = TsoClientOptions { deadline: Duration::from_millis(20), ..TsoClientOptions::default() };
-    let client = TsoClient::with_options(Arc::new(TsoRouter::new(None, directory, None)), options, None);
+    let client = TsoClient::with_options(Arc::new(TsoRouter::new(None, directory, links(CLUSTER))), options, None);
     assert!(matches!(client.timestamp().await, Err(TsoError::Unavailable(_))));
 }
 
@@ -484,7 +514,7 @@ async fn leader_changes_under_load() {
     let mut callers = Vec::new();
     for server in &servers {
         let local = Some((server.address.clone(), server.service.clone()));
-        let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), None)));
+        let client = TsoClient::new(Arc::new(TsoRouter::new(local, directory.clone(), links(CLUSTER))));
         for _ in 0..8 {
             let (client, newest, stop) = (client.clone(), Arc::clone(&newest), Arc::clone(&stop));
             callers.push(tokio::spawn(async move {

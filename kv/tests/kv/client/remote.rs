@@ -1,4 +1,4 @@
-//! The gRPC endpoint against a server on the loopback: responses, typed errors, and whether a failed request was
+//! The endpoint over links against a server on the loopback: responses, typed errors, and whether a failed request was
 //! delivered.
 
 use std::net::SocketAddr;
@@ -7,25 +7,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use kv::Key;
 use kv::api::{Mutation, MutationOp, Request, RequestBody, Response, ServerError};
 use kv::client::{CallError, Client, Endpoint, LocalStore, RemoteConfig, RemoteEndpoint, RoutedEndpoint};
 use kv::memory::MemoryCluster;
-use kv::proto::pb;
-use kv::proto::pb::kv_server::{Kv, KvServer};
+use kv::proto::{LOCATE, REQUEST, pb};
+use link::{Answer, ClusterTag, LinkMetrics, LinkOptions, LinkServer, Links, Reason, Refused, ServerOptions, Service};
+use prometheus::Registry;
+use prost::Message;
 use raftstore::{Epoch, RegionContext, RegionError, RegionId, RegionStatus, StoreId};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::Status;
 use tso::Timestamp;
 
 const ONE: StoreId = StoreId::new(1);
 const TWO: StoreId = StoreId::new(2);
+const CLUSTER: ClusterTag = ClusterTag::new(7);
 
-/// A gRPC service over one store of an in-memory cluster.
-struct Service {
+/// The services of one store of an in-memory cluster.
+#[derive(Clone)]
+struct Store {
     cluster: MemoryCluster,
     store: StoreId,
     /// Whether to execute requests but never respond.
@@ -39,31 +42,55 @@ fn server_result(result: Result<Response, CallError>) -> Result<Response, Server
     })
 }
 
-#[tonic::async_trait]
-impl Kv for Service {
-    async fn call(&self, request: tonic::Request<pb::Request>) -> Result<tonic::Response<pb::Response>, Status> {
-        let request = Request::try_from(request.into_inner()).map_err(|e| Status::invalid_argument(e.to_string()))?;
-        let result = server_result(self.cluster.call(self.store, request).await);
-        if self.mute.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-        Ok(tonic::Response::new(result.into()))
-    }
+fn malformed(error: impl std::fmt::Display) -> Refused {
+    Refused { reason: Reason::Malformed, why: error.to_string() }
+}
 
-    async fn locate(
-        &self,
-        request: tonic::Request<pb::LocateRequest>,
-    ) -> Result<tonic::Response<pb::LocateResponse>, Status> {
-        let found = self.cluster.locate(self.store, request.into_inner().key.to_vec()).await;
-        let status = found.map_err(|e| Status::unavailable(e.to_string()))?;
-        Ok(tonic::Response::new(status.into()))
+struct Requests(Store);
+
+impl Service for Requests {
+    fn call(&self, payload: Bytes) -> Answer {
+        let Store { cluster, store, mute } = self.0.clone();
+        let answer = async move {
+            let request = pb::Request::decode(payload).map_err(malformed)?;
+            let result = cluster.call(store, Request::try_from(request).map_err(malformed)?).await;
+            if mute.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+            Ok(pb::Response::from(server_result(result)).encode_to_vec().into())
+        };
+        Answer::Later(answer.boxed())
+    }
+}
+
+struct Locates(Store);
+
+impl Service for Locates {
+    fn call(&self, payload: Bytes) -> Answer {
+        let Store { cluster, store, .. } = self.0.clone();
+        let answer = async move {
+            let key = pb::LocateRequest::decode(payload).map_err(malformed)?.key;
+            let status = cluster.locate(store, key.to_vec()).await.map_err(malformed)?;
+            Ok(pb::LocateResponse::from(status).encode_to_vec().into())
+        };
+        Answer::Later(answer.boxed())
     }
 }
 
 struct Server {
     address: SocketAddr,
     mute: Arc<AtomicBool>,
+    links: LinkServer,
     task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Ends the listener and all links, as the death of the process does.
+    async fn kill(&mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        self.links.stop(Duration::ZERO).await;
+    }
 }
 
 /// Starts the server of a store, at `address` or on a free port.
@@ -72,13 +99,21 @@ async fn serve(cluster: &MemoryCluster, store: StoreId, address: Option<SocketAd
     let listener = TcpListener::bind(address.unwrap_or(any)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let mute = Arc::new(AtomicBool::new(false));
-    let service = KvServer::new(Service { cluster: cluster.clone(), store, mute: Arc::clone(&mute) });
-    let serving = async move {
-        let incoming = TcpListenerStream::new(listener);
-        tonic::transport::Server::builder().serve_with_incoming(service, incoming).await.expect("serves until aborted");
-    };
-    let task = tokio::spawn(serving);
-    Server { address, mute, task }
+    let service = Store { cluster: cluster.clone(), store, mute: Arc::clone(&mute) };
+    let services: [(_, Arc<dyn Service>); 2] =
+        [(REQUEST, Arc::new(Requests(service.clone()))), (LOCATE, Arc::new(Locates(service)))];
+    let links = LinkServer::new(ServerOptions::new(CLUSTER), services, metrics());
+    let serving = links.clone();
+    let task = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            serving.serve(stream);
+        }
+    });
+    Server { address, mute, links, task }
+}
+
+fn metrics() -> LinkMetrics {
+    LinkMetrics::new(&Registry::new()).expect("a fresh registry")
 }
 
 fn config() -> RemoteConfig {
@@ -86,7 +121,11 @@ fn config() -> RemoteConfig {
 }
 
 fn remote(stores: &[(StoreId, SocketAddr)]) -> RemoteEndpoint {
-    let remote = RemoteEndpoint::new(config());
+    counted_remote(stores, config(), metrics())
+}
+
+fn counted_remote(stores: &[(StoreId, SocketAddr)], config: RemoteConfig, metrics: LinkMetrics) -> RemoteEndpoint {
+    let remote = RemoteEndpoint::new(config, Arc::new(Links::new(LinkOptions::new(CLUSTER), metrics)));
     let stores = stores.iter().map(|(store, address)| (*store, address.to_string())).collect();
     remote.set_stores(stores).expect("well-formed addresses");
     remote
@@ -122,10 +161,9 @@ async fn responses_and_typed_errors_survive_the_wire() {
 #[tokio::test]
 async fn a_request_to_a_stopped_store_was_not_delivered() {
     let cluster = MemoryCluster::new();
-    let server = serve(&cluster, ONE, None).await;
+    let mut server = serve(&cluster, ONE, None).await;
     let remote = remote(&[(ONE, server.address)]);
-    server.task.abort();
-    drop(server.task.await);
+    server.kill().await;
     let request = get(&cluster, RegionId::FIRST_DATA);
     for _ in 0..3 {
         let failed = remote.call(ONE, request.clone()).await;
@@ -134,9 +172,16 @@ async fn a_request_to_a_stopped_store_was_not_delivered() {
     let unknown = remote.call(TWO, request.clone()).await;
     assert!(matches!(unknown, Err(CallError::Unreachable { store: TWO, .. })), "{unknown:?}");
 
-    // The store restarts at the same address, and the same endpoint reaches it.
+    // The store restarts at the same address, and the same endpoint reaches it once its back-off is over.
     let _server = serve(&cluster, ONE, Some(server.address)).await;
-    assert_eq!(remote.call(ONE, request).await, Ok(Response::Value(None)));
+    for _ in 0..10_000 {
+        match remote.call(ONE, request.clone()).await {
+            Err(CallError::Unreachable { .. }) => tokio::task::yield_now().await,
+            other => return assert_eq!(other, Ok(Response::Value(None))),
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("the store is not reached again");
 }
 
 #[tokio::test]
@@ -151,6 +196,93 @@ async fn a_delivered_request_without_a_response_is_lost() {
     let silent = remote.call(ONE, request).await;
     assert!(matches!(silent, Err(CallError::Lost { store: ONE, .. })), "{silent:?}");
     assert_eq!(cluster.calls() - calls, 1, "the request was executed");
+}
+
+/// A store that dies with a request under way: the request may have been executed, the next one was not delivered.
+#[tokio::test]
+async fn a_store_that_dies_may_have_executed_what_it_had() {
+    let cluster = MemoryCluster::new();
+    let mut server = serve(&cluster, ONE, None).await;
+    let long = RemoteConfig { request_timeout: Duration::from_secs(60), ..config() };
+    let remote = counted_remote(&[(ONE, server.address)], long, metrics());
+    server.mute.store(true, Ordering::Relaxed);
+    let request = get(&cluster, RegionId::FIRST_DATA);
+    let calls = cluster.calls();
+    let mut pending = Box::pin(remote.call(ONE, request.clone()));
+    while cluster.calls() == calls {
+        assert!(futures::poll!(&mut pending).is_pending());
+        tokio::task::yield_now().await;
+    }
+    server.kill().await;
+    let lost = pending.await;
+    assert!(matches!(lost, Err(CallError::Lost { store: ONE, .. })), "{lost:?}");
+    let refused = remote.call(ONE, request).await;
+    assert!(matches!(refused, Err(CallError::Unreachable { store: ONE, .. })), "{refused:?}");
+}
+
+/// Another cluster's store executes nothing, and the error names both clusters.
+#[tokio::test]
+async fn a_store_of_another_cluster_is_unreachable() {
+    let cluster = MemoryCluster::new();
+    let server = serve(&cluster, ONE, None).await;
+    let links = Links::new(LinkOptions::new(ClusterTag::new(8)), metrics());
+    let remote = RemoteEndpoint::new(config(), Arc::new(links));
+    remote.set_stores(vec![(ONE, server.address.to_string())]).expect("well-formed");
+    let refused = remote.call(ONE, get(&cluster, RegionId::FIRST_DATA)).await;
+    let Err(CallError::Unreachable { store: ONE, why }) = refused else { panic!("{refused:?}") };
+    assert!(why.ends_with("belongs to cluster 0000000000000007, the request to cluster 0000000000000008"), "{why}");
+    assert_eq!(cluster.calls(), 0);
+}
+
+/// A store that moved is reached at its new address, and the link to the old one is closed.
+#[tokio::test]
+async fn a_store_that_moves_is_followed() {
+    let cluster = MemoryCluster::new();
+    let (old, new) = (serve(&cluster, ONE, None).await, serve(&cluster, ONE, None).await);
+    let counts = metrics();
+    let remote = counted_remote(&[(ONE, old.address)], config(), counts.clone());
+    let request = get(&cluster, RegionId::FIRST_DATA);
+    assert!(remote.call(ONE, request.clone()).await.is_ok());
+    old.mute.store(true, Ordering::Relaxed);
+    let mut pending = Box::pin(remote.call(ONE, request.clone()));
+    assert!(futures::poll!(&mut pending).is_pending());
+    remote.set_stores(vec![(ONE, new.address.to_string())]).expect("well-formed");
+    let lost = pending.await;
+    assert!(matches!(lost, Err(CallError::Lost { store: ONE, .. })), "{lost:?}");
+    assert_eq!(remote.call(ONE, request).await, Ok(Response::Value(None)));
+    assert_eq!(counts.opened.get(), 2);
+    for _ in 0..5_000 {
+        if counts.open.get() == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("{} links are open", counts.open.get());
+}
+
+/// Gets of any number of tasks share one connection and are one request each: the region is looked up once, and a frame
+/// carries many.
+#[tokio::test]
+async fn concurrent_gets_are_one_request_each_over_one_link() {
+    const GETS: usize = 200;
+    let cluster = MemoryCluster::new();
+    let server = serve(&cluster, ONE, None).await;
+    let counts = metrics();
+    let remote = counted_remote(&[(ONE, server.address)], RemoteConfig::default(), counts.clone());
+    let client = Client::new(Arc::new(remote));
+    let start_ts = cluster.timestamp();
+    assert_eq!(client.get(&Key::from_static(b"a"), start_ts).await, Ok(None));
+    let before = counts.requests.get();
+    assert_eq!((before, counts.opened.get()), (2, 1), "one lookup and one read");
+    let keys: Vec<Key> = (0..GETS).map(|n| Key::new(format!("k{n}"))).collect();
+    let (frames, calls) = (counts.sent_frames.get(), cluster.calls());
+    let found = join_all(keys.iter().map(|key| client.get(key, start_ts))).await;
+    assert!(found.iter().all(|value| *value == Ok(None)));
+    assert_eq!(counts.requests.get() - before, GETS as u64);
+    assert_eq!(cluster.calls() - calls, GETS as u64);
+    assert_eq!(counts.opened.get(), 1);
+    let frames = counts.sent_frames.get() - frames;
+    assert!(frames < GETS as u64 / 4, "{frames} frames for {GETS} requests of one turn");
 }
 
 /// A message that our own encoder would refuse was not delivered.
@@ -229,7 +361,7 @@ async fn a_local_call_that_hangs_is_lost() {
         }
     }
     let cluster = MemoryCluster::new();
-    let others = Arc::new(RemoteEndpoint::new(config()));
+    let others = Arc::new(remote(&[]));
     let routed = RoutedEndpoint::new(ONE, Arc::new(Hanging), others, Duration::from_millis(10));
     let lost = routed.call(ONE, get(&cluster, RegionId::FIRST_DATA)).await;
     assert!(matches!(lost, Err(CallError::Lost { store: ONE, .. })), "{lost:?}");
