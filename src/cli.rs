@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use engine::log::Compression;
+use kv::Key;
 use raftstore::transport::ClusterId;
+use tso::Timestamp;
 
 use crate::config::{HostPort, Locality, RaftLogConfig};
 
@@ -56,9 +58,36 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Show the nodes, regions and leaders of a cluster
     Status(StatusArgs),
+    /// Ask what became of a transaction
+    #[command(subcommand)]
+    Txn(TxnCommand),
     /// Inspect or repair the Raft log of a stopped node
     #[command(subcommand)]
     Log(LogCommand),
+}
+
+/// The commands on transactions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TxnCommand {
+    /// Show whether a transaction has committed. The error of an unknown outcome (08007) names what to ask for
+    Status(TxnStatusArgs),
+}
+
+/// Flags of `txn status`.
+#[derive(Debug, Args)]
+pub(crate) struct TxnStatusArgs {
+    /// Timestamp at which the transaction started, such as 1700000000000.7
+    #[arg(value_name = "START_TS")]
+    pub(crate) start_ts: Timestamp,
+    /// Primary key of the transaction, in hexadecimal digits
+    #[arg(long, value_name = "KEY", value_parser = Key::from_hex)]
+    pub(crate) primary: Key,
+    /// Address (`--listen`) of any node
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
+    pub(crate) host: HostPort,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The commands on a Raft log.
@@ -316,6 +345,19 @@ mod tests {
         assert!(said.contains("'zstd:20'") && said.contains("1 to 19"), "{said}");
         let said = parse_error(&[&start[..], &["--raft-log-file-size", "12XB"]].concat());
         assert!(said.contains("--raft-log-file-size") && said.contains("unknown unit"), "{said}");
+    }
+
+    #[test]
+    fn transactions_are_named_by_timestamp_and_key() {
+        let parse = |args: [&str; 3]| Cli::try_parse_from(["cortado", "txn", "status"].into_iter().chain(args));
+        let Command::Txn(TxnCommand::Status(args)) = parse(["17.4", "--primary", "7400ff"]).unwrap().command else {
+            panic!("another command")
+        };
+        assert_eq!((args.start_ts, args.primary.as_bytes()), (Timestamp::new(17, 4), &b"t\x00\xff"[..]));
+        for bad in [["17", "--primary", "74"], ["17.4", "--primary", "7"], ["17.4", "--primary", "xy"]] {
+            let said = one_line(&parse(bad).unwrap_err());
+            assert!(said.starts_with("error: invalid value '"), "{said}");
+        }
     }
 
     #[test]

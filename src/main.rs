@@ -8,7 +8,7 @@
 //! 1. `config`, `console`, `http`, `plan`: configuration, the terminal, the HTTP endpoints, the plan of a new cluster
 //! 2. `cli`, `data_dir`, `proto`: the command line, the data directory, the messages of the node service
 //! 3. `client`, `log_tool`, `logging`: the client of the node service, the log commands, log output
-//! 4. `demo`, `node`, `status`: the other commands
+//! 4. `demo`, `node`, `status`, `txn_status`: the other commands
 
 mod cli;
 mod client;
@@ -23,6 +23,7 @@ mod node;
 mod plan;
 mod proto;
 mod status;
+mod txn_status;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -32,7 +33,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command, NodeArgs, SingleNodeArgs, StartArgs};
+use crate::cli::{Cli, Command, NodeArgs, SingleNodeArgs, StartArgs, TxnCommand};
 use crate::config::{Locality, Membership, NodeConfig};
 use crate::console::StopSignals;
 
@@ -111,6 +112,9 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
             console::print_line(format_args!("initialised cluster {cluster} of {nodes} node(s)"))?;
         }
         Command::Status(args) => console::print_line(status::run(&args.host, args.json).await?.trim_end())?,
+        Command::Txn(TxnCommand::Status(args)) => {
+            console::print_line(txn_status::run(&args.host, args.start_ts, &args.primary, args.json).await?)?;
+        }
         // Blocks the runtime's thread, on which no other task runs.
         Command::Log(command) => log_tool::run(&command)?,
     }

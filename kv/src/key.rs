@@ -25,9 +25,9 @@ pub const TS_LEN: usize = 8;
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Bytes);
 
-/// Bytes that are not the storage form of a key.
+/// Bytes or text that do not stand for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed storage key: {0}")]
+#[error("malformed key: {0}")]
 pub struct MalformedKey(&'static str);
 
 impl Key {
@@ -54,6 +54,26 @@ impl Key {
     /// Whether the key has no bytes. As the end of a range, the empty key means "after every key".
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The bytes as hexadecimal digits, for people and command lines.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads what [`Key::to_hex`] writes.
+    ///
+    /// # Errors
+    ///
+    /// [`MalformedKey`] if it is no even number of hexadecimal digits.
+    pub fn from_hex(text: &str) -> Result<Key, MalformedKey> {
+        let malformed = MalformedKey("not an even number of hexadecimal digits");
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if !rest.is_empty() || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(malformed);
+        }
+        let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        pairs.iter().map(byte).collect::<Option<Vec<u8>>>().map(Key::new).ok_or(malformed)
     }
 
     /// The smallest key above this one.

@@ -91,8 +91,9 @@ impl From<TxnError> for SqlError {
                 SqlError::new(SqlState::UNIQUE_VIOLATION, "duplicate key value violates unique constraint")
                     .detail("Another transaction inserted the same key first.")
             }
-            TxnError::Undetermined => {
+            TxnError::Undetermined { start_ts, primary } => {
                 SqlError::new(SqlState::TRANSACTION_RESOLUTION_UNKNOWN, "the outcome of the commit is unknown")
+                    .detail(format!("cortado txn status {start_ts} --primary {}", primary.to_hex()))
                     .hint("The transaction may have been committed: look before running it again.")
             }
             TxnError::Unavailable(why) => {
@@ -112,7 +113,7 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
     let code = match &error {
         TxnError::Conflict(_) => SqlState::SERIALIZATION_FAILURE,
         TxnError::AlreadyExists { .. } => SqlState::UNIQUE_VIOLATION,
-        TxnError::Undetermined => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+        TxnError::Undetermined { .. } => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
         TxnError::Unavailable(_) => SqlState::CANNOT_CONNECT_NOW,
         TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
         TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
@@ -122,6 +123,8 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
 
 #[cfg(test)]
 mod tests {
+    use tso::Timestamp;
+
     use super::*;
 
     #[test]
@@ -129,7 +132,7 @@ mod tests {
         let states = [
             (TxnError::Conflict("k".into()), "40001"),
             (TxnError::AlreadyExists { key: kv::Key::new("k") }, "23505"),
-            (TxnError::Undetermined, "08007"),
+            (TxnError::Undetermined { start_ts: Timestamp::new(17, 4), primary: kv::Key::new("t1") }, "08007"),
             (TxnError::Unavailable("no leader".into()), "57P03"),
             (TxnError::TooLarge("100 MiB".into()), "54000"),
             (TxnError::Internal("bad record".into()), "XX000"),
@@ -138,5 +141,8 @@ mod tests {
             assert_eq!(SqlError::from(error).code.0, state);
         }
         assert_eq!(SqlState::SERIALIZATION_FAILURE.class(), "40");
+        let unknown = TxnError::Undetermined { start_ts: Timestamp::new(17, 4), primary: kv::Key::new("t1") };
+        let detail = SqlError::from(unknown).detail;
+        assert_eq!(detail.as_deref(), Some("cortado txn status 17.4 --primary 7431"), "what to ask for");
     }
 }

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::future::{join_all, try_join_all};
 use futures::stream::FuturesUnordered;
+use kv::Key;
 use kv::placement::InstanceId;
 use raftstore::StoreId;
 use raftstore::transport::ClusterId;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
+use tso::Timestamp;
+use txn::TxnOutcome;
 
 use super::placement::{Placement, PlacementError};
 use super::state::{NodeState, new_cluster_id};
@@ -20,10 +23,11 @@ use crate::data_dir::{DataDirError, Ident};
 use crate::plan::{self, Plan};
 use crate::proto::node_client::NodeClient;
 use crate::proto::node_server::Node;
+use crate::proto::txn_status_response::State;
 use crate::proto::{
     BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
     InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, RenewLeaseRequest, RenewLeaseResponse,
-    StatusRequest, StatusResponse, StoreAddress,
+    StatusRequest, StatusResponse, StoreAddress, TxnStatusRequest, TxnStatusResponse,
 };
 
 /// The node service; see the module documentation.
@@ -218,6 +222,19 @@ impl Node for NodeService {
         let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
         sql.renew_lease().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(RenewLeaseResponse {}))
+    }
+
+    async fn txn_status(&self, request: Request<TxnStatusRequest>) -> Result<Response<TxnStatusResponse>, Status> {
+        let TxnStatusRequest { start_ts, primary } = request.into_inner();
+        let database = self.state.database.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
+        let outcome = database.outcome(Timestamp::from_raw(start_ts), &Key::new(primary)).await;
+        let (state, commit_ts) = match outcome.map_err(|error| Status::unavailable(error.to_string()))? {
+            TxnOutcome::Committed(commit_ts) => (State::Committed, commit_ts),
+            TxnOutcome::RolledBack => (State::RolledBack, Timestamp::ZERO),
+            TxnOutcome::Undecided => (State::Undecided, Timestamp::ZERO),
+            TxnOutcome::Missing => (State::Missing, Timestamp::ZERO),
+        };
+        Ok(Response::new(TxnStatusResponse { state: state.into(), commit_ts: commit_ts.raw() }))
     }
 
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

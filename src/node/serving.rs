@@ -293,10 +293,10 @@ fn sql_server(
 ) -> Result<Arc<SqlServer>, ServingError> {
     let config = SqlConfig { node_id: ident.store_id.get(), ..SqlConfig::default() };
     let metrics = SqlMetrics::new(registry).map_err(in_layer("SQL"))?;
-    let server = SqlServer::new(database, config, metrics);
+    let server = SqlServer::new(database.clone(), config, metrics);
     let own = (ident.cluster_id, ident.store_id);
     server.set_peers(Arc::new(OtherGateways::new(own, state.members.clone())));
-    if state.sql.set(server.clone()).is_err() {
+    if state.database.set(database).is_err() || state.sql.set(server.clone()).is_err() {
         return Err(in_layer("SQL")("started twice"));
     }
     Ok(server)

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use raftstore::transport::ClusterId;
 use sql::server::SqlServer;
 use tokio::sync::watch;
+use txn::Database;
 
 use super::members::Members;
 use super::placement::Placement;
@@ -36,6 +37,8 @@ pub(crate) struct NodeState {
     pub(crate) placement: OnceLock<Placement<RocksStore>>,
     /// The PostgreSQL front end; set once the node serves.
     pub(crate) sql: OnceLock<Arc<SqlServer>>,
+    /// The transactions; set once the node serves.
+    pub(crate) database: OnceLock<Database>,
     data: DataDir,
     ident: watch::Sender<Option<Ident>>,
     /// Held while the identity changes on disk and in memory.
@@ -52,6 +55,7 @@ impl NodeState {
             members: Members::default(),
             placement: OnceLock::new(),
             sql: OnceLock::new(),
+            database: OnceLock::new(),
             data,
             ident: watch::Sender::new(ident),
             ident_lock: Mutex::new(()),

@@ -121,7 +121,7 @@ where
 {
     loop {
         match work().await {
-            Err(TxnError::Unavailable(_) | TxnError::Undetermined | TxnError::Conflict(_)) => {
+            Err(TxnError::Unavailable(_) | TxnError::Undetermined { .. } | TxnError::Conflict(_)) => {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             done => return done,

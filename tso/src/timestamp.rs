@@ -1,6 +1,7 @@
 //! [`Timestamp`]: 46 bits of physical milliseconds, 18 bits of counter. [`TsRange`]: consecutive timestamps.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The most timestamps that one request may ask for.
 pub const MAX_COUNT: u32 = 1 << 17;
@@ -59,6 +60,27 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A text that is not a timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a timestamp: milliseconds and a counter, such as 1700000000000.7")]
+pub struct MalformedTimestamp;
+
+/// The form that `Display` writes.
+impl FromStr for Timestamp {
+    type Err = MalformedTimestamp;
+
+    fn from_str(text: &str) -> Result<Timestamp, MalformedTimestamp> {
+        let (ms, counter) = text.split_once('.').ok_or(MalformedTimestamp)?;
+        let (ms, counter): (u64, u32) =
+            (ms.parse().map_err(|_| MalformedTimestamp)?, counter.parse().map_err(|_| MalformedTimestamp)?);
+        let timestamp = Timestamp::new(ms, counter);
+        if (timestamp.physical_ms(), timestamp.counter()) != (ms, counter) {
+            return Err(MalformedTimestamp);
+        }
+        Ok(timestamp)
+    }
+}
+
 /// `count` consecutive timestamps that end with `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TsRange {
@@ -83,6 +105,16 @@ impl TsRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timestamp_is_read_as_it_is_written() {
+        for timestamp in [Timestamp::ZERO, Timestamp::new(1_700_000_000_000, 7), Timestamp::MAX] {
+            assert_eq!(timestamp.to_string().parse(), Ok(timestamp));
+        }
+        for bad in ["", "1", "1.", ".1", "-1.0", "1.262144", "70368744177664.0", "1.2.3"] {
+            assert_eq!(bad.parse::<Timestamp>(), Err(MalformedTimestamp), "{bad}");
+        }
+    }
 
     #[test]
     fn a_range_carries_the_counter_over_into_the_milliseconds() {

@@ -384,7 +384,7 @@ impl Committer {
             }
             // Only this committer could commit a transaction that has fallen back to two phases.
             Ok(LocksStatus::RolledBack | LocksStatus::TwoPhase) => self.abort_settled(),
-            Ok(LocksStatus::Missing) | Err(_) => self.finish(Err(TxnError::Undetermined)),
+            Ok(LocksStatus::Missing) | Err(_) => self.finish(Err(self.undetermined())),
         }
     }
 
@@ -499,7 +499,7 @@ impl Committer {
                 self.state = State::ResolvingOutcome;
                 vec![Effect::RollbackPrimary]
             }
-            Err(ClientError::Undetermined(_)) => self.finish(Err(TxnError::Undetermined)),
+            Err(ClientError::Undetermined(_)) => self.finish(Err(self.undetermined())),
             // The client returns these for a commit only if no attempt took effect.
             Err(
                 error @ (ClientError::Unavailable { .. }
@@ -517,7 +517,7 @@ impl Committer {
                 let left = self.secondaries();
                 self.committed(commit_ts, left)
             }
-            Err(_) => self.finish(Err(TxnError::Undetermined)),
+            Err(_) => self.finish(Err(self.undetermined())),
         }
     }
 
@@ -537,6 +537,10 @@ impl Committer {
             effects.push(Effect::Rollback { keys });
         }
         effects
+    }
+
+    fn undetermined(&self) -> TxnError {
+        TxnError::Undetermined { start_ts: self.start_ts, primary: self.primary().clone() }
     }
 
     fn finish(&mut self, result: Result<Option<Timestamp>, TxnError>) -> Vec<Effect> {

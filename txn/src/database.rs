@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kv::Key;
 use kv::client::Client;
 use prometheus::Registry;
-use tso::TsoClient;
+use tso::{Timestamp, TsoClient};
 
 use crate::config::TxnConfig;
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
+use crate::resolver::TxnOutcome;
 use crate::timing::rerun_pause;
 use crate::transaction::Transaction;
 
@@ -89,7 +91,7 @@ impl Database {
             attempt += 1;
             #[cfg(feature = "planted-bugs")]
             if self.coordinator.config.planted_bug == Some(PlantedBug::UnknownOutcomeRerun)
-                && matches!(result, Err(TxnError::Undetermined))
+                && matches!(result, Err(TxnError::Undetermined { .. }))
             {
                 continue;
             }
@@ -101,6 +103,16 @@ impl Database {
                 result => return result,
             }
         }
+    }
+
+    /// What became of the transaction that a [`TxnError::Undetermined`] names. Changes nothing; may be asked at any time
+    /// and through any node.
+    ///
+    /// # Errors
+    /// - [`TxnError::Unavailable`]: a region did not serve in time.
+    /// - [`TxnError::Internal`]: `primary` is not the primary of that transaction, or its data is damaged.
+    pub async fn outcome(&self, start_ts: Timestamp, primary: &Key) -> Result<TxnOutcome, TxnError> {
+        self.coordinator.resolver.outcome(start_ts, primary).await
     }
 
     /// Waits until every commit in progress and its background work has ended, at most `limit`. Returns whether all

@@ -209,7 +209,10 @@ impl Driver {
                     Vec::new()
                 }
                 Some(Completed::ExtraHeartbeat) => Vec::new(),
-                None => return (Err(TxnError::Undetermined), None),
+                None => {
+                    let (start_ts, primary) = (self.start_ts, self.primary.clone());
+                    return (Err(TxnError::Undetermined { start_ts, primary }), None);
+                }
             };
         }
     }

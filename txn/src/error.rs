@@ -1,7 +1,7 @@
 //! Errors of a transaction, by what the session reports to its client.
 
 use kv::Key;
-use tso::TsoError;
+use tso::{Timestamp, TsoError};
 
 /// Why a transaction failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +20,12 @@ pub enum TxnError {
     /// The commit may have been delivered, and its outcome is not known: the transaction may be committed now, later,
     /// or never (SQLSTATE 08007). The caller must not run it again blindly.
     #[error("the outcome of the commit is unknown")]
-    Undetermined,
+    Undetermined {
+        /// The transaction. With its primary it says what to ask for later: [`crate::Database::outcome`].
+        start_ts: Timestamp,
+        /// The key whose record decides the outcome.
+        primary: Key,
+    },
     /// The cluster could not serve in time; nothing was committed (SQLSTATE 57P03).
     #[error("the cluster cannot serve: {0}")]
     Unavailable(String),

@@ -49,4 +49,5 @@ pub use buffer::View;
 pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;
 pub use error::TxnError;
+pub use resolver::TxnOutcome;
 pub use transaction::Transaction;

@@ -91,7 +91,7 @@ impl Metrics {
             Ok(_) => "committed",
             Err(TxnError::Conflict(_)) => "conflict",
             Err(TxnError::AlreadyExists { .. }) => "already_exists",
-            Err(TxnError::Undetermined) => "undetermined",
+            Err(TxnError::Undetermined { .. }) => "undetermined",
             Err(TxnError::Unavailable(_)) => "unavailable",
             Err(TxnError::TooLarge(_)) => "too_large",
             Err(TxnError::Internal(_)) => "internal",

@@ -48,6 +48,20 @@ pub(crate) struct Holder {
     pub(crate) remaining: Duration,
 }
 
+/// What became of a transaction, as its keys say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxnOutcome {
+    /// It committed at this timestamp.
+    Committed(Timestamp),
+    /// It was rolled back, and never commits.
+    RolledBack,
+    /// Its locks are there, and nothing is decided.
+    Undecided,
+    /// Its primary has neither a lock nor a record of it. Either nothing of it has arrived, and still may, or its
+    /// record has been collected.
+    Missing,
+}
+
 /// What remains of the locks that were resolved.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
@@ -197,6 +211,35 @@ impl Resolver {
             }
             TxnStatus::Missing if is_reader => Status::Passed,
             TxnStatus::Missing => Status::Live(holder(start_ts, group.expires_ms, now)),
+        })
+    }
+
+    /// What became of a transaction. Changes nothing: its locks stay, expired or not.
+    pub(crate) async fn outcome(&self, start_ts: Timestamp, primary: &Key) -> Result<TxnOutcome, TxnError> {
+        let never = Timestamp::ZERO;
+        let request = CheckTxnStatusRequest {
+            primary: primary.clone(),
+            lock_ts: start_ts,
+            current_ts: never,
+            rollback_if_missing: false,
+            reader_ts: never,
+            fell_back: false,
+        };
+        Ok(match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+            TxnStatus::Committed { commit_ts } => TxnOutcome::Committed(commit_ts),
+            TxnStatus::RolledBack => TxnOutcome::RolledBack,
+            TxnStatus::Alive { .. } => TxnOutcome::Undecided,
+            TxnStatus::Missing => TxnOutcome::Missing,
+            TxnStatus::Async { secondaries, .. } => {
+                let keys: Vec<Key> = secondaries.into_iter().chain([primary.clone()]).collect();
+                match self.kv.check_locks(&keys, start_ts, never, false).await.map_err(resolve_error)? {
+                    LocksStatus::Locked { min_commit_ts: commit_ts } | LocksStatus::Committed { commit_ts } => {
+                        TxnOutcome::Committed(commit_ts)
+                    }
+                    LocksStatus::RolledBack => TxnOutcome::RolledBack,
+                    LocksStatus::Missing | LocksStatus::TwoPhase => TxnOutcome::Undecided,
+                }
+            }
         })
     }
 

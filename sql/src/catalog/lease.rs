@@ -412,7 +412,7 @@ impl NodeCatalog {
                 Ok(Attempt::Renewed)
             }
             // After an unknown outcome the next attempt reads what became of it.
-            Err(TxnError::Conflict(_) | TxnError::Undetermined) => Ok(Attempt::Again),
+            Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => Ok(Attempt::Again),
             Err(error) => Err(error.into()),
         }
     }
@@ -426,7 +426,7 @@ impl NodeCatalog {
         let early = if state.planted(PlantedBug::NoSecondLook) { Some(Catalog::load(&txn).await?) } else { None };
         match txn.commit().await {
             Ok(_) => {}
-            Err(TxnError::Conflict(_) | TxnError::Undetermined) => return Ok(Attempt::Again),
+            Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => return Ok(Attempt::Again),
             Err(error) => return Err(error.into()),
         }
         // The second look; see the module documentation.

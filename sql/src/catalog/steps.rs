@@ -125,7 +125,7 @@ impl NodeCatalog {
         let version = raise_version(&mut txn, &control)?;
         match txn.commit().await {
             Ok(_) => Ok(Closing::Closed(version)),
-            Err(TxnError::Conflict(_) | TxnError::Undetermined) => Ok(Closing::Busy),
+            Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => Ok(Closing::Busy),
             Err(error) => Err(error.into()),
         }
     }
@@ -173,7 +173,7 @@ impl NodeCatalog {
         let version = raise_version(&mut txn, &control)?;
         match txn.commit().await {
             Ok(_) => Ok(Some(version)),
-            Err(TxnError::Conflict(_) | TxnError::Undetermined) => Ok(None),
+            Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -299,7 +299,7 @@ impl NodeCatalog {
             txn.put(keys::next_id(), keys::encode_id(next)).map_err(storage_error)?;
             match txn.commit().await {
                 Ok(_) => return Ok(id),
-                Err(TxnError::Conflict(_) | TxnError::Undetermined) => {}
+                Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
             clock::sleep(self.spread(pause)).await;

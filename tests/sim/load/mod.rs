@@ -156,7 +156,7 @@ impl Session {
                     book.counts.conflicts += 1;
                     (Known::Aborted, false)
                 }
-                Some(Err(TxnError::Undetermined)) => {
+                Some(Err(TxnError::Undetermined { .. })) => {
                     book.counts.unknown += 1;
                     (Known::Unknown, true)
                 }

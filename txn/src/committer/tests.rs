@@ -134,6 +134,7 @@ fn show(effect: Effect) -> String {
         Effect::RollbackPrimary => "roll back primary".to_owned(),
         Effect::Finish(Ok(None)) => "FINISH nothing to commit".to_owned(),
         Effect::Finish(Ok(Some(commit_ts))) => format!("FINISH committed at {}", raw(commit_ts)),
+        Effect::Finish(Err(TxnError::Undetermined { .. })) => "FINISH Undetermined".to_owned(),
         Effect::Finish(Err(error)) => format!("FINISH {error:?}"),
         Effect::CommitSecondaries { keys, commit_ts } => format!("then commit at {}: {}", raw(commit_ts), shown(keys)),
         Effect::Rollback { keys } => format!("then roll back {}", shown(keys)),

@@ -15,7 +15,7 @@ use kv::memory::{Fault, Faults, MemoryCluster};
 use kv::planted::PlantedBug;
 use tokio::task::JoinHandle;
 use tso::Timestamp;
-use txn::{Database, TxnConfig, TxnError};
+use txn::{Database, TxnConfig, TxnError, TxnOutcome};
 
 type Outcome = Result<Option<Timestamp>, TxnError>;
 
@@ -197,15 +197,15 @@ fn a_commit_survives_one_fault_at_any_step() {
 }
 
 /// A commit that is never answered is `Undetermined`, whether it was executed or not. A commit that was certainly not
-/// delivered is `Unavailable`.
+/// delivered is `Unavailable`. What an `Undetermined` names can be asked for later.
 #[test]
 fn the_outcome_of_a_commit_is_never_misstated() {
     let cases = [
-        (CommitFault::LostReply, Err(TxnError::Undetermined), "new"),
-        (CommitFault::LostRequest, Err(TxnError::Undetermined), "old"),
-        (CommitFault::Unreachable, Ok(()), "old"),
+        (CommitFault::LostReply, true, "new"),
+        (CommitFault::LostRequest, true, "old"),
+        (CommitFault::Unreachable, false, "old"),
     ];
-    for (fault, expected, then) in cases {
+    for (fault, is_unknown, then) in cases {
         run(async {
             let cluster = cluster(Faults::none());
             let tso = VirtualTso::new();
@@ -213,11 +213,27 @@ fn the_outcome_of_a_commit_is_never_misstated() {
             write_all(&others, "old").await.expect("nothing is in the way");
             let db = database(Arc::new(NoCommits { cluster, fault }), tso, two_phase(2));
             let outcome = write_all(&db, "new").await;
-            match expected {
-                Err(expected) => assert_eq!(outcome, Err(expected), "{fault:?}"),
-                Ok(()) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{fault:?}: {outcome:?}"),
-            }
+            let (start_ts, primary) = match outcome {
+                Err(TxnError::Undetermined { start_ts, primary }) if is_unknown => (start_ts, primary),
+                Err(TxnError::Unavailable(_)) if !is_unknown => {
+                    assert_eq!(read_all(&others).await, then, "{fault:?}");
+                    return;
+                }
+                other => panic!("{fault:?}: {other:?}"),
+            };
+            let asked = others.outcome(start_ts, &primary).await;
+            let committed = matches!(asked, Ok(TxnOutcome::Committed(_)));
+            assert!(committed == (then == "new") || asked == Ok(TxnOutcome::Undecided), "{fault:?}: {asked:?}");
+            // Past the life of any lock.
+            tokio::time::sleep(Duration::from_secs(60)).await;
             assert_eq!(read_all(&others).await, then, "{fault:?}");
+            let asked = others.outcome(start_ts, &primary).await;
+            match then {
+                "new" => assert!(matches!(asked, Ok(TxnOutcome::Committed(_))), "{fault:?}: {asked:?}"),
+                _ => assert_eq!(asked, Ok(TxnOutcome::RolledBack), "{fault:?}"),
+            }
+            let never = others.outcome(start_ts.prev(), &primary).await;
+            assert_eq!(never, Ok(TxnOutcome::Missing), "{fault:?}");
         });
     }
 }
@@ -252,7 +268,7 @@ fn the_outcome_of_an_unanswered_attempt_is_settled() {
                 match expected {
                     Some(true) => assert!(matches!(outcome, Ok(Some(_))), "{at}: {outcome:?}"),
                     Some(false) => assert!(matches!(outcome, Err(TxnError::Unavailable(_))), "{at}: {outcome:?}"),
-                    None => assert_eq!(outcome, Err(TxnError::Undetermined), "{at}"),
+                    None => assert!(matches!(outcome, Err(TxnError::Undetermined { .. })), "{at}: {outcome:?}"),
                 }
                 // Past the life of any lock.
                 tokio::time::sleep(Duration::from_secs(60)).await;

@@ -86,7 +86,7 @@ async fn client(db: Database, seed: u64, recorder: Rc<Recorder>) {
         };
         let outcome = match result {
             Ok(()) => Outcome::Committed,
-            Err(TxnError::Undetermined) => Outcome::Unknown,
+            Err(TxnError::Undetermined { .. }) => Outcome::Unknown,
             Err(_) => Outcome::Aborted,
         };
         let ended = recorder.tick();

@@ -98,7 +98,7 @@ impl Bank {
         while !self.has_stopped() {
             match transfer(&db, &mut rng).await {
                 Ok(()) => self.committed.send_modify(|n| *n += 1),
-                Err(TxnError::Conflict(_) | TxnError::Undetermined) => {}
+                Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => {}
                 Err(error) => panic!("seed {seed}: {error}"),
             }
         }
