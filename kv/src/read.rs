@@ -153,7 +153,7 @@ impl<H: RegionReads> ReadExecutor<H> {
         }
     }
 
-    /// Executes a point read of a key, given with its storage form, within this call, without a snapshot. `None` if this
+    /// Executes a point read of a key, given with its storage form, within this call, without a snapshot. `None` if it
     /// takes more: a lock in memory, a read index, a redirection, a snapshot. Then [`ReadExecutor::run`] is the way.
     ///
     /// # Errors

@@ -153,6 +153,11 @@ async fn status_health_and_metrics_are_served() {
     let regions: Vec<_> = json["regions"].as_array().unwrap().iter().map(|r| (&r["id"], &r["leader"])).collect();
     assert_eq!(regions, [(&1.into(), &1.into()), (&2.into(), &1.into())], "{json:#}");
 
+    let host = format!("127.0.0.1:{}", node.listen);
+    let asked = run(cortado().args(["txn", "status", "17.4", "--primary", "7431", "--host", &host]));
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    assert!(asked.stdout.starts_with(b"missing: "), "{}", String::from_utf8_lossy(&asked.stdout));
+
     let table = node.status(&[]);
     let cells = |start: &str| -> Vec<String> {
         let line = table.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no {start}:\n{table}"));

@@ -105,8 +105,8 @@ impl Database {
         }
     }
 
-    /// What became of the transaction that a [`TxnError::Undetermined`] names. Changes nothing; may be asked at any time
-    /// and through any node.
+    /// What became of the transaction that a [`TxnError::Undetermined`] names. Changes nothing. It may be asked at any
+    /// time and through any node.
     ///
     /// # Errors
     /// - [`TxnError::Unavailable`]: a region did not serve in time.

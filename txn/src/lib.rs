@@ -19,7 +19,7 @@
 //!
 //! # Layers
 //!
-//! 1. `bound`, `error`, `planted`, `timing`: the greatest commit_ts, errors, deliberate bugs for tests, clock and pauses
+//! 1. `bound`, `error`, `planted`, `timing`: the greatest commit_ts, errors, planted bugs, clock and pauses
 //! 2. `config`: settings
 //! 3. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
