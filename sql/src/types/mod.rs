@@ -1,6 +1,6 @@
 //! SQL types and values, with their text and binary wire forms.
 //!
-//! [`Datum::decode`] and [`Datum::encode`] convert between the wire and [`Datum`]s. There are fewer variants than
+//! [`Datum::decode`] and [`DatumRef::encode`] convert between the wire and [`Datum`]s. There are fewer variants than
 //! types: the three integers share one, and so do text and varchar. Each type accepts and prints what PostgreSQL 15
 //! accepts and prints.
 //!
