@@ -19,7 +19,7 @@ pub(crate) const GROUP: usize = 8;
 /// Marker of every group but the last. A last group with `n` bytes of padding has the marker `FULL - n`.
 pub(crate) const FULL: u8 = 0xff;
 /// Bytes of the timestamp in the versioned form.
-pub const TS_LEN: usize = 8;
+pub const TS_LEN: usize = engine::store::VERSION_LEN;
 
 /// A key as the transaction layer names it: any byte string, also the empty one. Cheap to clone.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -130,7 +130,7 @@ pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 pub const VERSION_LEN: usize = 8;
 
 /// Whether `key` is `prefix` and a version.
-fn is_version_of(key: &[u8], prefix: &[u8]) -> bool {
+pub fn is_version_of(key: &[u8], prefix: &[u8]) -> bool {
     key.len() == prefix.len() + VERSION_LEN && key.starts_with(prefix)
 }
 

@@ -25,12 +25,12 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use engine::Cf;
-use engine::store::{Cursor, Reader};
+use engine::store::{Cursor, Reader, is_version_of};
 use tso::Timestamp;
 
 use super::arena::Arena;
 use super::lock_walk::{LockWalk, WalkLimits};
-use super::versions::{after_versions, is_version_of, long_value};
+use super::versions::{after_versions, long_value};
 use super::write::{WriteKind, WriteRecord};
 use crate::api::{KeyError, ScanRequest};
 use crate::error::{ActionError, Result};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use engine::Cf;
-use engine::store::{Cursor, Reader};
+use engine::store::{Cursor, Reader, is_version_of};
 use tso::Timestamp;
 
 use super::mark::is_mark;
@@ -73,11 +73,6 @@ impl Versions {
     fn is_on(&self, storage: &[u8]) -> bool {
         is_version_of(self.cursor.key(), storage)
     }
-}
-
-/// Whether a key of `Cf::Write` or `Cf::Default` is a version of `storage`.
-pub(super) fn is_version_of(versioned: &[u8], storage: &[u8]) -> bool {
-    versioned.len() == storage.len() + TS_LEN && versioned.starts_with(storage)
 }
 
 /// A bound above every version of the key and below every version of a greater key.

@@ -96,23 +96,8 @@ impl Execution {
         }
     }
 
-    /// Runs a query for one row by its key within this call, if it has not started and the read takes no message and no
-    /// wait. Passes the row to `sink`, if it exists, and returns the number of rows. `None`: nothing was done, and
-    /// [`Execution::send`] is the way.
-    pub(crate) fn try_point(&mut self, ctx: &ExecContext<'_>, sink: &mut Sink<'_>) -> Result<Option<usize>, SqlError> {
-        let Some((access, output)) = plain_query(&self.plan) else { return Ok(None) };
-        if self.view.is_some() || !matches!(self.state, State::New) {
-            return Ok(None);
-        }
-        let count = plain::try_point(access, output, ctx.txn, &ctx.env(&self.params), sink)?;
-        if count.is_some() {
-            self.state = State::Rows(VecDeque::new());
-        }
-        Ok(count)
-    }
-
-    /// Passes the next batch of at most `max_rows` rows to `sink`. Returns their number, zero only at the end.
-    /// Otherwise as [`Execution::next`].
+    /// Passes the next batch of at most `max_rows` rows to `sink`. Returns their number, which is smaller only at the
+    /// end. Otherwise as [`Execution::next`].
     pub(crate) async fn send(
         &mut self,
         ctx: &mut ExecContext<'_>,
@@ -121,6 +106,10 @@ impl Execution {
     ) -> Result<usize, SqlError> {
         let max_rows = max_rows.max(1);
         if let State::New = self.state {
+            if let Some(count) = self.try_point(ctx, sink)? {
+                self.state = State::Rows(VecDeque::new());
+                return Ok(count);
+            }
             self.state = self.start(ctx).await?;
         }
         if let (State::Query(run), Some(query)) = (&mut self.state, plain_query(&self.plan)) {
@@ -149,6 +138,17 @@ impl Execution {
     /// The tag. Valid after `next` has returned an empty batch.
     pub fn tag(&self) -> Tag {
         self.tag.clone()
+    }
+
+    /// Reads the row of a query for one row by its key within this call, and passes it to `sink` if it exists. Returns
+    /// the number of rows. `None`: it is another statement, or the read takes a message or a wait.
+    fn try_point(&self, ctx: &ExecContext<'_>, sink: &mut Sink<'_>) -> Result<Option<usize>, SqlError> {
+        match plain_query(&self.plan) {
+            Some((access, output)) if self.view.is_none() => {
+                plain::try_point(access, output, ctx.txn, &ctx.env(&self.params), sink)
+            }
+            _ => Ok(None),
+        }
     }
 
     async fn start(&mut self, ctx: &mut ExecContext<'_>) -> Result<State, SqlError> {

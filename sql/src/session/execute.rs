@@ -218,19 +218,10 @@ impl Session {
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
-        // A limit of one row would leave the portal suspended.
-        if limit != 1
-            && let Some(count) = self.try_point(run, out)?
-        {
-            (sent, run.finished) = (count, true);
-        }
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
             let count = self.next_rows(run, wanted, out).await?;
-            if count == 0 {
-                run.finished = true;
-                break;
-            }
+            run.finished = count < wanted;
             sent += count;
             if out.is_full() && !(run.commit_follows && run.bound.plan.changes_rows()) {
                 self.write_pending(out).await?;
@@ -250,33 +241,8 @@ impl Session {
         Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
     }
 
-    /// Sends the row of a query for one row by its key, if it can be read at once. Returns the number of rows.
-    fn try_point(&mut self, run: &mut Run, out: &mut Output) -> Result<Option<usize>, Fault> {
-        let Some(active) = &mut self.active else { return Ok(None) };
-        self.interrupt.check()?;
-        let values = SessionValues::new(&self.settings, self.pid);
-        let context = ExecContext {
-            txn: &mut active.txn,
-            schema: None,
-            zone: self.settings.zone(),
-            now: self.now,
-            user: &self.user,
-            database: &self.database,
-            session: &values,
-            explicit: !run.commit_follows,
-        };
-        let (columns, zone) = (run.bound.plan.columns.as_deref().unwrap_or_default(), self.settings.zone());
-        let (start, formats) = (out.position(), &run.formats);
-        let mut put = |row: &[DatumRef<'_>]| put_row(out.buffer(), row, columns, formats, zone);
-        let count = run.execution.try_point(&context, &mut put)?;
-        active.check().inspect_err(|_| {
-            out.truncate_to(start);
-        })?;
-        Ok(count)
-    }
-
-    /// Sends up to `wanted` rows. Returns their number, zero at the end. A statement without result columns ends at
-    /// once.
+    /// Sends up to `wanted` rows. Returns their number, fewer only at the end. A statement without result columns ends
+    /// at once.
     async fn next_rows(&mut self, run: &mut Run, wanted: usize, out: &mut Output) -> Result<usize, Fault> {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
