@@ -11,7 +11,7 @@ use std::time::Duration;
 use kv::client::Client;
 use kv::memory::MemoryCluster;
 use prometheus::Registry;
-use sql::server::{SqlConfig, SqlMetrics, SqlServer};
+use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tso::TsoClient;
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address).await?;
     println!("psql -h {} -p {} -U postgres", listener.local_addr()?.ip(), listener.local_addr()?.port());
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(server.serve(listener, stop.clone(), Duration::from_secs(5)));
+    let serving = tokio::spawn(server.serve(listener, SessionThreads::current(), stop.clone(), Duration::from_secs(5)));
     tokio::signal::ctrl_c().await?;
     stop.cancel();
     serving.await?;

@@ -16,7 +16,7 @@ use prometheus::Registry;
 use raftstore::time::RealClock;
 use raftstore::transport::{GrpcTransport, TransportMetrics, TransportOptions, TransportServer};
 use raftstore::{RegionContext, RegionStatus, StoreConfig, StoreHandle, StoreParts, StoreRuntime};
-use sql::server::{SqlConfig, SqlMetrics, SqlServer};
+use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tso::client::TsoClientOptions;
@@ -59,6 +59,7 @@ pub(crate) struct Serving {
     runtime: StoreRuntime<RocksStore>,
     database: Database,
     sql: Arc<SqlServer>,
+    session_threads: SessionThreads,
     sql_stop: CancellationToken,
     sql_task: Option<JoinHandle<()>>,
     grpc_stop: CancellationToken,
@@ -122,10 +123,12 @@ impl Serving {
             .map_err(in_layer("transactions"))?;
         background.spawn(background::reclaim_dropped_rows(database.clone(), handle));
         let sql = sql_server(&state, &ident, database.clone(), registry)?;
+        let session_threads = SessionThreads::start().map_err(in_layer("threads of sessions"))?;
         Ok(Serving {
             runtime,
             database,
             sql,
+            session_threads,
             sql_stop: CancellationToken::new(),
             sql_task: None,
             grpc_stop,
@@ -149,7 +152,8 @@ impl Serving {
         }
         match ports.pg().await {
             Ok(Some(listener)) => {
-                let serve = self.sql.clone().serve(listener, self.sql_stop.clone(), SQL_GRACE);
+                let (threads, stop) = (self.session_threads.clone(), self.sql_stop.clone());
+                let serve = self.sql.clone().serve(listener, threads, stop, SQL_GRACE);
                 self.sql_task = Some(tokio::spawn(serve));
             }
             Ok(None) => {}

@@ -24,6 +24,9 @@ const FULL_PAGE: u32 = 1024;
 /// First page when the client may stop at any row.
 const INITIAL_PAGE: u32 = 128;
 
+/// The most rows that are sorted on the session's own thread, in about a millisecond.
+const SORTED_INLINE: usize = 4096;
+
 /// The state of a query's stages.
 pub(crate) struct Pipeline {
     skip: u64,
@@ -143,7 +146,22 @@ impl Pipeline {
     }
 
     fn sort(&mut self, keys: &[SortKey]) {
-        self.unsorted.sort_by(|(_, a), (_, b)| order(keys, a, b));
+        sort(&mut self.unsorted, keys);
+    }
+
+    /// Sorts the buffered rows before [`Pipeline::finish`]. Many rows are sorted on a thread for blocking work, because
+    /// they would delay the other sessions of this thread. `finish` then finds them sorted, which costs one pass.
+    pub(crate) async fn presort(&mut self, plan: &SelectPlan) -> Result<(), SqlError> {
+        if plan.sort.is_empty() || self.unsorted.len() <= SORTED_INLINE {
+            return Ok(());
+        }
+        let (mut rows, keys) = (std::mem::take(&mut self.unsorted), plan.sort.clone());
+        let sorting = tokio::task::spawn_blocking(move || {
+            sort(&mut rows, &keys);
+            rows
+        });
+        self.unsorted = sorting.await.map_err(|error| SqlError::internal(&format!("a sort has failed: {error}")))?;
+        Ok(())
     }
 
     fn emit(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row) {
@@ -206,6 +224,10 @@ fn row_count(expr: Option<&Expr>, env: &Env<'_>, clause: &str) -> Result<Option<
         }),
         _ => Ok(None),
     }
+}
+
+fn sort(rows: &mut [(Option<Key>, Row)], keys: &[SortKey]) {
+    rows.sort_by(|(_, a), (_, b)| order(keys, a, b));
 }
 
 /// The order of two output rows.

@@ -111,6 +111,7 @@ impl QueryRun {
         while !self.exhausted && self.pipeline.ready() < max_rows {
             if self.pipeline.is_satisfied() {
                 self.exhausted = true;
+                self.pipeline.presort(plan).await?;
                 self.pipeline.finish(plan, &ctx.env(params))?;
                 break;
             }
@@ -124,6 +125,7 @@ impl QueryRun {
                 }
                 None => {
                     self.exhausted = true;
+                    self.pipeline.presort(plan).await?;
                     self.pipeline.finish(plan, &env)?;
                 }
             }

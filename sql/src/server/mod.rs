@@ -1,19 +1,22 @@
 //! The server side of the PostgreSQL protocol: sockets, startup, the connection loop, shutdown.
 //!
-//! [`SqlServer::serve`] accepts connections and spawns a task for each ([`connection`]). The task checks and decodes
-//! bytes with [`crate::protocol`], passes messages to the [`crate::session`] and writes its buffered replies. All
-//! connections of a node share the [`Node`]. The [`registry`] routes a CancelRequest on one connection to the session
-//! of another. While the node starts, [`reject_while_starting`] answers clients.
+//! [`SqlServer::serve`] accepts connections and spawns a task for each ([`connection`]) on one of the
+//! [`SessionThreads`]. The task checks and decodes bytes with [`crate::protocol`], passes messages to the
+//! [`crate::session`] and writes its buffered replies. All connections of a node share the [`Node`]. The [`registry`]
+//! routes a CancelRequest on one connection to the session of another. While the node starts,
+//! [`reject_while_starting`] answers clients.
 //!
 //! # Layers
 //!
-//! 1. `config`, `registry`, `starting`: configuration, the session registry, answers before the start
+//! 1. `config`, `registry`, `starting`, `threads`: configuration, the session registry, answers before the start, the
+//!    threads of sessions
 //! 2. `connection`: one connection
 
 mod config;
 mod connection;
 mod registry;
 mod starting;
+mod threads;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +38,7 @@ use connection::Node;
 use registry::Registry;
 use starting::ACCEPT_PAUSE;
 pub use starting::reject_while_starting;
+pub use threads::SessionThreads;
 
 /// Time for connections to close after the kill. A commit that takes longer outlives `serve`.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -83,10 +87,16 @@ impl SqlServer {
         self.node.sessions.len()
     }
 
-    /// Serves connections until `stop`. Then accepts no more, ends idle sessions at once and others at the end of their
-    /// statement or transaction block. After `grace` ends all sessions. An ended session gets 57P01. A commit is never
-    /// interrupted.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: CancellationToken, grace: Duration) {
+    /// Serves connections on `threads` until `stop`. Then accepts no more, ends idle sessions at once and others at the
+    /// end of their statement or transaction block. After `grace` ends all sessions. An ended session gets 57P01. A
+    /// commit is never interrupted.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        threads: SessionThreads,
+        stop: CancellationToken,
+        grace: Duration,
+    ) {
         let tasks = TaskTracker::new();
         let lease = LeaseTask::start(&self.node.context.catalog);
         loop {
@@ -96,7 +106,7 @@ impl SqlServer {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.accept(stream, &tasks, &stop),
+                Ok((stream, _)) => self.accept(stream, &threads, &tasks, &stop),
                 // No descriptors are left, or the client has disconnected. Neither may end the loop.
                 Err(error) => {
                     tracing::warn!("cannot accept a connection: {error}");
@@ -116,7 +126,7 @@ impl SqlServer {
         lease.end().await;
     }
 
-    fn accept(&self, stream: TcpStream, tasks: &TaskTracker, stop: &CancellationToken) {
+    fn accept(&self, stream: TcpStream, threads: &SessionThreads, tasks: &TaskTracker, stop: &CancellationToken) {
         let Ok(permit) = self.handshakes.clone().try_acquire_owned() else {
             self.node.context.metrics.connection_refused();
             return;
@@ -126,8 +136,24 @@ impl SqlServer {
         }
         let node = self.node.clone();
         let stop = stop.clone();
-        let (reader, writer) = stream.into_split();
-        tasks.spawn(async move { connection::run(node, reader, Box::new(writer), permit, stop).await });
+        // The runtime of the session's thread has to register the socket.
+        let stream = match stream.into_std() {
+            Ok(stream) => stream,
+            Err(error) => return tracing::warn!("cannot serve a connection: {error}"),
+        };
+        let seat = threads.assign();
+        let runtime = seat.runtime().clone();
+        let session = async move {
+            let _seat = seat;
+            match TcpStream::from_std(stream) {
+                Ok(stream) => {
+                    let (reader, writer) = stream.into_split();
+                    connection::run(node, reader, Box::new(writer), permit, stop).await;
+                }
+                Err(error) => tracing::warn!("cannot serve a connection: {error}"),
+            }
+        };
+        tasks.spawn_on(session, &runtime);
     }
 }
 

@@ -37,6 +37,21 @@ async fn fill(client: &Client, from: i64, to: i64) {
     query(client, &format!("insert into t values {}", rows.join(", "))).await;
 }
 
+/// More rows than are sorted on the session's own thread.
+#[tokio::test]
+async fn many_rows_are_sorted() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    client.batch_execute("create table t (a int primary key, b int)").await.expect("create");
+    fill(&client, 0, 5000).await;
+    let sorted = ints(&client, "select a from t order by b desc, a").await;
+    let mut expected: Vec<i64> = (0..5000).collect();
+    expected.sort_by_key(|a| (-(a % 7), *a));
+    assert_eq!(sorted, expected);
+    let middle = ints(&client, "select a from t order by b desc, a limit 10 offset 4500").await;
+    assert_eq!(middle, expected[4500..4510]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_many_concurrent_creators_wins() {
     let server = TestServer::start().await;

@@ -14,7 +14,7 @@ use kv::client::Client;
 use kv::memory::MemoryCluster;
 use prometheus::Registry;
 use sql::catalog::{CatalogConfig, CatalogPeers};
-use sql::server::{SqlConfig, SqlMetrics, SqlServer, WallClock};
+use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer, WallClock};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -125,7 +125,7 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(server.clone().serve(listener, stop.clone(), grace));
+        let serving = tokio::spawn(server.clone().serve(listener, SessionThreads::current(), stop.clone(), grace));
         TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
     }
 
