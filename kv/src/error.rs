@@ -48,6 +48,11 @@ pub enum ActionError {
 }
 
 impl ActionError {
+    /// Whether a read of memory alone met data that is only in a file.
+    pub fn is_not_cached(&self) -> bool {
+        matches!(self, ActionError::Mvcc(MvccError::Store(StoreError::NotCached)))
+    }
+
     /// Whether the store's data is corrupt, so that the store must stop serving. An I/O error does not count: the disk
     /// may serve the next read.
     pub fn is_corruption(&self) -> bool {

@@ -1,13 +1,14 @@
 //! The read path on one region.
 //!
 //! A read first raises `max_ts` to its timestamp, then looks at the locks in memory (`concurrency` has the proof of the
-//! order), and waits while one of them blocks it. Then a point get reads the newest state in the caller's task, and the
-//! lease proves it afterwards (`mvcc::point`). Without a lease, and in all other cases, a read takes a snapshot, which
-//! the store proves fit for a linearizable read (lease or read index), and checks its keys against the range of the
-//! snapshot's region. A scan reads a first slice in the caller's task, which is all that a short scan needs, and the
-//! rest slice by slice in the read pool. So a long scan blocks no worker of the runtime, takes turns with other reads,
-//! and ends soon after its caller is dropped. The next page of a long scan continues on the snapshot of the first one
-//! ([`scan_cache`](crate::scan_cache)): it passes the same checks, but takes no snapshot for them.
+//! order), and waits while one of them blocks it. Then a point get reads the newest state in the caller's task, as far
+//! as it is in memory, and the lease proves it afterwards (`mvcc::point`). A read that needs a file runs in the pool.
+//! Without a lease, and in all other cases, a read takes a snapshot, which the store proves fit for a linearizable read
+//! (lease or read index), and checks its keys against the range of the snapshot's region. A scan reads a first slice in
+//! the caller's task, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
+//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped. The
+//! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes
+//! the same checks, but takes no snapshot for them.
 
 use bytes::Bytes;
 use engine::store::NewestReader;
@@ -141,12 +142,18 @@ impl<H: RegionReads> ReadExecutor<H> {
                 Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
             }
             RequestBody::Get { key, start_ts, pass } => {
-                if pass.is_empty()
-                    && let Some(read) = self.try_get(context, (key, &key.to_storage()), *start_ts)
-                {
-                    return read.map(Response::Value);
-                }
+                let newest =
+                    if pass.is_empty() { self.get_newest(context, (key, &key.to_storage()), *start_ts) } else { None };
+                let is_cold = match newest {
+                    None => false,
+                    Some(Err(error)) if error.is_not_cached() => true,
+                    Some(read) => return read.map(Response::Value).map_err(|error| self.server_error(error)),
+                };
                 let view = self.view(context, &body).await?;
+                if is_cold {
+                    let (key, start_ts) = (key.clone(), *start_ts);
+                    return self.in_pool(move || get(&view, &key, start_ts, &[])).await.map(Response::Value);
+                }
                 get(&view, key, *start_ts, pass).map(Response::Value).map_err(|error| self.server_error(error))
             }
             _ => Err(self.server_error(ActionError::Invalid("an action is not a read"))),
@@ -154,7 +161,8 @@ impl<H: RegionReads> ReadExecutor<H> {
     }
 
     /// Executes a point read of a key, given with its storage form, within this call, without a snapshot. `None` if it
-    /// takes more: a lock in memory, a read index, a redirection, a snapshot. Then [`ReadExecutor::run`] is the way.
+    /// takes more: a lock in memory, a read index, a redirection, a file, a snapshot. Then [`ReadExecutor::run`] is the
+    /// way.
     ///
     /// # Errors
     ///
@@ -162,9 +170,22 @@ impl<H: RegionReads> ReadExecutor<H> {
     pub fn try_get(
         &self,
         context: RegionContext,
-        (key, storage): (&Key, &[u8]),
+        key: (&Key, &[u8]),
         start_ts: Timestamp,
     ) -> Option<Result<Option<Bytes>, ServerError>> {
+        match self.get_newest(context, key, start_ts)? {
+            Err(error) if error.is_not_cached() => None,
+            read => Some(read.map_err(|error| self.server_error(error))),
+        }
+    }
+
+    /// Reads the newest state, from memory alone. `None` if that cannot be.
+    fn get_newest(
+        &self,
+        context: RegionContext,
+        (key, storage): (&Key, &[u8]),
+        start_ts: Timestamp,
+    ) -> Option<Result<Option<Bytes>, ActionError>> {
         let concurrency = self.concurrency.known_region(context.region)?;
         if !self.concurrency.is_admitted(start_ts) {
             return None;
@@ -180,7 +201,7 @@ impl<H: RegionReads> ReadExecutor<H> {
             Ok(PointRead::Value(value)) => Some(Ok(value)),
             Ok(PointRead::Locked(lock)) => Some(Err(KeyError::Locked(vec![lock]).into())),
             Ok(PointRead::Torn) => None,
-            Err(error) => Some(Err(self.server_error(error.into()))),
+            Err(error) => Some(Err(error.into())),
         }
     }
 

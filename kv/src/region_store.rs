@@ -11,8 +11,8 @@ use std::future::Future;
 use engine::WriteBatch;
 use engine::store::{NewestReader, Reader, Store};
 use raftstore::{
-    LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
-    Term,
+    Basis, LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle,
+    StoreId, Term,
 };
 
 use crate::api::ServerError;
@@ -73,13 +73,26 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
 pub trait RegionStore: RegionReads {
     /// The region that has a replica on this store and holds the storage key; `None` if there is none.
     fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
-    /// A view to evaluate a write on. All entries of earlier terms are applied in it. Does not wait, and does not prove
-    /// the lease: [`RegionStore::propose`] checks the term.
+    /// The basis of a write. All entries of earlier terms are applied. Does not wait, and does not prove the lease:
+    /// [`RegionStore::propose`] checks the term.
     ///
     /// # Errors
     ///
     /// As [`RegionReads::try_read`], and `StaleCommand` if the replica changed during the call.
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError>;
+    /// A view to evaluate a write on: the basis with the state of the same moment.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionStore::basis`].
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError>;
+    /// Evaluates a write on the newest state, from memory alone. Reads that would have to read a file fail with
+    /// `StoreError::NotCached`. The caller keeps what it reads from changing.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionStore::basis`], and `StaleCommand` if the term is not that of `basis`.
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError>;
     /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
     /// is dropped, the batch may still take effect.
     ///
@@ -89,11 +102,7 @@ pub trait RegionStore: RegionReads {
     ///   no effect.
     /// - [`ProposeError::TooLarge`]: it exceeds `max_proposal_bytes`. It had no effect.
     /// - [`ProposeError::Undetermined`], [`ProposeError::Poisoned`]: it may or may not take effect.
-    fn propose(
-        &self,
-        basis: &Self::View,
-        batch: WriteBatch,
-    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    fn propose(&self, basis: &Basis, batch: WriteBatch) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
 }
 
 /// Converts the error of a read or an evaluation for the caller, and poisons the store if its data is corrupt. A leader
@@ -152,15 +161,19 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         StoreHandle::locate(self, key)
     }
 
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
+        StoreHandle::basis(self, context)
+    }
+
     fn evaluate(&self, context: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         StoreHandle::evaluate(self, context)
     }
 
-    fn propose(
-        &self,
-        basis: &RegionSnapshot<S>,
-        batch: WriteBatch,
-    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        StoreHandle::evaluate_cached(self, basis, evaluate)
+    }
+
+    fn propose(&self, basis: &Basis, batch: WriteBatch) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
         StoreHandle::propose(self, basis, batch)
     }
 }

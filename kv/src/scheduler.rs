@@ -1,12 +1,13 @@
-//! The write path on one region: latches, snapshot, evaluation, replication, response.
+//! The write path on one region: latches, evaluation, replication, response.
 //!
 //! 1. Acquire the latches of the keys. Until they are released no other request is evaluated on these keys.
-//! 2. Take a snapshot of the region on its leader, in a term whose first entry is applied. The latches keep it current
-//!    for the keys, however long the next steps take.
+//! 2. Take the basis: the region's descriptor and its leader's term, whose first entry is applied.
 //! 3. For a one-phase or async commit: publish locks in memory, then compute the least commit_ts (`concurrency`). If
 //!    the region is not synced or the commit_ts is out of the request's bounds, it becomes a prewrite of two phases.
-//! 4. Evaluate the action (`percolator`).
-//! 5. Replicate the batch, under the term and the epoch of the snapshot.
+//! 4. Evaluate the action (`percolator`) on the newest state, as far as it is in memory, in the caller's task. If it
+//!    needs a file, or has many keys, evaluate it on a snapshot in the read pool: a cold read holds up no other task.
+//!    The latches keep the records of the keys from changing in that term, however long it takes.
+//! 5. Replicate the batch, under the term and the epoch of the basis.
 //! 6. Once the batch is applied, respond; release the locks in memory and then the latches.
 //!
 //! A batch proves its own validity: the store refuses it unless the term and the epoch still hold. A response without a
@@ -22,8 +23,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::WriteBatch;
+use engine::store::Reader;
 use parking_lot::Mutex;
-use raftstore::{ProposeError, RegionContext, RegionError, RegionId, Term};
+use raftstore::{Basis, ProposeError, RegionContext, RegionError, RegionId, Term};
 use tso::Timestamp;
 
 use crate::api::{CommitBounds, CommitMode, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError};
@@ -104,35 +106,35 @@ impl<H: RegionStore> Scheduler<H> {
             self.concurrency.check_issued(context.region, reader_ts).await?;
         }
         let Ok(latches) = self.latches.acquire(&request.body.keys()).await else { return Err(self.busy("latches")) };
-        let view = self.store.evaluate(context)?;
-        self.fences.check(context.region, view.term())?;
-        request.body.check_range(view.region())?;
+        let basis = self.store.basis(context)?;
+        self.fences.check(context.region, basis.term)?;
+        request.body.check_range(&basis.region)?;
         if let Some(reader_ts) = reader_ts {
             // What is prewritten after our latches are released commits above it.
             self.concurrency.raise_max_ts(&self.concurrency.region(context.region), reader_ts);
         }
         let locks = match &request.body {
-            RequestBody::Prewrite(prewrite) => self.publish(context, view.term(), prewrite).await,
+            RequestBody::Prewrite(prewrite) => self.publish(context, basis.term, prewrite).await,
             _ => None,
         };
-        let evaluated = self.evaluate(&view, request.body, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
+        let evaluated = self.evaluate(&basis, request, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
                 #[cfg(feature = "planted-bugs")]
                 let latches = self.planted_release(latches).await;
                 #[cfg(feature = "planted-bugs")]
                 let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
-                let held = HeldProposal::new(&self.fences, context.region, view.term(), locks, (latches, permit));
-                let proposal = propose(self.store.clone(), view, batch, held);
+                let held = HeldProposal::new(&self.fences, context.region, basis.term, locks, (latches, permit));
+                let proposal = propose(self.store.clone(), basis, batch, held);
                 DetachOnDrop::new(proposal).await.map(|()| response)
             }
             Ok((_, response)) => {
-                self.confirm_term(context, view.term()).await?;
+                self.confirm_term(context, basis.term).await?;
                 Ok(response)
             }
             Err(error) if error.is_corruption() => Err(into_server_error(&self.store, error)),
             Err(error) => {
-                self.confirm_term(context, view.term()).await?;
+                self.confirm_term(context, basis.term).await?;
                 Err(error.into())
             }
         }
@@ -170,20 +172,27 @@ impl<H: RegionStore> Scheduler<H> {
         (locks.min_commit_ts() <= greatest.min(Timestamp::MAX.prev())).then_some(locks)
     }
 
-    /// Evaluates the action on a view. `computed` is the least commit_ts of a prewrite that may compute it. The outer
-    /// error is the server's, the inner one the result of the evaluation.
+    /// Evaluates the action. `computed` is the least commit_ts of a prewrite that may compute it. The outer error is
+    /// the server's, the inner one the result of the evaluation.
     async fn evaluate(
         &self,
-        view: &H::View,
-        body: RequestBody,
+        basis: &Basis,
+        Request { context, body }: Request,
         computed: Option<Timestamp>,
     ) -> Result<Result<Effects<Response>, ActionError>, ServerError> {
         #[cfg(feature = "planted-bugs")]
         let body = self.planted_body(body);
         if body.keys().len() <= INLINE_KEYS {
-            return Ok(percolator::evaluate(view, &body, action(&body, computed)));
+            let inline = |reader: &dyn Reader| percolator::evaluate(reader, &body, action(&body, computed));
+            match self.store.evaluate_cached(basis, inline)? {
+                Err(error) if error.is_not_cached() => (),
+                evaluated => return Ok(evaluated),
+            }
         }
-        let view = view.clone();
+        let view = self.store.evaluate(context)?;
+        if view.term() != basis.term {
+            return Err(RegionError::StaleCommand { region: context.region }.into());
+        }
         match self.pool.run(move || percolator::evaluate(&view, &body, action(&body, computed))).await {
             Ok(evaluated) => Ok(evaluated),
             Err(PoolError::Full) => Err(self.busy("read pool")),
@@ -250,12 +259,12 @@ fn action(body: &RequestBody, computed: Option<Timestamp>) -> PrewriteAction<'_>
 /// unknown.
 async fn propose<H: RegionStore, T>(
     store: H,
-    view: H::View,
+    basis: Basis,
     batch: WriteBatch,
     mut held: HeldProposal<T>,
 ) -> Result<(), ServerError> {
     let region = held.region;
-    let result = match store.propose(&view, batch).await {
+    let result = match store.propose(&basis, batch).await {
         Ok(_) => Ok(()),
         Err(ProposeError::Region(error)) => Err(error.into()),
         Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),

@@ -167,18 +167,18 @@ impl Delegate {
         Ok((covered && self.is_current(&permit)).then_some((snapshot, permit)))
     }
 
-    /// Takes a snapshot to evaluate a write on. It holds everything committed in earlier terms, because an entry of the
-    /// current term was applied *before* it was taken.
+    /// Takes a snapshot to evaluate a write on, or evaluates it on the newest state. It holds everything committed in
+    /// earlier terms, because an entry of the current term was applied *before* it was taken.
     pub(crate) fn evaluate<R>(
         &self,
         epoch: Epoch,
-        take_snapshot: impl FnOnce() -> R,
+        take_snapshot: impl FnOnce(&Region) -> R,
     ) -> Result<(R, Permit), RegionError> {
         let permit = self.permit(epoch)?;
         if !self.has_applied_own_term() {
             return Err(self.not_ready("the leader has not applied an entry of its term"));
         }
-        let snapshot = take_snapshot();
+        let snapshot = take_snapshot(&permit.region);
         if !self.is_current(&permit) {
             return Err(RegionError::StaleCommand { region: permit.region.id });
         }
@@ -357,9 +357,9 @@ mod tests {
         let apply_late = || delegate.publish_applied(applied(5));
         assert!(delegate.lease_read(EPOCH, &clock, |_| apply_late()).unwrap().is_none());
         delegate.publish_applied(applied(4));
-        assert!(matches!(delegate.evaluate(EPOCH, apply_late), Err(RegionError::NotReady { .. })));
+        assert!(matches!(delegate.evaluate(EPOCH, |_| apply_late()), Err(RegionError::NotReady { .. })));
         apply_late();
-        assert!(delegate.evaluate(EPOCH, || ()).is_ok());
+        assert!(delegate.evaluate(EPOCH, |_| ()).is_ok());
     }
 
     /// tikv#9517: a replica that was replaced or re-elected between two checks is not the one whose permit was checked.
@@ -371,7 +371,7 @@ mod tests {
             delegate.publish(&region, &view(&region, 100));
         };
         assert!(delegate.lease_read(EPOCH, &clock, |_| away_and_back()).unwrap().is_none());
-        assert!(matches!(delegate.evaluate(EPOCH, away_and_back), Err(RegionError::StaleCommand { .. })));
+        assert!(matches!(delegate.evaluate(EPOCH, |_| away_and_back()), Err(RegionError::StaleCommand { .. })));
         assert!(delegate.confirmed_read(EPOCH, away_and_back).is_err());
     }
 
@@ -382,7 +382,7 @@ mod tests {
         assert!(matches!(delegate.lease_read(newer, &clock, |_| ()), Err(RegionError::EpochNotMatch { .. })));
         delegate.publish(&region, &PeerView { serving: false, ..view(&region, 100) });
         assert!(delegate.confirmed_read(EPOCH, || ()).is_err());
-        assert!(matches!(delegate.evaluate(EPOCH, || ()), Err(RegionError::NotReady { .. })));
+        assert!(matches!(delegate.evaluate(EPOCH, |_| ()), Err(RegionError::NotReady { .. })));
     }
 
     /// A closed leader that named itself would send every client back to itself.

@@ -12,7 +12,8 @@
 //!
 //! | call | stopping | stopped | poisoned |
 //! |---|---|---|---|
-//! | `try_read`, `read_newest`, `read`, `evaluate`, `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
+//! | `try_read`, `read_newest`, `read`, `basis`, `evaluate`, `evaluate_cached` | `NotLeader` | `NotLeader` | `NotLeader` |
+//! | `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
 //! | `propose` | the usual | `NotLeader` | `Poisoned` |
 //! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
 //! | `lease_holds` | false | false | false |
@@ -30,6 +31,7 @@
 //!
 //! A call concurrent with these changes may also return `ServerBusy` or `NotReady`.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use engine::store::{Cursor, NewestReader, Reader, Store, StoreError};
@@ -93,6 +95,21 @@ pub(crate) struct StoreContext<S: Store> {
     pub(crate) metrics: Metrics,
 }
 
+/// What a write is evaluated on. It is proposed under this term and epoch, and refused if either has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Basis {
+    /// The region's descriptor.
+    pub region: Arc<Region>,
+    /// The term of the leader.
+    pub term: Term,
+}
+
+impl From<Permit> for Basis {
+    fn from(permit: Permit) -> Basis {
+        Basis { region: permit.region, term: permit.term }
+    }
+}
+
 /// A frozen view of one region, valid for the read or evaluation that it was requested for.
 ///
 /// A [`Reader`] whose reads block on the key-value store's files only. Reads outside the region's range or in the Meta
@@ -101,35 +118,36 @@ pub(crate) struct StoreContext<S: Store> {
 #[derive(Clone)]
 pub struct RegionSnapshot<S: Store> {
     snapshot: S::Snapshot,
-    /// The region's descriptor when the snapshot was taken.
-    pub region: Arc<Region>,
-    /// The term of the leader when the snapshot was taken; from [`StoreHandle::read`], when it had applied the read
-    /// index. A write evaluated on the snapshot is proposed under this term.
-    pub term: Term,
+    /// The region's descriptor and the leader's term when the snapshot was taken; from [`StoreHandle::read`] the term
+    /// in which it had applied the read index.
+    basis: Basis,
 }
 
-impl<S: Store> RegionSnapshot<S> {
-    fn new(snapshot: S::Snapshot, permit: Permit) -> RegionSnapshot<S> {
-        RegionSnapshot { snapshot, region: permit.region, term: permit.term }
-    }
+impl<S: Store> Deref for RegionSnapshot<S> {
+    type Target = Basis;
 
-    fn check(&self, cf: Cf, inside: bool) -> engine::store::Result<()> {
-        if inside && cf != Cf::Meta {
-            return Ok(());
-        }
-        let what = format!("read outside of region {}", self.region.id);
-        Err(StoreError::Io(std::io::Error::new(std::io::ErrorKind::InvalidInput, what)))
+    fn deref(&self) -> &Basis {
+        &self.basis
     }
+}
+
+/// Refuses reads outside of the region and in the Meta column family.
+fn check_inside(region: &Region, cf: Cf, inside: bool) -> engine::store::Result<()> {
+    if inside && cf != Cf::Meta {
+        return Ok(());
+    }
+    let what = format!("read outside of region {}", region.id);
+    Err(StoreError::Io(std::io::Error::new(std::io::ErrorKind::InvalidInput, what)))
 }
 
 impl<S: Store> Reader for RegionSnapshot<S> {
     fn get(&self, cf: Cf, key: &[u8]) -> engine::store::Result<Option<Vec<u8>>> {
-        self.check(cf, self.region.contains(key))?;
+        check_inside(&self.region, cf, self.region.contains(key))?;
         self.snapshot.get(cf, key)
     }
 
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
-        self.check(cf, self.region.contains_range(lower, upper))?;
+        check_inside(&self.region, cf, self.region.contains_range(lower, upper))?;
         self.snapshot.cursor(cf, lower, upper)
     }
 
@@ -140,8 +158,42 @@ impl<S: Store> Reader for RegionSnapshot<S> {
         upper: &[u8],
         skips: usize,
     ) -> engine::store::Result<Box<dyn Cursor>> {
-        self.check(cf, self.region.contains_range(lower, upper))?;
+        check_inside(&self.region, cf, self.region.contains_range(lower, upper))?;
         self.snapshot.limited_cursor(cf, lower, upper, skips)
+    }
+}
+
+/// The newest state of one region, in memory. Reads outside of it fail as those of [`RegionSnapshot`].
+struct CachedRegion<'a, R> {
+    reader: R,
+    region: &'a Region,
+}
+
+impl<R: Reader> Reader for CachedRegion<'_, R> {
+    fn get(&self, cf: Cf, key: &[u8]) -> engine::store::Result<Option<Vec<u8>>> {
+        check_inside(self.region, cf, self.region.contains(key))?;
+        self.reader.get(cf, key)
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
+        check_inside(self.region, cf, self.region.contains_range(lower, upper))?;
+        self.reader.cursor(cf, lower, upper)
+    }
+
+    fn limited_cursor(
+        &self,
+        cf: Cf,
+        lower: &[u8],
+        upper: &[u8],
+        skips: usize,
+    ) -> engine::store::Result<Box<dyn Cursor>> {
+        check_inside(self.region, cf, self.region.contains_range(lower, upper))?;
+        self.reader.limited_cursor(cf, lower, upper, skips)
+    }
+
+    fn version_cursor(&self, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
+        check_inside(self.region, Cf::Write, self.region.contains_range(lower, upper))?;
+        self.reader.version_cursor(lower, upper)
     }
 }
 
@@ -187,7 +239,7 @@ impl<S: Store> StoreHandle<S> {
         let read = delegate.lease_read(ctx.epoch, &*self.context.clock, |_| self.context.store.snapshot())?;
         let Some((snapshot, permit)) = read else { return Ok(None) };
         self.context.metrics.lease_reads.inc();
-        Ok(Some(RegionSnapshot::new(snapshot, permit)))
+        Ok(Some(RegionSnapshot { snapshot, basis: permit.into() }))
     }
 
     /// Reads the newest state of the region under the leader's lease, without a snapshot. Returns what `read` returned,
@@ -264,7 +316,7 @@ impl<S: Store> StoreHandle<S> {
                 _ => break,
             }
         }
-        outcome.map(|(snapshot, region)| RegionSnapshot { snapshot, region, term: ready.term })
+        outcome.map(|(snapshot, region)| RegionSnapshot { snapshot, basis: Basis { region, term: ready.term } })
     }
 
     /// Takes a snapshot to evaluate a write on: it contains every write acknowledged by earlier leaders, because this
@@ -279,14 +331,39 @@ impl<S: Store> StoreHandle<S> {
     ///   call.
     pub fn evaluate(&self, ctx: RegionContext) -> Result<RegionSnapshot<S>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let (snapshot, permit) = delegate.evaluate(ctx.epoch, || self.context.store.snapshot())?;
-        Ok(RegionSnapshot::new(snapshot, permit))
+        let (snapshot, permit) = delegate.evaluate(ctx.epoch, |_| self.context.store.snapshot())?;
+        Ok(RegionSnapshot { snapshot, basis: permit.into() })
+    }
+
+    /// The basis of a write: [`StoreHandle::evaluate`] without its snapshot.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn basis(&self, ctx: RegionContext) -> Result<Basis, RegionError> {
+        let (_, permit) = self.delegate(ctx.region)?.evaluate(ctx.epoch, |_| ())?;
+        Ok(permit.into())
+    }
+
+    /// Evaluates a write on the newest state of the region, as far as it is in memory, without a snapshot. Its reads
+    /// may see different states: the caller keeps what it reads from changing. Reads that would have to read a file
+    /// fail with `StoreError::NotCached`. While `evaluate` ran, the replica led in the term of `basis` and changed
+    /// neither its descriptor nor its data in other ways than by applying entries; otherwise its result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreHandle::evaluate`], and `StaleCommand` if the term is not that of `basis`.
+    pub fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        let region = basis.region.id;
+        let read = |region: &Region| evaluate(&CachedRegion { reader: self.context.store.cached(), region });
+        let (result, permit) = self.delegate(region)?.evaluate(basis.region.epoch, read)?;
+        if permit.term == basis.term { Ok(result) } else { Err(RegionError::StaleCommand { region }) }
     }
 
     /// Replicates `batch` and waits until this replica has applied it. Returns the index of its log entry.
     ///
-    /// `basis` is the snapshot from [`StoreHandle::evaluate`] that the batch was evaluated on. All keys of the batch
-    /// lie in the region, and it takes at most `max_proposal_bytes` (8 MiB by default).
+    /// `basis` is that of the evaluation: the snapshot of [`StoreHandle::evaluate`], or from [`StoreHandle::basis`].
+    /// All keys of the batch lie in the region, and it takes at most `max_proposal_bytes` (8 MiB by default).
     ///
     /// There is no timeout while this replica leads. If leadership ends first, the outcome is reported as undetermined
     /// at the first tick after `read_timeout` (3 s by default), unless it becomes known before.
@@ -315,7 +392,7 @@ impl<S: Store> StoreHandle<S> {
     ///   before the outcome was known.
     /// - `Poisoned`: the store is poisoned (see [`StoreHandle::poisoned`]). If it was poisoned before the first poll,
     ///   the write had no effect, but the error does not tell.
-    pub async fn propose(&self, basis: &RegionSnapshot<S>, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    pub async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         if let Some(why) = self.context.health.poisoned() {
             return Err(ProposeError::Poisoned(why.to_string()));
         }

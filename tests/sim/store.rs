@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use engine::WriteBatch;
-use engine::store::NewestReader;
 use engine::store::memory::MemoryStore;
+use engine::store::{NewestReader, Reader};
 use kv::region_store::{RegionReads, RegionStore};
 use raftstore::{
-    LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
+    Basis, LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle,
+    StoreId,
 };
 
 use crate::nodes::Nodes;
@@ -70,11 +71,19 @@ impl RegionStore for SimStore {
         self.now().locate(key)
     }
 
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
+        self.now().basis(context)
+    }
+
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError> {
         self.now().evaluate(context)
     }
 
-    async fn propose(&self, basis: &Self::View, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        self.now().evaluate_cached(basis, evaluate)
+    }
+
+    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         self.now().propose(basis, batch).await
     }
 }

@@ -193,11 +193,32 @@ impl NewestReader for MemoryStore {
     }
 }
 
+/// The newest state.
+struct MemoryNewest<'a>(&'a MemoryStore);
+
+impl Reader for MemoryNewest<'_> {
+    fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.0.get_newest(cf, key)
+    }
+
+    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
+        self.0.snapshot().cursor(cf, lower, upper)
+    }
+
+    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], _: usize) -> Result<Box<dyn Cursor>> {
+        self.cursor(cf, lower, upper)
+    }
+}
+
 impl Store for MemoryStore {
     type Snapshot = MemorySnapshot;
 
     fn snapshot(&self) -> MemorySnapshot {
         MemorySnapshot { families: Arc::clone(&self.state.lock().live) }
+    }
+
+    fn cached(&self) -> impl Reader + '_ {
+        MemoryNewest(self)
     }
 
     fn write(&self, batch: &WriteBatch) -> Result<()> {

@@ -68,12 +68,16 @@ pub enum StoreError {
     /// A cursor of [`Reader::limited_cursor`] gave up. The caller may try again with a higher limit.
     #[error("key-value store: a cursor passed too many deleted records")]
     GaveUp,
+    /// A read of memory alone met data that is only in a file. The caller reads it where it may block.
+    #[error("key-value store: the data is not in memory")]
+    NotCached,
 }
 
 /// Result of a store operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// A consistent, immutable view of the store.
+/// Reads of the store: of a consistent, immutable view ([`Store::snapshot`]), or of the newest state
+/// ([`Store::cached`]).
 pub trait Reader {
     /// The value of `key`, or `None`.
     fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
@@ -86,6 +90,12 @@ pub trait Reader {
     /// view, and fails with [`StoreError::GaveUp`] if it has found no key then. A store that does not keep such records
     /// ignores the limit.
     fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> Result<Box<dyn Cursor>>;
+
+    /// A cursor over `[lower, upper)` of [`Cf::Write`] that looks at the versions of one key at a time: of the versions
+    /// of other keys than the target's, a seek may find none. The caller compares what it finds.
+    fn version_cursor(&self, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
+        self.cursor(Cf::Write, lower, upper)
+    }
 }
 
 /// A position in one column family within fixed bounds.
@@ -111,9 +121,9 @@ pub trait Cursor: Send {
     fn value(&self) -> &[u8];
 }
 
-/// Reads of the newest state, without a snapshot. Each call reads one state, which holds everything written before the
-/// call. A later call may read a later state, never an earlier one. A caller that combines calls argues with that
-/// order.
+/// Reads of the newest state, without a snapshot and from memory alone. Each call reads one state, which holds
+/// everything written before the call. A later call may read a later state, never an earlier one. A caller that
+/// combines calls argues with that order. Calls that would have to read a file fail with [`StoreError::NotCached`].
 pub trait NewestReader {
     /// The value of `key`, or `None`.
     fn get_newest(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>>;
@@ -141,6 +151,11 @@ pub trait Store: NewestReader + Clone + Send + Sync + 'static {
 
     /// A snapshot of everything written before the call.
     fn snapshot(&self) -> Self::Snapshot;
+
+    /// Reads of the newest state, from memory alone. Each get reads the state of its call, and each cursor that of the
+    /// call that opened it. For a caller that keeps what it reads from changing, as the holder of latches does. Reads
+    /// that would have to read a file fail with [`StoreError::NotCached`].
+    fn cached(&self) -> impl Reader + '_;
 
     /// Writes a batch atomically. Snapshots taken after the call see it; it is durable only after a flush.
     fn write(&self, batch: &WriteBatch) -> Result<()>;

@@ -4,12 +4,15 @@ use std::ops::ControlFlow;
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::rocks::RocksStore;
-use engine::store::{Cursor, NewestReader, Reader, Store, VERSION_LEN};
+use engine::store::{Cursor, NewestReader, Reader, Result, Store, StoreError, VERSION_LEN, is_version_of};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::common::{Crash, Row, open, rows};
+
+/// A key and its value.
+type Version = (Vec<u8>, Vec<u8>);
 
 /// The key of the number of the newest write, put by every batch: it identifies the surviving prefix.
 const APPLIED: &[u8] = b"applied";
@@ -94,7 +97,8 @@ impl World {
             75..79 => self.replace(),
             79..83 => self.crash(),
             83..90 => self.compare_cursor(),
-            90..95 => (0..8).for_each(|_| self.compare_versions()),
+            90..93 => (0..8).for_each(|_| self.compare_versions()),
+            93..96 => (0..8).for_each(|_| self.compare_version_cursors()),
             _ => self.compare_get(),
         }
     }
@@ -142,16 +146,32 @@ impl World {
         let expected = self.memory.snapshot().get(cf, &key).unwrap();
         assert_eq!(self.rocks().snapshot().get(cf, &key).unwrap(), expected);
         assert_eq!(self.memory.get_newest(cf, &key).unwrap(), expected);
-        assert_eq!(self.rocks().get_newest(cf, &key).unwrap(), expected);
+        let cached = in_memory(self.rocks(), (cf, &key), |rocks| rocks.get_newest(cf, &key));
+        assert_eq!(cached, expected);
+        assert_eq!(self.rocks().cached().get(cf, &key).unwrap(), expected);
+        assert_eq!(self.memory.cached().get(cf, &key).unwrap(), expected);
     }
 
     fn compare_versions(&mut self) {
         let cf = if self.rng.random() { Cf::Write } else { Cf::Default };
         let (prefix, limit) = (self.prefix(), self.rng.random_range(1..4));
         let from = [prefix.as_slice(), &self.version()].concat();
-        let expected = versions(&self.memory, cf, &prefix, &from, limit);
-        assert_eq!(versions(self.rocks(), cf, &prefix, &from, limit), expected, "{cf:?} {from:?}");
+        let expected = versions(&self.memory, cf, &prefix, &from, limit).unwrap();
+        let rocks = in_memory(self.rocks(), (cf, &prefix), |rocks| versions(rocks, cf, &prefix, &from, limit));
+        assert_eq!(rocks, expected, "{cf:?} {from:?}");
         assert!(expected.iter().all(|(key, _)| *key >= from && key.len() == from.len()), "{expected:?}");
+        self.versions_seen += expected.len();
+    }
+
+    /// Cursors that look at the versions of one key at a time find the same versions of it.
+    fn compare_version_cursors(&mut self) {
+        let (lower, upper) = (self.key(), self.key());
+        let prefix = self.prefix();
+        let targets: Vec<_> = (0..5).map(|_| (prefix.clone(), self.version(), self.rng.random())).collect();
+        let expected = versions_around(&self.memory.cached(), (&lower, &upper), &targets).unwrap();
+        let read = |rocks: &RocksStore| versions_around(&rocks.cached(), (&lower, &upper), &targets);
+        let rocks = in_memory(self.rocks(), (Cf::Write, &prefix), read);
+        assert_eq!(rocks, expected, "{lower:?}..{upper:?} {targets:?}");
         self.versions_seen += expected.len();
     }
 
@@ -172,14 +192,51 @@ impl World {
 }
 
 /// The first records that a visit passes, up to `limit`.
-fn versions(store: &impl NewestReader, cf: Cf, prefix: &[u8], from: &[u8], limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn versions(store: &impl NewestReader, cf: Cf, prefix: &[u8], from: &[u8], limit: usize) -> Result<Vec<Version>> {
     let mut seen = Vec::new();
     let mut visit = |key: &[u8], value: &[u8]| {
         seen.push((key.to_vec(), value.to_vec()));
         if seen.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    store.visit_versions(cf, prefix, from, &mut visit).unwrap();
-    seen
+    store.visit_versions(cf, prefix, from, &mut visit)?;
+    Ok(seen)
+}
+
+/// What a cursor over versions finds of each target's key: the version at or after the target and the one behind it,
+/// or the version at or before it.
+fn versions_around(
+    reader: &impl Reader,
+    (lower, upper): (&[u8], &[u8]),
+    targets: &[(Vec<u8>, [u8; VERSION_LEN], bool)],
+) -> Result<Vec<Version>> {
+    let mut cursor = reader.version_cursor(lower, upper)?;
+    let mut seen = Vec::new();
+    for (prefix, version, is_forward) in targets {
+        let target = [prefix.as_slice(), version].concat();
+        let mut valid = if *is_forward { cursor.seek(&target)? } else { cursor.seek_for_prev(&target)? };
+        for _ in 0..2 {
+            if valid && is_version_of(cursor.key(), prefix) {
+                seen.push((cursor.key().to_vec(), cursor.value().to_vec()));
+                valid = *is_forward && cursor.next()?;
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// What `read` finds in memory. If it misses something there, the keys around `near` are read from the files first.
+fn in_memory<T>(store: &RocksStore, (cf, near): (Cf, &[u8]), mut read: impl FnMut(&RocksStore) -> Result<T>) -> T {
+    match read(store) {
+        Err(StoreError::NotCached) => (),
+        found => return found.unwrap(),
+    }
+    let mut cursor = store.snapshot().cursor(cf, b"", b"").unwrap();
+    let mut valid = cursor.seek_for_prev(near).unwrap() || cursor.seek_to_first().unwrap();
+    while valid {
+        let is_beyond = cursor.key() > near && !cursor.key().starts_with(near);
+        valid = cursor.next().unwrap() && !is_beyond;
+    }
+    read(store).unwrap()
 }
 
 fn walk(cursor: &mut dyn Cursor, step: u32, key: &[u8]) -> bool {

@@ -1,17 +1,18 @@
 //! Tests of the RocksDB store alone: files, locks, dying processes, and the lifetimes of handles and snapshots.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics, check_format};
-use engine::store::{Reader, Store, StoreError};
+use engine::store::{NewestReader, Reader, Result, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
-use crate::common::{dump, open, options, put};
+use crate::common::{dump, open, options, put, rows};
 
 /// The environment variable with the store directory of a child process of this binary.
 const CHILD_DIR: &str = "CORTADO_STORE_TEST_DIR";
@@ -216,6 +217,34 @@ fn a_cursor_outlives_its_snapshot_and_its_store() {
 }
 
 /// The deleted records that a cursor over all locks walks.
+/// A read of the newest state never reads a file, so it never waits for a disk.
+#[test]
+fn what_is_not_in_memory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (key, row) = (b"key", b"key\0\0\0\0\0\0\0\x01");
+    let store = open(dir.path());
+    let mut batch = WriteBatch::new();
+    batch.put(Cf::Lock, key, b"lock");
+    batch.put(Cf::Write, row, b"write");
+    store.write(&batch).unwrap();
+    assert_eq!(store.cached().get(Cf::Lock, key).unwrap(), Some(b"lock".to_vec()), "in the memtable");
+    store.flush().unwrap();
+    drop(store);
+
+    let store = open(dir.path());
+    let refused = |found: Result<bool>| assert!(matches!(found, Err(StoreError::NotCached)), "{found:?}");
+    let seek = || store.cached().version_cursor(key, b"").and_then(|mut cursor| cursor.seek(row));
+    let visit = || store.visit_versions(Cf::Write, key, row, &mut |_, _| ControlFlow::Break(()));
+    refused(store.cached().get(Cf::Lock, key).map(|_| true));
+    refused(store.get_newest(Cf::Lock, key).map(|_| true));
+    refused(seek());
+    refused(visit().map(|()| true));
+    rows(&store.snapshot());
+    assert_eq!(store.cached().get(Cf::Lock, key).unwrap(), Some(b"lock".to_vec()), "in the block cache");
+    assert!(seek().unwrap());
+    visit().unwrap();
+}
+
 fn deleted_locks(store: &RocksStore) -> u64 {
     set_perf_stats(PerfStatsLevel::EnableCount);
     let mut counters = PerfContext::default();

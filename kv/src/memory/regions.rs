@@ -6,7 +6,7 @@ use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
-use raftstore::{LogIndex, ProposeError, Region, RegionContext, RegionError, RegionStatus, StoreId, Term};
+use raftstore::{Basis, LogIndex, ProposeError, Region, RegionContext, RegionError, RegionStatus, StoreId, Term};
 
 use super::topology::Topology;
 use crate::region_store::{RegionReads, RegionStore, RegionView};
@@ -77,11 +77,25 @@ impl RegionStore for StoreRegions {
         self.topology.lock().locate(self.id, key)
     }
 
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
+        let (region, term) = self.topology.lock().check(self.id, context)?;
+        Ok(Basis { region: Arc::new(region), term })
+    }
+
     fn evaluate(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         self.view(context)
     }
 
-    async fn propose(&self, basis: &RegionReader, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        let (id, epoch) = (basis.region.id, basis.region.epoch);
+        let view = self.view(RegionContext { region: id, epoch })?;
+        if view.term != basis.term {
+            return Err(RegionError::StaleCommand { region: id });
+        }
+        Ok(evaluate(&view))
+    }
+
+    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         let (bytes, limit) = (batch.size(), self.max_proposal_bytes);
         if bytes > limit {
             return Err(ProposeError::TooLarge { bytes, limit });

@@ -29,7 +29,7 @@ impl Versions {
     }
 
     fn of_range<R: Reader + ?Sized>(reader: &R, lower: &[u8], upper: &[u8]) -> Result<Versions> {
-        Ok(Versions { cursor: reader.cursor(Cf::Write, lower, upper)?, target: Vec::new() })
+        Ok(Versions { cursor: reader.version_cursor(lower, upper)?, target: Vec::new() })
     }
 
     /// Moves to the newest record of the key at or below `ts`. Returns whether there is one.

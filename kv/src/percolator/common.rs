@@ -122,13 +122,17 @@ pub(super) fn commit_lock<R: Reader + ?Sized>(
     commit_ts: Timestamp,
 ) -> Result<()> {
     assert!(commit_ts >= lock.min_commit_ts && commit_ts > lock.start_ts, "invariant 3: {lock:?} at {commit_ts}");
+    if reader.get(Cf::Write, &versioned(storage, commit_ts))?.is_some() {
+        return Err(inconsistent("is committed twice", storage, commit_ts));
+    }
     let change = StagedChange { kind: lock.kind, short_value: lock.short_value.clone() };
     put_commit(reader, batch, storage, change, (lock.start_ts, commit_ts))?;
     batch.delete(Cf::Lock, storage);
     Ok(())
 }
 
-/// Adds the commit record of a change, of the transaction `start_ts` at `commit_ts`.
+/// Adds the commit record of a change, of the transaction `start_ts` at `commit_ts`. The caller has shown that there is
+/// no record at `commit_ts`.
 pub(super) fn put_commit<R: Reader + ?Sized>(
     reader: &R,
     batch: &mut WriteBatch,
@@ -137,9 +141,6 @@ pub(super) fn put_commit<R: Reader + ?Sized>(
     (start_ts, commit_ts): (Timestamp, Timestamp),
 ) -> Result<()> {
     let row = versioned(storage, commit_ts);
-    if reader.get(Cf::Write, &row)?.is_some() {
-        return Err(inconsistent("is committed twice", storage, commit_ts));
-    }
     let kind = match change.kind {
         LockKind::Put => WriteKind::Put,
         LockKind::Delete => WriteKind::Delete,

@@ -104,6 +104,7 @@ fn change<R: Reader + ?Sized>(
         && !free.is_empty()
     {
         check_commit_ts(request.start_ts, commit_ts)?;
+        // A free key has no commit above start_ts, and so none at commit_ts.
         for (mutation, storage) in free {
             let Some(change) = staged_change(&mut batch, mutation, storage, request.start_ts) else { continue };
             put_commit(reader, &mut batch, storage, change, (request.start_ts, commit_ts))?;

@@ -10,7 +10,7 @@ use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, 
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
-    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
+    Basis, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
     RegionStatus, StoreId, Term,
 };
 use tokio::sync::oneshot;
@@ -52,6 +52,8 @@ struct State {
     poisoned: Option<String>,
     /// A row whose reads fail.
     unreadable: Option<UnreadableRow>,
+    /// A row that is not in memory.
+    cold: Option<Vec<u8>>,
     read_indexes: usize,
     /// How long a read index takes.
     read_delay: Duration,
@@ -67,6 +69,8 @@ pub(crate) struct FakeView {
     region: Region,
     term: Term,
     unreadable: Option<UnreadableRow>,
+    /// A row that is not in memory, if the view reads nothing else.
+    cold: Option<Vec<u8>>,
     write_cursors: Arc<AtomicUsize>,
 }
 
@@ -90,6 +94,7 @@ impl FakeStore {
             outcomes: VecDeque::new(),
             poisoned: None,
             unreadable: None,
+            cold: None,
             read_indexes: 0,
             read_delay: Duration::ZERO,
             proposals: 0,
@@ -171,6 +176,11 @@ impl FakeStore {
         self.state.lock().unreadable = Some((key.to_vec(), error));
     }
 
+    /// Makes this row be in a file alone.
+    pub(crate) fn cool(&self, key: &[u8]) {
+        self.state.lock().cold = Some(key.to_vec());
+    }
+
     fn check(state: &State, context: RegionContext) -> Result<(), RegionError> {
         if state.poisoned.is_some() || !state.is_leader {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
@@ -186,7 +196,7 @@ impl FakeStore {
         self.views.fetch_add(1, Ordering::Relaxed);
         let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
         let write_cursors = Arc::clone(&self.write_cursors);
-        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable, write_cursors })
+        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable, cold: None, write_cursors })
     }
 
     fn apply(&self, batch: &WriteBatch) -> LogIndex {
@@ -200,6 +210,9 @@ impl Reader for FakeView {
         assert!(self.region.contains(key), "read outside the region");
         if let Some((_, error)) = self.unreadable.as_ref().filter(|(row, _)| row == key) {
             return Err(error());
+        }
+        if self.cold.as_deref() == Some(key) {
+            return Err(StoreError::NotCached);
         }
         self.snapshot.get(cf, key)
     }
@@ -223,6 +236,7 @@ struct FakeNewest {
     data: MemoryStore,
     region: Region,
     unreadable: Option<UnreadableRow>,
+    cold: Option<Vec<u8>>,
 }
 
 impl NewestReader for FakeNewest {
@@ -230,6 +244,9 @@ impl NewestReader for FakeNewest {
         assert!(self.region.contains(key), "read outside the region");
         if let Some((_, error)) = self.unreadable.as_ref().filter(|(row, _)| row == key) {
             return Err(error());
+        }
+        if self.cold.as_deref() == Some(key) {
+            return Err(StoreError::NotCached);
         }
         self.data.get_newest(cf, key)
     }
@@ -275,8 +292,8 @@ impl RegionReads for FakeStore {
     ) -> Result<Option<T>, RegionError> {
         let state = self.state.lock();
         Self::check(&state, context)?;
-        let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
-        let newest = FakeNewest { data: self.data.clone(), region, unreadable };
+        let (region, unreadable, cold) = (state.region.clone(), state.unreadable.clone(), state.cold.clone());
+        let newest = FakeNewest { data: self.data.clone(), region, unreadable, cold };
         let done = read(&newest, &newest.region);
         Ok(state.has_lease.then_some(done))
     }
@@ -307,12 +324,31 @@ impl RegionStore for FakeStore {
         region.contains(key).then_some(RegionStatus { region, leader, term, applied, is_leader })
     }
 
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
+        let state = self.state.lock();
+        Self::check(&state, context)?;
+        Ok(Basis { region: Arc::new(state.region.clone()), term: state.term })
+    }
+
     fn evaluate(&self, context: RegionContext) -> Result<FakeView, RegionError> {
         let state = self.state.lock();
         self.view(&state, context, state.term)
     }
 
-    async fn propose(&self, basis: &FakeView, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        let view = {
+            let state = self.state.lock();
+            if state.term != basis.term {
+                return Err(RegionError::StaleCommand { region: state.region.id });
+            }
+            let context = RegionContext { region: state.region.id, epoch: basis.region.epoch };
+            let view = self.view(&state, context, state.term)?;
+            FakeView { cold: state.cold.clone(), ..view }
+        };
+        Ok(evaluate(&view))
+    }
+
+    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
         let outcome = {
             let mut state = self.state.lock();

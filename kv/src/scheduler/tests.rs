@@ -76,6 +76,25 @@ async fn a_write_waits_for_earlier_writes_of_its_keys() {
     assert_eq!(scheduler.latched_writes(), 0);
 }
 
+/// A cold read in the caller's task would hold up the other tasks of its thread.
+#[tokio::test]
+async fn a_write_that_needs_a_file_is_evaluated_in_the_pool() {
+    let store = FakeStore::new();
+    let scheduler = Scheduler::new(store.clone(), concurrency(), 100, ReadPool::new(1, 0));
+    store.cool(&Key::from_static(b"k").to_storage());
+    let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
+    let mut running = Box::pin(scheduler.pool.run(move || held.recv().is_ok()));
+    assert!(poll!(&mut running).is_pending());
+    assert_eq!(scheduler.run(prewrite(&store, b"l", 10), ()).await, Ok(Response::Done), "in memory");
+    let refused = scheduler.run(prewrite(&store, b"k", 10), ()).await;
+    assert!(matches!(refused, Err(ServerError::Region(RegionError::ServerBusy { .. }))), "{refused:?}");
+    release.send(()).unwrap();
+    assert_eq!(running.await, Ok(true));
+    assert_eq!(scheduler.run(prewrite(&store, b"k", 10), ()).await, Ok(Response::Done));
+    assert!(matches!(scheduler.run(prewrite(&store, b"k", 11), ()).await, Err(ServerError::Key(KeyError::Locked(_)))));
+    assert_eq!(store.proposals(), 2);
+}
+
 #[tokio::test]
 async fn a_dropped_write_keeps_its_latches_while_its_proposal_is_under_way() {
     let store = FakeStore::new();

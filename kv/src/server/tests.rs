@@ -71,6 +71,25 @@ fn scan(start: &Key, end: &Key, reverse: bool) -> RequestBody {
     })
 }
 
+/// A point get of what is in memory takes no snapshot. Another one is read on a snapshot, where it may wait.
+#[tokio::test]
+async fn a_get_that_needs_a_file_reads_on_a_snapshot() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let (key, found) = (Key::from_static(b"k"), Response::Value(Some(Bytes::from_static(b"v"))));
+    put(&server, &store, std::slice::from_ref(&key), 10).await;
+    let body = RequestBody::Get { key: key.clone(), start_ts: ts(20), pass: Vec::new() };
+    let get = Request { context: store.context(), body };
+    assert_eq!(server.handle(get.clone()).await.as_ref(), Ok(&found), "the first read of a region");
+    let before = store.views();
+    assert_eq!(server.handle(get.clone()).await.as_ref(), Ok(&found));
+    assert_eq!(store.views(), before);
+    store.cool(&key.to_storage());
+    assert_eq!(server.try_get(get.context, (&key, &key.to_storage()), ts(20)), None);
+    assert_eq!(server.handle(get).await, Ok(found));
+    assert_eq!(store.views(), before + 1);
+}
+
 #[tokio::test]
 async fn reads_use_the_lease_and_fall_back_to_a_read_index() {
     let store = FakeStore::new();

@@ -99,6 +99,9 @@ impl Store for GatedStore {
     fn snapshot(&self) -> MemorySnapshot {
         self.store.snapshot()
     }
+    fn cached(&self) -> impl Reader + '_ {
+        self.store.cached()
+    }
     fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.store.write(batch)
     }

@@ -27,6 +27,8 @@ pub(super) struct Database {
     pub(super) write_options: WriteOptions,
     /// Read options that skip the memtables.
     pub(super) flushed_reads: ReadOptions,
+    /// Read options of gets from memory alone.
+    pub(super) cached_reads: ReadOptions,
     /// The number of the next ingestion subfolder.
     pub(super) next_ingest: AtomicU64,
     /// The cause of the first failed write or flush.

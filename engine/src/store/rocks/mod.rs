@@ -14,9 +14,9 @@
 //! 1. `dir`, `errors`, `version_cursors`: the directory, its lock and its format version; errors; idle cursors
 //! 2. `options`: the options of RocksDB
 //! 3. `database`: the open database
-//! 4. `flush`, `ingest`, `snapshot`: parts of a store
+//! 4. `flush`, `ingest`, `newest`, `snapshot`: parts of a store
 //! 5. `store`: the handle
-//! 6. `metrics`, `newest`: gauges; reads of the newest state
+//! 6. `metrics`: gauges
 
 mod database;
 mod dir;

@@ -3,7 +3,7 @@
 //! Two options are required for correctness and set only here: `atomic_flush`, and no flush on close. So dropping the
 //! store has the effect of a crash, and a clean stop is an explicit flush.
 
-use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options, ReadOptions, SliceTransform};
+use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Options, ReadOptions, ReadTier, SliceTransform};
 
 use super::errors::on_open;
 use crate::cf::Cf;
@@ -78,10 +78,17 @@ pub(super) fn ordered_reads() -> ReadOptions {
     reads
 }
 
-/// Read options of a cursor that stays on the versions of one key.
+/// Read options of a cursor that stays on the versions of one key, in memory.
 pub(super) fn version_reads() -> ReadOptions {
-    let mut reads = ReadOptions::default();
+    let mut reads = cached_reads();
     reads.set_prefix_same_as_start(true);
+    reads
+}
+
+/// Read options of reads from memory alone: memtables and the block cache.
+pub(super) fn cached_reads() -> ReadOptions {
+    let mut reads = ReadOptions::default();
+    reads.set_read_tier(ReadTier::BlockCache);
     reads
 }
 

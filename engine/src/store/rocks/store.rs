@@ -9,13 +9,14 @@ use rocksdb::{ColumnFamilyDescriptor, DB, IngestExternalFileOptions, Options, Re
 use super::database::Database;
 use super::errors::{on_open, on_read};
 use super::flush::{self, Flusher};
+use super::newest::{self, CachedReader};
 use super::options::{self, RocksOptions};
 use super::snapshot::RocksSnapshot;
 use super::version_cursors::VersionCursors;
 use super::{dir, ingest};
 use crate::batch::WriteBatch;
 use crate::cf::Cf;
-use crate::store::{Result, Store};
+use crate::store::{NewestReader, Reader, Result, Store, Visit};
 
 /// After this many writes, idle cursors that no read has used meanwhile are dropped.
 const CURSOR_WRITES: u64 = 256;
@@ -54,6 +55,7 @@ impl RocksStore {
             family_options,
             write_options,
             flushed_reads,
+            cached_reads: options::cached_reads(),
             next_ingest: AtomicU64::new(0),
             poisoned: OnceLock::new(),
         };
@@ -71,13 +73,19 @@ impl RocksStore {
         self.database.db.property_int_value_cf(self.database.family(cf).ok()?, name).ok().flatten()
     }
 
-    pub(super) fn database(&self) -> &Database {
-        &self.database
-    }
-
     /// The directory given to `open`.
     pub fn dir(&self) -> &Path {
         &self.database.dir
+    }
+}
+
+impl NewestReader for RocksStore {
+    fn get_newest(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        newest::get(&self.database, cf, key)
+    }
+
+    fn visit_versions(&self, cf: Cf, prefix: &[u8], from: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        newest::visit_versions(&self.database, cf, (prefix, from), visit)
     }
 }
 
@@ -86,6 +94,10 @@ impl Store for RocksStore {
 
     fn snapshot(&self) -> RocksSnapshot {
         RocksSnapshot::take(&self.database)
+    }
+
+    fn cached(&self) -> impl Reader + '_ {
+        CachedReader::new(&self.database)
     }
 
     fn write(&self, batch: &WriteBatch) -> Result<()> {

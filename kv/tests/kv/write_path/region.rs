@@ -10,7 +10,7 @@ use engine::{Cf, WriteBatch};
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
 use raftstore::{
-    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
+    Basis, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
     RegionStatus, StoreId, Term,
 };
 use tokio::sync::oneshot;
@@ -177,11 +177,24 @@ impl RegionStore for ModelRegion {
         Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader })
     }
 
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
+        let view = self.view(context)?;
+        Ok(Basis { region: Arc::new(view.region), term: view.term })
+    }
+
     fn evaluate(&self, context: RegionContext) -> Result<ModelView, RegionError> {
         self.view(context)
     }
 
-    async fn propose(&self, basis: &ModelView, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        let view = self.view(self.context())?;
+        if view.term != basis.term {
+            return Err(RegionError::StaleCommand { region: view.region.id });
+        }
+        Ok(evaluate(&view))
+    }
+
+    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
         let (reply, answer) = oneshot::channel();
         {
