@@ -12,8 +12,8 @@
 //!
 //! | call | stopping | stopped | poisoned |
 //! |---|---|---|---|
-//! | `try_read`, `read_newest`, `read`, `basis`, `evaluate`, `evaluate_cached` | `NotLeader` | `NotLeader` | `NotLeader` |
-//! | `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
+//! | `try_read`, `read_newest`, `read` | `NotLeader` | `NotLeader` | `NotLeader` |
+//! | `basis`, `evaluate`, `evaluate_cached`, `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
 //! | `propose` | the usual | `NotLeader` | `Poisoned` |
 //! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
 //! | `lease_holds` | false | false | false |
