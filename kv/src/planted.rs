@@ -18,6 +18,9 @@ pub enum PlantedBug {
     EarlyMemoryRelease,
     /// A leader computes commit_ts although `max_ts` is not synced in its term.
     UnsyncedOnePhase,
+    /// A read that leaves its timestamp to the store gets the newest one that the store has seen, from before the read
+    /// arrived.
+    CachedTimestamp,
     /// The primary's lock of an async commit does not name the last secondary.
     ForgottenSecondary,
 }

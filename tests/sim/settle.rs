@@ -21,8 +21,9 @@ use crate::stack::{Parts, Stack, complete, run_until};
 
 /// Acknowledged transfers and transactions on lists after which the cluster counts as recovered.
 const PROGRESS: u64 = 5;
-/// Keys of one transaction of the sweep. More keys of a region would be evaluated on another thread.
-const SWEPT: usize = 100;
+/// Keys of one transaction of the sweep. One of many keys leaves locks of its own where few proposals may be under way
+/// and clients have little patience: its requests delay each other until it gives up cleaning up after itself.
+const SWEPT: usize = 20;
 /// How long each step takes at most. The longest is a commit, which retries for twenty seconds after the first failure
 /// of each of its requests.
 const LIMIT: Duration = Duration::from_secs(120);

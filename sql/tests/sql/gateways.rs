@@ -33,35 +33,80 @@ async fn two() -> ([TestServer; 2], Client, Client) {
     (servers, a, b)
 }
 
-/// Before, each transaction read the version record.
+/// Before, each transaction read the version record, and took its timestamp before it read.
 #[tokio::test]
-async fn statements_read_no_catalog() {
-    let server = TestServer::start().await;
-    let client = server.connect().await;
-    run(&client, "create table t (id int primary key, v int)").await;
-    let insert = client.prepare("insert into t values ($1, 0)").await.expect("prepares");
-    let select = client.prepare("select v from t where id = $1").await.expect("prepares");
-    let reads = || server.metric("sql_catalog_reads_total ").expect("counted");
-    let before = reads();
-    let mut calls = server.cluster.calls();
-    for id in 0..100 {
-        assert_eq!(client.execute(&insert, &[&id]).await.expect("inserts"), 1);
+async fn statements_cost_no_catalog_read_and_no_timestamp_beside_their_reads() {
+    // The oracle is on the gateway's node, or on another one.
+    for (server, messages) in [(TestServer::start().await, 0), (TestServer::over(&MemoryCluster::new()).await, 1)] {
+        let client = server.connect().await;
+        run(&client, "create table t (id int primary key, v int)").await;
+        let insert = client.prepare("insert into t values ($1, 0)").await.expect("prepares");
+        let select = client.prepare("select v from t where id = $1").await.expect("prepares");
+        let update = client.prepare("update t set v = 1 where id = $1").await.expect("prepares");
+        // The first write of the region has its timestamp, and the region is located.
+        client.execute(&insert, &[&-1]).await.expect("inserts");
+        let reads = || server.metric("sql_catalog_reads_total ").expect("counted");
+        let before = reads();
+        let mut seen = server.requests();
+        let mut expect = |stores: u64, timestamps: u64, what: &str| {
+            let now = server.requests();
+            assert_eq!((now.0 - seen.0, now.1 - seen.1), (100 * stores, 100 * timestamps * messages), "{what}");
+            seen = now;
+        };
+        for id in 0..100 {
+            assert_eq!(client.execute(&insert, &[&id]).await.expect("inserts"), 1);
+        }
+        expect(1, 1, "a commit in one phase each, with a timestamp");
+        for id in 0..100 {
+            assert_eq!(client.query(&select, &[&id]).await.expect("selects").len(), 1);
+        }
+        expect(1, 0, "the store takes the timestamp of a read");
+        for _ in 0..100 {
+            run(&client, "select id from t where id between 10 and 14").await;
+        }
+        expect(1, 0, "also of a range");
+        for id in 0..100 {
+            assert_eq!(client.execute(&update, &[&id]).await.expect("updates"), 1);
+        }
+        expect(2, 0, "a read and a commit each");
+        for id in 0..100 {
+            run(&client, "begin").await;
+            run(&client, &format!("select v from t where id = {id}")).await;
+            run(&client, &format!("update t set v = 2 where id = {id}")).await;
+            run(&client, "commit").await;
+        }
+        expect(3, 1, "two reads and a commit each, which comes after all that was acknowledged");
+        for id in 100..200 {
+            run(&client, "begin").await;
+            run(&client, &format!("insert into t values ({id}, 0)")).await;
+            run(&client, "commit").await;
+        }
+        expect(2, 1, "a look for the key and a commit each");
+        for _ in 0..100 {
+            run(&client, "begin").await;
+            run(&client, "select 1").await;
+            run(&client, "commit").await;
+        }
+        expect(0, 1, "a block has its snapshot after its first statement");
+        assert_eq!(reads() - before, 0.0);
     }
-    assert_eq!(server.cluster.calls() - calls, 100, "a commit in one phase each");
-    calls = server.cluster.calls();
-    for id in 0..100 {
-        assert_eq!(client.query(&select, &[&id]).await.expect("selects").len(), 1);
+}
+
+/// The snapshot of a block is that of its first statement, whatever it reads.
+#[tokio::test]
+async fn a_block_sees_nothing_that_is_committed_after_its_first_statement() {
+    let (_servers, a, b) = two().await;
+    run(&a, "create table t (id int primary key, v int); insert into t values (1, 0), (2, 0)").await;
+    for (round, first) in
+        ["select v from t where id = 1", "select 1", "update t set v = v where false"].iter().enumerate()
+    {
+        run(&b, "begin").await;
+        run(&a, &format!("update t set v = {round} where id = 1")).await;
+        run(&b, first).await;
+        run(&a, "update t set v = 7").await;
+        assert_eq!(run(&b, "select v from t where id = 1").await, [round as i64], "{first}");
+        run(&b, "commit").await;
     }
-    assert_eq!(server.cluster.calls() - calls, 100);
-    calls = server.cluster.calls();
-    for id in 0..100 {
-        run(&client, "begin").await;
-        run(&client, &format!("select v from t where id = {id}")).await;
-        run(&client, &format!("update t set v = 1 where id = {id}")).await;
-        run(&client, "commit").await;
-    }
-    assert_eq!(server.cluster.calls() - calls, 300, "two reads and a commit each");
-    assert_eq!(reads() - before, 0.0);
 }
 
 /// Before, the other gateway saw the table because it read the catalog itself.
@@ -231,4 +276,45 @@ async fn concurrent_schema_changes_never_wait_for_each_other_for_ever() {
     }
     run(&a, "create table if not exists t (id int); truncate t; insert into t values (1)").await;
     assert_eq!(run(&a, "select id from t").await, [1]);
+}
+
+/// Before the catalog was looked at after the read, a read that took its start_ts above the truncation saw old rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_through_one_gateway_never_see_rows_from_before_an_acknowledged_truncation() {
+    const ROUNDS: i64 = 12;
+    let (servers, a, _b) = two().await;
+    run(&a, "create table t (id int primary key, v int); insert into t values (1, 0), (2, 0)").await;
+    let (round, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut readers = Vec::new();
+    for reader in 0..3 {
+        let (round, stop) = (round.clone(), stop.clone());
+        let client = servers[1].connect().await;
+        readers.push(tokio::spawn(async move {
+            let prepared = client.prepare("select v from t where id = $1").await.expect("prepares");
+            let mut reads = 0;
+            while !stop.load(Ordering::Acquire) {
+                let truncated = round.load(Ordering::Acquire) as i64;
+                let found: Vec<i64> = match reader {
+                    0 => run(&client, "select v from t where id = 1").await,
+                    1 => run(&client, "select v from t").await,
+                    _ => {
+                        let rows = client.query(&prepared, &[&1i32]).await.expect("no error");
+                        rows.iter().map(|row| i64::from(row.get::<_, i32>(0))).collect()
+                    }
+                };
+                assert!(found.iter().all(|v| *v >= truncated), "{found:?} after truncation {truncated}");
+                reads += 1;
+            }
+            reads
+        }));
+    }
+    for done in 1..=ROUNDS {
+        run(&a, "truncate t").await;
+        round.store(done as u64, Ordering::Release);
+        run(&a, &format!("insert into t values (1, {done}), (2, {done})")).await;
+    }
+    stop.store(true, Ordering::Release);
+    for reader in readers {
+        assert!(reader.await.expect("no error") > 0);
+    }
 }

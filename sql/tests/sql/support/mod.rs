@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::client::Client;
-use kv::memory::MemoryCluster;
+use kv::memory::{CountingTso, MemoryCluster};
 use prometheus::Registry;
 use sql::catalog::{CatalogConfig, CatalogPeers};
 use sql::server::{SqlConfig, SqlMetrics, SqlServer, WallClock};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tso::TsoClient;
+use tso::{TsRange, TsoClient, TsoError, TsoSource};
 use txn::Database;
 
 /// The longest wait of a test for anything.
@@ -27,6 +28,24 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The database in a cluster.
 pub(crate) fn database(cluster: &MemoryCluster) -> Database {
     Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()))
+}
+
+/// The oracle of a cluster, as a gateway on its node or on another one asks it.
+struct Oracle {
+    tso: Arc<CountingTso>,
+    is_local: bool,
+    asked: Arc<AtomicU64>,
+}
+
+impl TsoSource for Oracle {
+    fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        self.is_local.then(|| self.tso.allocate(count).now_or_never())??.ok()
+    }
+
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.tso.allocate(count)
+    }
 }
 
 /// Settings of a gateway whose lease is renewed only by schema changes, and by a statement that finds it over: so that
@@ -83,6 +102,8 @@ fn next_node() -> u64 {
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) cluster: MemoryCluster,
+    /// The requests to the oracle on another node.
+    asked: Arc<AtomicU64>,
     pub(crate) server: Arc<SqlServer>,
     pub(crate) registry: Registry,
     stop: CancellationToken,
@@ -95,25 +116,34 @@ impl TestServer {
         TestServer::with(gateway_config(), MemoryCluster::new(), Duration::from_secs(1)).await
     }
 
-    /// With default settings over `cluster`. Several servers over one cluster are several gateways to one database.
+    /// With default settings over `cluster`, whose oracle is on another node. Several servers over one cluster are
+    /// several gateways to one database.
     pub(crate) async fn over(cluster: &MemoryCluster) -> TestServer {
-        TestServer::with(gateway_config(), cluster.clone(), Duration::from_secs(1)).await
+        TestServer::build(gateway_config(), cluster.clone(), Duration::from_secs(1), None, false).await
     }
 
-    /// With these settings, over a cluster, stopping within `grace`.
+    /// With these settings, over a cluster whose oracle is on its node, stopping within `grace`.
     pub(crate) async fn with(config: SqlConfig, cluster: MemoryCluster, grace: Duration) -> TestServer {
-        TestServer::build(config, cluster, grace, None).await
+        TestServer::build(config, cluster, grace, None, true).await
     }
 
     /// With another source of `now()`.
     pub(crate) async fn with_clock(config: SqlConfig, cluster: MemoryCluster, clock: WallClock) -> TestServer {
-        TestServer::build(config, cluster, Duration::from_secs(1), Some(clock)).await
+        TestServer::build(config, cluster, Duration::from_secs(1), Some(clock), true).await
     }
 
-    async fn build(config: SqlConfig, cluster: MemoryCluster, grace: Duration, clock: Option<WallClock>) -> TestServer {
+    async fn build(
+        config: SqlConfig,
+        cluster: MemoryCluster,
+        grace: Duration,
+        clock: Option<WallClock>,
+        is_local: bool,
+    ) -> TestServer {
         let config = SqlConfig { node_id: next_node(), ..config };
         config.validate().expect("valid settings");
-        let db = database(&cluster);
+        let asked = Arc::new(AtomicU64::new(0));
+        let oracle = Oracle { tso: cluster.tso(), is_local, asked: asked.clone() };
+        let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(Arc::new(oracle)));
         let registry = Registry::new();
         let metrics = SqlMetrics::new(&registry).expect("fresh registry");
         let server = match clock {
@@ -126,7 +156,12 @@ impl TestServer {
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server.clone().serve(listener, stop.clone(), grace));
-        TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
+        TestServer { address, cluster, asked, server, registry, stop, serving: Some(serving) }
+    }
+
+    /// The number of requests to stores and to the oracle so far.
+    pub(crate) fn requests(&self) -> (u64, u64) {
+        (self.cluster.calls(), self.asked.load(Ordering::Relaxed))
     }
 
     /// From here on schema changes do not reach this gateway: it is paused, or cut off.
