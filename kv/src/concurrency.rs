@@ -102,6 +102,9 @@ pub struct ConcurrencyManager {
     source: Arc<dyn TimestampSource>,
     /// Timestamps up to this physical time, in milliseconds, need no further check.
     admitted_ms: Arc<AtomicU64>,
+    /// A planted bug: the timestamp of the next read.
+    #[cfg(feature = "planted-bugs")]
+    taken_ahead: Arc<AtomicU64>,
     #[cfg(feature = "planted-bugs")]
     planted_bug: Option<PlantedBug>,
 }
@@ -113,6 +116,8 @@ impl ConcurrencyManager {
             regions: Arc::default(),
             source,
             admitted_ms: Arc::default(),
+            #[cfg(feature = "planted-bugs")]
+            taken_ahead: Arc::default(),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
@@ -188,15 +193,16 @@ impl ConcurrencyManager {
     /// would not do: the read would miss what was acknowledged since. `None` if the oracle does not answer within
     /// [`TAKE_WAIT`].
     pub async fn take_timestamp(&self) -> Option<Timestamp> {
-        #[cfg(feature = "planted-bugs")]
-        if self.planted_bug == Some(PlantedBug::CachedTimestamp) {
-            return Some(self.source.newest().timestamp).filter(|cached| *cached > Timestamp::ZERO);
-        }
         let taken = match self.source.try_timestamp() {
             Some(taken) => taken,
             None => tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok()?.ok()?,
         };
         self.admitted_ms.fetch_max(taken.physical_ms(), Ordering::Relaxed);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::TimestampAhead) {
+            let ahead = Timestamp::from_raw(self.taken_ahead.swap(taken.raw(), Ordering::Relaxed));
+            return Some(if ahead == Timestamp::ZERO { taken.prev() } else { ahead });
+        }
         Some(taken)
     }
 
