@@ -188,22 +188,28 @@ impl ConcurrencyManager {
         }
     }
 
-    /// Takes a timestamp for a read that has arrived without one. Asks the oracle, within the call if it is on this
-    /// node, else together with all others who wait for a timestamp. One that was received before the read arrived
-    /// would not do: the read would miss what was acknowledged since. `None` if the oracle does not answer within
-    /// [`TAKE_WAIT`].
+    /// Takes a timestamp for a read that has arrived without one, if the oracle is on this node. One that was received
+    /// before the read arrived would not do: the read would miss what was acknowledged since.
+    pub fn try_take_timestamp(&self) -> Option<Timestamp> {
+        self.source.try_timestamp().map(|taken| self.admit(taken))
+    }
+
+    /// As [`ConcurrencyManager::try_take_timestamp`] from any oracle, together with all others who wait for a
+    /// timestamp. `None` if the oracle does not answer within [`TAKE_WAIT`].
     pub async fn take_timestamp(&self) -> Option<Timestamp> {
-        let taken = match self.source.try_timestamp() {
-            Some(taken) => taken,
-            None => tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok()?.ok()?,
-        };
+        let taken = tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok()?.ok()?;
+        Some(self.admit(taken))
+    }
+
+    /// Notes that the oracle has issued `taken`, and returns it.
+    fn admit(&self, taken: Timestamp) -> Timestamp {
         self.admitted_ms.fetch_max(taken.physical_ms(), Ordering::Relaxed);
         #[cfg(feature = "planted-bugs")]
         if self.planted_bug == Some(PlantedBug::TimestampAhead) {
             let ahead = Timestamp::from_raw(self.taken_ahead.swap(taken.raw(), Ordering::Relaxed));
-            return Some(if ahead == Timestamp::ZERO { taken.prev() } else { ahead });
+            return if ahead == Timestamp::ZERO { taken.prev() } else { ahead };
         }
-        Some(taken)
+        taken
     }
 
     /// Whether the region may compute commit_ts under `leadership`. If not, it starts the request for the timestamp

@@ -223,7 +223,8 @@ impl NodeCatalog {
             let latest = start_ts.unwrap_or_else(|| self.state.db.latest());
             if lease.covers(latest) {
                 self.renew_in_time(&lease, latest);
-                // A session with many statements at hand yields to other tasks now and then, although none of them waits.
+                // A session with many statements at hand yields to other tasks now and then, although none of them
+                // waits.
                 tokio::task::coop::consume_budget().await;
                 return Ok((lease, txn));
             }

@@ -278,9 +278,9 @@ async fn concurrent_schema_changes_never_wait_for_each_other_for_ever() {
     assert_eq!(run(&a, "select id from t").await, [1]);
 }
 
-/// The gateway is told of the truncation while the first read of a statement is on its way to the store, which then takes
-/// a start_ts above the truncation. Without a second look at the catalog, the block saw the old rows of one table and the
-/// new row of the other.
+/// The gateway is told of the truncation while the first read of a statement is on its way to the store, which then
+/// takes a start_ts above the truncation. Without a second look at the catalog, the block saw the old rows of one table
+/// and the new row of the other.
 #[tokio::test]
 async fn a_read_that_is_overtaken_by_a_truncation_is_planned_again() {
     let cluster = MemoryCluster::new();

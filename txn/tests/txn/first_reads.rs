@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::common::endpoints::{FaultyEndpoint, RequestFault};
 use super::common::{cluster, database, key, locks, run, seeded, two_phase, value};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::api::RequestBody;
 use kv::client::ScanRange;
@@ -190,7 +191,7 @@ fn at_the_oracle_a_transaction_takes_its_timestamp_at_once() {
     struct Local(Arc<CountingTso>);
     impl TsoSource for Local {
         fn try_allocate(&self, count: u32) -> Option<TsRange> {
-            Some(TsRange { last: (0..count).map(|_| self.0.next()).last()?, count })
+            self.0.allocate(count).now_or_never()?.ok()
         }
         fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
             self.0.allocate(count)
