@@ -102,6 +102,10 @@ async fn reads_match_the_model_while_regions_split_and_leaders_move() {
             assert_eq!(found, wanted, "seed {seed}");
             let one = key(rng.random_range(0..120));
             assert_eq!(client.get(&one, start_ts).await, Ok(model.get(&one).cloned()), "seed {seed}");
+            if let Some(first) = client.first_get(&one).await {
+                assert_eq!(first.outcome, Ok(model.get(&one).cloned()), "seed {seed}");
+                assert!(first.start_ts > start_ts, "seed {seed}");
+            }
         }
     }
 }
