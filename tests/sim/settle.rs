@@ -87,8 +87,8 @@ async fn recover(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> 
     if has_progress() { Ok(()) } else { violated("no progress after healing") }
 }
 
-/// Sweeps until no replica holds a lock any more. A sweep may leave locks of its own, which the next one resolves: where
-/// few proposals may be under way and clients have little patience, it gives up cleaning up after itself.
+/// Sweeps until no replica holds a lock any more. A sweep may leave locks of its own, which the next one resolves:
+/// where few proposals may be under way and clients have little patience, it gives up cleaning up after itself.
 async fn sweep(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Checked {
     let mut left = Vec::new();
     for _ in 0..SWEEPS {

@@ -136,11 +136,13 @@ impl Transaction {
         let mut remote: Vec<Key> = keys.iter().filter(|key| self.buffer.get(key).is_none()).cloned().collect();
         remote.sort();
         remote.dedup();
-        let found = if remote.is_empty() {
-            Vec::new()
-        } else {
-            let start_ts = self.take_start_ts().await?;
-            self.coordinator.read(start_ts, Vec::new(), |at| self.coordinator.kv.batch_get(&remote, at)).await?
+        let found = match remote.as_slice() {
+            [] => Vec::new(),
+            [key] => self.get(key).await?.map(|value| (key.clone(), value)).into_iter().collect(),
+            remote => {
+                let start_ts = self.take_start_ts().await?;
+                self.coordinator.read(start_ts, Vec::new(), |at| self.coordinator.kv.batch_get(remote, at)).await?
+            }
         };
         let found: HashMap<Key, Bytes> = found.into_iter().collect();
         let value = |key: &Key| self.buffer.get(key).unwrap_or_else(|| found.get(key).cloned());
