@@ -27,7 +27,8 @@ pub enum RequestBody {
     Get {
         /// The key.
         key: Key,
-        /// The snapshot to read.
+        /// The snapshot to read. [`Timestamp::ZERO`]: the store takes one from the oracle when the request arrives, and
+        /// answers with [`Response::Started`].
         start_ts: Timestamp,
         /// See [`ScanRequest::pass`].
         pass: Vec<Timestamp>,
@@ -95,6 +96,14 @@ impl RequestBody {
         !matches!(self, RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_))
     }
 
+    /// The place of the snapshot of a read that leaves it to the store; `None` for other requests.
+    pub fn unset_start_ts(&mut self) -> Option<&mut Timestamp> {
+        let (RequestBody::Get { start_ts, .. } | RequestBody::Scan(ScanRequest { start_ts, .. })) = self else {
+            return None;
+        };
+        (*start_ts == Timestamp::ZERO).then_some(start_ts)
+    }
+
     /// The keys that the request names one by one; empty for a scan.
     pub fn keys(&self) -> Vec<&Key> {
         match self {
@@ -140,7 +149,7 @@ pub struct ScanRequest {
     pub start: Key,
     /// First key after the range.
     pub end: Key,
-    /// The snapshot to read.
+    /// The snapshot to read. [`Timestamp::ZERO`]: as in [`RequestBody::Get`].
     pub start_ts: Timestamp,
     /// The most pairs to return.
     pub limit: u32,
@@ -319,6 +328,13 @@ pub enum Response {
         /// Set if the response ended early. For a scan: the new start, or the new exclusive end of a reverse scan. For
         /// a batch get: the first key, in the order of the request, that was not looked up.
         resume: Option<Key>,
+    },
+    /// To a read that left its snapshot to the store.
+    Started {
+        /// The timestamp that the store took. No other request has it.
+        start_ts: Timestamp,
+        /// The outcome of the read at that timestamp.
+        outcome: Box<Result<Response, KeyError>>,
     },
     /// To `CheckTxnStatus`.
     Status(TxnStatus),

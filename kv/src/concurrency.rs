@@ -22,12 +22,14 @@
 //! of a later term proves that it is applied or lost, and retires them.
 //!
 //! Only timestamps that the oracle issued raise `max_ts`. A read's timestamp comes from a client, so one that is beyond
-//! what the oracle can have issued is checked with the oracle first.
+//! what the oracle can have issued is checked with the oracle first. A read that arrives without a timestamp gets one
+//! here, before the first step above, and is from then on a read like the others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
@@ -43,10 +45,18 @@ use crate::key::Key;
 use crate::planted::PlantedBug;
 use crate::size::BlockingLocks;
 
+/// How long a read waits for the timestamp that its store takes for it. Shorter than the patience of its client, which
+/// may reach an oracle that this store does not reach.
+const TAKE_WAIT: Duration = Duration::from_millis(500);
+
 /// Where a store gets timestamps.
 pub trait TimestampSource: Send + Sync + 'static {
     /// Fetches a timestamp that is issued after the first poll.
     fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>>;
+    /// Takes a timestamp within this call, if the oracle is on this node.
+    fn try_timestamp(&self) -> Option<Timestamp> {
+        None
+    }
     /// The newest timestamp that this node has received.
     fn newest(&self) -> NewestTimestamp;
 }
@@ -54,6 +64,10 @@ pub trait TimestampSource: Send + Sync + 'static {
 impl TimestampSource for TsoClient {
     fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
         Box::pin(TsoClient::timestamp(self))
+    }
+
+    fn try_timestamp(&self) -> Option<Timestamp> {
+        TsoClient::try_timestamp(self)
     }
 
     fn newest(&self) -> NewestTimestamp {
@@ -88,6 +102,9 @@ pub struct ConcurrencyManager {
     source: Arc<dyn TimestampSource>,
     /// Timestamps up to this physical time, in milliseconds, need no further check.
     admitted_ms: Arc<AtomicU64>,
+    /// A planted bug: the timestamp of the next read.
+    #[cfg(feature = "planted-bugs")]
+    taken_ahead: Arc<AtomicU64>,
     #[cfg(feature = "planted-bugs")]
     planted_bug: Option<PlantedBug>,
 }
@@ -99,6 +116,8 @@ impl ConcurrencyManager {
             regions: Arc::default(),
             source,
             admitted_ms: Arc::default(),
+            #[cfg(feature = "planted-bugs")]
+            taken_ahead: Arc::default(),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
@@ -167,6 +186,30 @@ impl ConcurrencyManager {
                 Err(RegionError::NotReady { region, why }.into())
             }
         }
+    }
+
+    /// Takes a timestamp for a read that has arrived without one, if the oracle is on this node. One that was received
+    /// before the read arrived would not do: the read would miss what was acknowledged since.
+    pub fn try_take_timestamp(&self) -> Option<Timestamp> {
+        self.source.try_timestamp().map(|taken| self.admit(taken))
+    }
+
+    /// As [`ConcurrencyManager::try_take_timestamp`] from any oracle, together with all others who wait for a
+    /// timestamp. `None` if the oracle does not answer within [`TAKE_WAIT`].
+    pub async fn take_timestamp(&self) -> Option<Timestamp> {
+        let taken = tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok()?.ok()?;
+        Some(self.admit(taken))
+    }
+
+    /// Notes that the oracle has issued `taken`, and returns it.
+    fn admit(&self, taken: Timestamp) -> Timestamp {
+        self.admitted_ms.fetch_max(taken.physical_ms(), Ordering::Relaxed);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::TimestampAhead) {
+            let ahead = Timestamp::from_raw(self.taken_ahead.swap(taken.raw(), Ordering::Relaxed));
+            return if ahead == Timestamp::ZERO { taken.prev() } else { ahead };
+        }
+        taken
     }
 
     /// Whether the region may compute commit_ts under `leadership`. If not, it starts the request for the timestamp

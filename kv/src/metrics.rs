@@ -74,6 +74,7 @@ impl ServerMetrics {
     /// Counts a finished request, and how many seconds it took.
     pub(crate) fn observe(&self, kind: Kind, result: &Result<Response, ServerError>, seconds: f64) {
         let outcome = match result {
+            Ok(Response::Started { outcome, .. }) if outcome.is_err() => 2,
             Ok(_) => 0,
             Err(ServerError::Region(_)) => 1,
             Err(ServerError::Key(_)) => 2,

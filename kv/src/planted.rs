@@ -18,6 +18,8 @@ pub enum PlantedBug {
     EarlyMemoryRelease,
     /// A leader computes commit_ts although `max_ts` is not synced in its term.
     UnsyncedOnePhase,
+    /// A store takes the timestamp of each read that has none ahead, when the read before it arrives.
+    TimestampAhead,
     /// The primary's lock of an async commit does not name the last secondary.
     ForgottenSecondary,
 }

@@ -1,14 +1,15 @@
 //! The read path on one region.
 //!
-//! A read first raises `max_ts` to its timestamp, then looks at the locks in memory (`concurrency` has the proof of the
-//! order), and waits while one of them blocks it. Then a point get reads the newest state in the caller's task, as far
-//! as it is in memory, and the lease proves it afterwards (`mvcc::point`). A read that needs a file runs in the pool.
-//! Without a lease, and in all other cases, a read takes a snapshot, which the store proves fit for a linearizable read
-//! (lease or read index), and checks its keys against the range of the snapshot's region. A scan reads a first slice in
-//! the caller's task, which is all that a short scan needs, and the rest slice by slice in the read pool. So a long
-//! scan blocks no worker of the runtime, takes turns with other reads, and ends soon after its caller is dropped. The
-//! next page of a long scan continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes
-//! the same checks, but takes no snapshot for them.
+//! A read that leaves its timestamp to the store takes it from the oracle when it arrives, which costs no message if
+//! the oracle is on this node. A read first raises `max_ts` to its timestamp, then looks at the locks in memory
+//! (`concurrency` has the proof of the order), and waits while one of them blocks it. Then a point get reads the newest
+//! state in the caller's task, as far as it is in memory, and the lease proves it afterwards (`mvcc::point`). A read
+//! that needs a file runs in the pool. Without a lease, and in all other cases, a read takes a snapshot, which the
+//! store proves fit for a linearizable read (lease or read index), and checks its keys against the range of the
+//! snapshot's region. A scan reads a first slice in the caller's task, which is all that a short scan needs, and the
+//! rest slice by slice in the read pool. So a long scan blocks no worker of the runtime, takes turns with other reads,
+//! and ends soon after its caller is dropped. The next page of a long scan continues on the snapshot of the first one
+//! ([`scan_cache`](crate::scan_cache)): it passes the same checks, but takes no snapshot for them.
 
 use bytes::Bytes;
 use engine::store::NewestReader;
@@ -112,12 +113,13 @@ impl<H: RegionReads> ReadExecutor<H> {
         self
     }
 
-    /// Executes a read. Must be polled within a tokio runtime.
+    /// Executes a read, at a timestamp of its own if it has none. Must be polled within a tokio runtime.
     ///
     /// # Errors
     ///
-    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the read pool is full.
-    /// - [`ServerError::Key`]: locks block the read.
+    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the read pool is full, or the
+    ///   read has no timestamp and the oracle does not answer the store.
+    /// - [`ServerError::Key`]: locks block the read. If the store took its timestamp, [`Response::Started`] says so.
     /// - [`ServerError::Invalid`]: the request is a write, its timestamp was not issued by the oracle, or it passes
     ///   more than [`PASS_MAX`] transactions.
     /// - [`ServerError::Failed`]: the store failed. If its data is corrupt, the store stops serving.
@@ -125,7 +127,29 @@ impl<H: RegionReads> ReadExecutor<H> {
     /// # Cancel safety
     ///
     /// The future may be dropped at any time; a read has no effect. A slice that runs in the pool completes.
-    pub async fn run(&self, request: Request) -> Result<Response, ServerError> {
+    pub async fn run(&self, mut request: Request) -> Result<Response, ServerError> {
+        let context = request.context;
+        let Some(start_ts) = request.body.unset_start_ts() else { return self.read(request).await };
+        let taken = match self.concurrency.try_take_timestamp() {
+            Some(taken) => taken,
+            None => {
+                // A store that does not lead says so, and asks for none.
+                self.store.has_lease(context)?;
+                let busy = || RegionError::ServerBusy { store: self.store.store_id(), what: "timestamps".to_owned() };
+                self.concurrency.take_timestamp().await.ok_or_else(busy)?
+            }
+        };
+        *start_ts = taken;
+        let outcome = match self.read(request).await {
+            Ok(response) => Ok(response),
+            Err(ServerError::Key(error)) => Err(error),
+            Err(error) => return Err(error),
+        };
+        Ok(Response::Started { start_ts: taken, outcome: Box::new(outcome) })
+    }
+
+    /// Executes a read at its timestamp.
+    async fn read(&self, request: Request) -> Result<Response, ServerError> {
         let Request { context, body } = request;
         let page_bytes = self.config.page_bytes as usize;
         match &body {

@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 use crate::clients::{is_transient, try_connect};
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::{http_get, wait_for};
+use crate::process::{http_get, metric, wait_for};
 
 /// Before `cortado init` a client is rejected at once with 57P03, also in psql.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,6 +45,45 @@ async fn an_uninitialised_node_rejects_clients() {
         assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [2]);
         b.batch_execute("DROP TABLE t").await.unwrap();
     }
+    count_requests(&cluster).await;
+}
+
+/// Through a node that leads nothing, a prepared point select is one request to another node, and an insert two: its
+/// timestamp and its commit. Before, the select took two as well.
+async fn count_requests(cluster: &Cluster) {
+    const STATEMENTS: i32 = 100;
+    // What the node does besides, such as the renewal of its lease.
+    const OTHERS: f64 = 40.0;
+    cluster.connect(0).await.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v int)").await.unwrap();
+    let mut counts = Vec::new();
+    for round in 0..5 {
+        let leaders = [cluster.leader_of(1), cluster.leader_of(2)];
+        let gateway = (0..3).find(|node| !leaders.contains(node)).unwrap();
+        let client = cluster.connect(gateway).await;
+        let insert = client.prepare("INSERT INTO t VALUES ($1, 0)").await.unwrap();
+        let select = client.prepare("SELECT v FROM t WHERE id = $1").await.unwrap();
+        let ids: Vec<i32> = (0..STATEMENTS).map(|n| round * STATEMENTS + n).collect();
+        client.query(&select, &[&0]).await.unwrap();
+        let count = |name| metric(cluster.nodes[gateway].http, name).unwrap();
+        let requests = || count("cortado_link_requests_total");
+        let (before, first_reads) = (requests(), count("cortado_txn_first_reads_total"));
+        for id in &ids {
+            client.execute(&insert, &[id]).await.unwrap();
+        }
+        let inserted = requests();
+        for id in &ids {
+            assert_eq!(client.query(&select, &[id]).await.unwrap().len(), 1);
+        }
+        let (selected, statements) = (requests(), f64::from(STATEMENTS));
+        let first_reads = count("cortado_txn_first_reads_total") - first_reads;
+        counts.push((inserted - before, selected - inserted, first_reads));
+        let is_as_told = |requests: f64, each: f64| (0.0..OTHERS).contains(&(requests - each * statements));
+        if is_as_told(inserted - before, 2.0) && is_as_told(selected - inserted, 1.0) && first_reads >= statements {
+            return;
+        }
+        // A leader has changed meanwhile.
+    }
+    panic!("requests of {STATEMENTS} inserts, of so many selects, and first reads among these: {counts:?}");
 }
 
 /// Without a majority the remaining node is unhealthy. It is healthy again when the others return.

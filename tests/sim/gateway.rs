@@ -232,7 +232,12 @@ impl Servers {
 impl Endpoint for Servers {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
         Box::pin(async move {
-            let Some(write) = self.commits.work(&request.body) else { return self.send(store, request).await };
+            let Some(write) = self.commits.work(&request.body) else {
+                let answer = self.send(store, request).await;
+                let is_first = matches!(answer, Ok(Response::Started { .. }));
+                self.sender.wire.nodes.seen.lock().first_reads += u64::from(is_first);
+                return answer;
+            };
             let answer = self.write(store, request, write).await;
             let (Sender { store: own, wire, .. }, (work, start_ts)) = (&self.sender, write);
             match &answer {

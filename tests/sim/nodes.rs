@@ -65,6 +65,8 @@ pub(crate) struct Deaths {
     pub(crate) refusals: u64,
     /// Copies of requests that arrived after the request, and lost requests that arrived after all.
     pub(crate) late: u64,
+    /// Reads whose timestamp their store took.
+    pub(crate) first_reads: u64,
 }
 
 /// See the module documentation.

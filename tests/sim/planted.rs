@@ -108,6 +108,7 @@ planted! {
     unknown_outcome_rerun: in_txn(InTxn::UnknownOutcomeRerun), refused, 20, EFFECT;
     secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, SNAPSHOT;
     committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, SNAPSHOT;
+    timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, SNAPSHOT;
     early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, SNAPSHOT;
     lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, SNAPSHOT;
 }

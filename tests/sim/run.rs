@@ -59,6 +59,7 @@ impl Outcome {
             to.left += from.left;
             sum.deaths.refusals += one.deaths.refusals;
             sum.deaths.late += one.deaths.late;
+            sum.deaths.first_reads += one.deaths.first_reads;
             for (step, deaths) in &one.deaths.coordinators {
                 *sum.deaths.coordinators.entry(*step).or_default() += deaths;
             }
@@ -75,6 +76,7 @@ impl Outcome {
             ("acknowledged transactions on lists", counts.lists, 1_000),
             ("confirmed writes of registers", counts.register_writes, 300),
             ("reads of registers", counts.register_reads, 300),
+            ("transactions whose store took start_ts", deaths.first_reads, 500),
             ("conflicts", counts.conflicts, 100),
             ("unknown outcomes", counts.unknown, 5),
             ("transactions that their session left", counts.left, 100),

@@ -214,6 +214,11 @@ impl TsoClient {
         self.batcher.newest.get()
     }
 
+    /// Takes note of a timestamp that this node has received on another way than from this client.
+    pub fn note(&self, timestamp: Timestamp) {
+        self.batcher.newest.note(timestamp);
+    }
+
     /// Closes the client and all its clones: queued callers and all later calls fail with [`TsoError::Closed`]. The
     /// callers of a request in flight still get its answer. If it fails, they get `Closed`; a retry that waits for its
     /// pause is sent before that. Does not block; may be called from any thread and more than once.

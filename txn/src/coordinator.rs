@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use kv::api::{KeyError, PASS_MAX};
+use kv::api::{KeyError, LockInfo, PASS_MAX};
 use kv::client::{Client, ClientError, Jitter, Snapshot};
 use parking_lot::Mutex;
 use prometheus::Registry;
@@ -60,9 +60,15 @@ impl Coordinator {
         Jitter::new(self.rng.lock().random::<f64>())
     }
 
-    /// Repeats `read` until it meets no lock that blocks it. Resolves the locks of finished and dead transactions, and
+    /// Repeats `read` until it meets no lock that blocks it. `met` is what its first attempt has met, if that was made
+    /// already. Resolves the locks of finished and dead transactions, and
     /// passes those of live ones, which are made to commit later. Waits for the others, up to `config.read_lock_wait`.
-    pub(crate) async fn read<T, F, R>(&self, start_ts: Timestamp, mut read: F) -> Result<T, TxnError>
+    pub(crate) async fn read<T, F, R>(
+        &self,
+        start_ts: Timestamp,
+        mut met: Vec<LockInfo>,
+        mut read: F,
+    ) -> Result<T, TxnError>
     where
         F: FnMut(Snapshot) -> R,
         R: Future<Output = Result<T, ClientError>>,
@@ -71,13 +77,15 @@ impl Coordinator {
         let mut attempt = 0u32;
         let mut pass: Vec<Timestamp> = Vec::new();
         loop {
-            let locks = match read(Snapshot { start_ts, pass: pass.clone() }).await {
-                Ok(value) => return Ok(value),
-                Err(ClientError::Key(KeyError::Locked(locks))) => locks,
-                Err(error) => return Err(read_error(error)),
-            };
+            if met.is_empty() {
+                met = match read(Snapshot { start_ts, pass: pass.clone() }).await {
+                    Ok(value) => return Ok(value),
+                    Err(ClientError::Key(KeyError::Locked(locks))) => locks,
+                    Err(error) => return Err(read_error(error)),
+                };
+            }
             let waited = since_first_lock.get_or_insert_with(Stopwatch::start).elapsed();
-            let Resolved { holders, passed } = self.resolver.resolve(locks, start_ts).await?;
+            let Resolved { holders, passed } = self.resolver.resolve(std::mem::take(&mut met), start_ts).await?;
             pass.extend(passed);
             // The oldest are the most likely to have ended.
             pass.drain(..pass.len().saturating_sub(PASS_MAX));

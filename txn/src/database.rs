@@ -7,7 +7,8 @@ use futures::future::BoxFuture;
 use kv::Key;
 use kv::client::Client;
 use prometheus::Registry;
-use tso::{Timestamp, TsoClient};
+use tso::oracle::advance_max;
+use tso::{NewestTimestamp, Timestamp, TsoClient};
 
 use crate::config::TxnConfig;
 use crate::coordinator::Coordinator;
@@ -60,7 +61,25 @@ impl Database {
     /// The future may be dropped at any time, without an effect.
     pub async fn begin(&self) -> Result<Transaction, TxnError> {
         let start_ts = self.coordinator.tso.timestamp().await?;
-        Ok(Transaction::new(Arc::clone(&self.coordinator), start_ts))
+        Ok(Transaction::new(Arc::clone(&self.coordinator), Some(start_ts)))
+    }
+
+    /// Begins a transaction that takes start_ts when it needs it, so that its snapshot contains every commit that was
+    /// acknowledged before its first read. If the oracle is on this node, it takes start_ts now, which costs nothing.
+    /// See [`Transaction`].
+    pub fn begin_deferred(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.coordinator), self.coordinator.tso.try_timestamp())
+    }
+
+    /// A timestamp that the oracle has not passed by now, unless it was handed over unseen by this node: from the
+    /// newest that this node has received. [`Timestamp::MAX`] if it has received none.
+    pub fn latest(&self) -> Timestamp {
+        let NewestTimestamp { timestamp, age } = self.coordinator.tso.newest();
+        if timestamp == Timestamp::ZERO {
+            return Timestamp::MAX;
+        }
+        let advance = u64::try_from(advance_max(age).as_millis()).unwrap_or(u64::MAX);
+        Timestamp::new(timestamp.physical_ms().saturating_add(advance).saturating_add(1), 0)
     }
 
     /// Runs `body` in a transaction and commits it. After a conflict, in `body` or in the commit, runs it again in a

@@ -55,8 +55,8 @@ pub(crate) type CommitOutcome = Result<Option<Timestamp>, TxnError>;
 
 /// A transaction to commit.
 pub(crate) struct CommitRequest {
-    /// The transaction.
-    pub(crate) start_ts: Timestamp,
+    /// The transaction. `None`: it has read nothing, and takes its start_ts now.
+    pub(crate) start_ts: Option<Timestamp>,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,
     /// Whether start_ts was fetched after the request for this commit arrived. Otherwise a commit_ts that a region
@@ -75,6 +75,10 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
     // A drain waits for it, wherever the commit runs.
     let _running = coordinator.tasks.token();
     let CommitRequest { start_ts, mutations, is_single_statement, bound } = request;
+    let (start_ts, is_fresh) = match start_ts {
+        Some(start_ts) => (start_ts, is_single_statement),
+        None => (coordinator.tso.timestamp().await?, true),
+    };
     let committer = Committer::new(start_ts, mutations, bound.clone(), coordinator.config.commit);
     let primary = committer.primary().clone();
     #[cfg(feature = "planted-bugs")]
@@ -90,7 +94,7 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
         early_commit_ts,
     };
     // Before anything is sent.
-    driver.learn_time(committer.tries_computed(), is_single_statement).await?;
+    driver.learn_time(committer.tries_computed(), is_fresh).await?;
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
     driver.coordinator.metrics.record_outcome(&outcome);
     let Some(cleanup) = cleanup else { return outcome };
@@ -232,12 +236,13 @@ impl Driver {
         .await
     }
 
-    /// Fetches a timestamp before the first request if one is needed: as the least commit_ts of a transaction of
-    /// several statements, or to learn the oracle's time if this node has received no timestamp just now.
-    async fn learn_time(&mut self, tries_computed: bool, is_single_statement: bool) -> Result<(), TxnError> {
+    /// Fetches a timestamp before the first request if one is needed: as the least commit_ts of a transaction whose
+    /// start_ts is from before its last statement, or to learn the oracle's time if this node has received no timestamp
+    /// just now.
+    async fn learn_time(&mut self, tries_computed: bool, is_fresh: bool) -> Result<(), TxnError> {
         let tso = &self.coordinator.tso;
         if tries_computed {
-            if !is_single_statement {
+            if !is_fresh {
                 self.least = tso.timestamp().await?;
             }
         } else if tso.newest().age > UNSEEN_MAX {

@@ -11,6 +11,7 @@ const FALLBACKS: &str = "cortado_txn_commit_fallbacks_total";
 const PASSED: &str = "cortado_txn_locks_passed_total";
 const RESOLVED: &str = "cortado_txn_locks_resolved_total";
 const WAITS: &str = "cortado_txn_lock_waits_total";
+const FIRST_READS: &str = "cortado_txn_first_reads_total";
 const HEARTBEATS: &str = "cortado_txn_heartbeats_total";
 const RERUNS: &str = "cortado_txn_reruns_total";
 const BACKGROUND: &str = "cortado_txn_background_tasks";
@@ -32,6 +33,8 @@ pub(crate) struct Metrics {
     protocols: [IntCounter; 3],
     /// Attempts to commit in one phase or asynchronously that a region turned into two phases.
     pub(crate) fallbacks: IntCounter,
+    /// Transactions whose start_ts was taken by the store of their first read.
+    pub(crate) first_reads: IntCounter,
     /// Locks of live transactions that a read passed.
     pub(crate) passed: IntCounter,
     /// Locks of other transactions resolved.
@@ -56,6 +59,7 @@ impl Metrics {
         let metrics = Metrics {
             protocols: [protocol("one_phase"), protocol("async"), protocol("two_phase")],
             fallbacks: IntCounter::new(FALLBACKS, "Commits of one phase that became two-phase commits")?,
+            first_reads: IntCounter::new(FIRST_READS, "Transactions whose start_ts came with their first read")?,
             passed: IntCounter::new(PASSED, "Locks of living transactions that a read passed")?,
             commits: IntCounterVec::new(Opts::new(COMMITS, "Commits asked for, by outcome"), &["outcome"])?,
             resolved: IntCounter::new(RESOLVED, "Locks of other transactions resolved")?,
@@ -67,6 +71,7 @@ impl Metrics {
         };
         registry.register(Box::new(protocols))?;
         registry.register(Box::new(metrics.fallbacks.clone()))?;
+        registry.register(Box::new(metrics.first_reads.clone()))?;
         registry.register(Box::new(metrics.passed.clone()))?;
         registry.register(Box::new(metrics.commits.clone()))?;
         registry.register(Box::new(metrics.resolved.clone()))?;

@@ -1,11 +1,12 @@
 //! A transaction, as a session uses it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use kv::Key;
-use kv::client::{Page, ScanRange};
+use kv::api::LockInfo;
+use kv::client::{FirstRead, Page, ScanRange};
 use tso::Timestamp;
 
 use crate::bound::CommitBound;
@@ -18,11 +19,16 @@ use crate::error::TxnError;
 /// over it. Writes are buffered until [`Transaction::commit`]. Dropping the transaction without a commit discards the
 /// buffer; nothing was sent.
 ///
+/// # start_ts
+/// A transaction that is begun with [`crate::Database::begin_deferred`] takes start_ts when it needs it: with its first
+/// read, else with its commit. If the first read is of one key or of a range, the store that serves it takes the
+/// timestamp ([`kv::client::Client::first_get`]), and no message is sent for it.
+///
 /// # Errors of reads
 /// Every read may fail with:
 /// - [`TxnError::Conflict`]: it met locks of other transactions for longer than [`crate::TxnConfig::read_lock_wait`]
 ///   (20 s by default).
-/// - [`TxnError::Unavailable`]: no replica served in time, or no oracle did while a lock was resolved.
+/// - [`TxnError::Unavailable`]: no replica served in time, or no oracle did, for start_ts or while a lock was resolved.
 /// - [`TxnError::Internal`]: a defect, damaged data, or a request that every store refuses, such as a key or a response
 ///   above the largest message.
 ///
@@ -40,21 +46,59 @@ use crate::error::TxnError;
 /// the commit see [`Transaction::commit`].
 pub struct Transaction {
     coordinator: Arc<Coordinator>,
-    start_ts: Timestamp,
+    /// Set once, and never to [`Timestamp::ZERO`].
+    start_ts: OnceLock<Timestamp>,
     buffer: WriteBuffer,
     is_single_statement: bool,
     bound: Option<CommitBound>,
 }
 
 impl Transaction {
-    pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Timestamp) -> Transaction {
+    /// A transaction at this start_ts. `None`: it takes one later.
+    pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Option<Timestamp>) -> Transaction {
         let buffer = WriteBuffer::new(coordinator.config.buffer);
+        let start_ts = start_ts.map_or_else(OnceLock::new, OnceLock::from);
         Transaction { coordinator, start_ts, buffer, is_single_statement: false, bound: None }
     }
 
-    /// The timestamp of the snapshot, and the identity of the transaction.
+    /// The timestamp of the snapshot, and the identity of the transaction. [`Timestamp::ZERO`] as long as it has none.
     pub fn start_ts(&self) -> Timestamp {
-        self.start_ts
+        self.start_ts.get().copied().unwrap_or(Timestamp::ZERO)
+    }
+
+    /// Takes start_ts now, if the transaction has none. Returns it.
+    ///
+    /// # Errors
+    /// As [`crate::Database::begin`].
+    pub async fn take_start_ts(&self) -> Result<Timestamp, TxnError> {
+        match self.start_ts.get() {
+            Some(start_ts) => Ok(*start_ts),
+            None => {
+                let taken = self.coordinator.tso.timestamp().await?;
+                Ok(*self.start_ts.get_or_init(|| taken))
+            }
+        }
+    }
+
+    /// If the transaction has no start_ts, performs its first read, which takes it, and returns what that has found.
+    /// Otherwise, or if the read found no store that serves it, sees to it that the transaction has a start_ts, and
+    /// returns the locks that are in the way.
+    async fn first_read<T>(
+        &self,
+        read: impl Future<Output = Option<FirstRead<T>>>,
+    ) -> Result<Result<T, Vec<LockInfo>>, TxnError> {
+        if self.start_ts.get().is_none()
+            && let Some(FirstRead { start_ts, outcome }) = read.await
+        {
+            self.coordinator.tso.note(start_ts);
+            // Of two first reads at a time, one counts.
+            if self.start_ts.set(start_ts).is_ok() {
+                self.coordinator.metrics.first_reads.inc();
+                return Ok(outcome);
+            }
+        }
+        self.take_start_ts().await?;
+        Ok(Err(Vec::new()))
     }
 
     /// Reads the value of a key; `None` if it does not exist. Sends nothing if this transaction wrote the key.
@@ -67,7 +111,11 @@ impl Transaction {
             tokio::task::coop::consume_budget().await;
             return Ok(value);
         }
-        self.coordinator.read(self.start_ts, |at| self.coordinator.kv.get(key, at)).await
+        let kv = &self.coordinator.kv;
+        match self.first_read(kv.first_get(key)).await? {
+            Ok(value) => Ok(value),
+            Err(met) => self.coordinator.read(self.start_ts(), met, |at| kv.get(key, at)).await,
+        }
     }
 
     /// Reads the value of a key within this call, if that takes neither a message nor a wait. Otherwise returns `None`,
@@ -76,7 +124,7 @@ impl Transaction {
         if let Some(own) = self.buffer.get(key) {
             return Some(own);
         }
-        self.coordinator.kv.try_get(key, self.start_ts)
+        self.coordinator.kv.try_get(key, *self.start_ts.get()?)
     }
 
     /// Reads the values of many keys, in the order of `keys`, which need not be sorted or distinct. Absent keys are
@@ -88,10 +136,13 @@ impl Transaction {
         let mut remote: Vec<Key> = keys.iter().filter(|key| self.buffer.get(key).is_none()).cloned().collect();
         remote.sort();
         remote.dedup();
-        let found = if remote.is_empty() {
-            Vec::new()
-        } else {
-            self.coordinator.read(self.start_ts, |at| self.coordinator.kv.batch_get(&remote, at)).await?
+        let found = match remote.as_slice() {
+            [] => Vec::new(),
+            [key] => self.get(key).await?.map(|value| (key.clone(), value)).into_iter().collect(),
+            remote => {
+                let start_ts = self.take_start_ts().await?;
+                self.coordinator.read(start_ts, Vec::new(), |at| self.coordinator.kv.batch_get(remote, at)).await?
+            }
         };
         let found: HashMap<Key, Bytes> = found.into_iter().collect();
         let value = |key: &Key| self.buffer.get(key).unwrap_or_else(|| found.get(key).cloned());
@@ -108,10 +159,16 @@ impl Transaction {
     pub async fn batch_get_page(&self, keys: &[Key]) -> Result<Page, TxnError> {
         let (own, remote): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| self.buffer.get(key).is_some());
         let remote: Vec<Key> = remote.into_iter().cloned().collect();
-        let mut page = if remote.is_empty() {
-            Page { pairs: Vec::new(), resume: None }
-        } else {
-            self.coordinator.read(self.start_ts, |at| self.coordinator.kv.batch_get_page(&remote, at)).await?
+        let mut page = match remote.as_slice() {
+            [] => Page { pairs: Vec::new(), resume: None },
+            [key] => {
+                let pair = self.get(key).await?.map(|value| (key.clone(), value));
+                Page { pairs: pair.into_iter().collect(), resume: None }
+            }
+            remote => {
+                let start_ts = self.take_start_ts().await?;
+                self.coordinator.read(start_ts, Vec::new(), |at| self.coordinator.kv.batch_get_page(remote, at)).await?
+            }
         };
         let resume = page.resume.clone();
         let covered = own.into_iter().filter(|key| resume.as_ref().is_none_or(|resume| *key < resume));
@@ -129,7 +186,11 @@ impl Transaction {
     /// See [`Transaction`].
     pub async fn scan(&self, range: &ScanRange, limit: u32) -> Result<Page, TxnError> {
         let limit = limit.max(1);
-        let page = self.coordinator.read(self.start_ts, |at| self.coordinator.kv.scan(range, at, limit)).await?;
+        let kv = &self.coordinator.kv;
+        let page = match self.first_read(kv.first_scan(range, limit)).await? {
+            Ok(page) => page,
+            Err(met) => self.coordinator.read(self.start_ts(), met, |at| kv.scan(range, at, limit)).await?,
+        };
         Ok(self.buffer.merge(range, page, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 
@@ -230,7 +291,7 @@ impl Transaction {
             return Ok(None);
         }
         let Transaction { coordinator, start_ts, buffer, is_single_statement, bound } = self;
-        let mutations = buffer.into_mutations();
+        let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
         driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound }).await
     }
 }

@@ -49,6 +49,7 @@ impl ClientError {
         let kind = match response {
             Response::Value(_) => "a value",
             Response::Pairs { .. } => "pairs",
+            Response::Started { .. } => "a read at a timestamp of its own",
             Response::Status(_) => "a transaction status",
             Response::Locks(_) => "the state of locks",
             Response::AsyncLocked { .. } => "locks of an async commit",

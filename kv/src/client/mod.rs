@@ -22,6 +22,7 @@
 //! 4. `retry`: the retry loop's state
 //! 5. `locate`: the route of a key
 //! 6. `dispatch`, `scan`: operations on many keys, on ranges
+//! 7. `first`: reads at a timestamp that the store takes
 
 mod backoff;
 mod bound;
@@ -30,6 +31,7 @@ mod config;
 mod dispatch;
 mod endpoint;
 mod error;
+mod first;
 mod locate;
 mod metrics;
 mod region_cache;
@@ -55,6 +57,7 @@ pub use commit::{CommitAttempt, CommitAttempted, Prewritten};
 pub use config::ClientConfig;
 pub use endpoint::{CallError, Endpoint};
 pub use error::ClientError;
+pub use first::FirstRead;
 pub use region_cache::{RegionCache, Route};
 pub use remote::{BadAddress, RemoteConfig, RemoteEndpoint};
 pub use routed::{LocalStore, RoutedEndpoint};
@@ -161,6 +164,19 @@ impl Client {
         let value = self.router.endpoint.try_get(store, context, (key, &storage), start_ts)?;
         self.router.metrics.requests.inc();
         Some(value)
+    }
+
+    /// Reads `key` at a timestamp that its leader's store takes, in one request. One attempt, which costs nothing if it
+    /// fails but the time. `None`, and the caller takes a timestamp, if the region is not in the cache, or its store
+    /// did not serve.
+    pub async fn first_get(&self, key: &Key) -> Option<FirstRead<Option<Bytes>>> {
+        self.router.first_get(key).await
+    }
+
+    /// Reads the first page of a range, as [`Client::scan`], at a timestamp that the store of its first region takes.
+    /// It ends where that region ends. `None` as [`Client::first_get`], or if there is nothing to read.
+    pub async fn first_scan(&self, range: &ScanRange, limit: u32) -> Option<FirstRead<Page>> {
+        self.router.first_scan(range, limit).await
     }
 
     /// Reads many keys at `start_ts`, regions in parallel. Returns the pairs in key order; absent keys are left out.

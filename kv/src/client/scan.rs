@@ -63,13 +63,18 @@ impl ScanRange {
         }
     }
 
+    /// The end as a storage bound; empty for "after every key".
+    fn storage_end(&self) -> Vec<u8> {
+        if self.end.is_empty() { Vec::new() } else { self.end.to_storage() }
+    }
+
     /// The resume key of a page that ended before this range, the rest.
-    fn into_resume(self) -> Key {
+    pub(super) fn into_resume(self) -> Key {
         if self.reverse { self.end } else { self.start }
     }
 
     /// The part of the range that lies in the route's region.
-    fn clip_to_region(&self, route: &Route) -> ScanRange {
+    pub(super) fn clip_to_region(&self, route: &Route) -> ScanRange {
         let start = bound::ceil(&route.region.start).max(self.start.clone());
         let end = if route.region.end.is_empty() {
             self.end.clone()
@@ -78,6 +83,29 @@ impl ScanRange {
             if self.end.is_empty() { region_end } else { region_end.min(self.end.clone()) }
         };
         ScanRange { start, end, reverse: self.reverse }
+    }
+
+    /// The request for a page of this range, which lies in one region.
+    pub(super) fn request(&self, at: &Snapshot, limit: u32, max_bytes: u32) -> RequestBody {
+        RequestBody::Scan(ScanRequest {
+            start: self.start.clone(),
+            end: self.end.clone(),
+            start_ts: at.start_ts,
+            limit,
+            max_bytes,
+            reverse: self.reverse,
+            keys_only: false,
+            pass: at.pass.clone(),
+        })
+    }
+
+    /// The rest of the range after a page of `part`, a clip of it, that ended at `resume`. `None` if nothing is left.
+    pub(super) fn rest(&self, part: &ScanRange, resume: Option<Key>) -> Option<ScanRange> {
+        let rest = match resume {
+            Some(resume) => Some(self.resume_at(resume)),
+            None => self.rest_after(part),
+        };
+        rest.filter(|rest| !rest.is_empty())
     }
 
     /// The rest of the range after `part`, a clip of it, was read completely. `None` if nothing is left.
@@ -109,26 +137,13 @@ impl Router {
             }
             let route = self.scan_route(&rest, &mut retry).await?;
             let part = rest.clip_to_region(&route);
-            let body = RequestBody::Scan(ScanRequest {
-                start: part.start.clone(),
-                end: part.end.clone(),
-                start_ts: at.start_ts,
-                limit: left,
-                max_bytes: bytes_left,
-                reverse: part.reverse,
-                keys_only: false,
-                pass: at.pass.clone(),
-            });
+            let body = part.request(at, left, bytes_left);
             match self.send(&route, Request { context: route.context(), body }).await {
                 Ok(Response::Pairs { pairs: more, resume }) => {
                     let size: usize = more.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum();
                     bytes_left = bytes_left.saturating_sub(u32::try_from(size).unwrap_or(u32::MAX));
                     pairs.extend(more);
-                    let next = match resume {
-                        Some(resume) => Some(rest.resume_at(resume)),
-                        None => rest.rest_after(&part),
-                    };
-                    match next.filter(|next| !next.is_empty()) {
+                    match rest.rest(&part, resume) {
                         Some(next) => rest = next,
                         None => return Ok(Page { pairs, resume: None }),
                     }
@@ -148,11 +163,17 @@ impl Router {
 
     /// The route to the region in which the range begins, in the direction of the scan.
     async fn scan_route(&self, range: &ScanRange, retry: &mut Retry) -> Result<Route, ClientError> {
-        if !range.reverse {
-            return self.route(&range.start.to_storage(), retry).await;
+        if range.reverse {
+            self.route_before(&range.storage_end(), retry).await
+        } else {
+            self.route(&range.start.to_storage(), retry).await
         }
-        let bound = if range.end.is_empty() { Vec::new() } else { range.end.to_storage() };
-        self.route_before(&bound, retry).await
+    }
+
+    /// [`Router::scan_route`], if it is in the cache.
+    pub(super) fn cached_scan_route(&self, range: &ScanRange) -> Option<Route> {
+        let cache = self.cache.read();
+        if range.reverse { cache.lookup_before(&range.storage_end()) } else { cache.lookup(&range.start.to_storage()) }
     }
 }
 

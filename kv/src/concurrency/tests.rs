@@ -212,3 +212,68 @@ async fn timestamps_that_the_oracle_has_not_issued_are_refused() {
     let committed = fixture.send(fixture.one_phase(b"k", start_ts, Timestamp::MAX)).await;
     assert_eq!(committed, Ok(Response::Committed { commit_ts: start_ts.next() }));
 }
+
+/// A read that leaves its timestamp to the store is a read at a timestamp from after its arrival.
+#[tokio::test]
+async fn a_store_takes_the_timestamp_of_a_read_when_it_arrives() {
+    let fixture = Fixture::synced().await;
+    assert!(matches!(fixture.put(b"k").await, Ok(Response::Committed { .. })));
+    for body in [Fixture::get(b"k", Timestamp::ZERO), Fixture::scan(Timestamp::ZERO)] {
+        let before = fixture.oracle.next();
+        let Ok(Response::Started { start_ts, outcome }) = fixture.send(body).await else { panic!("no timestamp") };
+        assert_eq!(start_ts, before.max(fixture.oracle.last()), "the next one");
+        assert!(start_ts > before && outcome.is_ok(), "{outcome:?}");
+        // It raises `max_ts` like any other.
+        let Ok(Response::Committed { commit_ts }) = fixture.send(fixture.one_phase(b"k", before, Timestamp::MAX)).await
+        else {
+            continue;
+        };
+        assert!(commit_ts > start_ts);
+    }
+}
+
+#[tokio::test]
+async fn a_read_without_a_timestamp_that_meets_a_lock_learns_its_timestamp() {
+    let fixture = Fixture::new();
+    // Not synced yet: locked for two phases.
+    assert_eq!(fixture.put(b"k").await, Ok(Response::Done));
+    let Ok(Response::Started { start_ts, outcome }) = fixture.send(Fixture::get(b"k", Timestamp::ZERO)).await else {
+        panic!("no timestamp")
+    };
+    let Err(KeyError::Locked(locks)) = *outcome else { panic!("{outcome:?}") };
+    assert!(locks.len() == 1 && locks[0].start_ts < start_ts);
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_lead_takes_no_timestamp() {
+    let fixture = Fixture::synced().await;
+    fixture.store.set_leader(false);
+    let before = fixture.oracle.last();
+    let refused = fixture.send(Fixture::get(b"k", Timestamp::ZERO)).await;
+    assert!(matches!(refused, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{refused:?}");
+    assert_eq!(fixture.oracle.last(), before);
+}
+
+/// An oracle that a store does not reach.
+struct Silent;
+
+impl TimestampSource for Silent {
+    fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn newest(&self) -> NewestTimestamp {
+        NewestTimestamp { timestamp: Timestamp::new(1_000, 0), age: Duration::ZERO }
+    }
+}
+
+/// The client may reach the oracle although the store does not.
+#[tokio::test(start_paused = true)]
+async fn a_store_without_an_oracle_refuses_reads_without_a_timestamp_only() {
+    let store = FakeStore::new();
+    let server = KvServer::new(store.clone(), Arc::new(Silent), &KvServerConfig::default(), &Registry::new()).unwrap();
+    let send = |start_ts| server.handle(Request { context: store.context(), body: Fixture::get(b"k", start_ts) });
+    let refused = send(Timestamp::ZERO).await;
+    assert!(matches!(refused, Err(ServerError::Region(RegionError::ServerBusy { .. }))), "{refused:?}");
+    assert_eq!(send(Timestamp::new(1_000, 0)).await, Ok(Response::Value(None)));
+}

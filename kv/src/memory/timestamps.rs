@@ -71,9 +71,10 @@ impl TimestampSource for CountingTso {
     }
 }
 
-/// What the servers of a cluster know of timestamps: the greatest that any request to the cluster was a read at. Tests
-/// may take their timestamps from another source than the cluster's, so it issues none. For a new leader this is as
-/// good as a timestamp of the oracle: it is at or above every read that an earlier leader served.
+/// Where the servers of a cluster get timestamps. Tests may take theirs from another source than the cluster's. So a
+/// server gets the next one of the cluster's, or the greatest that any request to the cluster was a read at, if that is
+/// greater. For a new leader this is as good as a timestamp of the oracle: it is at or above every read that an earlier
+/// leader served. A test whose timestamps come from another source sends no read without one.
 #[derive(Debug)]
 pub(super) struct ObservedTimestamps {
     tso: Arc<CountingTso>,
@@ -106,7 +107,7 @@ impl ObservedTimestamps {
 
 impl TimestampSource for ObservedTimestamps {
     fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
-        Box::pin(std::future::ready(Ok(self.greatest())))
+        Box::pin(std::future::ready(Ok(self.tso.next().max(self.greatest()))))
     }
 
     fn newest(&self) -> NewestTimestamp {

@@ -11,6 +11,10 @@ use crate::key::Key;
 impl From<Result<Response, ServerError>> for pb::Response {
     fn from(result: Result<Response, ServerError>) -> pb::Response {
         let outcome = match result {
+            Ok(Response::Started { start_ts, outcome }) => {
+                let read = pb::Response::from((*outcome).map_err(ServerError::from));
+                return pb::Response { start_ts: start_ts.raw(), ..read };
+            }
             Ok(Response::Value(value)) => Outcome::Value(pb::Value { value }),
             Ok(Response::Pairs { pairs, resume }) => Outcome::Pairs(pb::Pairs {
                 pairs: pairs.into_iter().map(|(key, value)| pb::Pair { key: key.into_bytes(), value }).collect(),
@@ -24,7 +28,7 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
         };
-        pb::Response { outcome: Some(outcome) }
+        pb::Response { outcome: Some(outcome), start_ts: 0 }
     }
 }
 
@@ -32,7 +36,8 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
     type Error = MalformedMessage;
 
     fn try_from(response: pb::Response) -> Result<Result<Response, ServerError>, MalformedMessage> {
-        Ok(match required(response.outcome, "Response", "no known outcome")? {
+        let start_ts = Timestamp::from_raw(response.start_ts);
+        let result = match required(response.outcome, "Response", "no known outcome")? {
             Outcome::Value(value) => Ok(Response::Value(value.value)),
             Outcome::Pairs(pairs) => Ok(Response::Pairs {
                 pairs: pairs.pairs.into_iter().map(|pair| (Key::new(pair.key), pair.value)).collect(),
@@ -45,7 +50,14 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
             Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
             Outcome::Done(pb::Done {}) => Ok(Response::Done),
             Outcome::Error(error) => Err(error.try_into()?),
-        })
+        };
+        let outcome = match result {
+            result if start_ts == Timestamp::ZERO => return Ok(result),
+            Ok(response) => Ok(response),
+            Err(ServerError::Key(error)) => Err(error),
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(Ok(Response::Started { start_ts, outcome: Box::new(outcome) }))
     }
 }
 

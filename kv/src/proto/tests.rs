@@ -98,6 +98,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Value(Some(Bytes::from_static(b"v")))),
         Ok(Response::Pairs { pairs: pairs.clone(), resume: None }),
         Ok(Response::Pairs { pairs, resume: Some(key(b"")) }),
+        Ok(Response::Started { start_ts: T1, outcome: Box::new(Ok(Response::Value(None))) }),
+        Ok(Response::Started { start_ts: T1, outcome: Box::new(Err(KeyError::Locked(vec![lock.clone()]))) }),
         Ok(Response::Status(TxnStatus::Alive { ttl_ms: 5, min_commit_ts: T2 })),
         Ok(Response::Status(TxnStatus::Async {
             ttl_ms: 5,
@@ -203,7 +205,7 @@ fn errors_of_malformed_messages_name_the_field() {
     let peer = pb::Peer { id: 1, store: 1, role: 9 };
     let expected = MalformedMessage { message: "Peer", what: "no known role" };
     assert_eq!(PeerMeta::try_from(peer), Err(expected));
-    assert!(Result::<Response, ServerError>::try_from(pb::Response { outcome: None }).is_err());
+    assert!(Result::<Response, ServerError>::try_from(pb::Response { outcome: None, start_ts: 7 }).is_err());
     assert!(KeyError::try_from(pb::KeyError { error: None }).is_err());
     assert!(RegionError::try_from(pb::RegionError { error: None }).is_err());
     assert!(ServerError::try_from(pb::ServerError { error: None }).is_err());

@@ -86,7 +86,7 @@ impl Gate {
         }
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 

@@ -32,8 +32,12 @@
 //! # Order within the node
 //!
 //! A transaction takes the lease first and its start_ts second. So its start_ts is above the commit of the catalog
-//! version that it plans with. When the lease has been over in between, older transactions keep its end as their bound,
-//! unless all tables that they wrote to are open and the same in the newest catalog (`LiveTransaction::begin_commit`).
+//! version that it plans with. Most transactions take start_ts only with their first read, after they have planned and
+//! entered their tables. What that read returns counts once the *then* current lease covers start_ts and shows the same
+//! tables, open (`LiveTransaction::started`). This is as good as a plan under that lease: by the claim, no step that is
+//! complete below start_ts is unknown to a lease that covers it. When the lease has been over in between, older
+//! transactions keep its end as their bound, unless all tables that they wrote to are open and the same in the newest
+//! catalog (`LiveTransaction::begin_commit`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -209,7 +213,27 @@ impl NodeCatalog {
         self.state.live.register()
     }
 
-    /// Begins a transaction under a lease. Renews the lease if it is over. 57P03 if that fails.
+    /// Begins a transaction under a lease, which takes its start_ts when it needs it ([`Database::begin_deferred`]).
+    /// Then the caller asks [`LiveTransaction::started`]. At once if the oracle is on this node, or if the lease may be
+    /// over.
+    pub(crate) async fn begin_deferred(&self) -> Result<(Arc<Lease>, Transaction), SqlError> {
+        if let Some(lease) = self.current() {
+            let txn = self.state.db.begin_deferred();
+            let start_ts = Some(txn.start_ts()).filter(|start_ts| *start_ts > Timestamp::ZERO);
+            let latest = start_ts.unwrap_or_else(|| self.state.db.latest());
+            if lease.covers(latest) {
+                self.renew_in_time(&lease, latest);
+                // A session with many statements at hand yields to other tasks now and then, although none of them
+                // waits.
+                tokio::task::coop::consume_budget().await;
+                return Ok((lease, txn));
+            }
+        }
+        self.begin().await
+    }
+
+    /// Begins a transaction under a lease that covers its start_ts. Renews the lease if it is over. 57P03 if that
+    /// fails.
     pub(crate) async fn begin(&self) -> Result<(Arc<Lease>, Transaction), SqlError> {
         loop {
             let Some(lease) = self.current() else {
@@ -219,13 +243,18 @@ impl NodeCatalog {
             let txn = self.state.db.begin().await?;
             let start_ts = txn.start_ts();
             if lease.covers(start_ts) {
-                if !lease.covers(later(start_ts, self.state.config.lease / 2)) {
-                    self.state.wake.notify_one();
-                }
+                self.renew_in_time(&lease, start_ts);
                 return Ok((lease, txn));
             }
             self.state.metrics.lease_wait();
             self.renew_unless(|lease| lease.covers(start_ts)).await?;
+        }
+    }
+
+    /// Wakes the keeper if less than half of the lease is left.
+    fn renew_in_time(&self, lease: &Lease, now: Timestamp) {
+        if !lease.covers(later(now, self.state.config.lease / 2)) {
+            self.state.wake.notify_one();
         }
     }
 
@@ -262,6 +291,14 @@ impl NodeCatalog {
         written: Option<StorageId>,
     ) -> Result<(), Refusal> {
         live.enter(tables, written, || self.current())
+    }
+
+    /// Lets a statement use what it has read; see [`LiveTransaction::started`].
+    pub(crate) fn started(&self, live: &LiveTransaction, start_ts: Timestamp) -> Result<(), Refusal> {
+        if self.state.planted(PlantedBug::UncheckedStart) {
+            return Ok(());
+        }
+        live.started(start_ts, || self.current())
     }
 
     /// Begins the commit of a transaction; see [`LiveTransaction::begin_commit`]. Sets its greatest commit_ts.

@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use kv::Key;
 use kv::api::RequestBody;
+use tso::Timestamp;
 use txn::TxnError;
 
 use super::history_tests::{LEASE, World, create_tables};
 use super::planted::PlantedBug;
 use super::{NodeCatalog, SchemaChange};
+use crate::codec::key;
 use crate::error::SqlError;
 use crate::table::{StorageId, Table};
 
@@ -126,4 +130,65 @@ async fn the_tables_of_a_crashed_node_are_opened_again() {
     assert!(second.current().expect("a lease").catalog.is_open());
     assert!(matches!(txn.commit().await, Err(TxnError::Conflict(_))), "it has lost its table");
     truncate(&second).await.expect("nothing is in the way");
+}
+
+/// A statement is planned and has entered its table. Then the table is truncated, for which a reader is not waited.
+/// Then the statement reads, at a start_ts that the store of the row takes: above the truncation, from the old storage.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_takes_its_start_ts_late_looks_at_the_catalog_again() {
+    for is_silent in [false, true] {
+        for (bug, is_refused) in [(None, true), (Some(PlantedBug::UncheckedStart), false)] {
+            let (world, first) = two_nodes(bug).await;
+            let table = planned(&first);
+            let row = Key::new([key::storage_range(table.storage).0.as_bytes(), b"row"].concat());
+            let mut txn = first.state.db.begin().await.expect("a timestamp");
+            txn.put(row.clone(), Bytes::from_static(b"old")).expect("fits");
+            txn.commit().await.expect("nothing is in the way");
+            let (second, gate) = world.node(2, 2);
+            second.renew().await.expect("it renews");
+            let slot = second.register();
+            // Locates the region, as the statement before does.
+            second.state.db.begin().await.expect("a timestamp").get(&row).await.expect("served");
+            let (lease, txn) = second.begin_deferred().await.expect("a lease");
+            assert_eq!(txn.start_ts(), Timestamp::ZERO);
+            let live = slot.begin(txn.start_ts());
+            let table = lease.catalog.table("a").expect("there").clone();
+            second.enter(&live, std::iter::once(&table), None).expect("it is open");
+            if is_silent {
+                gate.close();
+                world.cluster.tso().advance_ms(LEASE.as_millis() as u64 + 1);
+            }
+            truncate(&first).await.expect("nobody is in the way");
+            let truncated = world.cluster.timestamp();
+            gate.open();
+            let stale = txn.get(&row).await.expect("served");
+            assert!(txn.start_ts() > truncated && stale.is_some(), "the row is not reclaimed yet");
+            let started = second.started(&live, txn.start_ts());
+            assert_eq!(started.is_err(), is_refused, "{bug:?}, silent: {is_silent}");
+        }
+    }
+}
+
+/// A writer holds the schema change up, so what it has read counts.
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_takes_its_start_ts_late_goes_on_while_a_schema_change_waits_for_it() {
+    let (world, first) = two_nodes(None).await;
+    let (second, _) = world.node(2, 2);
+    second.renew().await.expect("it renews");
+    let slot = second.register();
+    let (lease, mut txn) = second.begin_deferred().await.expect("a lease");
+    let live = slot.begin(txn.start_ts());
+    let table = lease.catalog.table("a").expect("there").clone();
+    second.enter(&live, std::iter::once(&table), Some(table.storage)).expect("it is open");
+    let truncating = first.clone();
+    let truncation = tokio::spawn(async move { truncate(&truncating).await });
+    while second.current().expect("a lease").catalog.is_open() {
+        second.renew().await.expect("it renews");
+        tokio::time::sleep(LEASE / 20).await;
+    }
+    txn.take_start_ts().await.expect("a timestamp");
+    second.started(&live, txn.start_ts()).expect("the truncation waits");
+    second.begin_commit(&live, &mut txn).expect("the truncation waits");
+    drop(live);
+    truncation.await.expect("no panic").expect("the writer has ended");
 }

@@ -14,6 +14,8 @@ pub(super) enum PlantedBug {
     NoClosing,
     /// A step does not wait for a node that has not adopted its version.
     ImpatientStep,
+    /// A transaction that has taken its start_ts with its first read does not look at the catalog again.
+    UncheckedStart,
     /// A node adopts a version without waiting for its transactions.
     NoDrain,
     /// The locks of a node without a lease are left alone.

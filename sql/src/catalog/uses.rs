@@ -4,8 +4,9 @@
 //! looks at the node's catalog. A node that adopts a catalog changes the catalog first, and *then* looks at the slots.
 //! So either the statement sees that the table is closed, or the node sees that the statement uses it.
 //!
-//! Only writers hold up a schema change. A reader that entered a table before the node adopted its closing has a
-//! snapshot from before the change commits, and reads the old rows to its end.
+//! Only writers hold up a schema change. A reader that entered a table before the node adopted its closing, with a
+//! start_ts, has a snapshot from before the change commits, and reads the old rows to its end. One that takes its
+//! start_ts later looks at the catalog again, after its read.
 //!
 //! A writer that entered a table before the node adopted its closing may still commit: within the same term of the
 //! node's lease the schema change waits for it. If the lease was over in between, the change may be complete.
@@ -188,7 +189,8 @@ impl Slot {
 }
 
 impl SessionSlot {
-    /// Begins a transaction. The session has no other.
+    /// Begins a transaction. The session has no other. `start_ts` is [`Timestamp::ZERO`] if it has none yet: then it
+    /// owns no schema change.
     pub(crate) fn begin(&self, start_ts: Timestamp) -> LiveTransaction {
         let mut live = self.slot.live.lock();
         assert_eq!(live.phase, Phase::Idle, "a session has one transaction at a time");
@@ -254,6 +256,26 @@ impl LiveTransaction {
             live.uses.truncate(before);
         }
         refusal.map_or(Ok(()), Err)
+    }
+
+    /// The transaction has taken its start_ts, after it entered its tables, and has read with it. `current` gives the
+    /// node's lease and is called now: it must cover start_ts and show the tables as they were planned. So the plan was
+    /// the right one at start_ts, although it was made before. A table that the transaction writes to may be closed, as
+    /// in [`LiveTransaction::begin_commit`]: the schema change waits. After a refusal, what was read does not count.
+    pub(crate) fn started(
+        &self,
+        start_ts: Timestamp,
+        current: impl FnOnce() -> Option<Arc<Lease>>,
+    ) -> Result<(), Refusal> {
+        let mut live = self.slot.live.lock();
+        live.start_ts = start_ts;
+        let lease = current().filter(|lease| lease.covers(start_ts)).ok_or(Refusal::Changed)?;
+        live.uses.iter().try_for_each(|used| match lease.catalog.access(&used.table, start_ts) {
+            Access::Open => Ok(()),
+            Access::Closed if used.writes && used.term == lease.term => Ok(()),
+            Access::Closed => Err(Refusal::Closed),
+            Access::Changed => Err(Refusal::Changed),
+        })
     }
 
     /// Begins the commit. `current` gives the node's lease. The transaction may commit within that lease, whose bound

@@ -74,6 +74,8 @@ pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[
 impl Inserter<'_> {
     async fn chunk(&mut self, rows: Vec<Row>, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
         let table = &*self.plan.table;
+        let hidden =
+            if table.has_hidden_key() { Some(ctx.txn.take_start_ts().await.map_err(storage_error)?) } else { None };
         let mut prepared = Vec::with_capacity(rows.len());
         for source in rows {
             let env = ctx.env(params);
@@ -82,9 +84,9 @@ impl Inserter<'_> {
                 Some(columns) => table_row(columns, source, &env)?,
             };
             check_not_null(table, &row, ctx.zone)?;
-            let key = if table.has_hidden_key() {
+            let key = if let Some(start_ts) = hidden {
                 let sequence = self.first_id + self.done.count + prepared.len() as u64;
-                key::hidden_key(table.storage, ctx.txn.start_ts(), sequence)
+                key::hidden_key(table.storage, start_ts, sequence)
             } else {
                 key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?
             };

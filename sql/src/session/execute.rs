@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use pgwire::messages::response::CommandComplete;
 use tokio::time::Instant;
+use tso::Timestamp;
 
 use super::control;
 use super::fault::Fault;
 use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody};
+use super::txn_state::Block;
 use super::values::SessionValues;
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
@@ -86,10 +88,11 @@ impl Session {
     /// The transaction. Begins one if there is none.
     async fn active(&mut self) -> Result<&mut ActiveTxn, Fault> {
         if self.active.is_none() {
-            let begin = async { self.node.catalog.begin().await.map_err(Fault::from) };
+            let begin = async { self.node.catalog.begin_deferred().await.map_err(Fault::from) };
             let (lease, txn) = self.interrupt.guard(self.deadline, begin).await?;
             let live = self.slot.begin(txn.start_ts());
-            self.active = Some(ActiveTxn { txn, lease, live, schema: None, writes: false });
+            let is_started = txn.start_ts() > Timestamp::ZERO;
+            self.active = Some(ActiveTxn { txn, lease, is_started, live, schema: None, writes: false });
         }
         self.active.as_mut().ok_or_else(|| Fault::Statement(missing_transaction()))
     }
@@ -146,8 +149,9 @@ impl Session {
     /// Whether the transaction may use the tables of a plan. If not, the caller plans again: a schema change was waited
     /// for. `wait`: until when, once there is something to wait for.
     async fn may_use(&mut self, bound: &BoundStatement, wait: &mut Option<Instant>) -> Result<bool, Fault> {
-        let Some(active) = &self.active else { return Err(missing_transaction().into()) };
-        active.check()?;
+        let Some(active) = &mut self.active else { return Err(missing_transaction().into()) };
+        active.check(&self.node.catalog)?;
+        let active = &*active;
         // A schema change waits by itself, for its tables to be closed by itself.
         if bound.plan.is_ddl {
             return Ok(true);
@@ -200,6 +204,9 @@ impl Session {
             return Err(missing_transaction().into());
         };
         if bound.plan.is_ddl {
+            // It owns the tables that it closes, by its start_ts.
+            let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
+            self.interrupt.guard(self.deadline, start).await?;
             let catalog = active.lease.catalog.clone();
             let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
             active.schema.get_or_insert_with(|| SchemaChange::new(node.clone(), txn, live, catalog));
@@ -265,8 +272,13 @@ impl Session {
             Some(columns) => put_row(out.buffer(), row, columns, formats, zone),
             None => Ok(()),
         };
+        let in_block = self.state.block() == Block::Explicit;
         let next = async {
             let count = run.execution.send(&mut context, wanted, &mut put).await?;
+            if in_block {
+                // Later statements see the snapshot of the first one, whatever that was.
+                context.txn.take_start_ts().await?;
+            }
             // Other tasks use the thread meanwhile, and cancel and timeout apply.
             if let Some(pause) = values.pause() {
                 clock::sleep(pause).await;
@@ -274,8 +286,14 @@ impl Session {
             Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
         };
         let read = self.interrupt.guard(self.deadline, next).await;
-        let checked = read.and_then(|count| active.check().map(|()| count).map_err(Fault::from));
-        let count = checked.inspect_err(|_| {
+        // An error may come from rows that do not count, too.
+        let checked = active.check(&self.node.catalog).map_err(Fault::from);
+        let counted = match (read, checked) {
+            (Err(fault), _) if !fault.is_of_rows() => Err(fault),
+            (_, Err(refused)) => Err(refused),
+            (read, Ok(())) => read,
+        };
+        let count = counted.inspect_err(|_| {
             // Also the rows of a batch that sleeps before it is sent.
             out.truncate_to(start);
         })?;
@@ -286,14 +304,15 @@ impl Session {
     }
 
     /// Retries a statement of the extended protocol in a new transaction after a conflict, with its commit if `commit`.
-    /// Discards its earlier output. If that has been written already, the conflict goes to the client.
+    /// Discards its earlier output. If that has been written already, the conflict goes to the client. Returns the run,
+    /// which is at its end.
     pub(crate) async fn retry(
         &mut self,
         conflict: SqlError,
         replay: &Replay,
         commit: bool,
         out: &mut Output,
-    ) -> Result<(), Fault> {
+    ) -> Result<Run, Fault> {
         let mut conflict = conflict;
         let mut attempt = 0;
         while self.may_retry(attempt) && out.truncate_to(replay.mark) {
@@ -307,7 +326,7 @@ impl Session {
         Err(Fault::Statement(conflict))
     }
 
-    async fn retry_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<(), Fault> {
+    async fn retry_once(&mut self, call: &Call, commit: bool, out: &mut Output) -> Result<Run, Fault> {
         self.restart_statement(self.char_offset);
         let bound = self.plan(&call.query, Some(&call.bound.params), Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
@@ -323,7 +342,7 @@ impl Session {
             self.last_complete = Some(if run.bound.plan.changes_rows() { start } else { out.position() });
             out.put(&CommandComplete::new(tag))?;
         }
-        Ok(())
+        Ok(run)
     }
 
     /// Drops the transaction after a conflict and waits, so that the other transaction may end.

@@ -253,19 +253,27 @@ impl Session {
             let replay = Replay { call: Box::new(call.clone()), mark: out.position() };
             let run = self.start(call, sync_follows).await?;
             match self.continue_run(Box::new(run), portal, limit, out).await {
-                Err(Fault::Retry(conflict)) => self.retry(conflict, &replay, false, out).await?,
-                other => {
-                    other?;
-                }
+                Err(Fault::Retry(conflict)) => drop(self.retry(conflict, &replay, false, out).await?),
+                other => drop(other?),
             }
             self.replay = Some(replay);
             return Ok(true);
         }
+        // A schema change may come between the plan and start_ts, which the first read takes.
+        let may_change = whole && self.executed == 0 && self.active.as_ref().is_some_and(|active| !active.is_started);
+        let replay = may_change.then(|| Replay { call: Box::new(call.clone()), mark: out.position() });
         let mut run = self.start(call, false).await?;
         if let Some(view) = portal.view.take() {
             run.execution.freeze(|| view);
         }
-        self.continue_run(Box::new(run), portal, limit, out).await
+        match (self.continue_run(Box::new(run), portal, limit, out).await, replay) {
+            (Err(Fault::Retry(conflict)), Some(replay)) => {
+                let run = self.retry(conflict, &replay, false, out).await?;
+                portal.action = Action::Run(Box::new(run));
+                Ok(true)
+            }
+            (result, _) => result,
+        }
     }
 
     async fn continue_run(
@@ -324,7 +332,7 @@ impl Session {
         let replay = self.replay.take();
         let last_complete = self.last_complete.take();
         let result = match (self.commit_implicit().await, replay) {
-            (Err(Fault::Retry(conflict)), Some(replay)) => self.retry(conflict, &replay, true, out).await,
+            (Err(Fault::Retry(conflict)), Some(replay)) => self.retry(conflict, &replay, true, out).await.map(drop),
             (result, _) => result,
         };
         if let Err(fault) = result {

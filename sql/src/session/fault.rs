@@ -21,6 +21,15 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Whether it may come from what the statement has read. A cancelled statement stays cancelled.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        match self {
+            Fault::Statement(error) => error.code != SqlState::QUERY_CANCELED,
+            Fault::Retry(_) => true,
+            Fault::Fatal(_) | Fault::Io(_) => false,
+        }
+    }
+
     /// The error of a failed statement. Faults that end the connection are returned as `Err`.
     pub(crate) fn into_statement(self) -> Result<SqlError, Fault> {
         match self {

@@ -91,13 +91,14 @@ impl Session {
         loop {
             self.restart_statement(char_offset);
             // A pipeline without Sync may have statements in the transaction.
-            let commit_follows = self.state.block() == Block::Implicit && self.executed == 0;
+            let is_first = self.executed == 0;
+            let commit_follows = self.state.block() == Block::Implicit && is_first;
             let result = match self.run_body(body, commit_follows, out).await {
                 Ok(tag) => self.commit_implicit().await.map(|()| tag),
                 Err(fault) => Err(fault),
             };
             match result {
-                Err(Fault::Retry(_)) if commit_follows && self.may_retry(attempt) && out.truncate_to(mark) => {
+                Err(Fault::Retry(_)) if is_first && self.may_retry(attempt) && out.truncate_to(mark) => {
                     self.wait_to_retry(attempt).await?;
                     attempt += 1;
                 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
 use tokio::time::Instant;
+use tso::Timestamp;
 use txn::Transaction;
 
 use super::bounded_map::{BoundedMap, Limits};
@@ -59,8 +60,10 @@ impl NodeContext {
 /// The transaction in the store.
 pub(crate) struct ActiveTxn {
     pub(crate) txn: Transaction,
-    /// The lease that it plans with, from before its start_ts was fetched.
+    /// The lease that it plans with, from before it had its start_ts.
     pub(crate) lease: Arc<Lease>,
+    /// Whether the catalog was looked at again since it has its start_ts, or it had that from the beginning.
+    pub(crate) is_started: bool,
     /// The tables that it uses.
     pub(crate) live: LiveTransaction,
     /// Its schema change, if it has one.
@@ -85,9 +88,24 @@ impl ActiveTxn {
     }
 
     /// Fails if its lease does not cover it, or if a schema change has ended it. Checked after data was read: whatever
-    /// the read has found, the plan was the right one for start_ts.
-    pub(crate) fn check(&self) -> Result<(), SqlError> {
-        if self.live.is_doomed() || !self.lease.covers(self.txn.start_ts()) { Err(doomed()) } else { Ok(()) }
+    /// the read has found, the plan was the right one for start_ts. The first check after it has taken start_ts looks
+    /// at the catalog again.
+    pub(crate) fn check(&mut self, node: &NodeCatalog) -> Result<(), SqlError> {
+        let start_ts = self.txn.start_ts();
+        if self.live.is_doomed() || !self.lease.covers(start_ts) {
+            return Err(doomed());
+        }
+        if !self.is_started && start_ts > Timestamp::ZERO {
+            node.started(&self.live, start_ts).map_err(|_| doomed())?;
+            self.is_started = true;
+        }
+        Ok(())
+    }
+
+    /// Takes start_ts now, if it has none.
+    pub(crate) async fn start(&mut self, node: &NodeCatalog) -> Result<(), SqlError> {
+        self.txn.take_start_ts().await?;
+        self.check(node)
     }
 
     /// Commits, and publishes a schema change. Constraint violations become the errors of the constraint.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::support::TestServer;
+use super::support::{HeldReads, TestServer};
 use kv::memory::MemoryCluster;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -33,35 +33,84 @@ async fn two() -> ([TestServer; 2], Client, Client) {
     (servers, a, b)
 }
 
-/// Before, each transaction read the version record.
+/// Before, each transaction read the version record, and took its timestamp before it read.
 #[tokio::test]
-async fn statements_read_no_catalog() {
-    let server = TestServer::start().await;
-    let client = server.connect().await;
-    run(&client, "create table t (id int primary key, v int)").await;
-    let insert = client.prepare("insert into t values ($1, 0)").await.expect("prepares");
-    let select = client.prepare("select v from t where id = $1").await.expect("prepares");
-    let reads = || server.metric("sql_catalog_reads_total ").expect("counted");
-    let before = reads();
-    let mut calls = server.cluster.calls();
-    for id in 0..100 {
-        assert_eq!(client.execute(&insert, &[&id]).await.expect("inserts"), 1);
+async fn statements_cost_no_catalog_read_and_no_timestamp_beside_their_reads() {
+    // The oracle is on the gateway's node, or on another one.
+    for (server, messages) in [(TestServer::start().await, 0), (TestServer::over(&MemoryCluster::new()).await, 1)] {
+        let client = server.connect().await;
+        run(&client, "create table t (id int primary key, v int)").await;
+        let insert = client.prepare("insert into t values ($1, 0)").await.expect("prepares");
+        let select = client.prepare("select v from t where id = $1").await.expect("prepares");
+        let update = client.prepare("update t set v = 1 where id = $1").await.expect("prepares");
+        // The first write of the region has its timestamp, and the region is located.
+        client.execute(&insert, &[&-1]).await.expect("inserts");
+        let reads = || server.metric("sql_catalog_reads_total ").expect("counted");
+        let before = reads();
+        let mut seen = server.requests();
+        let mut expect = |stores: u64, timestamps: u64, what: &str| {
+            let now = server.requests();
+            assert_eq!((now.0 - seen.0, now.1 - seen.1), (100 * stores, 100 * timestamps * messages), "{what}");
+            seen = now;
+        };
+        for id in 0..100 {
+            assert_eq!(client.execute(&insert, &[&id]).await.expect("inserts"), 1);
+        }
+        expect(1, 1, "a commit in one phase each, with a timestamp");
+        for id in 0..100 {
+            assert_eq!(client.query(&select, &[&id]).await.expect("selects").len(), 1);
+        }
+        expect(1, 0, "the store takes the timestamp of a read");
+        for _ in 0..100 {
+            run(&client, "select id from t where id between 10 and 14").await;
+        }
+        expect(1, 0, "also of a range");
+        for id in 0..100 {
+            assert_eq!(client.execute(&update, &[&id]).await.expect("updates"), 1);
+        }
+        expect(2, 0, "a read and a commit each");
+        for id in 0..100 {
+            run(&client, &format!("insert into t values ({id}, 3) on conflict (id) do nothing")).await;
+        }
+        expect(1, 0, "a look for the key");
+        for id in 0..100 {
+            run(&client, "begin").await;
+            run(&client, &format!("select v from t where id = {id}")).await;
+            run(&client, &format!("update t set v = 2 where id = {id}")).await;
+            run(&client, "commit").await;
+        }
+        expect(3, 1, "two reads and a commit each, which comes after all that was acknowledged");
+        for id in 100..200 {
+            run(&client, "begin").await;
+            run(&client, &format!("insert into t values ({id}, 0)")).await;
+            run(&client, "commit").await;
+        }
+        expect(2, 1, "a look for the key and a commit each");
+        for _ in 0..100 {
+            run(&client, "begin").await;
+            run(&client, "select 1").await;
+            run(&client, "commit").await;
+        }
+        expect(0, 1, "a block has its snapshot after its first statement");
+        assert_eq!(reads() - before, 0.0);
     }
-    assert_eq!(server.cluster.calls() - calls, 100, "a commit in one phase each");
-    calls = server.cluster.calls();
-    for id in 0..100 {
-        assert_eq!(client.query(&select, &[&id]).await.expect("selects").len(), 1);
+}
+
+/// The snapshot of a block is that of its first statement, whatever it reads.
+#[tokio::test]
+async fn a_block_sees_nothing_that_is_committed_after_its_first_statement() {
+    let (_servers, a, b) = two().await;
+    run(&a, "create table t (id int primary key, v int); insert into t values (1, 0), (2, 0)").await;
+    for (round, first) in
+        ["select v from t where id = 1", "select 1", "update t set v = v where false"].iter().enumerate()
+    {
+        run(&b, "begin").await;
+        run(&a, &format!("update t set v = {round} where id = 1")).await;
+        run(&b, first).await;
+        run(&a, "update t set v = 7").await;
+        assert_eq!(run(&b, "select v from t where id = 1").await, [round as i64], "{first}");
+        run(&b, "commit").await;
     }
-    assert_eq!(server.cluster.calls() - calls, 100);
-    calls = server.cluster.calls();
-    for id in 0..100 {
-        run(&client, "begin").await;
-        run(&client, &format!("select v from t where id = {id}")).await;
-        run(&client, &format!("update t set v = 1 where id = {id}")).await;
-        run(&client, "commit").await;
-    }
-    assert_eq!(server.cluster.calls() - calls, 300, "two reads and a commit each");
-    assert_eq!(reads() - before, 0.0);
 }
 
 /// Before, the other gateway saw the table because it read the catalog itself.
@@ -231,4 +280,46 @@ async fn concurrent_schema_changes_never_wait_for_each_other_for_ever() {
     }
     run(&a, "create table if not exists t (id int); truncate t; insert into t values (1)").await;
     assert_eq!(run(&a, "select id from t").await, [1]);
+}
+
+/// The gateway is told of the truncation while the first read of a statement is on its way to the store, which then
+/// takes a start_ts above the truncation. Without a second look at the catalog, the block saw the old rows of one table
+/// and the new row of the other.
+#[tokio::test]
+async fn a_read_that_is_overtaken_by_a_truncation_is_planned_again() {
+    let cluster = MemoryCluster::new();
+    let reads = Arc::new(HeldReads::new(&cluster));
+    let a = TestServer::over(&cluster).await;
+    let b = TestServer::over_endpoint(&cluster, reads.clone()).await;
+    let (writer, reader) = (a.connect().await, b.connect().await);
+    run(&writer, "create table t (id int primary key, v int); create table u (id int primary key, v int)").await;
+    run(&writer, "insert into t values (1, 0); insert into u values (1, 0)").await;
+    let prepared = reader.prepare("select v from t where id = $1").await.expect("prepares");
+    for round in 1..=4 {
+        let in_block = round % 2 == 0;
+        if in_block {
+            run(&reader, "begin").await;
+        }
+        reads.hold();
+        let read = async {
+            match round {
+                1 | 2 => run(&reader, "select v from t").await,
+                _ => {
+                    let rows = reader.query(&prepared, &[&1i32]).await.expect("no error");
+                    rows.iter().map(|row| i64::from(row.get::<_, i32>(0))).collect()
+                }
+            }
+        };
+        let change = async {
+            reads.until_held().await;
+            run(&writer, &format!("begin; truncate t; insert into t values (1, {round})")).await;
+            run(&writer, &format!("update u set v = {round} where id = 1; commit")).await;
+            reads.release();
+        };
+        let (found, ()) = tokio::join!(read, change);
+        assert_eq!((found, run(&reader, "select v from u").await), (vec![round], vec![round]), "round {round}");
+        if in_block {
+            run(&reader, "commit").await;
+        }
+    }
 }

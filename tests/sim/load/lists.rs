@@ -135,9 +135,9 @@ async fn append(txn: &mut Transaction, list: u64, element: u64, draft: &Mutex<Dr
     Ok(())
 }
 
-/// An explicit transaction.
+/// An explicit transaction. It takes its start_ts with its first read, of a list or of a page of all lists.
 async fn explicit(db: &Database, actions: &[Action], draft: &Mutex<Draft>) -> Result<(), TxnError> {
-    let mut txn = db.begin().await?;
+    let mut txn = db.begin_deferred();
     for action in actions {
         match *action {
             Action::Read(list) => drop(read(&txn, list, draft).await?),

@@ -264,3 +264,17 @@ fn a_runtime_shutdown_fails_the_waiting_callers() {
     drop(flying);
     assert_eq!(queued.now_or_never(), Some(Err(TsoError::Closed)));
 }
+
+/// A node may receive most of its timestamps on other ways, with answers of stores.
+#[tokio::test(start_paused = true)]
+async fn a_timestamp_from_elsewhere_counts_for_what_the_node_knows() {
+    let gated = Gated::new(usize::MAX >> 3);
+    let client = TsoClient::new(gated.clone());
+    let first = client.timestamp().await.unwrap();
+    let elsewhere = gated.issue(1_000).last;
+    client.note(elsewhere);
+    assert_eq!(client.newest().timestamp, elsewhere);
+    client.note(first);
+    assert_eq!(client.newest().timestamp, elsewhere);
+    assert!(client.timestamp().await.unwrap() > elsewhere);
+}

@@ -5,6 +5,7 @@
 mod bank;
 mod common;
 mod crash;
+mod first_reads;
 mod handovers;
 mod history;
 mod limits;

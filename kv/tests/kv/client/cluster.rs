@@ -102,6 +102,10 @@ async fn reads_match_the_model_while_regions_split_and_leaders_move() {
             assert_eq!(found, wanted, "seed {seed}");
             let one = key(rng.random_range(0..120));
             assert_eq!(client.get(&one, start_ts).await, Ok(model.get(&one).cloned()), "seed {seed}");
+            if let Some(first) = client.first_get(&one).await {
+                assert_eq!(first.outcome, Ok(model.get(&one).cloned()), "seed {seed}");
+                assert!(first.start_ts > start_ts, "seed {seed}");
+            }
         }
     }
 }
@@ -327,4 +331,47 @@ fn settings_below_their_minimum_are_refused() {
     let config = ClientConfig { fan_out: 0, ..ClientConfig::default() };
     let refused = Client::with_config(Arc::new(cluster), config, &Registry::new());
     assert_eq!(refused.err(), Some(ClientError::Failed("client.fan_out is below its minimum".to_owned())));
+}
+
+/// A first read takes its timestamp at the store, in one request; a scan goes on in the next region at that timestamp.
+#[tokio::test]
+async fn first_reads_take_their_timestamp_at_the_store() {
+    let (cluster, client, model) = filled(1, Faults::none(), 100).await;
+    let (before, calls) = (cluster.timestamp(), cluster.calls());
+    let read = client.first_get(&key(40)).await.expect("its region is known");
+    assert_eq!((read.outcome, cluster.calls() - calls), (Ok(model.get(&key(40)).cloned()), 1));
+    assert!(read.start_ts > before && read.start_ts == cluster.tso().last());
+    for reverse in [false, true] {
+        let range = ScanRange { start: Key::default(), end: Key::default(), reverse };
+        let read = client.first_scan(&range, 1_000).await.expect("its region is known");
+        let page = read.outcome.expect("no locks");
+        assert!((10..30).contains(&page.pairs.len()), "one region");
+        let rest = range.resume_at(page.resume.expect("there are more regions"));
+        let rest = client.scan(&rest, read.start_ts, 1_000).await.expect("served");
+        assert_eq!([page.pairs, rest.pairs].concat(), expected(&model, &range));
+        let limited = client.first_scan(&range, 3).await.expect("served").outcome.expect("no locks");
+        assert_eq!(limited.pairs, expected(&model, &range)[..3]);
+    }
+    let delete = vec![Mutation { key: key(40), op: MutationOp::Delete }];
+    client.prewrite(delete, &key(40), cluster.timestamp(), || 3_000).await.expect("prewritten");
+    let read = client.first_get(&key(40)).await.expect("served");
+    assert!(matches!(&read.outcome, Err(locks) if locks.len() == 1 && locks[0].start_ts < read.start_ts), "{read:?}");
+}
+
+/// It is one attempt: the caller goes on with a timestamp of its own. The next first read finds the new leader.
+#[tokio::test]
+async fn a_first_read_that_fails_is_not_retried() {
+    let (cluster, client, model) = filled(1, Faults::none(), 100).await;
+    let fresh = Client::new(Arc::new(cluster.clone()));
+    assert_eq!(fresh.first_get(&key(1)).await, None, "its region is not known");
+    let leader = cluster.regions()[0].leader.expect("it has one").store;
+    let other = StoreId::new(leader.get() % 3 + 1);
+    cluster.inject([Fault::MoveLeader(other)]);
+    let calls = cluster.calls();
+    assert_eq!(client.first_get(&key(1)).await, None);
+    assert_eq!(cluster.calls() - calls, 1);
+    let read = client.first_get(&key(1)).await.expect("the store has named the leader");
+    assert_eq!(read.outcome, Ok(model.get(&key(1)).cloned()));
+    cluster.inject([Fault::LoseReply]);
+    assert_eq!(client.first_get(&key(1)).await, None);
 }

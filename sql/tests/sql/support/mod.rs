@@ -5,20 +5,24 @@ pub(crate) mod client;
 pub(crate) mod script;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use kv::client::Client;
-use kv::memory::MemoryCluster;
+use kv::api::{Request, Response};
+use kv::client::{CallError, Client, Endpoint};
+use kv::memory::{CountingTso, MemoryCluster};
 use prometheus::Registry;
+use raftstore::{RegionStatus, StoreId};
 use sql::catalog::{CatalogConfig, CatalogPeers};
 use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer, WallClock};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tso::TsoClient;
+use tso::{TsRange, TsoClient, TsoError, TsoSource};
 use txn::Database;
 
 /// The longest wait of a test for anything.
@@ -27,6 +31,24 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The database in a cluster.
 pub(crate) fn database(cluster: &MemoryCluster) -> Database {
     Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()))
+}
+
+/// The oracle of a cluster, as a gateway on its node or on another one asks it.
+struct Oracle {
+    tso: Arc<CountingTso>,
+    is_local: bool,
+    asked: Arc<AtomicU64>,
+}
+
+impl TsoSource for Oracle {
+    fn try_allocate(&self, count: u32) -> Option<TsRange> {
+        self.is_local.then(|| self.tso.allocate(count).now_or_never())??.ok()
+    }
+
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.tso.allocate(count)
+    }
 }
 
 /// Settings of a gateway whose lease is renewed only by schema changes, and by a statement that finds it over: so that
@@ -73,16 +95,99 @@ impl CatalogPeers for Gateways {
     }
 }
 
+/// The stores of a cluster, as a gateway reaches them whose first reads are slow: those that have no start_ts.
+pub(crate) struct HeldReads {
+    cluster: MemoryCluster,
+    is_holding: AtomicBool,
+    held: AtomicU64,
+    changed: Notify,
+}
+
+impl HeldReads {
+    pub(crate) fn new(cluster: &MemoryCluster) -> HeldReads {
+        let (cluster, is_holding) = (cluster.clone(), AtomicBool::new(false));
+        HeldReads { cluster, is_holding, held: AtomicU64::new(0), changed: Notify::new() }
+    }
+
+    /// Holds the first reads that are sent from here on.
+    pub(crate) fn hold(&self) {
+        self.held.store(0, Ordering::SeqCst);
+        self.is_holding.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until a read is held.
+    pub(crate) async fn until_held(&self) {
+        let held = || self.held.load(Ordering::SeqCst) > 0;
+        self.until(held).await;
+    }
+
+    /// Lets the held reads pass, and all others.
+    pub(crate) fn release(&self) {
+        self.is_holding.store(false, Ordering::SeqCst);
+        self.changed.notify_waiters();
+    }
+
+    async fn until(&self, condition: impl Fn() -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if condition() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Endpoint for HeldReads {
+    fn call(&self, store: StoreId, mut request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
+        Box::pin(async move {
+            if request.body.unset_start_ts().is_some() && self.is_holding.load(Ordering::SeqCst) {
+                self.held.fetch_add(1, Ordering::SeqCst);
+                self.changed.notify_waiters();
+                self.until(|| !self.is_holding.load(Ordering::SeqCst)).await;
+            }
+            self.cluster.call(store, request).await
+        })
+    }
+
+    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
+        self.cluster.locate(store, key)
+    }
+
+    fn stores(&self) -> Vec<StoreId> {
+        self.cluster.stores()
+    }
+}
+
 /// A number for each gateway.
 fn next_node() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// Where a gateway is.
+struct Place {
+    cluster: MemoryCluster,
+    endpoint: Arc<dyn Endpoint>,
+    /// Whether it is on the oracle's node.
+    has_oracle: bool,
+}
+
+impl Place {
+    /// The oracle's node.
+    fn home(cluster: MemoryCluster) -> Place {
+        Place { endpoint: Arc::new(cluster.clone()), cluster, has_oracle: true }
+    }
+}
+
 /// A server on a loopback port.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) cluster: MemoryCluster,
+    /// The requests to the oracle on another node.
+    asked: Arc<AtomicU64>,
     pub(crate) server: Arc<SqlServer>,
     pub(crate) registry: Registry,
     stop: CancellationToken,
@@ -95,25 +200,35 @@ impl TestServer {
         TestServer::with(gateway_config(), MemoryCluster::new(), Duration::from_secs(1)).await
     }
 
-    /// With default settings over `cluster`. Several servers over one cluster are several gateways to one database.
+    /// With default settings over `cluster`, whose oracle is on another node. Several servers over one cluster are
+    /// several gateways to one database.
     pub(crate) async fn over(cluster: &MemoryCluster) -> TestServer {
-        TestServer::with(gateway_config(), cluster.clone(), Duration::from_secs(1)).await
+        TestServer::over_endpoint(cluster, Arc::new(cluster.clone())).await
     }
 
-    /// With these settings, over a cluster, stopping within `grace`.
+    /// As [`TestServer::over`], with requests to the stores over `endpoint`.
+    pub(crate) async fn over_endpoint(cluster: &MemoryCluster, endpoint: Arc<dyn Endpoint>) -> TestServer {
+        let place = Place { cluster: cluster.clone(), endpoint, has_oracle: false };
+        TestServer::build(gateway_config(), place, Duration::from_secs(1), None).await
+    }
+
+    /// With these settings, over a cluster whose oracle is on its node, stopping within `grace`.
     pub(crate) async fn with(config: SqlConfig, cluster: MemoryCluster, grace: Duration) -> TestServer {
-        TestServer::build(config, cluster, grace, None).await
+        TestServer::build(config, Place::home(cluster), grace, None).await
     }
 
     /// With another source of `now()`.
     pub(crate) async fn with_clock(config: SqlConfig, cluster: MemoryCluster, clock: WallClock) -> TestServer {
-        TestServer::build(config, cluster, Duration::from_secs(1), Some(clock)).await
+        TestServer::build(config, Place::home(cluster), Duration::from_secs(1), Some(clock)).await
     }
 
-    async fn build(config: SqlConfig, cluster: MemoryCluster, grace: Duration, clock: Option<WallClock>) -> TestServer {
+    async fn build(config: SqlConfig, place: Place, grace: Duration, clock: Option<WallClock>) -> TestServer {
+        let Place { cluster, endpoint, has_oracle } = place;
         let config = SqlConfig { node_id: next_node(), ..config };
         config.validate().expect("valid settings");
-        let db = database(&cluster);
+        let asked = Arc::new(AtomicU64::new(0));
+        let oracle = Oracle { tso: cluster.tso(), is_local: has_oracle, asked: asked.clone() };
+        let db = Database::new(Client::new(endpoint), TsoClient::new(Arc::new(oracle)));
         let registry = Registry::new();
         let metrics = SqlMetrics::new(&registry).expect("fresh registry");
         let server = match clock {
@@ -126,7 +241,12 @@ impl TestServer {
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server.clone().serve(listener, SessionThreads::current(), stop.clone(), grace));
-        TestServer { address, cluster, server, registry, stop, serving: Some(serving) }
+        TestServer { address, cluster, asked, server, registry, stop, serving: Some(serving) }
+    }
+
+    /// The number of requests to stores and to the oracle so far.
+    pub(crate) fn requests(&self) -> (u64, u64) {
+        (self.cluster.calls(), self.asked.load(Ordering::Relaxed))
     }
 
     /// From here on schema changes do not reach this gateway: it is paused, or cut off.

@@ -1,0 +1,206 @@
+//! Transactions that take start_ts with their first read, or with their commit: what they see, and how many requests it
+//! takes. The cluster's stores and the gateways share an oracle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::common::endpoints::{FaultyEndpoint, RequestFault};
+use super::common::{cluster, database, key, locks, run, seeded, two_phase, value};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kv::api::RequestBody;
+use kv::client::ScanRange;
+use kv::memory::{CountingTso, Fault, Faults, MemoryCluster};
+use raftstore::{RegionError, RegionId};
+use tso::{Timestamp, TsRange, TsoError, TsoSource};
+use txn::{Database, Transaction, TxnConfig, TxnError};
+
+/// The cluster's oracle, on another node. Counts the requests of gateways.
+struct Counted {
+    tso: Arc<CountingTso>,
+    requests: AtomicU64,
+}
+
+impl TsoSource for Counted {
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.tso.allocate(count)
+    }
+}
+
+struct World {
+    cluster: MemoryCluster,
+    oracle: Arc<Counted>,
+    db: Database,
+}
+
+impl World {
+    /// The keys `a` and `c` are 1, the regions are located and synced.
+    async fn new() -> World {
+        let cluster = cluster(Faults::none());
+        let oracle = Arc::new(Counted { tso: cluster.tso(), requests: AtomicU64::new(0) });
+        let db = database(Arc::new(cluster.clone()), oracle.clone(), seeded(1));
+        let world = World { cluster, oracle, db };
+        for _ in 0..2 {
+            world.set("a", "1").await;
+            world.set("c", "1").await;
+        }
+        world
+    }
+
+    async fn set(&self, at: &str, text: &str) {
+        let mut txn = self.db.begin().await.expect("a timestamp");
+        txn.put(key(at), value(text)).expect("fits");
+        txn.commit().await.expect("nothing is in the way");
+        assert!(self.db.drain(Duration::from_secs(60)).await);
+    }
+
+    /// What `work` returns, with its requests to stores and to the oracle.
+    async fn counting<T>(&self, work: impl Future<Output = T>) -> (T, u64, u64) {
+        let (calls, asked) = (self.cluster.calls(), self.oracle.requests.load(Ordering::Relaxed));
+        let done = work.await;
+        (done, self.cluster.calls() - calls, self.oracle.requests.load(Ordering::Relaxed) - asked)
+    }
+}
+
+fn all() -> ScanRange {
+    ScanRange { start: key("a"), end: key("b"), reverse: false }
+}
+
+/// Before, the timestamp was one more request.
+#[test]
+fn a_first_read_is_one_request_and_fixes_the_snapshot() {
+    run(async {
+        let world = World::new().await;
+        for is_scan in [false, true] {
+            world.set("a", "1").await;
+            let txn = world.db.begin_deferred();
+            assert_eq!(txn.start_ts(), Timestamp::ZERO);
+            let before = world.oracle.tso.last();
+            let read = async |txn: &Transaction| match is_scan {
+                true => txn.scan(&all(), 10).await.map(|page| page.pairs.into_iter().next().map(|(_, value)| value)),
+                false => txn.get(&key("a")).await,
+            };
+            let (found, calls, asked) = world.counting(read(&txn)).await;
+            assert_eq!((found, calls, asked), (Ok(Some(value("1"))), 1, 0), "scan: {is_scan}");
+            let start_ts = txn.start_ts();
+            assert!(start_ts > before);
+            world.set("a", "2").await;
+            world.set("c", "2").await;
+            for (at, seen) in [("a", "1"), ("c", if is_scan { "2" } else { "1" })] {
+                // The second round has begun after the first one wrote `c`.
+                assert_eq!(txn.get(&key(at)).await, Ok(Some(value(seen))), "{at}, scan: {is_scan}");
+            }
+            assert_eq!(txn.start_ts(), start_ts);
+        }
+    });
+}
+
+/// A transaction whose first read is of many keys asks the oracle, and so does one whose read goes wrong.
+#[test]
+fn other_first_reads_take_a_timestamp_from_the_oracle() {
+    run(async {
+        let world = World::new().await;
+        let txn = world.db.begin_deferred();
+        let (found, _, asked) = world.counting(txn.batch_get(&[key("a"), key("c")])).await;
+        assert_eq!((found.expect("served").len(), asked), (2, 1));
+        let elsewhere = RegionError::NotLeader { region: RegionId::new(1), leader: None };
+        for fault in [Fault::LoseReply, Fault::Unreachable, Fault::Refuse(elsewhere)] {
+            world.cluster.inject([fault.clone()]);
+            let txn = world.db.begin_deferred();
+            let (found, _, asked) = world.counting(txn.get(&key("a"))).await;
+            assert_eq!((found, asked), (Ok(Some(value("1"))), 1), "{fault:?}");
+            assert!(txn.start_ts() > Timestamp::ZERO);
+        }
+    });
+}
+
+/// The store says at which timestamp it has met the lock: the reader pushes its holder there, and reads on.
+#[test]
+fn a_first_read_that_meets_a_lock_keeps_its_timestamp() {
+    run(async {
+        let world = World::new().await;
+        let slow = |body: &RequestBody, _| match body {
+            RequestBody::Prewrite(request) if request.mutations.iter().any(|m| m.key == key("c")) => {
+                RequestFault::Late(Duration::from_secs(2))
+            }
+            _ => RequestFault::Pass,
+        };
+        let mut config = two_phase(2);
+        config.commit.batch_keys = 1;
+        let writer = database(FaultyEndpoint::new(&world.cluster, slow), world.oracle.clone(), config);
+        let mut txn = writer.begin().await.expect("a timestamp");
+        ["a", "c"].into_iter().for_each(|at| txn.put(key(at), value("2")).expect("fits"));
+        let commit = tokio::spawn(txn.commit());
+        while locks(&world.cluster).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let reader = world.db.begin_deferred();
+        let (found, calls, asked) = world.counting(reader.get(&key("a"))).await;
+        assert_eq!(found, Ok(Some(value("1"))));
+        assert_eq!((calls, asked), (3, 1), "the read, the push at the primary with a fresh timestamp, the read");
+        let commit_ts = commit.await.expect("no panic").expect("committed").expect("a commit_ts");
+        assert!(commit_ts > reader.start_ts());
+    });
+}
+
+/// The timestamp that a transaction without reads takes when it commits is also its least commit_ts.
+#[test]
+fn a_commit_without_reads_takes_one_timestamp_and_one_request() {
+    run(async {
+        let world = World::new().await;
+        for is_single in [true, false] {
+            let mut txn = world.db.begin_deferred();
+            txn.put(key("a"), value("3")).expect("fits");
+            if is_single {
+                txn.set_single_statement();
+            }
+            let (committed, calls, asked) = world.counting(txn.commit()).await;
+            assert!(matches!(committed, Ok(Some(_))), "{committed:?}");
+            assert_eq!((calls, asked), (1, 1), "single: {is_single}");
+        }
+    });
+}
+
+/// The conflicts of a transaction are those since its start_ts, wherever that came from.
+#[test]
+fn a_write_after_a_first_read_conflicts_with_what_was_committed_since() {
+    run(async {
+        let world = World::new().await;
+        let mut txn = world.db.begin_deferred();
+        txn.get(&key("a")).await.expect("served");
+        world.set("a", "2").await;
+        txn.put(key("a"), value("3")).expect("fits");
+        txn.set_single_statement();
+        let committed = txn.commit().await;
+        assert!(matches!(committed, Err(TxnError::Conflict(_))), "{committed:?}");
+        let mut txn = world.db.begin_deferred();
+        txn.get(&key("a")).await.expect("served");
+        txn.put(key("a"), value("4")).expect("fits");
+        txn.set_single_statement();
+        let (committed, calls, asked) = world.counting(txn.commit()).await;
+        assert!(matches!(committed, Ok(Some(_))), "{committed:?}");
+        assert_eq!((calls, asked), (1, 0));
+    });
+}
+
+/// With the oracle on the gateway's own node the transaction has its timestamp at once.
+#[test]
+fn at_the_oracle_a_transaction_takes_its_timestamp_at_once() {
+    struct Local(Arc<CountingTso>);
+    impl TsoSource for Local {
+        fn try_allocate(&self, count: u32) -> Option<TsRange> {
+            self.0.allocate(count).now_or_never()?.ok()
+        }
+        fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+            self.0.allocate(count)
+        }
+    }
+    run(async {
+        let cluster = cluster(Faults::none());
+        let oracle = Arc::new(Local(cluster.tso()));
+        let db = database(Arc::new(cluster.clone()), oracle, TxnConfig::default());
+        assert_eq!(db.begin_deferred().start_ts(), cluster.tso().last());
+    });
+}
