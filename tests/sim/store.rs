@@ -2,6 +2,8 @@
 //! woken after it.
 
 use std::sync::Arc;
+#[cfg(feature = "planted-bugs")]
+use std::time::Duration;
 
 use engine::WriteBatch;
 use engine::store::NewestReader;
@@ -12,6 +14,10 @@ use raftstore::{
 };
 
 use crate::nodes::Nodes;
+
+/// How long a write is preempted at a planted bug.
+#[cfg(feature = "planted-bugs")]
+const PREEMPTED: Duration = Duration::from_millis(5);
 
 /// See the module documentation.
 #[derive(Clone)]
@@ -72,6 +78,12 @@ impl RegionStore for SimStore {
 
     fn evaluate(&self, context: RegionContext) -> Result<Self::View, RegionError> {
         self.now().evaluate(context)
+    }
+
+    /// As long as a thread may be preempted.
+    #[cfg(feature = "planted-bugs")]
+    async fn preempted(&self) {
+        tokio::time::sleep(PREEMPTED).await;
     }
 
     async fn propose(&self, basis: &Self::View, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
