@@ -55,7 +55,7 @@ impl Outcome {
     }
 }
 
-/// The bounds of all busy stores.
+/// The congestion windows of all busy stores.
 #[derive(Default)]
 pub(super) struct Windows {
     stores: Mutex<Stores>,
@@ -70,7 +70,7 @@ struct Stores {
     last: u64,
 }
 
-/// The bound of one store.
+/// The congestion window of one store: the bound of its writes in flight.
 ///
 /// Invariants:
 /// 1. `limit` is at least 1.
