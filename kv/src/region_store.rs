@@ -103,6 +103,15 @@ pub trait RegionStore: RegionReads {
     /// - [`ProposeError::TooLarge`]: it exceeds `max_proposal_bytes`. It had no effect.
     /// - [`ProposeError::Undetermined`], [`ProposeError::Poisoned`]: it may or may not take effect.
     fn propose(&self, basis: &Basis, batch: WriteBatch) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    /// Lets other requests run at a planted bug. A simulation with a clock of its own lets time pass.
+    #[cfg(feature = "planted-bugs")]
+    fn preempted(&self) -> impl Future<Output = ()> + Send {
+        async {
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
 }
 
 /// Converts the error of a read or an evaluation for the caller, and poisons the store if its data is corrupt. A leader

@@ -161,9 +161,7 @@ impl<H: RegionStore> Scheduler<H> {
         #[cfg(feature = "planted-bugs")]
         if self.planted_bug == Some(PlantedBug::MaxTsBeforeLocks) {
             let early = entry.min_commit_ts_now().max(least);
-            for _ in 0..8 {
-                tokio::task::yield_now().await;
-            }
+            self.store.preempted().await;
             let mut locks = entry.publish(term, keys, owner, least);
             locks.lower_min_commit_ts(early);
             return Some(locks);

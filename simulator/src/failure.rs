@@ -2,6 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::checkers::{Violation, violated};
 
 /// A violation, with what a reader needs to find its cause.
 #[derive(Debug)]
@@ -17,6 +20,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The failure of a seed. `replay` is the command that replays it, with `{seed}` in place of its number.
+    pub fn of_seed(seed: u64, violation: &str, options: &dyn fmt::Debug, tail: Vec<String>, replay: &str) -> Failure {
+        let (violation, options) = (format!("seed {seed}: {violation}"), format!("{options:#?}"));
+        Failure { violation, options, tail, replay: replay.replace("{seed}", &seed.to_string()) }
+    }
+
     /// Drops the last steps and the options, for a reader who has the whole trace.
     pub fn without_tail(mut self: Box<Failure>) -> Box<Failure> {
         self.tail.clear();
@@ -38,7 +47,15 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The message of a panic of the code under test, which is a violation too.
+/// Runs the code under test. A panic is a violation too.
+///
+/// # Errors
+/// The violation.
+pub fn caught<T>(run: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| violated(panic_text(&*panic)))
+}
+
+/// The message of a panic of the code under test.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("panic: {}", text.unwrap_or("without a message"))

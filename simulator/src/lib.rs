@@ -9,11 +9,10 @@
 //!
 //! A module imports from layers with a lower number only.
 //!
-//! 1. `checkers`, `events`, `failure`, `options`, `preempted`, `stats`, `trace`: invariants, events and faults, the
-//!    report of a violation, what a seed decides, reads that stop before they look at the clock, counts, and the steps
-//!    of a run
-//! 2. `network`, `seeds`: which messages arrive, and when; running many seeds
-//! 3. `node`: a store: its disks survive crashes, its processes do not
+//! 1. `checkers`, `events`, `options`, `preempted`, `stats`, `trace`: invariants, events and faults, what a seed
+//!    decides, reads that stop before they look at the clock, counts, and the steps of a run
+//! 2. `failure`, `network`: the report of a violation; which messages arrive, and when
+//! 3. `node`, `seeds`: a store: its disks survive crashes, its processes do not; running many seeds
 //! 4. `world`: the run, and the interface of the load
 //! 5. `delivery`, `faults`, `health`, `recovery`: parts of the world: messages and snapshot files, how each fault
 //!    begins and ends, what keeps a store from serving, and how all heals

@@ -5,6 +5,7 @@
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
 //! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
 //!   disk.
+//! - [`counts`]: timestamps, messages, Raft rounds and syncs of each kind of statement.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
 //! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
@@ -25,6 +26,7 @@
 mod bank;
 mod clients;
 mod command_line;
+mod counts;
 mod demo;
 mod drivers;
 mod exclusive;

@@ -191,12 +191,22 @@ pub fn http_get(port: u16, path: &str) -> Option<(u16, String)> {
 /// A metric of a node, summed over its labels unless `name` has them. `None` if the node does not answer or does not
 /// have it.
 pub fn metric(http: u16, name: &str) -> Option<f64> {
+    metrics(http, [name]).map(|[value]| value)
+}
+
+/// As [`metric`], several of one page.
+pub fn metrics<const N: usize>(http: u16, names: [&str; N]) -> Option<[f64; N]> {
     let (_, page) = http_get(http, "/metrics").filter(|(status, _)| *status == 200)?;
-    let value = |line: &str| {
-        let (sample, value) = line.rsplit_once(' ')?;
-        (sample == name || sample.split('{').next() == Some(name)).then(|| value.parse::<f64>().unwrap())
-    };
-    page.lines().filter_map(value).reduce(|a, b| a + b)
+    let mut found = [None; N];
+    for (sample, value) in page.lines().filter_map(|line| line.rsplit_once(' ')) {
+        for (name, found) in names.iter().zip(&mut found) {
+            if sample == *name || sample.split('{').next() == Some(name) {
+                *found = Some(found.unwrap_or(0.0) + value.parse::<f64>().unwrap());
+            }
+        }
+    }
+    let found: Vec<f64> = found.into_iter().collect::<Option<_>>()?;
+    found.try_into().ok()
 }
 
 /// All files and folders below a directory with their contents, to show that nothing changed.

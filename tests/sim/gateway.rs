@@ -9,7 +9,7 @@ use bytes::Bytes;
 use engine::store::memory::MemoryStore;
 use futures::future::BoxFuture;
 use kv::Key;
-use kv::api::{Request, Response, ServerError};
+use kv::api::{CommitMode, PrewriteRequest, Request, RequestBody, Response, ServerError};
 use kv::client::{CallError, Client, ClientConfig, Endpoint};
 use kv::placement::oracle::{OtherNodes, RegionWindow};
 use kv::read::ReadConfig;
@@ -209,8 +209,13 @@ impl Servers {
     async fn write(&self, store: StoreId, request: Request, write: (Work, Timestamp)) -> Result<Response, CallError> {
         let (work, start_ts) = write;
         if work == Work::Heartbeat && !self.sender.is_alive() {
+            // The session, in whose task the commit may still run, notices first.
+            tokio::task::yield_now().await;
             // Ends the task of a dead coordinator, which would send heartbeats for ever.
             std::panic::resume_unwind(Box::new("the coordinator is dead"));
+        }
+        if let RequestBody::Prewrite(PrewriteRequest { commit: CommitMode::OnePhase(_), .. }) = &request.body {
+            self.sender.wire.before_one_phase(request.context.region).await;
         }
         self.reach(Step::Before(work)).await;
         self.refuse(request.context.region, write)?;

@@ -13,6 +13,7 @@ mod options;
 mod panics;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod regressions;
 mod run;
 mod settle;
 mod stack;
@@ -20,41 +21,24 @@ mod steps;
 mod store;
 mod wire;
 
-use simulator::seeds::{number_from, run_all};
+use simulator::seeds::Seeds;
 
 use crate::options::Options;
 use crate::run::{Outcome, run};
 
-/// Seeds of a default run. From this many on, their sums are checked.
-const SEEDS: u64 = 56;
-/// Every this many seeds, one is run twice to check that it replays exactly.
-const REPEAT_EVERY: u64 = 10;
+const SEEDS: Seeds = Seeds { variables: "CORTADO_STACK", count: 56, repeat_every: 10 };
 
 #[test]
 fn seeds() {
-    if let Some(seed) = number_from("CORTADO_STACK_SEED") {
+    let run_seed = |seed, print| {
         let options = Options::from_seed(seed);
-        println!("{options:#?}");
-        match run(options, true) {
-            Ok(outcome) => println!("{outcome:#?}"),
-            Err(failure) => panic!("{}", failure.without_tail()),
+        if print {
+            println!("{options:#?}");
         }
-        return;
-    }
-    let count = number_from("CORTADO_STACK_SEEDS").unwrap_or(SEEDS);
-    let first = number_from("CORTADO_STACK_FIRST").unwrap_or(1);
-    let run_seed = |seed| {
-        let outcome = run(Options::from_seed(seed), false)?;
-        if seed % REPEAT_EVERY == 0 {
-            let again = run(Options::from_seed(seed), false)?;
-            assert_eq!((outcome.hash, outcome.lines), (again.hash, again.lines), "seed {seed} does not replay");
-        }
-        Ok(outcome)
+        run(options, print)
     };
-    let outcomes = run_all(first..first + count, run_seed).unwrap_or_else(|failure| panic!("{failure}"));
-    let total = Outcome::sum(outcomes.values());
-    println!("{count} seeds: {total:#?}");
-    if count >= SEEDS {
+    let total = SEEDS.run(run_seed, |outcome| (outcome.hash, outcome.lines), |all| Outcome::sum(all.iter()));
+    if let Some(total) = total {
         total.assert_covers();
     }
 }

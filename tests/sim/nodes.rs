@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kv::server::KvServer;
 use parking_lot::Mutex;
-use raftstore::StoreId;
+use raftstore::{RegionId, StoreId};
 use simulator::node::VirtualTime;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -48,6 +48,8 @@ pub(crate) enum Wanted {
     Crash(StoreId),
     /// The oracle's node hands over, or loses power.
     MoveOracle,
+    /// The leader of the region hands over.
+    MoveLeader(RegionId),
 }
 
 struct Running {

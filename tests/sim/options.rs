@@ -68,6 +68,8 @@ pub(crate) struct CoordinatorFaults {
     pub(crate) cancels: f64,
     /// The oracle's node changes in the middle of a commit.
     pub(crate) oracle_moves: f64,
+    /// A commit in one phase stalls, and the region's leader hands over before it leaves.
+    pub(crate) leader_moves: f64,
 }
 
 /// Settings of the product.
@@ -158,14 +160,15 @@ impl Options {
         let step = STEPS[(seed % STEPS.len() as u64) as usize];
         let coordinators = CoordinatorFaults {
             step,
-            at_step: rng.random_range(0.02..0.15) * if step.is_rare() { 5.0 } else { 1.0 },
+            at_step: rng.random_range(0.02..0.15) * step.scale(),
             anywhere: if rng.random_bool(0.5) { 0.0 } else { 0.003 },
             with_node: rng.random_range(0.0..0.2),
             cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
             oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
+            leader_moves: if rng.random_bool(0.4) { 0.0 } else { rng.random_range(0.0..0.25) },
         };
         let mut settings = Settings::draw(&mut rng);
-        if step.is_rare() {
+        if step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);
         }
         Options {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kv::planted::PlantedBug as InKv;
 use simulator::options::FaultKind;
-use simulator::seeds::number_from;
+use simulator::seeds::{self, number_from};
 use tso::service::PlantedBug as InTso;
 use txn::planted::PlantedBug as InTxn;
 
@@ -34,6 +34,7 @@ const SNAPSHOT: &[&str] = &[
     "is lost",
     "its transfers make",
     "was seen",
+    "the read of",
 ];
 /// A transaction was applied twice, or although it failed.
 const EFFECT: &[&str] = &["is twice in", "was seen", "took effect", "its transfers make", "is not linearizable"];
@@ -60,6 +61,11 @@ fn refused(options: &mut Options) {
     options.settings.deadline = Duration::from_millis(300);
 }
 
+/// Leaders hand over right before commits in one phase leave for them.
+fn handed_over(options: &mut Options) {
+    options.coordinators.leader_moves = 0.5;
+}
+
 /// Leaders are replaced without learning of it, but requests still reach them.
 fn transferred(options: &mut Options) {
     for (kind, weight) in &mut options.cluster.faults.weights {
@@ -68,27 +74,21 @@ fn transferred(options: &mut Options) {
     options.requests.stop_at_cuts = false;
 }
 
-/// Runs seeds until one fails.
+/// Seeks the bug among its seeds.
 fn must_find(planted: &Planted) {
     let Planted { bugs, narrow, words, .. } = *planted;
-    let among = number_from("CORTADO_STACK_ORDINARY");
-    let seeds = among.unwrap_or(planted.seeds);
-    for seed in 1..=seeds {
-        let mut sound = Options::from_seed(seed);
-        if among.is_none() {
-            narrow(&mut sound);
+    let ordinary = number_from("CORTADO_STACK_ORDINARY");
+    let words = [words, DAMAGE].concat();
+    seeds::must_find(&bugs, ordinary.unwrap_or(planted.seeds), &words, |seed, is_planted| {
+        let mut options = Options::from_seed(seed);
+        if ordinary.is_none() {
+            narrow(&mut options);
         }
-        let mut options = sound.clone();
-        options.settings.bugs = bugs;
-        let Err(failure) = run(options, false) else { continue };
-        let violation = &failure.violation;
-        let is_known = words.iter().chain(DAMAGE).any(|words| violation.contains(words));
-        assert!(is_known, "{bugs:?}: {violation}");
-        run(sound, false).unwrap_or_else(|failure| panic!("without {bugs:?}: {failure}"));
-        println!("{bugs:?} found: {violation}");
-        return;
-    }
-    panic!("{bugs:?} was not found by {seeds} seeds");
+        if is_planted {
+            options.settings.bugs = bugs;
+        }
+        run(options, false)
+    });
 }
 
 /// The table of planted bugs: a test for each line.
@@ -110,5 +110,10 @@ planted! {
     committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, SNAPSHOT;
     timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, SNAPSHOT;
     early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, SNAPSHOT;
+    max_ts_before_locks: in_kv(InKv::MaxTsBeforeLocks), ordinary, 10, SNAPSHOT;
+    early_memory_release: in_kv(InKv::EarlyMemoryRelease), ordinary, 10, SNAPSHOT;
+    max_ts_not_raised: in_kv(InKv::MaxTsNotRaised), ordinary, 10, SNAPSHOT;
+    unsynced_one_phase: in_kv(InKv::UnsyncedOnePhase), handed_over, 20, SNAPSHOT;
+    forgotten_secondary: in_kv(InKv::ForgottenSecondary), ordinary, 20, SNAPSHOT;
     lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, SNAPSHOT;
 }

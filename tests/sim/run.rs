@@ -1,12 +1,12 @@
 //! One run: sessions under faults, then healing, and the final checks. And what all runs together must cover.
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use simulator::World;
 use simulator::checkers::{Violation, violated};
-use simulator::failure::{Failure, panic_text};
+use simulator::failure::{Failure, caught, panic_text};
 use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 use tokio::task::LocalSet;
@@ -33,6 +33,10 @@ pub(crate) struct Outcome {
     pub(crate) oracle_faults: u64,
     /// Those among them in the middle of a commit.
     pub(crate) oracle_faults_in_commits: u64,
+    /// Leaders that were asked to hand over right before a commit in one phase.
+    pub(crate) leader_moves: u64,
+    /// Reads that were repeated at the end.
+    pub(crate) reads: u64,
     /// Locks that were left when every session had ended.
     pub(crate) locks_left: u64,
 }
@@ -46,6 +50,8 @@ impl Outcome {
             sum.oracles += one.oracles;
             sum.oracle_faults += one.oracle_faults;
             sum.oracle_faults_in_commits += one.oracle_faults_in_commits;
+            sum.leader_moves += one.leader_moves;
+            sum.reads += one.reads;
             sum.locks_left += one.locks_left;
             let (to, from) = (&mut sum.counts, &one.counts);
             to.transfers += from.transfers;
@@ -86,6 +92,8 @@ impl Outcome {
             ("leaderships of the oracle", self.oracles, 100),
             ("faults of the oracle's node", self.oracle_faults, 50),
             ("faults of the oracle's node in commits", self.oracle_faults_in_commits, 20),
+            ("handovers right before a commit in one phase", self.leader_moves, 40),
+            ("reads repeated at the end", self.reads, 10_000),
             ("locks left by sessions", self.locks_left, 20),
         ]);
         for step in STEPS {
@@ -104,7 +112,7 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
     drop(panics::take());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let tail = RefCell::new(Vec::new());
-    let ran = catch_unwind(AssertUnwindSafe(|| {
+    let ran = caught(|| {
         LocalSet::new().block_on(&runtime, async {
             let (mut world, parts) = stack::start(&options, print)?;
             let book = SharedBook::default();
@@ -125,23 +133,17 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
                 oracles: world.load.oracles,
                 oracle_faults: world.load.oracle_faults,
                 oracle_faults_in_commits: world.load.oracle_faults_in_commits,
+                leader_moves: world.load.leader_moves,
+                reads: book.borrow().reads.len(),
                 locks_left,
             };
             Ok::<_, Violation>(outcome)
         })
-    }));
-    let seed = options.cluster.seed;
-    let violation = match ran {
-        Ok(Ok(outcome)) => return Ok(outcome),
-        Ok(Err(Violation(what))) => what,
-        Err(panic) => panic_text(&*panic),
-    };
-    Err(Box::new(Failure {
-        violation: format!("seed {seed}: {violation}"),
-        options: format!("{options:#?}"),
-        tail: tail.take(),
-        replay: format!("CORTADO_STACK_SEED={seed} cargo test --test stack seeds -- --nocapture"),
-    }))
+    });
+    ran.map_err(|Violation(what)| {
+        let replay = "CORTADO_STACK_SEED={seed} cargo test -p stack --test stack seeds -- --nocapture";
+        Box::new(Failure::of_seed(options.cluster.seed, &what, &options, tail.take(), replay))
+    })
 }
 
 /// Runs all phases. Returns the number of locks that the sessions left.

@@ -29,6 +29,8 @@ pub(crate) struct Stack {
     pub(crate) oracle_faults: u64,
     /// Those among them in the middle of a commit.
     pub(crate) oracle_faults_in_commits: u64,
+    /// Leaders that were asked to hand over right before a commit in one phase.
+    pub(crate) leader_moves: u64,
 }
 
 #[derive(Clone)]
@@ -43,8 +45,15 @@ pub(crate) struct OracleFault;
 /// Starts a cluster and what its nodes serve.
 pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Parts), Violation> {
     let rng = options.cluster.generator(6);
-    let load =
-        Stack { options: options.clone(), rng, parts: None, oracles: 0, oracle_faults: 0, oracle_faults_in_commits: 0 };
+    let load = Stack {
+        options: options.clone(),
+        rng,
+        parts: None,
+        oracles: 0,
+        oracle_faults: 0,
+        oracle_faults_in_commits: 0,
+        leader_moves: 0,
+    };
     let mut world = World::start(options.cluster.clone(), load, print)?;
     let nodes = Arc::new(Nodes::new(options.cluster.stores, world.time()));
     let wire = Arc::new(Wire::new(options, Arc::clone(&nodes), world.network.cuts()));
@@ -69,21 +78,42 @@ fn move_oracle(world: &mut World<Stack>, in_commit: bool) -> Checked {
     if !world.faults_on {
         return Ok(());
     }
-    let leads = |store: &StoreId| {
-        let live = world.nodes.get(store).filter(|node| node.is_up()).and_then(|node| node.live.as_ref());
-        live.and_then(|live| live.handle.region(RegionId::SYSTEM)).is_some_and(|status| status.is_leader)
-    };
-    let stores: Vec<StoreId> = world.nodes.keys().copied().collect();
-    let Some(leader) = stores.iter().copied().find(leads) else { return Ok(()) };
+    let Some(leader) = leader_of(world, RegionId::SYSTEM) else { return Ok(()) };
     world.load.oracle_faults += 1;
     world.load.oracle_faults_in_commits += u64::from(in_commit);
     if world.load.rng.random_bool(0.5) {
         return world.crash(leader);
     }
+    hand_over(world, RegionId::SYSTEM, leader)
+}
+
+/// The leader of a region hands over. Does nothing if no node leads.
+fn move_leader(world: &mut World<Stack>, region: RegionId) -> Checked {
+    match leader_of(world, region).filter(|_| world.faults_on) {
+        None => Ok(()),
+        Some(leader) => {
+            world.load.leader_moves += 1;
+            hand_over(world, region, leader)
+        }
+    }
+}
+
+/// The store that leads a region and runs.
+fn leader_of(world: &World<Stack>, region: RegionId) -> Option<StoreId> {
+    let leads = |store: &StoreId| {
+        let live = world.nodes.get(store).filter(|node| node.is_up()).and_then(|node| node.live.as_ref());
+        live.and_then(|live| live.handle.region(region)).is_some_and(|status| status.is_leader)
+    };
+    world.nodes.keys().copied().find(leads)
+}
+
+/// Asks the leader of a region to hand it to a random store, which may be itself.
+fn hand_over(world: &mut World<Stack>, region: RegionId, leader: StoreId) -> Checked {
+    let stores: Vec<StoreId> = world.nodes.keys().copied().collect();
     let to = stores[world.load.rng.random_range(0..stores.len())];
     let Some(live) = world.nodes.get(&leader).and_then(|node| node.live.as_ref()) else { return Ok(()) };
-    let asked = live.handle.transfer_leader(RegionId::SYSTEM, to);
-    world.trace.line(world.now, format_args!("{leader} is asked to hand the oracle to {to}: {asked:?}"));
+    let asked = live.handle.transfer_leader(region, to);
+    world.trace.line(world.now, format_args!("{leader} is asked to hand region {region} to {to}: {asked:?}"));
     world.wake(leader, Part::Store);
     world.after_call(leader, false)
 }
@@ -175,6 +205,7 @@ pub(crate) async fn run_until(
                 Wanted::Crash(store) if world.faults_on => world.crash(store)?,
                 Wanted::Crash(_) => {}
                 Wanted::MoveOracle => move_oracle(world, true)?,
+                Wanted::MoveLeader(region) => move_leader(world, region)?,
             }
         }
         if let Some(panic) = panics::take() {

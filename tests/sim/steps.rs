@@ -47,9 +47,24 @@ pub(crate) const STEPS: [Step; 14] = [
 ];
 
 impl Step {
+    fn work(self) -> Work {
+        match self {
+            Step::Before(work) | Step::After(work) => work,
+        }
+    }
+
     /// Whether only few commits take the step, unless locks live so shortly that most of them need heartbeats.
-    pub(crate) fn is_rare(self) -> bool {
-        matches!(self, Step::Before(Work::Heartbeat) | Step::After(Work::Heartbeat))
+    pub(crate) fn needs_short_locks(self) -> bool {
+        self.work() == Work::Heartbeat
+    }
+
+    /// How much more likely than at other steps a coordinator must die here, because few commits take the step.
+    pub(crate) fn scale(self) -> f64 {
+        match self.work() {
+            Work::Heartbeat => 5.0,
+            Work::CommitSecondaries => 4.0,
+            _ => 1.0,
+        }
     }
 
     /// Whether commits are under way that have all or some of their locks.

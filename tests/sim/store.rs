@@ -2,6 +2,8 @@
 //! woken after it.
 
 use std::sync::Arc;
+#[cfg(feature = "planted-bugs")]
+use std::time::Duration;
 
 use engine::WriteBatch;
 use engine::store::memory::MemoryStore;
@@ -13,6 +15,10 @@ use raftstore::{
 };
 
 use crate::nodes::Nodes;
+
+/// How long a write is preempted at a planted bug.
+#[cfg(feature = "planted-bugs")]
+const PREEMPTED: Duration = Duration::from_millis(5);
 
 /// See the module documentation.
 #[derive(Clone)]
@@ -81,6 +87,12 @@ impl RegionStore for SimStore {
 
     fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
         self.now().evaluate_cached(basis, evaluate)
+    }
+
+    /// As long as a thread may be preempted.
+    #[cfg(feature = "planted-bugs")]
+    async fn preempted(&self) {
+        tokio::time::sleep(PREEMPTED).await;
     }
 
     async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {

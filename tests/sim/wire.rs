@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use raftstore::StoreId;
+use raftstore::{RegionId, StoreId};
 use rand::Rng;
 use rand::rngs::StdRng;
 use simulator::network::Cuts;
@@ -25,6 +25,8 @@ use crate::steps::Step;
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// How often a request looks whether the paused node goes on.
 const PAUSE_CHECK: Duration = Duration::from_millis(5);
+/// A commit stalls for up to this many milliseconds before the leader of its region hands over.
+const STALL_MS: u64 = 60;
 /// The longest time, in milliseconds, after which a copy or a late request arrives.
 const LATEST_MS: u64 = 6_000;
 
@@ -138,6 +140,19 @@ impl Wire {
             self.nodes.want(Wanted::Crash(store));
         }
         dies
+    }
+
+    /// A commit in one phase is about to leave for a region. It may stall, and then the region's leader hands over.
+    pub(crate) async fn before_one_phase(&self, region: RegionId) {
+        let stall = {
+            let mut chances = self.chances.lock();
+            let chance = chances.coordinators.leader_moves;
+            chances.happens(chance).then(|| Duration::from_millis(chances.rng.random_range(0..STALL_MS)))
+        };
+        if let Some(stall) = stall {
+            tokio::time::sleep(stall).await;
+            self.nodes.want(Wanted::MoveLeader(region));
+        }
     }
 
     /// Lets a request arrive once more, or after all.

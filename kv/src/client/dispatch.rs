@@ -21,7 +21,7 @@ use super::error::ClientError;
 use super::region_cache::{RegionCache, Route};
 use super::retry::{Retry, RetrySemantics, pause};
 use super::router::Router;
-use crate::api::{KeyError, LockInfo, Mutation, Request, RequestBody, Response};
+use crate::api::{KeyError, LockInfo, Mutation, RequestBody, Response};
 use crate::key::Key;
 use crate::size::decision_bytes;
 
@@ -230,8 +230,8 @@ impl Router {
                 }
             }
             Task::Send(mut run, route) => {
-                let request = Request { context: route.context(), body: (op.body)(run.items.clone()) };
-                match self.send(&route, request).await {
+                let Run { items, retry } = &mut run;
+                match retry.attempt(self, &route, || (op.body)(items.clone())).await {
                     Ok(response) if (op.is_answer)(&response) => self.on_response(response, run, op),
                     Ok(other) => {
                         Outcome::Failed(self.unexpected_response(op.request, op.semantics, route.region.id, &other))
@@ -267,8 +267,7 @@ impl Router {
         let storage = key.to_storage();
         loop {
             let route = self.route(&storage, &mut retry).await?;
-            let request = Request { context: route.context(), body: body() };
-            match retry.limit_attempt(&route, self.send(&route, request)).await {
+            match retry.attempt(self, &route, &body).await {
                 Ok(response) => return Ok(response),
                 Err(error) => pause(retry.on_failure(self, &route, error)?).await,
             }
@@ -305,8 +304,8 @@ impl Router {
         loop {
             let route = self.route(&storage, &mut retry).await?;
             let (keys, rest) = self.split_commit(primary, others, &route);
-            let body = RequestBody::Commit { keys, start_ts, commit_ts };
-            match self.send(&route, Request { context: route.context(), body }).await {
+            let body = || RequestBody::Commit { keys: keys.clone(), start_ts, commit_ts };
+            match retry.attempt(self, &route, body).await {
                 Ok(Response::Done) => return Ok(rest),
                 Ok(other) => {
                     return Err(self.unexpected_response("Commit", RetrySemantics::Commit, route.region.id, &other));

@@ -6,6 +6,7 @@ use super::backoff::RetryClass;
 
 const REQUESTS: &str = "cortado_kv_client_requests_total";
 const RETRIES: &str = "cortado_kv_client_retries_total";
+const WAITS: &str = "cortado_kv_client_waits_total";
 const LOCATES: &str = "cortado_kv_client_locates_total";
 const EXHAUSTED: &str = "cortado_kv_client_exhausted_total";
 const UNDETERMINED: &str = "cortado_kv_client_undetermined_total";
@@ -17,6 +18,8 @@ pub(super) struct Metrics {
     /// Requests sent to stores, retries included.
     pub(super) requests: IntCounter,
     retries: [IntCounter; RetryClass::ALL.len()],
+    /// Writes that waited for their turn at a busy store.
+    pub(super) waits: IntCounter,
     /// Lookups of a region that asked a store.
     pub(super) locates: IntCounter,
     /// Calls that ran out of retries.
@@ -35,6 +38,7 @@ impl Metrics {
         let metrics = Metrics {
             requests: IntCounter::new(REQUESTS, "Requests sent to stores, retries included")?,
             retries: RetryClass::ALL.map(|class| retries.with_label_values(&[class.name()])),
+            waits: IntCounter::new(WAITS, "Writes that waited for their turn at a busy store")?,
             locates: IntCounter::new(LOCATES, "Regions looked up at a store")?,
             exhausted: IntCounter::new(EXHAUSTED, "Calls that ran out of retries")?,
             undetermined: IntCounter::new(UNDETERMINED, "Commits whose outcome stayed unknown")?,
@@ -42,6 +46,7 @@ impl Metrics {
         };
         registry.register(Box::new(retries))?;
         registry.register(Box::new(metrics.requests.clone()))?;
+        registry.register(Box::new(metrics.waits.clone()))?;
         registry.register(Box::new(metrics.locates.clone()))?;
         registry.register(Box::new(metrics.exhausted.clone()))?;
         registry.register(Box::new(metrics.undetermined.clone()))?;

@@ -17,7 +17,8 @@
 //! # Layers
 //!
 //! 1. `config`, `error`, `endpoint`, `backoff`, `bound`: settings, errors, the interface to stores, pure arithmetic
-//! 2. `commit`, `metrics`, `region_cache`, `remote`, `routed`: what a prewrite may do, counters, routes, the endpoints
+//! 2. `commit`, `congestion`, `metrics`, `region_cache`, `remote`, `routed`: what a prewrite may do, turns at busy
+//!    stores, counters, routes, the endpoints
 //! 3. `router`: the state that clones share, one attempt of a request
 //! 4. `retry`: the retry loop's state
 //! 5. `locate`: the route of a key
@@ -28,6 +29,7 @@ mod backoff;
 mod bound;
 mod commit;
 mod config;
+mod congestion;
 mod dispatch;
 mod endpoint;
 mod error;
@@ -69,6 +71,7 @@ use crate::api::{
 };
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
+use congestion::Windows;
 use dispatch::{BatchOp, BatchResult, Keyed};
 use metrics::Metrics;
 use retry::{Retry, RetrySemantics};
@@ -82,8 +85,9 @@ use router::Router;
 ///
 /// An operation retries each request until [`ClientConfig::deadline`] has passed since the request's first failure. An
 /// operation on several regions, or several pages of one region, has one such deadline for each run of keys. The
-/// deadline does not interrupt an attempt: the endpoint's timeout ends it. Stores that report failures of their own are
-/// asked 12 more times at most.
+/// deadline does not interrupt an attempt: the endpoint's timeout ends it. Nor does the time count in which a write
+/// waits behind others that a busy store takes (`congestion.rs`). Stores that report failures of their own are asked 12
+/// more times at most.
 ///
 /// # Errors
 ///
@@ -138,7 +142,7 @@ impl Client {
         let seed = config.seed.unwrap_or_else(rand::random);
         let cache = RwLock::new(RegionCache::new(config.cached_regions));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        Ok(Client { router: Arc::new(Router { endpoint, config, cache, rng, metrics }) })
+        Ok(Client { router: Arc::new(Router { endpoint, config, cache, rng, metrics, windows: Windows::default() }) })
     }
 
     /// Reads the newest value of `key` committed at or before `start_ts`; `None` if the key does not exist there.

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use raftstore::RegionId;
 use tokio::time::Instant;
 
 use super::backoff::{Backoff, RetryClass};
+use super::congestion::{Outcome, Turn};
 use super::endpoint::CallError;
 use super::error::ClientError;
 use super::region_cache::Route;
 use super::router::Router;
-use crate::api::{Response, ServerError};
+use crate::api::{Request, RequestBody, Response, ServerError};
 
 /// What it means that the outcome of a request is unknown when its retries end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Router {
 pub(super) struct Retry {
     backoff: Backoff,
     semantics: RetrySemantics,
-    /// The time of the first failure, or of the start if there is a cutoff.
+    /// The time of the first failure, or of the start if there is a cutoff. Later by the time that does not count.
     started: Option<Instant>,
     /// When an attempt under way is abandoned. `None`: the endpoint's own timeout ends it.
     cutoff: Option<Instant>,
@@ -72,15 +74,57 @@ impl Retry {
         Retry { started: Some(now), cutoff: Some(now + limit), ..Retry::new(limit, semantics) }
     }
 
-    /// Runs one attempt along `route`, up to the cutoff.
-    pub(super) async fn limit_attempt(
-        &self,
+    /// Sends a request along `route`: once and up to the cutoff, if there is one. Otherwise a write that the store
+    /// refuses as busy is sent again in here, when it is its turn and after a pause, until the deadline. `body` makes
+    /// the request, anew for each time it is sent.
+    pub(super) async fn attempt(
+        &mut self,
+        router: &Router,
         route: &Route,
-        attempt: impl Future<Output = Result<Response, CallError>>,
+        body: impl Fn() -> RequestBody,
     ) -> Result<Response, CallError> {
-        let Some(cutoff) = self.cutoff else { return attempt.await };
-        let timed_out = |_| Err(CallError::Lost { store: route.store, why: "no answer in time".to_owned() });
-        tokio::time::timeout_at(cutoff, attempt).await.unwrap_or_else(timed_out)
+        let make = || Request { context: route.context(), body: body() };
+        let mut request = make();
+        if let Some(cutoff) = self.cutoff {
+            let timed_out = |_| Err(CallError::Lost { store: route.store, why: "no answer in time".to_owned() });
+            return tokio::time::timeout_at(cutoff, router.send(route, request)).await.unwrap_or_else(timed_out);
+        }
+        if !request.body.is_write() {
+            return router.send(route, request).await;
+        }
+        let mut turn = None;
+        loop {
+            if turn.is_none() && router.windows.has_busy() {
+                let waits = || router.metrics.waits.inc();
+                turn = self.in_line(router.windows.enter(route.store, waits)).await;
+                request = make();
+            }
+            let result = router.send(route, request).await;
+            if router.windows.learn(route.store, &result) != Outcome::Refused {
+                return result;
+            }
+            if let Some(line) = turn.as_ref().and_then(Turn::step_back) {
+                if self.in_line(line.map(Result::ok)).await.is_none() {
+                    turn = None;
+                }
+            } else if let Some(wait) = self.wait_after(router, RetryClass::Busy) {
+                pause(wait).await;
+            } else {
+                router.windows.lift(route.store);
+                return result;
+            }
+            request = make();
+        }
+    }
+
+    /// Waits for the turn of a write. While the line moves, the time does not count.
+    async fn in_line<T>(&mut self, turn: impl Future<Output = Option<T>>) -> Option<T> {
+        let since = now();
+        let turn = turn.await;
+        if turn.is_some() {
+            self.started = self.started.map(|started| started + now().saturating_duration_since(since));
+        }
+        turn
     }
 
     /// Handles the failure of a call along `route`: updates the cache, and returns the wait before the next attempt or
@@ -110,14 +154,20 @@ impl Retry {
         class: RetryClass,
         error: &CallError,
     ) -> Result<Duration, ClientError> {
-        let elapsed = now().saturating_duration_since(*self.started.get_or_insert_with(now));
-        match self.backoff.next(class, elapsed, router.jitter()) {
-            Some(wait) => {
-                router.metrics.count_retry(class);
-                Ok(wait)
-            }
-            None => Err(self.final_error(router, elapsed, error)),
-        }
+        self.wait_after(router, class).ok_or_else(|| self.final_error(router, self.elapsed(), error))
+    }
+
+    /// The wait before the next attempt after a failure of `class`; `None` if there is none.
+    fn wait_after(&mut self, router: &Router, class: RetryClass) -> Option<Duration> {
+        self.started.get_or_insert_with(now);
+        let wait = self.backoff.next(class, self.elapsed(), router.jitter())?;
+        router.metrics.count_retry(class);
+        Some(wait)
+    }
+
+    /// The time since the first failure.
+    fn elapsed(&self) -> Duration {
+        self.started.map_or(Duration::ZERO, |started| now().saturating_duration_since(started))
     }
 
     fn final_error(&self, router: &Router, waited: Duration, error: &CallError) -> ClientError {

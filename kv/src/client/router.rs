@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 
 use super::backoff::{Jitter, RetryClass};
 use super::config::ClientConfig;
+use super::congestion::Windows;
 use super::endpoint::{CallError, Endpoint};
 use super::metrics::Metrics;
 use super::region_cache::{RegionCache, Route};
@@ -23,6 +24,8 @@ pub(super) struct Router {
     /// Source of the jitter between retries.
     pub(super) rng: Mutex<StdRng>,
     pub(super) metrics: Metrics,
+    /// The bounds of writes in flight at busy stores.
+    pub(super) windows: Windows,
 }
 
 impl Router {

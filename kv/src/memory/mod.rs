@@ -72,6 +72,7 @@ use timestamps::ObservedTimestamps;
 use topology::Topology;
 
 pub use faults::{Fault, Faults};
+pub use regions::RegionReader;
 pub use timestamps::CountingTso;
 
 /// The most writes that hold latches or wait for them.

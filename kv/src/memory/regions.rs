@@ -1,4 +1,5 @@
-//! One store of a [`super::MemoryCluster`], for the server's read and write paths.
+//! One store of a [`super::MemoryCluster`], for the server's read and write paths. Models of other failures share its
+//! views.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(crate) struct StoreRegions {
 
 /// A snapshot of one region. Like the real one, it refuses reads outside the region.
 #[derive(Clone)]
-pub(crate) struct RegionReader {
+pub struct RegionReader {
     snapshot: MemorySnapshot,
     region: Region,
     term: Term,
@@ -32,7 +33,7 @@ impl StoreRegions {
     /// A snapshot of the region, if the store may serve it now.
     fn view(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         let (region, term) = self.topology.lock().check(self.id, context)?;
-        Ok(RegionReader { snapshot: self.data.snapshot(), region, term })
+        Ok(RegionReader::new(self.data.snapshot(), region, term))
     }
 }
 
@@ -116,6 +117,11 @@ impl RegionStore for StoreRegions {
 }
 
 impl RegionReader {
+    /// A view of `region` on its leader in `term`.
+    pub fn new(snapshot: MemorySnapshot, region: Region, term: Term) -> RegionReader {
+        RegionReader { snapshot, region, term }
+    }
+
     fn check(&self, inside: bool) -> StoreResult<()> {
         if inside { Ok(()) } else { Err(StoreError::Backend(format!("read outside region {}", self.region.id))) }
     }

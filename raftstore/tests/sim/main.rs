@@ -13,37 +13,24 @@ mod prober;
 mod regressions;
 mod run;
 
-use simulator::seeds::{number_from, run_all};
+use simulator::seeds::Seeds;
 
 use crate::options::Options;
 use crate::run::{Outcome, run};
 
-/// Seeds of a default run.
-const SEEDS: u64 = 200;
-/// Every this many seeds, one is run twice to check that it replays exactly.
-const REPEAT_EVERY: u64 = 20;
+const SEEDS: Seeds = Seeds { variables: "CORTADO_SIM", count: 200, repeat_every: 20 };
 
 #[test]
 fn seeds() {
-    if let Some(seed) = number_from("CORTADO_SIM_SEED") {
+    let run_seed = |seed, print| {
         let options = Options::from_seed(seed);
-        println!("{options:#?}");
-        match run(options, true) {
-            Ok(outcome) => println!("{outcome:#?}"),
-            Err(failure) => panic!("{}", failure.without_tail()),
+        if print {
+            println!("{options:#?}");
         }
-        return;
-    }
-    let count = number_from("CORTADO_SIM_SEEDS").unwrap_or(SEEDS);
-    let outcomes = run_all(1..count + 1, |seed| run(Options::from_seed(seed), false))
-        .unwrap_or_else(|failure| panic!("{failure}"));
-    for (seed, first) in outcomes.iter().filter(|(seed, _)| **seed % REPEAT_EVERY == 0) {
-        let again = run(Options::from_seed(*seed), false).unwrap_or_else(|failure| panic!("second run: {failure}"));
-        assert_eq!((first.hash, first.lines), (again.hash, again.lines), "seed {seed} does not replay");
-    }
-    let total = Outcome::sum(outcomes.values());
-    println!("{count} seeds: {total:#?}");
-    if count >= SEEDS {
+        run(options, print)
+    };
+    let total = SEEDS.run(run_seed, |outcome| (outcome.hash, outcome.lines), |all| Outcome::sum(all.iter()));
+    if let Some(total) = total {
         total.assert_covers();
     }
 }

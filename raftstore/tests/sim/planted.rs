@@ -6,6 +6,7 @@
 
 use raftstore::config::PlantedBug;
 use simulator::options::FaultKind;
+use simulator::seeds::{self, number_from};
 
 use crate::options::Options;
 use crate::regressions::{hiccups, only};
@@ -22,25 +23,17 @@ const UNREPLICATED: &[&str] = &["is not that of store", "is lost", "is not linea
 const UNSTABLE: &[&str] = &["for no good reason", "no write to region"];
 const UNAVAILABLE: &[&str] = &["no write to region"];
 
-/// Runs seeds of narrowed options until one fails. The failure must contain one of these words.
+/// Seeks a bug among seeds of narrowed options.
 fn must_find(bug: PlantedBug, words: &[&str], narrow: impl Fn(&mut Options)) {
-    let ordinary = simulator::seeds::number_from("CORTADO_SIM_ORDINARY");
-    let seeds = ordinary.unwrap_or(SEEDS);
-    for seed in 1..=seeds {
+    let ordinary = number_from("CORTADO_SIM_ORDINARY");
+    seeds::must_find(&bug, ordinary.unwrap_or(SEEDS), words, |seed, is_planted| {
         let mut options = Options::from_seed(seed);
         if ordinary.is_none() {
             narrow(&mut options);
         }
-        let sound = options.clone();
-        options.cluster.config.planted_bug = Some(bug);
-        let Err(failure) = run(options, false) else { continue };
-        let violation = &failure.violation;
-        assert!(words.iter().any(|words| violation.contains(words)), "{bug:?}, seed {seed}: {violation}");
-        run(sound, false).unwrap_or_else(|failure| panic!("without {bug:?}: {failure}"));
-        println!("{bug:?} found with seed {seed}: {violation}");
-        return;
-    }
-    panic!("{bug:?} was not found by {seeds} seeds");
+        options.cluster.config.planted_bug = is_planted.then_some(bug);
+        run(options, false)
+    });
 }
 
 fn ordinary(_: &mut Options) {}

@@ -1,12 +1,10 @@
 //! One run: the safety phase under faults, then healing, the liveness phase, and the final checks.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use engine::store::Store;
 use simulator::World;
 use simulator::checkers::history::Moment;
 use simulator::checkers::{Checked, Violation, violated};
-use simulator::failure::{Failure, panic_text};
+use simulator::failure::{Failure, caught};
 use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 
@@ -28,31 +26,22 @@ pub(crate) struct Outcome {
 
 /// Runs a cluster through all phases. A panic of the code under test is a violation.
 pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
-    let failed = |violation: String, tail| {
-        let seed = options.cluster.seed;
-        let replay = format!("CORTADO_SIM_SEED={seed} cargo test -p raftstore --test sim seeds -- --nocapture");
-        let violation = format!("seed {seed}: {violation}");
-        Box::new(Failure { violation, options: format!("{options:#?}"), tail, replay })
+    let failed = |violation: &str, tail| {
+        let replay = "CORTADO_SIM_SEED={seed} cargo test -p raftstore --test sim seeds -- --nocapture";
+        Box::new(Failure::of_seed(options.cluster.seed, violation, &options, tail, replay))
     };
-    let started = catch_unwind(AssertUnwindSafe(|| load::start(&options, print)));
-    let mut world = match started {
-        Ok(Ok(world)) => world,
-        Ok(Err(Violation(what))) => return Err(failed(what, Vec::new())),
-        Err(panic) => return Err(failed(panic_text(&*panic), Vec::new())),
-    };
-    let result = catch_unwind(AssertUnwindSafe(|| drive(&mut world)));
-    let at = format!("at {:.6} s", world.now as f64 / 1e9);
-    match result {
-        Ok(Ok(())) => Ok(Outcome {
-            hash: world.trace.hash(),
-            lines: world.trace.lines(),
-            stats: world.stats(),
-            clients: world.load.clients.stats,
-            prober: world.load.prober.stats(world.options.config.election_timeout()),
-        }),
-        Ok(Err(Violation(what))) => Err(failed(format!("{at}: {what}"), world.trace.tail())),
-        Err(panic) => Err(failed(format!("{at}: {}", panic_text(&*panic)), world.trace.tail())),
+    let mut world = caught(|| load::start(&options, print)).map_err(|Violation(what)| failed(&what, Vec::new()))?;
+    if let Err(Violation(what)) = caught(|| drive(&mut world)) {
+        let at = world.now as f64 / 1e9;
+        return Err(failed(&format!("at {at:.6} s: {what}"), world.trace.tail()));
     }
+    Ok(Outcome {
+        hash: world.trace.hash(),
+        lines: world.trace.lines(),
+        stats: world.stats(),
+        clients: world.load.clients.stats,
+        prober: world.load.prober.stats(world.options.config.election_timeout()),
+    })
 }
 
 fn drive(world: &mut World<ClientLoad>) -> Checked {

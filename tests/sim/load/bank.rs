@@ -8,9 +8,9 @@ use futures::FutureExt;
 use kv::Key;
 use rand::Rng;
 use simulator::checkers::{Checked, violated};
-use txn::{Database, TxnError};
+use txn::{Database, Transaction, TxnError};
 
-use super::{Known, Session};
+use super::{Known, ReadLog, Session};
 
 pub(crate) const ACCOUNTS: u64 = 8;
 const EACH: i64 = 100;
@@ -40,11 +40,28 @@ fn money(amount: i64) -> Bytes {
     Bytes::from(amount.to_string())
 }
 
-async fn transfer(db: &Database, number: usize, from: u64, to: u64, wanted: i64) -> Result<(), TxnError> {
+async fn read(txn: &Transaction, n: u64, reads: &ReadLog) -> Result<i64, TxnError> {
+    let value = txn.get(&account(n)).await?;
+    reads.add(account(n), txn.start_ts(), value.as_ref());
+    Ok(balance(value.as_ref()))
+}
+
+/// Every second pair of transfers is a single statement.
+async fn transfer(
+    db: &Database,
+    number: usize,
+    (from, to): (u64, u64),
+    wanted: i64,
+    reads: &ReadLog,
+) -> Result<(), TxnError> {
     db.run(|txn| {
+        let reads = reads.clone();
         async move {
-            let have = balance(txn.get(&account(from)).await?.as_ref());
-            let there = balance(txn.get(&account(to)).await?.as_ref());
+            if (number / 2).is_multiple_of(2) {
+                txn.set_single_statement();
+            }
+            let have = read(txn, from, &reads).await?;
+            let there = read(txn, to, &reads).await?;
             let moved = wanted.min(have);
             txn.put(account(from), money(have - moved))?;
             txn.put(account(to), money(there + moved))?;
@@ -56,20 +73,22 @@ async fn transfer(db: &Database, number: usize, from: u64, to: u64, wanted: i64)
 }
 
 /// The total of one snapshot.
-async fn audit(db: &Database) -> Result<i64, TxnError> {
+async fn audit(db: &Database, reads: &ReadLog) -> Result<i64, TxnError> {
     let txn = db.begin().await?;
     let keys: Vec<Key> = (0..ACCOUNTS).map(account).collect();
     let found: BTreeMap<Key, Bytes> = txn.batch_get(&keys).await?.into_iter().collect();
+    keys.iter().for_each(|key| reads.add(key.clone(), txn.start_ts(), found.get(key)));
     Ok(keys.iter().map(|key| balance(found.get(key))).sum())
 }
 
 /// Transfers and audits until the book is closed.
 pub(crate) async fn session(mut session: Session) {
+    let reads = session.reads();
     while !session.is_closed() {
         let Some(gateway) = session.gateway().await else { continue };
         let db = gateway.database.clone();
         if session.rng.random_bool(0.3) {
-            let audited = session.at(&gateway, audit(&db)).await;
+            let audited = session.at(&gateway, audit(&db, &reads)).await;
             if let Some(Ok(total)) = audited {
                 let mut book = session.book.borrow_mut();
                 book.counts.audits += 1;
@@ -88,7 +107,7 @@ pub(crate) async fn session(mut session: Session) {
             book.transfers.push(Transfer { known: Known::Unknown });
             book.transfers.len() - 1
         };
-        let outcome = session.at(&gateway, transfer(&db, number, from, to, wanted)).await;
+        let outcome = session.at(&gateway, transfer(&db, number, (from, to), wanted, &reads)).await;
         let known = session.judge(outcome).await;
         let mut book = session.book.borrow_mut();
         book.transfers[number].known = known;

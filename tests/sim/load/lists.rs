@@ -1,8 +1,9 @@
 //! Lists: transactions that read, scan and lock lists in several regions and append to them. Their history is snapshot
 //! isolated.
 //!
-//! Most transactions are explicit: they are not run again, so that each conflict and each unknown outcome is seen. Some
-//! are a single append that `Database::run` repeats after a conflict, as a session does for an autocommit statement.
+//! Most transactions are explicit: they are not run again, so that each conflict and each unknown outcome is seen. The
+//! others are a single append that `Database::run` repeats after a conflict, as a session does for an autocommit
+//! statement. It commits in one phase, at a commit_ts that its region computes.
 //! After a number of transactions the next generation of lists begins, so that lists stay short.
 
 use std::collections::BTreeMap;
@@ -16,9 +17,10 @@ use parking_lot::Mutex;
 use rand::Rng;
 use rand::rngs::StdRng;
 use simulator::checkers::snapshot_isolation::{Op, Outcome, Txn};
+use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
-use super::{Book, Known, Session};
+use super::{Book, Known, ReadLog, Session};
 
 /// Lists of a generation.
 const LISTS: u64 = 6;
@@ -28,6 +30,8 @@ const GENERATION: u64 = 60;
 const PAGE: u32 = 5;
 /// The length to which every second list is padded, so that its value is in `Cf::Default`.
 const PADDED: usize = 300;
+/// The share of transactions that are a single append, besides those that happen to be.
+const AUTOCOMMIT: f64 = 0.25;
 
 /// The key of a list: in the system region, the first or the second data region, if there are two.
 fn key(list: u64) -> Key {
@@ -65,15 +69,20 @@ struct Draft {
     /// The reads among them that show the snapshot alone. They must fit into one snapshot whatever the outcome is.
     snapshot: Vec<Op>,
     is_committing: bool,
+    reads: ReadLog,
 }
 
 impl Draft {
-    fn read(&mut self, list: u64, elements: Vec<u64>) {
+    /// Adds a read at `start_ts`. Returns the elements.
+    fn read(&mut self, list: u64, start_ts: Timestamp, value: Option<&Bytes>) -> Vec<u64> {
+        let elements = decode(value);
         let is_own = self.ops.iter().any(|op| matches!(op, Op::Append(appended, _) if *appended == list));
         if !is_own {
+            self.reads.add(key(list), start_ts, value);
             self.snapshot.push(Op::Read(list, elements.clone()));
         }
-        self.ops.push(Op::Read(list, elements));
+        self.ops.push(Op::Read(list, elements.clone()));
+        elements
     }
 }
 
@@ -91,6 +100,9 @@ enum Action {
 
 fn plan(rng: &mut StdRng, book: &mut Book) -> Vec<Action> {
     let first = newest(book);
+    if rng.random_bool(AUTOCOMMIT) {
+        return vec![Action::Append(first + rng.random_range(0..LISTS), book.next())];
+    }
     let count = rng.random_range(1..=5);
     let actions = (0..count).map(|_| {
         let list = first + rng.random_range(0..LISTS);
@@ -105,9 +117,8 @@ fn plan(rng: &mut StdRng, book: &mut Book) -> Vec<Action> {
 }
 
 async fn read(txn: &Transaction, list: u64, draft: &Mutex<Draft>) -> Result<Vec<u64>, TxnError> {
-    let elements = decode(txn.get(&key(list)).await?.as_ref());
-    draft.lock().read(list, elements.clone());
-    Ok(elements)
+    let value = txn.get(&key(list)).await?;
+    Ok(draft.lock().read(list, txn.start_ts(), value.as_ref()))
 }
 
 async fn scan(txn: &Transaction, first: u64, draft: &Mutex<Draft>) -> Result<(), TxnError> {
@@ -122,7 +133,7 @@ async fn scan(txn: &Transaction, first: u64, draft: &Mutex<Draft>) -> Result<(),
     }
     for list in first..first + LISTS {
         let value = found.iter().find(|(found, _)| *found == key(list)).map(|(_, value)| value);
-        draft.lock().read(list, decode(value));
+        draft.lock().read(list, txn.start_ts(), value);
     }
     Ok(())
 }
@@ -158,7 +169,11 @@ async fn autocommit(db: &Database, list: u64, element: u64, draft: &Arc<Mutex<Dr
     db.run(|txn| {
         let draft = Arc::clone(draft);
         async move {
-            *draft.lock() = Draft { is_committing: true, ..Draft::default() };
+            txn.set_single_statement();
+            {
+                let mut draft = draft.lock();
+                *draft = Draft { is_committing: true, reads: draft.reads.clone(), ..Draft::default() };
+            }
             append(txn, list, element, &draft).await
         }
         .boxed()
@@ -168,10 +183,11 @@ async fn autocommit(db: &Database, list: u64, element: u64, draft: &Arc<Mutex<Dr
 
 /// Reads and appends until the book is closed.
 pub(crate) async fn session(mut session: Session) {
+    let reads = session.reads();
     while !session.is_closed() {
         let Some(gateway) = session.gateway().await else { continue };
         let db = gateway.database.clone();
-        let draft = Arc::new(Mutex::new(Draft::default()));
+        let draft = Arc::new(Mutex::new(Draft { reads: reads.clone(), ..Draft::default() }));
         let (actions, began) = {
             let mut book = session.book.borrow_mut();
             (plan(&mut session.rng, &mut book), book.next())
@@ -182,7 +198,7 @@ pub(crate) async fn session(mut session: Session) {
         };
         let ended = session.book.borrow_mut().next();
         let known = session.judge(outcome).await;
-        let Draft { ops, snapshot, is_committing } = std::mem::take(&mut *draft.lock());
+        let Draft { ops, snapshot, is_committing, .. } = std::mem::take(&mut *draft.lock());
         let outcome = match known {
             Known::Committed => Outcome::Committed,
             // A transaction whose commit was not asked for commits nothing.

@@ -1,8 +1,9 @@
 //! The sessions of a run: transfers and audits (`bank`), transactions on lists (`lists`), autocommit on registers
-//! (`registers`), and what they share: gateways, the book of what happened, and outcomes.
+//! (`registers`), and what they share: gateways, the book of what happened, and outcomes. `reads` repeats their reads.
 
 pub(crate) mod bank;
 pub(crate) mod lists;
+mod reads;
 pub(crate) mod registers;
 
 use std::cell::RefCell;
@@ -21,6 +22,7 @@ use txn::TxnError;
 use crate::nodes::{Gateway, Nodes};
 use crate::options::Options;
 use bank::Transfer;
+pub(crate) use reads::ReadLog;
 
 /// The pause of a session that finds no gateway, or whose gateway failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(200);
@@ -53,6 +55,7 @@ pub(crate) struct Book {
     pub(crate) transfers: Vec<Transfer>,
     pub(crate) history: Vec<Txn>,
     pub(crate) registers: Vec<Register>,
+    pub(crate) reads: ReadLog,
     /// The last moment or element.
     last: u64,
 }
@@ -117,6 +120,11 @@ impl Session {
             tokio::time::sleep(FAILURE_PAUSE).await;
         }
         gateway
+    }
+
+    /// Where the session notes what it reads.
+    pub(crate) fn reads(&self) -> ReadLog {
+        self.book.borrow().reads.clone()
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -8,7 +8,7 @@ use simulator::checkers::history::{INITIAL, Register, Value, WriteOutcome};
 use simulator::checkers::{Checked, Violation};
 use txn::{Database, TxnError};
 
-use super::{Book, Known, Session};
+use super::{Book, Known, ReadLog, Session};
 
 const REGISTERS: usize = 4;
 
@@ -37,6 +37,7 @@ async fn write(db: &Database, register: usize, value: Value) -> Result<(), TxnEr
         return txn.commit().await.map(drop);
     }
     db.run(|txn| {
+        txn.set_single_statement();
         let stored = stored.clone();
         async move { txn.put(key(register), stored) }.boxed()
     })
@@ -44,20 +45,23 @@ async fn write(db: &Database, register: usize, value: Value) -> Result<(), TxnEr
 }
 
 /// The store of the register takes the timestamp, unless the oracle is at the gateway.
-async fn read(db: &Database, register: usize) -> Result<Value, TxnError> {
-    let found = db.begin_deferred().get(&key(register)).await?;
+async fn read(db: &Database, register: usize, reads: &ReadLog) -> Result<Value, TxnError> {
+    let txn = db.begin_deferred();
+    let found = txn.get(&key(register)).await?;
+    reads.add(key(register), txn.start_ts(), found.as_ref());
     Ok(value(found.as_ref()))
 }
 
 /// Writes and reads until the book is closed.
 pub(crate) async fn session(mut session: Session) {
+    let reads = session.reads();
     while !session.is_closed() {
         let Some(gateway) = session.gateway().await else { continue };
         let db = gateway.database.clone();
         let register = session.rng.random_range(0..REGISTERS);
         let begin = session.book.borrow_mut().next();
         if session.rng.random_bool(0.5) {
-            let outcome = session.at(&gateway, read(&db, register)).await;
+            let outcome = session.at(&gateway, read(&db, register, &reads)).await;
             if let Some(Ok(value)) = outcome {
                 let mut book = session.book.borrow_mut();
                 let end = book.next();

@@ -1,5 +1,6 @@
-//! The client: its region cache by golden scripts, and the whole of it over an in-memory cluster and over gRPC.
+//! The client: its region cache by golden scripts, and the whole of it over an in-memory cluster and over links.
 
+mod busy;
 mod cluster;
 mod region_cache;
 mod remote;

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::store::memory::{MemorySnapshot, MemoryStore};
-use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store};
-use engine::{Cf, WriteBatch};
+use engine::WriteBatch;
+use engine::store::memory::MemoryStore;
+use engine::store::{NewestReader, Reader, Store};
+use kv::memory::RegionReader;
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
 use raftstore::{
@@ -36,13 +37,6 @@ struct State {
     applied: u64,
     /// Proposed and not applied. A reply that is gone was lost: the proposer sees an unknown outcome.
     pending: VecDeque<(WriteBatch, Option<Reply>)>,
-}
-
-#[derive(Clone)]
-pub(crate) struct ModelView {
-    snapshot: MemorySnapshot,
-    region: Region,
-    term: Term,
 }
 
 impl ModelRegion {
@@ -103,42 +97,18 @@ impl ModelRegion {
         state.leader = leader;
     }
 
-    fn view(&self, context: RegionContext) -> Result<ModelView, RegionError> {
+    fn view(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         let state = self.state.lock();
         assert_eq!(context.region, state.region.id);
         if state.leader != self.id {
             return Err(RegionError::NotLeader { region: state.region.id, leader: None });
         }
-        Ok(ModelView { snapshot: self.data.snapshot(), region: state.region.clone(), term: state.term })
-    }
-}
-
-impl Reader for ModelView {
-    fn get(&self, cf: Cf, key: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        self.snapshot.get(cf, key)
-    }
-
-    fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
-        self.snapshot.cursor(cf, lower, upper)
-    }
-
-    fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> StoreResult<Box<dyn Cursor>> {
-        self.snapshot.limited_cursor(cf, lower, upper, skips)
-    }
-}
-
-impl RegionView for ModelView {
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn term(&self) -> Term {
-        self.term
+        Ok(RegionReader::new(self.data.snapshot(), state.region.clone(), state.term))
     }
 }
 
 impl RegionReads for ModelRegion {
-    type View = ModelView;
+    type View = RegionReader;
 
     fn store_id(&self) -> StoreId {
         self.id
@@ -148,7 +118,7 @@ impl RegionReads for ModelRegion {
         self.try_read(context).map(|view| view.is_some())
     }
 
-    fn try_read(&self, context: RegionContext) -> Result<Option<ModelView>, RegionError> {
+    fn try_read(&self, context: RegionContext) -> Result<Option<RegionReader>, RegionError> {
         self.view(context).map(Some)
     }
 
@@ -157,11 +127,11 @@ impl RegionReads for ModelRegion {
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
     ) -> Result<Option<T>, RegionError> {
-        let region = self.view(context)?.region;
+        let region = self.view(context)?.region().clone();
         Ok(Some(read(&self.data, &region)))
     }
 
-    async fn read(&self, context: RegionContext) -> Result<ModelView, RegionError> {
+    async fn read(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         self.view(context)
     }
 
@@ -179,17 +149,17 @@ impl RegionStore for ModelRegion {
 
     fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
         let view = self.view(context)?;
-        Ok(Basis { region: Arc::new(view.region), term: view.term })
+        Ok(Basis { region: Arc::new(view.region().clone()), term: view.term() })
     }
 
-    fn evaluate(&self, context: RegionContext) -> Result<ModelView, RegionError> {
+    fn evaluate(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         self.view(context)
     }
 
     fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
         let view = self.view(self.context())?;
-        if view.term != basis.term {
-            return Err(RegionError::StaleCommand { region: view.region.id });
+        if view.term() != basis.term {
+            return Err(RegionError::StaleCommand { region: view.region().id });
         }
         Ok(evaluate(&view))
     }

@@ -1,0 +1,47 @@
+//! What sessions read, and at which timestamps.
+//!
+//! A read at a timestamp never changes: whatever commits after it commits above it. So at the end each read of the run,
+//! of whatever transaction, is repeated on the final data.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::store::Reader;
+use kv::Key;
+use kv::mvcc::reader::get;
+use parking_lot::Mutex;
+use simulator::checkers::{Checked, Violation, violated};
+use tso::Timestamp;
+
+/// A key, the timestamp of the read, and the value that was found.
+type Read = (Key, Timestamp, Option<Bytes>);
+
+/// The reads of a run. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct ReadLog(Arc<Mutex<Vec<Read>>>);
+
+impl ReadLog {
+    /// Adds a read of the store, not of a transaction's own writes.
+    pub(crate) fn add(&self, key: Key, start_ts: Timestamp, value: Option<&Bytes>) {
+        self.0.lock().push((key, start_ts, value.cloned()));
+    }
+
+    /// The number of reads so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.lock().len() as u64
+    }
+
+    /// Repeats every read on the final data of a replica, which has no locks.
+    pub(crate) fn check(&self, data: &impl Reader) -> Checked {
+        let mut reads = self.0.lock();
+        reads.sort_unstable();
+        reads.dedup();
+        for (key, start_ts, seen) in reads.iter() {
+            let found = get(data, key, *start_ts, &[]).map_err(|error| Violation(error.to_string()))?;
+            if found != *seen {
+                return violated(format!("the read of {key:?} at {start_ts} saw {seen:?}, and now there is {found:?}"));
+            }
+        }
+        Ok(())
+    }
+}
