@@ -23,12 +23,9 @@ use super::metrics::DropReason;
 use super::options::TransportOptions;
 use super::pacing::Backoff;
 use super::queue::{PushError, Queue};
-use super::stream::{self, PROBE_ANSWER, Stores};
+use super::stream::{self, KEPT_BYTES, PROBE_ANSWER, Stores};
 use crate::ports::RaftMessage;
 use crate::region::StoreId;
-
-/// A buffer of more bytes than this is not kept for the next frame.
-const KEPT_BYTES: usize = 1 << 20;
 
 /// See the module documentation.
 pub(super) struct Lane {

@@ -83,7 +83,8 @@ impl TransportOptions {
         self.max_frame_bytes.saturating_sub(FRAME_OVERHEAD)
     }
 
-    /// How long the receiver of messages waits for the next byte. The sender probes three times as often.
+    /// The interval at which the receiver of messages checks that it has received anything. The sender probes three
+    /// times as often.
     pub(super) fn silence_max(&self) -> Duration {
         self.keep_alive * 3
     }

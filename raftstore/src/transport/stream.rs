@@ -24,6 +24,8 @@ pub(super) const PROBE_ANSWER: u8 = 1;
 const PROTOCOL: Protocol = Protocol { magic: *b"\xc1rtdraft", name: "Raft stream", version: 1 };
 /// Bytes of a frame's length.
 const LENGTH_BYTES: usize = 4;
+/// A buffer of more bytes than this is not kept for the next frame.
+pub(super) const KEPT_BYTES: usize = 1 << 20;
 /// The least room that a read finds.
 const READ_BYTES: usize = 32 << 10;
 /// Keys of `MessageFrame.messages` and `RaftMessage.message`, both of protobuf's length-delimited kind.
@@ -128,6 +130,9 @@ impl FrameReader {
 
     /// The buffer to which the next received bytes are appended.
     pub(super) fn buffer(&mut self) -> &mut BytesMut {
+        if self.received.is_empty() && self.received.capacity() > KEPT_BYTES {
+            self.received = BytesMut::new();
+        }
         self.received.reserve(READ_BYTES);
         &mut self.received
     }
