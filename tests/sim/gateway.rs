@@ -209,6 +209,8 @@ impl Servers {
     async fn write(&self, store: StoreId, request: Request, write: (Work, Timestamp)) -> Result<Response, CallError> {
         let (work, start_ts) = write;
         if work == Work::Heartbeat && !self.sender.is_alive() {
+            // The session, in whose task the commit may still run, notices first.
+            tokio::task::yield_now().await;
             // Ends the task of a dead coordinator, which would send heartbeats for ever.
             std::panic::resume_unwind(Box::new("the coordinator is dead"));
         }

@@ -26,9 +26,11 @@ const SWEPT: usize = 100;
 /// How long each step takes at most. The longest is a commit, which retries for twenty seconds after the first failure
 /// of each of its requests.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Within this time after the sweep no replica holds a lock: a lock that the sweep does not resolve at once expires
-/// after three seconds.
-const LOCKS_LIMIT: Duration = Duration::from_secs(20);
+/// After this time of sweeps no replica may hold a lock. A lock that the first does not resolve expires after three
+/// seconds.
+const LOCKS_LIMIT: Duration = Duration::from_secs(60);
+/// How long replicas are waited for after each sweep.
+const APPLY_LIMIT: Duration = Duration::from_secs(2);
 /// The pause before the sweep or the last read is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -85,33 +87,47 @@ async fn recover(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> 
 }
 
 /// Reads every key, which resolves the locks that readers meet, and locks every key, which resolves those that only
-/// writers meet. Then no replica holds a lock any more.
+/// writers meet. The cleanup of the last commits may fail and leave locks too, so it goes on until no replica holds
+/// any.
 async fn sweep(world: &mut World<Stack>, nodes: &Nodes, book: &SharedBook) -> Checked {
     let keys = book.borrow().keys();
     let Some(gateway) = nodes.stores.first().and_then(|store| nodes.gateway(*store)) else {
         return violated("no gateway to sweep");
     };
-    let swept = async move {
-        for keys in keys.chunks(SWEPT) {
-            until_served(|| read_all(&gateway.database, keys)).await?;
-            let lock_all = |txn: &mut Transaction| keys.iter().try_for_each(|key| txn.lock(key.clone()));
-            until_served(|| gateway.database.run(|txn| std::future::ready(lock_all(txn)).boxed())).await?;
-        }
-        Ok::<_, TxnError>(())
-    };
-    let swept = complete(world, nodes, LIMIT, "the sweep", swept).await?;
-    swept.map_err(|error| Violation(format!("the sweep: {error}")))?;
     let end = nodes.elapsed() + LOCKS_LIMIT.as_nanos() as u64;
-    let mut left = Vec::new();
-    while nodes.elapsed() < end {
-        left = locks(world)?;
-        if left.is_empty() {
+    loop {
+        let swept = sweep_once(gateway.database.clone(), keys.clone());
+        let swept = complete(world, nodes, LIMIT, "the sweep", swept).await?;
+        swept.map_err(|error| Violation(format!("the sweep: {error}")))?;
+        if locks_go(world, nodes).await? {
             return Ok(());
+        }
+        if nodes.elapsed() > end {
+            return violated(format!("locks remain: {:?}", locks(world)?));
+        }
+    }
+}
+
+async fn sweep_once(db: Database, keys: Vec<Key>) -> Result<(), TxnError> {
+    for keys in keys.chunks(SWEPT) {
+        until_served(|| read_all(&db, keys)).await?;
+        let lock_all = |txn: &mut Transaction| keys.iter().try_for_each(|key| txn.lock(key.clone()));
+        until_served(|| db.run(|txn| std::future::ready(lock_all(txn)).boxed())).await?;
+    }
+    Ok(())
+}
+
+/// Whether no replica holds a lock within a short time, which replicas need to apply what the leader has applied.
+async fn locks_go(world: &mut World<Stack>, nodes: &Nodes) -> Result<bool, Violation> {
+    let end = nodes.elapsed() + APPLY_LIMIT.as_nanos() as u64;
+    while !locks(world)?.is_empty() {
+        if nodes.elapsed() >= end {
+            return Ok(false);
         }
         let next = nodes.elapsed() + Duration::from_millis(50).as_nanos() as u64;
         run_until(world, nodes, next, |_| false).await?;
     }
-    violated(format!("locks remain: {left:?}"))
+    Ok(true)
 }
 
 /// Repeats `work`, which may be repeated whatever its outcome, until the cluster serves it.
