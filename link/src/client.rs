@@ -6,21 +6,20 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::caller::{CallError, Caller, CallerOptions, Outcome, Submission};
 use crate::frame::FrameReader;
-use crate::hello::{ClusterTag, Hello, WELCOME_BYTES, Welcome};
+use crate::handshake;
+use crate::hello::{ClusterTag, Hello};
 use crate::message::{Kind, RequestId};
 use crate::metrics::LinkMetrics;
 use crate::wire::{Frames, Input, Wire};
@@ -264,27 +263,11 @@ impl Link {
 
     /// Opens a connection and shakes hands.
     async fn open(&self) -> Result<TcpStream, String> {
-        match tokio::time::timeout(self.connect_timeout, self.shake_hands()).await {
+        match tokio::time::timeout(self.connect_timeout, handshake::connect(&self.address, self.hello, &[])).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("no connection within {:?}", self.connect_timeout)),
         }
-    }
-
-    async fn shake_hands(&self) -> io::Result<Result<TcpStream, String>> {
-        let mut stream = TcpStream::connect(&self.address).await?;
-        stream.set_nodelay(true)?;
-        stream.write_all(&self.hello.encode()).await?;
-        let mut head = [0; WELCOME_BYTES];
-        stream.read_exact(&mut head).await?;
-        let len = match Welcome::decode_head(&head, self.hello) {
-            Ok(0) => return Ok(Ok(stream)),
-            Ok(len) => len,
-            Err(why) => return Ok(Err(why)),
-        };
-        let mut why = vec![0; len];
-        stream.read_exact(&mut why).await?;
-        Ok(Err(String::from_utf8_lossy(&why).into_owned()))
     }
 
     /// Handles what has arrived. `Err` ends the link.
@@ -366,7 +349,7 @@ async fn run(link: Arc<Link>) {
         }
     };
     link.metrics.opened.inc();
-    let (wire, input) = Wire::new(stream, link.metrics.clone());
+    let (wire, input) = Wire::new(stream, link.metrics.wire());
     let wire = Arc::new(wire);
     {
         let mut state = link.state.lock();

@@ -1,12 +1,13 @@
-//! The handshake: both sides of a new connection check version and cluster before any request.
+//! The handshake: both sides of a new connection check version and cluster before anything else.
 //!
-//! The requesting side sends a [`Hello`], the serving side answers with a [`Welcome`]. The first byte of a Hello
-//! differs from that of an HTTP/2 connection (`P`) and of a TLS one (0x16), so one port serves all of them.
+//! The side that connects sends a [`Hello`], the other side answers with a [`Welcome`]. Other protocols between nodes
+//! may use the handshake too: each is a [`Protocol`] with a magic of its own, whose first byte tells the connections of
+//! one port apart. It differs from the first byte of an HTTP/2 connection (`P`) and of a TLS one (0x16).
 
 use std::fmt;
 
 /// The first byte of every link.
-pub const FIRST_BYTE: u8 = MAGIC[0];
+pub const FIRST_BYTE: u8 = LINK.magic[0];
 /// The version of the handshake and of the frames.
 pub const VERSION: u32 = 1;
 /// Bytes of an encoded [`Hello`].
@@ -16,7 +17,18 @@ pub const WELCOME_BYTES: usize = 22;
 /// The most bytes of the text of a refusal.
 pub const WHY_BYTES_MAX: usize = 1024;
 
-const MAGIC: [u8; 8] = *b"\xc0rtdlink";
+/// A protocol whose connections begin with this handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// The first bytes of its connections.
+    pub magic: [u8; 8],
+    /// The name in refusals.
+    pub name: &'static str,
+    /// The version that is spoken here, of the handshake and of all that follows.
+    pub version: u32,
+}
+
+const LINK: Protocol = Protocol { magic: *b"\xc0rtdlink", name: "link", version: VERSION };
 
 /// The identity of a cluster: nodes of different clusters refuse each other. Written as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +47,11 @@ impl fmt::Display for ClusterTag {
     }
 }
 
-/// What the requesting side says first.
+/// What the side that connects says first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
+    /// What it speaks.
+    pub protocol: Protocol,
     /// The version that it speaks.
     pub version: u32,
     /// Its cluster.
@@ -45,42 +59,51 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// The Hello of this version.
+    /// The Hello of a link of this version.
     pub const fn new(cluster: ClusterTag) -> Hello {
-        Hello { version: VERSION, cluster }
+        Hello::of(LINK, cluster)
+    }
+
+    /// The Hello of a connection of another protocol.
+    pub const fn of(protocol: Protocol, cluster: ClusterTag) -> Hello {
+        Hello { protocol, version: protocol.version, cluster }
     }
 
     /// The bytes on the wire.
     pub fn encode(self) -> [u8; HELLO_BYTES] {
         let mut bytes = [0; HELLO_BYTES];
-        let (magic, rest) = bytes.split_at_mut(MAGIC.len());
+        let (magic, rest) = bytes.split_at_mut(self.protocol.magic.len());
         let (version, cluster) = rest.split_at_mut(4);
-        magic.copy_from_slice(&MAGIC);
+        magic.copy_from_slice(&self.protocol.magic);
         version.copy_from_slice(&self.version.to_be_bytes());
         cluster.copy_from_slice(&self.cluster.0.to_be_bytes());
         bytes
     }
 
-    /// Reads a Hello; `None` if the other side speaks another protocol.
-    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
+    /// Reads the Hello of another side; `None` if it speaks another protocol than this one.
+    pub fn decode_other(self, bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
         let (magic, rest) = bytes.split_first_chunk::<8>()?;
         let (version, rest) = rest.split_first_chunk::<4>()?;
         let (cluster, _) = rest.split_first_chunk::<8>()?;
-        let hello = Hello { version: u32::from_be_bytes(*version), cluster: ClusterTag(u64::from_be_bytes(*cluster)) };
-        (*magic == MAGIC).then_some(hello)
+        let (version, cluster) = (u32::from_be_bytes(*version), ClusterTag(u64::from_be_bytes(*cluster)));
+        let protocol = self.protocol;
+        (*magic == protocol.magic).then_some(Hello { protocol, version, cluster })
     }
 
     /// Why a node that would say `ours` refuses this Hello.
     pub fn objection(self, ours: Hello) -> Option<String> {
         if self.version != ours.version {
-            return Some(format!("link version {} is not spoken here, {} is", self.version, ours.version));
+            return Some(format!(
+                "{} version {} is not spoken here, {} is",
+                ours.protocol.name, self.version, ours.version
+            ));
         }
         let text = || format!("this node belongs to cluster {}, the request to cluster {}", ours.cluster, self.cluster);
         (self.cluster != ours.cluster).then(text)
     }
 }
 
-/// The answer to a [`Hello`]: `Err` with the reason if the connection is refused. Requests sent with it were not read.
+/// The answer to a [`Hello`]: `Err` with the reason if the connection is refused. What was sent with it was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome(pub Result<(), String>);
 
@@ -102,9 +125,9 @@ impl Welcome {
     ///
     /// What is wrong with `head`, or why the connection is not possible although the other side did not say so.
     pub fn decode_head(head: &[u8; WELCOME_BYTES], ours: Hello) -> Result<usize, String> {
-        let foreign = || "it does not speak the protocol of links".to_owned();
+        let foreign = || format!("it does not speak the protocol ({})", ours.protocol.name);
         let (hello, len) = head.split_first_chunk::<HELLO_BYTES>().ok_or_else(foreign)?;
-        let theirs = Hello::decode(hello).ok_or_else(foreign)?;
+        let theirs = ours.decode_other(hello).ok_or_else(foreign)?;
         let len = len.first_chunk::<2>().map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
         match theirs.objection(ours) {
             _ if len > WHY_BYTES_MAX => Err(foreign()),
@@ -123,8 +146,8 @@ mod tests {
     fn golden_bytes() {
         let hello = Hello::new(ClusterTag::new(0x0102));
         assert_eq!(hello.encode(), *b"\xc0rtdlink\0\0\0\x01\0\0\0\0\0\0\x01\x02");
-        assert_eq!(Hello::decode(&hello.encode()), Some(hello));
-        assert_eq!(Hello::decode(b"PRI * HTTP/2.0\r\n\r\nSM"), None);
+        assert_eq!(hello.decode_other(&hello.encode()), Some(hello));
+        assert_eq!(hello.decode_other(b"PRI * HTTP/2.0\r\n\r\nSM"), None);
         assert_eq!(Welcome(Ok(())).encode(hello), b"\xc0rtdlink\0\0\0\x01\0\0\0\0\0\0\x01\x02\0\0");
         let refused = Welcome(Err("no".to_owned())).encode(hello);
         assert_eq!(refused, b"\xc0rtdlink\0\0\0\x01\0\0\0\0\0\0\x01\x02\0\x02no");

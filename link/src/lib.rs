@@ -20,10 +20,13 @@
 //!
 //! Transport: plain TCP. `docs/benchmarks.md` has the comparison with gRPC.
 //!
+//! `hello`, `handshake` and `wire` know nothing of requests. The transport of Raft messages uses them with a protocol
+//! of its own.
+//!
 //! # Layers
 //!
 //! 1. `message`, `hello`, `metrics`: messages, the handshake, counters
-//! 2. `frame`: the bytes of frames
+//! 2. `frame`, `handshake`: the bytes of frames, the handshake on a connection
 //! 3. `outbox`: what waits to be sent
 //! 4. `caller`, `callee`: the two sides (pure)
 //! 5. `wire`: the connection
@@ -33,17 +36,18 @@ pub mod callee;
 pub mod caller;
 pub mod client;
 pub mod frame;
+pub mod handshake;
 pub mod hello;
 pub mod message;
 pub mod metrics;
 pub mod outbox;
 pub mod server;
-mod wire;
+pub mod wire;
 
 pub use callee::CalleeOptions;
 pub use caller::{CallError, CallerOptions, Outcome};
 pub use client::{BadAddress, LinkOptions, Links, Peer};
 pub use hello::{ClusterTag, FIRST_BYTE};
 pub use message::{Kind, PAYLOAD_BYTES_MAX, Reason, Refused, Reply};
-pub use metrics::LinkMetrics;
+pub use metrics::{LinkMetrics, WireMetrics};
 pub use server::{Answer, LinkServer, ServerOptions, Service};

@@ -2,6 +2,21 @@
 
 use prometheus::{IntCounter, IntGauge, Registry};
 
+/// Counters of the connections of one kind. Clones share them.
+#[derive(Clone, Debug)]
+pub struct WireMetrics {
+    /// Open connections.
+    pub open: IntGauge,
+    /// Frames sent.
+    pub sent_frames: IntCounter,
+    /// Messages sent.
+    pub sent_messages: IntCounter,
+    /// Bytes of frames sent.
+    pub sent_bytes: IntCounter,
+    /// Bytes received.
+    pub received_bytes: IntCounter,
+}
+
 /// Counters of all links of a node. Clones share them.
 #[derive(Clone, Debug)]
 pub struct LinkMetrics {
@@ -64,5 +79,16 @@ impl LinkMetrics {
             spawned: counter("spawned", "Requests of other nodes that did not end at once.")?,
             open,
         })
+    }
+
+    /// The part that a connection counts itself.
+    pub(crate) fn wire(&self) -> WireMetrics {
+        WireMetrics {
+            open: self.open.clone(),
+            sent_frames: self.sent_frames.clone(),
+            sent_messages: self.sent_messages.clone(),
+            sent_bytes: self.sent_bytes.clone(),
+            received_bytes: self.received_bytes.clone(),
+        }
     }
 }

@@ -16,7 +16,6 @@ use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -26,7 +25,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::callee::{Action, Callee, CalleeOptions};
 use crate::frame::FrameReader;
-use crate::hello::{ClusterTag, HELLO_BYTES, Hello, Welcome};
+use crate::handshake;
+use crate::hello::{ClusterTag, Hello, Welcome};
 use crate::message::{Kind, Reason, Refused, Reply, RequestId};
 use crate::metrics::LinkMetrics;
 use crate::wire::{Frames, Input, Ready, Wire};
@@ -168,17 +168,14 @@ impl ServingNode {
 
     /// Reads the Hello and answers it. Returns why the link is refused.
     async fn shake_hands(&self, stream: &mut TcpStream, objection: Option<String>) -> io::Result<Option<String>> {
-        stream.set_nodelay(true)?;
-        let mut hello = [0; HELLO_BYTES];
-        stream.read_exact(&mut hello).await?;
         let ours = Hello::new(self.options.cluster);
-        let objection = match Hello::decode(&hello) {
+        let objection = match handshake::read_hello(stream, ours).await? {
             // What speaks another protocol could not read the answer.
             None => return Ok(Some("it does not begin with a handshake".to_owned())),
             Some(hello) => hello.objection(ours).or(objection),
         };
         let welcome = Welcome(objection.clone().map_or(Ok(()), Err));
-        stream.write_all(&welcome.encode(ours)).await?;
+        handshake::answer_hello(stream, ours, &welcome).await?;
         Ok(objection)
     }
 }
@@ -210,7 +207,7 @@ impl Frames for ServedLink {
 
 impl ServedLink {
     fn new(stream: TcpStream, node: Arc<ServingNode>) -> (ServedLink, Input) {
-        let (wire, input) = Wire::new(stream, node.metrics.clone());
+        let (wire, input) = Wire::new(stream, node.metrics.wire());
         let callee = Mutex::new(Callee::new(node.options.callee, Duration::ZERO));
         (ServedLink { wire, callee, node, epoch: clock() }, input)
     }

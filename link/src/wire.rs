@@ -1,4 +1,5 @@
-//! The connection under both sides of a link: who writes when, and what wakes the link's task.
+//! The connection under both sides of a link: who writes when, and what wakes the link's task. The transport of Raft
+//! messages, whose streams have one direction and other frames, sends over it too.
 //!
 //! Whoever has something to send may write it: [`Wire::flush`] takes the frames of the side's state machine until none
 //! is left or the network takes no more. One writes at a time, and nobody waits for another writer: the writer looks
@@ -21,10 +22,10 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Sleep;
 
-use crate::metrics::LinkMetrics;
+use crate::metrics::WireMetrics;
 
 /// Where a wire takes its frames from. Called with the writer's lock held; takes the state's lock inside.
-pub(crate) trait Frames {
+pub trait Frames {
     /// Appends the next frame and returns its number of messages; 0 and nothing if there is none.
     fn next_frame(&self, out: &mut BytesMut) -> usize;
 }
@@ -42,20 +43,20 @@ struct Writer {
 
 /// What woke the link's task.
 #[derive(Debug, Default)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// Somebody rang: there is something to send, or the timer changed.
-    pub(crate) rung: bool,
+    pub rung: bool,
     /// What was read; an error also if the other side has closed.
-    pub(crate) read: Option<io::Result<()>>,
+    pub read: Option<io::Result<()>>,
     /// The network takes bytes again.
-    pub(crate) writable: bool,
+    pub writable: bool,
     /// The timer has ended.
-    pub(crate) timer: bool,
+    pub timer: bool,
 }
 
 /// A connection after its handshake.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub struct Wire {
     stream: OwnedWriteHalf,
     writer: Mutex<Writer>,
     /// Somebody found the writer's lock taken: its holder looks again.
@@ -66,12 +67,12 @@ pub(crate) struct Wire {
     blocked: AtomicBool,
     rung: AtomicBool,
     task: AtomicWaker,
-    metrics: LinkMetrics,
+    metrics: WireMetrics,
 }
 
 impl Wire {
     /// Both halves of a connection.
-    pub(crate) fn new(stream: TcpStream, metrics: LinkMetrics) -> (Wire, Input) {
+    pub fn new(stream: TcpStream, metrics: WireMetrics) -> (Wire, Input) {
         metrics.open.inc();
         let (input, stream) = stream.into_split();
         let wire = Wire {
@@ -88,7 +89,7 @@ impl Wire {
     }
 
     /// Wakes the link's task.
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         if !self.rung.swap(true, Ordering::AcqRel) {
             self.task.wake();
         }
@@ -96,7 +97,7 @@ impl Wire {
 
     /// Writes what `frames` has, as far as the network takes it. Does not wait. A failure is kept for
     /// [`Wire::take_failure`], and the link's task is woken.
-    pub(crate) fn flush(&self, frames: &impl Frames) {
+    pub fn flush(&self, frames: &impl Frames) {
         loop {
             let writer = self.writer.try_lock().or_else(|| {
                 self.again.store(true, Ordering::SeqCst);
@@ -157,23 +158,23 @@ impl Wire {
 
     /// The failure that ended writing. Locks only if there is one: a flush that finds the lock taken relies on its
     /// holder to look again.
-    pub(crate) fn take_failure(&self) -> Option<io::Error> {
+    pub fn take_failure(&self) -> Option<io::Error> {
         if self.failed.load(Ordering::Acquire) { self.writer.lock().failure.take() } else { None }
     }
 
     /// Whether written bytes wait for the other side to read.
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Acquire)
     }
 
     /// Whether all frames that were made have been taken by the network. For a side that has no more to send: a flush
     /// that meets this look finds nothing.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.writer.try_lock().is_some_and(|writer| writer.buffer.is_empty())
     }
 
     /// Ends writing for good. Returns how many bytes of frames the network has taken.
-    pub(crate) fn close(&self) -> u64 {
+    pub fn close(&self) -> u64 {
         let mut writer = self.writer.lock();
         writer.closed = true;
         writer.written
@@ -181,7 +182,7 @@ impl Wire {
 
     /// What the link's task has to do; pending while that is nothing. Reads into the buffer beside `input`, if there
     /// is one.
-    pub(crate) fn poll_ready(
+    pub fn poll_ready(
         &self,
         cx: &mut Context<'_>,
         timer: Pin<&mut Sleep>,
@@ -202,12 +203,12 @@ impl Wire {
 
 /// The receiving half of a connection.
 #[derive(Debug)]
-pub(crate) struct Input(OwnedReadHalf);
+pub struct Input(OwnedReadHalf);
 
 impl Input {
     /// Appends what has arrived to `buffer`: one read, which also learns that nothing more is there if it finds less
     /// than there is room for. `None` if nothing has arrived; then the task is woken when something does.
-    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut BytesMut, metrics: &LinkMetrics) -> Option<io::Result<()>> {
+    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut BytesMut, metrics: &WireMetrics) -> Option<io::Result<()>> {
         let result = match pin!(self.0.read_buf(buffer)).poll(cx) {
             Poll::Pending => return None,
             Poll::Ready(Ok(0)) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the node closed the connection")),

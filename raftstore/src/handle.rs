@@ -16,6 +16,7 @@
 //! | `basis`, `evaluate`, `evaluate_cached`, `transfer_leader` | `NotLeader` | `NotLeader` | `NotLeader` |
 //! | `propose` | the usual | `NotLeader` | `Poisoned` |
 //! | `deliver` | the usual | `ServerBusy` | `Ok` or `ServerBusy`; the message is dropped |
+//! | `deliver_all` | the usual | 0 | any number; the messages are dropped |
 //! | `lease_holds` | false | false | false |
 //!
 //! `NotLeader` names the leader that this store knew last, unless that was itself. So the caller asks another store at
@@ -425,6 +426,18 @@ impl<S: Store> StoreHandle<S> {
     /// `ServerBusy` if the mailbox is full or the store has stopped; the message is dropped.
     pub fn deliver(&self, message: RaftMessage) -> Result<(), RegionError> {
         self.context.mailbox.push(StoreMsg::Raft(Box::new(message))).map_err(|_| self.busy())
+    }
+
+    /// Delivers messages from another store, as [`StoreHandle::deliver`] does, with one wake-up. Takes all of them out
+    /// of `messages`. Returns how many were queued: the first ones, until the mailbox is full or if the store has
+    /// stopped.
+    pub fn deliver_all(&self, messages: &mut Vec<RaftMessage>) -> usize {
+        let all = messages.len();
+        let queued = self.context.mailbox.push_all(messages.drain(..).map(|m| StoreMsg::Raft(Box::new(m))));
+        if queued < all {
+            self.context.metrics.busy.with_label_values(&["mailbox"]).inc_by((all - queued) as u64);
+        }
+        queued
     }
 
     /// Asks the replica on `to` to take over the leadership of `region`. Does not wait: `Ok` means queued. The request

@@ -48,6 +48,19 @@ impl<T> Mailbox<T> {
         Ok(())
     }
 
+    /// Queues the first messages, as many as there is room for, and wakes the owner once. Drops the others. Returns how
+    /// many were queued.
+    pub(crate) fn push_all(&self, messages: impl ExactSizeIterator<Item = T>) -> usize {
+        let mut state = self.state.lock();
+        let room = if state.closed { 0 } else { self.capacity.saturating_sub(state.queue.len()) };
+        let queued = messages.len().min(room);
+        state.queue.extend(messages.take(queued));
+        if queued > 0 {
+            self.notify(state);
+        }
+        queued
+    }
+
     /// Wakes the owner.
     pub(crate) fn wake(&self) {
         self.notify(self.state.lock());
@@ -115,6 +128,17 @@ mod tests {
         mailbox.push(4).unwrap();
         assert_eq!((taken, mailbox.close()), (vec![1], vec![2, 4]));
         assert!(mailbox.push(5).is_err());
+    }
+
+    #[test]
+    fn many_messages_are_queued_as_far_as_there_is_room() {
+        let mailbox = Mailbox::new(4);
+        mailbox.push(1).unwrap();
+        assert_eq!(mailbox.push_all([2, 3].into_iter()), 2);
+        assert_eq!(mailbox.push_all([4, 5, 6].into_iter()), 1);
+        assert_eq!(mailbox.push_all([7].into_iter()), 0);
+        assert_eq!(mailbox.close(), [1, 2, 3, 4]);
+        assert_eq!(mailbox.push_all([8].into_iter()), 0);
     }
 
     #[test]

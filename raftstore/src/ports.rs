@@ -84,8 +84,11 @@ pub type DeliveryDone = Box<dyn FnOnce(Delivery) + Send>;
 
 /// Sends messages to other stores. Never blocks. May drop, duplicate, delay and reorder messages.
 pub trait Transport: Send + Sync + 'static {
-    /// Queues a message to `message.to.store`.
+    /// Queues a message to `message.to.store`. It leaves with the next [`Transport::flush`], or before.
     fn send(&self, message: RaftMessage) -> Result<(), SendError>;
+    /// Sends the queued messages. Called at the end of each turn that queued any. Does nothing where
+    /// [`Transport::send`] sends at once.
+    fn flush(&self) {}
     /// Queues a `MsgSnapshot` and the snapshot file it refers to. The file is complete and durable at the receiver
     /// before the message is delivered there. A file that the receiver already has need not be sent again. Calls `done`
     /// exactly once.

@@ -1,4 +1,5 @@
-//! The connections of other nodes: one port, two protocols. The first byte of a connection tells links from gRPC.
+//! The connections of other nodes: one port, three protocols. The first byte of a connection tells links and streams of
+//! Raft messages from gRPC.
 
 use std::io;
 use std::sync::Arc;
@@ -6,6 +7,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use link::LinkServer;
+use raftstore::transport;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +21,11 @@ const GRPC_BACKLOG: usize = 64;
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections until `stop`. Links go to `links`, all others to the returned stream, which ends after `stop`.
+/// Serves a connection of one protocol in a task of its own.
+pub(crate) type Serve = Arc<dyn Fn(TcpStream) + Send + Sync>;
+
+/// Accepts connections until `stop`. Links go to `links`, streams of Raft messages to `raft`, all others to the
+/// returned stream, which ends after `stop`.
 ///
 /// # Panics
 ///
@@ -27,10 +33,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) fn accept(
     listener: TcpListener,
     links: LinkServer,
+    raft: Serve,
     stop: CancellationToken,
 ) -> impl Stream<Item = io::Result<TcpStream>> {
     let (grpc, incoming) = mpsc::channel(GRPC_BACKLOG);
-    tokio::spawn(accept_until(listener, links, grpc, stop));
+    tokio::spawn(accept_until(listener, (links, raft), grpc, stop));
     futures::stream::unfold(incoming, async |mut incoming| {
         let stream = incoming.recv().await?;
         Some((Ok(stream), incoming))
@@ -39,7 +46,7 @@ pub(crate) fn accept(
 
 async fn accept_until(
     listener: TcpListener,
-    links: LinkServer,
+    (links, raft): (LinkServer, Serve),
     grpc: mpsc::Sender<TcpStream>,
     stop: CancellationToken,
 ) {
@@ -56,12 +63,13 @@ async fn accept_until(
                     tracing::warn!("too many silent connections");
                     continue;
                 };
-                let (links, grpc) = (links.clone(), grpc.clone());
+                let (links, raft, grpc) = (links.clone(), Arc::clone(&raft), grpc.clone());
                 tokio::spawn(async move {
                     let first = tokio::time::timeout(SILENT_LIMIT, first_byte(&stream)).await;
                     drop(permit);
                     match first {
                         Ok(Ok(Some(link::FIRST_BYTE))) => links.serve(stream),
+                        Ok(Ok(Some(transport::FIRST_BYTE))) => raft(stream),
                         Ok(Ok(Some(_))) => hand_over(stream, &grpc).await,
                         // Closed, broken or silent.
                         Ok(Ok(None) | Err(_)) | Err(_) => {}
@@ -100,15 +108,17 @@ mod tests {
 
     use super::*;
 
-    /// A link and a connection of another protocol on one port; one that closes without a word stops neither.
+    /// All protocols on one port; a connection that closes without a word stops none.
     #[tokio::test]
-    async fn the_first_byte_tells_links_from_grpc() {
+    async fn the_first_byte_tells_the_protocols_apart() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let metrics = || LinkMetrics::new(&prometheus::Registry::new()).unwrap();
         let (cluster, stop) = (ClusterTag::new(1), CancellationToken::new());
         let server = LinkServer::new(ServerOptions::new(cluster), [], metrics());
-        let mut grpc = Box::pin(accept(listener, server, stop.clone()));
+        let (raft, mut raft_streams) = mpsc::channel(1);
+        let raft: Serve = Arc::new(move |stream| raft.try_send(stream).unwrap());
+        let mut grpc = Box::pin(accept(listener, server, raft, stop.clone()));
         drop(TcpStream::connect(&address).await.unwrap());
 
         let links = Links::new(LinkOptions::new(cluster), metrics());
@@ -116,6 +126,12 @@ mod tests {
         let answer = peer.call(link::Kind::new(1), bytes::Bytes::new(), Duration::from_secs(60)).await;
         let why = "this node serves no requests of kind 1".to_owned();
         assert_eq!(answer, Err(link::CallError::Unreachable(why)));
+
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(&[transport::FIRST_BYTE]).await.unwrap();
+        let taken = raft_streams.recv().await.unwrap();
+        assert_eq!(taken.peer_addr().unwrap(), stream.local_addr().unwrap());
+        assert_eq!(first_byte(&taken).await.unwrap(), Some(transport::FIRST_BYTE), "nothing was read");
 
         let mut http = TcpStream::connect(&address).await.unwrap();
         http.write_all(b"PRI * HTTP/2.0").await.unwrap();

@@ -14,7 +14,7 @@ use kv::server::{KvServer, KvServerConfig};
 use link::{ClusterTag, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions};
 use prometheus::Registry;
 use raftstore::time::RealClock;
-use raftstore::transport::{GrpcTransport, TransportMetrics, TransportOptions, TransportServer};
+use raftstore::transport::{StoreTransport, TransportMetrics, TransportOptions, TransportServer};
 use raftstore::{RegionContext, RegionStatus, StoreConfig, StoreHandle, StoreParts, StoreRuntime};
 use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer};
 use tokio::task::{JoinHandle, JoinSet};
@@ -110,7 +110,9 @@ impl Serving {
         let services = services.chain(tso::remote::link_services(tso_service));
         let link_server = LinkServer::new(ServerOptions::new(cluster), services, link_metrics);
         let grpc_stop = CancellationToken::new();
-        let incoming = incoming::accept(ports.listen()?, link_server.clone(), grpc_stop.clone());
+        let raft_server = transport_server.clone();
+        let raft: incoming::Serve = Arc::new(move |stream| raft_server.serve(stream));
+        let incoming = incoming::accept(ports.listen()?, link_server.clone(), raft, grpc_stop.clone());
         let grpc = TransportServer::builder(&options)
             .add_service(NodeServer::new(NodeService::new(state.clone())))
             .add_service(transport_server.service())
@@ -241,7 +243,7 @@ async fn start_store(
     tso_service: &TsoService,
     registry: &Registry,
 ) -> Result<StoreRuntime<RocksStore>, ServingError> {
-    let transport = GrpcTransport::new(
+    let transport = StoreTransport::new(
         options.clone(),
         Arc::new(state.members.clone()),
         storage.snapshots.clone(),

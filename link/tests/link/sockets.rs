@@ -269,7 +269,7 @@ async fn links_of_another_cluster_or_version_are_refused() {
     );
     assert_eq!(refused, Err(CallError::Unreachable(why)));
 
-    let hello = Hello { version: VERSION + 1, cluster: CLUSTER };
+    let hello = Hello { version: VERSION + 1, ..Hello::new(CLUSTER) };
     let mut newer = TcpStream::connect(&node.address).await.unwrap();
     newer.write_all(&hello.encode()).await.unwrap();
     let mut head = [0; WELCOME_BYTES];

@@ -166,7 +166,7 @@ impl RawNode {
         let mut stream = self.listener.accept().await.unwrap().0;
         let mut hello = [0; HELLO_BYTES];
         stream.read_exact(&mut hello).await.unwrap();
-        let hello = Hello::decode(&hello).unwrap();
+        let hello = Hello::new(CLUSTER).decode_other(&hello).unwrap();
         stream.write_all(&Welcome(Ok(())).encode(hello)).await.unwrap();
         Raw { stream, reader: FrameReader::default() }
     }

@@ -1,9 +1,10 @@
 //! Coalesces the appends of one turn to the same follower.
 //!
-//! raft-rs sends an empty append whenever the commit index moves or a follower answers. One turn often produces several
-//! to the same follower, before or after an append with entries. Each would be encoded, sent, stepped and acknowledged.
-//! Here the entries carry the commit index instead. Entries are not moved between messages, because raft-rs counts
-//! messages and their sizes against the in-flight window.
+//! raft-rs sends an empty append when a follower answers a heartbeat and lacks entries, and for each notice of the
+//! commit index (`commit_notice`). One turn may produce several to the same follower, before or after an append with
+//! entries. Each would be encoded, sent, stepped and acknowledged. Here the entries carry the commit index instead.
+//! Entries are not moved between messages, because raft-rs counts messages and their sizes against the in-flight
+//! window.
 
 use raft::eraftpb::{Message, MessageType};
 

@@ -17,12 +17,13 @@
 //! 1. `gate`, `lease`, `read`, `proposal`, `truncate`, `outgoing`, `coalesce`: rules and queues, without raft-rs' node
 //! 2. `effects`: the output of a peer
 //! 3. `replica`: the state of a peer
-//! 4. `leadership`: elections, the lease, rounds of reads
+//! 4. `leadership`, `commit_notice`: elections, the lease, rounds of reads; how followers learn the commit index
 //! 5. `start`, `step`, `retention`, `propose`: start, inputs, truncation and snapshots for followers, proposals
 //! 6. `urgent`: the effects that wait for no write
 //! 7. `ready`: the others
 
 mod coalesce;
+mod commit_notice;
 pub(crate) mod effects;
 mod gate;
 mod leadership;

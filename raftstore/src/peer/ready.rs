@@ -48,6 +48,7 @@ impl Peer {
         self.append_proposals(now);
         self.open_round(now, false);
         for _ in 0..MAX_READIES {
+            self.broadcast_commit();
             if !self.node.has_ready() || self.fault().is_some() {
                 break;
             }

@@ -75,6 +75,13 @@ pub(super) enum InstallStage {
     Finishing(WriteNumber),
 }
 
+/// A position of the log that this replica has acknowledged to the leader of a term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Acknowledged {
+    pub(super) term: u64,
+    pub(super) index: u64,
+}
+
 /// A replica.
 ///
 /// Invariants:
@@ -97,6 +104,10 @@ pub(crate) struct Peer {
     pub(super) leader_term: Option<u64>,
     /// The term announced to the listener.
     pub(super) announced: Option<Term>,
+    /// The newest commit index for which this replica sent a notice (see `commit_notice`).
+    pub(super) noticed_commit: u64,
+    /// The newest acknowledgement, sent or waiting for its write.
+    pub(super) acknowledged: Acknowledged,
     /// The newest term for which this replica was a candidate because the leader handed over to it.
     pub(super) handed_over: Option<Term>,
     pub(super) lease: Lease,

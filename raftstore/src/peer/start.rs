@@ -13,7 +13,7 @@ use super::lease::Lease;
 use super::outgoing::Outgoing;
 use super::proposal::Proposals;
 use super::read::ReadQueue;
-use super::replica::{Peer, PeerFault, Unappended};
+use super::replica::{Acknowledged, Peer, PeerFault, Unappended};
 use crate::config::StoreConfig;
 use crate::records::LogPosition;
 use crate::region::{PeerMeta, Region};
@@ -57,6 +57,8 @@ impl Peer {
             observed,
             leader_term: None,
             announced: None,
+            noticed_commit: 0,
+            acknowledged: Acknowledged::default(),
             handed_over: None,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
@@ -115,6 +117,8 @@ fn raft_config(config: &StoreConfig, me: PeerMeta, applied: LogPosition) -> raft
         check_quorum: true,
         pre_vote: true,
         batch_append: false,
+        // `commit_notice` does it.
+        skip_bcast_commit: true,
         max_uncommitted_size: config.apply_backlog_bytes as u64,
         max_committed_size_per_ready: config.apply_batch_bytes as u64,
         ..raft::Config::default()

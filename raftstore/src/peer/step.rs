@@ -40,9 +40,12 @@ impl Peer {
             return Ok(());
         }
         self.note_installation(&raft);
-        let before = self.node.raft.term;
+        let (before, to_notice) = (self.node.raft.term, self.is_plain_notice(&raft));
         // An error means that raft-rs ignored the message.
         let _ = self.node.step(raft);
+        if leads {
+            self.review_answer(to_notice);
+        }
         if kind == MessageType::MsgTimeoutNow && self.node.raft.term > before {
             self.handed_over = Some(Term::new(self.node.raft.term));
         }

@@ -57,6 +57,7 @@ impl Peer {
         let states = std::mem::take(&mut self.node.raft.read_states);
         self.confirm_reads(states);
         if self.is_leader() && self.is_vote_durable() {
+            self.broadcast_commit();
             let messages = std::mem::take(&mut self.node.raft.msgs);
             self.send(messages);
         } else {

@@ -56,10 +56,14 @@ impl StoreLoop {
             }
             self.publish(region);
         }
-        busy |= !output.messages.is_empty();
+        let sends = !output.messages.is_empty();
+        busy |= sends;
         self.submit(now);
         for message in output.messages {
             self.send(message, now);
+        }
+        if sends {
+            self.parts.transport.flush();
         }
         for (region, event) in output.events {
             self.announce(region, event);

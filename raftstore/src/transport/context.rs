@@ -58,9 +58,14 @@ impl SendContext {
         self.rate.lock().take(bytes, now().duration_since(self.rate_epoch))
     }
 
-    /// An endpoint for the store's current address.
+    /// The store's current address.
+    pub(super) fn address(&self, store: StoreId) -> Result<String, String> {
+        self.addresses.address(store).ok_or_else(|| format!("no address is known for store {store}"))
+    }
+
+    /// A gRPC endpoint for the store's current address.
     pub(super) fn endpoint(&self, store: StoreId) -> Result<tonic::transport::Endpoint, String> {
-        let address = self.addresses.address(store).ok_or_else(|| format!("no address is known for store {store}"))?;
+        let address = self.address(store)?;
         let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{address}"))
             .map_err(|error| format!("address {address:?} of store {store}: {error}"))?;
         Ok(endpoint

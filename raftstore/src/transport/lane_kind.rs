@@ -1,8 +1,8 @@
 //! The two lanes to a store, and which messages take which.
 //!
-//! A lane is a stream on a connection of its own, because the streams of one connection share its buffers: on a slow
-//! link, megabytes of entries would stand between a leader and the heartbeats that keep it leading. Messages of
-//! different lanes may overtake each other, as Raft allows.
+//! A lane is a connection of its own, because what shares a connection shares its buffers: on a slow network, megabytes
+//! of entries would stand between a leader and the heartbeats that keep it leading. Messages of different lanes may
+//! overtake each other, as Raft allows.
 
 use raft::eraftpb::MessageType;
 

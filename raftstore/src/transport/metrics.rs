@@ -1,6 +1,7 @@
 //! Metrics of the transport, built from a passed registry.
 
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use link::WireMetrics;
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 /// Why a message was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,18 @@ impl DropReason {
 /// Metrics of one store's transport, both directions. Clones share them.
 #[derive(Clone)]
 pub struct TransportMetrics {
+    /// Connected lanes.
+    pub open_lanes: IntGauge,
     /// Frames sent.
     pub sent_frames: IntCounter,
     /// Messages sent, in frames.
     pub sent_messages: IntCounter,
+    /// Bytes of frames sent.
+    pub sent_bytes: IntCounter,
+    /// Bytes received over message streams, answers to probes included.
+    pub received_bytes: IntCounter,
+    /// Reads of message streams that delivered messages: each wakes the store thread once at most.
+    pub deliveries: IntCounter,
     /// Frames received.
     pub received_frames: IntCounter,
     /// Messages received and delivered to the store.
@@ -69,7 +78,13 @@ impl TransportMetrics {
         for reason in DropReason::ALL {
             dropped.with_label_values(&[reason.label()]).reset();
         }
+        let open_lanes = IntGauge::new("cortado_transport_open_lanes", "Connected lanes to other stores.")?;
+        registry.register(Box::new(open_lanes.clone()))?;
         Ok(TransportMetrics {
+            open_lanes,
+            sent_bytes: counter("sent_bytes_total", "Bytes of frames of Raft messages sent.")?,
+            received_bytes: counter("received_bytes_total", "Bytes received over streams of Raft messages.")?,
+            deliveries: counter("deliveries_total", "Reads that delivered Raft messages to the store.")?,
             sent_frames: counter("sent_frames_total", "Frames of Raft messages sent.")?,
             sent_messages: counter("sent_messages_total", "Raft messages sent.")?,
             received_frames: counter("received_frames_total", "Frames of Raft messages received.")?,
@@ -82,6 +97,17 @@ impl TransportMetrics {
             snapshot_bytes: counter("snapshot_bytes_total", "Bytes of snapshot files sent.")?,
             dropped,
         })
+    }
+
+    /// The part that a lane's connection counts itself.
+    pub(super) fn wire(&self) -> WireMetrics {
+        WireMetrics {
+            open: self.open_lanes.clone(),
+            sent_frames: self.sent_frames.clone(),
+            sent_messages: self.sent_messages.clone(),
+            sent_bytes: self.sent_bytes.clone(),
+            received_bytes: self.received_bytes.clone(),
+        }
     }
 
     /// Counts `messages` messages as dropped.

@@ -24,9 +24,9 @@ pub struct TransportOptions {
     pub queue_messages: usize,
     /// Most bytes queued for one lane to a store. Default 32 MiB.
     pub queue_bytes: usize,
-    /// Timeout for connecting, and for the first frame of a stream. Default 2 s.
+    /// Timeout for connecting with the handshake, and for the first chunk of a snapshot. Default 2 s.
     pub connect_timeout: Duration,
-    /// Interval of keep-alive probes on a silent connection, and the timeout of their answers. Default 3 s.
+    /// Interval of keep-alive probes, and the timeout of their answers. Default 3 s.
     pub keep_alive: Duration,
     /// First backoff after a failure. Default 50 ms.
     pub backoff_floor: Duration,
@@ -83,7 +83,13 @@ impl TransportOptions {
         self.max_frame_bytes.saturating_sub(FRAME_OVERHEAD)
     }
 
-    /// The Hello of a stream to store `to`.
+    /// The interval at which the receiver of messages checks that it has received anything. The sender probes three
+    /// times as often.
+    pub(super) fn silence_max(&self) -> Duration {
+        self.keep_alive * 3
+    }
+
+    /// The Hello of a snapshot's stream to store `to`.
     pub(super) fn hello(&self, to: StoreId) -> wire::Hello {
         wire::Hello {
             protocol: PROTOCOL,

@@ -23,7 +23,7 @@ pub(super) mod wire {
     tonic::include_proto!("cortado.raftstore.v1");
 }
 
-/// The protocol version.
+/// The version of the protocol of snapshots.
 pub(super) const PROTOCOL: u32 = 1;
 
 /// A message that is valid protobuf but violates the protocol.
@@ -37,12 +37,17 @@ fn malformed<T>(what: impl Into<String>) -> Result<T, Malformed> {
 
 /// Encodes a message.
 pub(super) fn encode_message(message: &RaftMessage) -> wire::RaftMessage {
+    wire::RaftMessage { message: Bytes::from(message.message.encode_to_vec()), ..encode_envelope(message) }
+}
+
+/// Encodes what surrounds the message of raft-rs.
+pub(super) fn encode_envelope(message: &RaftMessage) -> wire::RaftMessage {
     wire::RaftMessage {
         region_id: message.region.get(),
         epoch: Some(wire::Epoch { conf_ver: message.epoch.conf_ver, version: message.epoch.version }),
         from: Some(encode_peer(message.from)),
         to: Some(encode_peer(message.to)),
-        message: Bytes::from(message.message.encode_to_vec()),
+        message: Bytes::new(),
     }
 }
 

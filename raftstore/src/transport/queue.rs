@@ -1,12 +1,8 @@
 //! The bounded queue of one lane to a store.
 //!
-//! The store thread pushes and never blocks; the lane task takes up to a frame of messages at a time. Messages and
-//! bytes are bounded on push, so a slow receiver costs bounded memory.
+//! Messages and bytes are bounded on push, so a slow receiver costs bounded memory. A frame's worth is taken at a time.
 
 use std::collections::VecDeque;
-
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::ports::RaftMessage;
 
@@ -43,80 +39,64 @@ pub(super) enum PushError {
 /// 1. `bytes` is the sum of [`frame_bytes`] over `messages`.
 /// 2. A closed queue is empty and refuses messages.
 pub(super) struct Queue {
-    inner: Mutex<Inner>,
-    filled: Notify,
-    max_messages: usize,
-    max_bytes: usize,
-}
-
-#[derive(Default)]
-struct Inner {
     messages: VecDeque<RaftMessage>,
     bytes: usize,
     closed: bool,
+    max_messages: usize,
+    max_bytes: usize,
 }
 
 impl Queue {
     /// An empty, open queue.
     pub(super) fn new(max_messages: usize, max_bytes: usize) -> Queue {
-        Queue { inner: Mutex::new(Inner::default()), filled: Notify::new(), max_messages, max_bytes }
+        Queue { messages: VecDeque::new(), bytes: 0, closed: false, max_messages, max_bytes }
+    }
+
+    /// Whether no message waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
     }
 
     /// Queues a message, unless a bound is reached or the queue is closed. An empty queue accepts a message above the
     /// byte bound: the frame limit decides about it.
-    pub(super) fn push(&self, message: RaftMessage) -> Result<(), PushError> {
+    pub(super) fn push(&mut self, message: RaftMessage) -> Result<(), PushError> {
         let size = frame_bytes(&message);
-        let mut inner = self.inner.lock();
-        let full = inner.messages.len() >= self.max_messages
-            || (!inner.messages.is_empty() && inner.bytes + size > self.max_bytes);
-        if inner.closed {
+        let full = self.messages.len() >= self.max_messages
+            || (!self.messages.is_empty() && self.bytes + size > self.max_bytes);
+        if self.closed {
             return Err(PushError::Closed);
         }
         if full {
             return Err(PushError::Full);
         }
-        inner.messages.push_back(message);
-        inner.bytes += size;
-        drop(inner);
-        self.filled.notify_one();
+        self.messages.push_back(message);
+        self.bytes += size;
         Ok(())
     }
 
-    /// Waits until a message is queued; takes none.
-    pub(super) async fn wait(&self) {
-        while self.inner.lock().messages.is_empty() {
-            self.filled.notified().await;
-        }
-    }
-
-    /// Takes messages from the front: at least one if there is any, then as many as fit in `max_bytes`.
-    pub(super) fn take(&self, max_bytes: usize) -> Vec<RaftMessage> {
-        let mut inner = self.inner.lock();
-        let mut taken = Vec::new();
+    /// Moves messages from the front to `into`: at least one if there is any, then as many as fit in `max_bytes`.
+    pub(super) fn take(&mut self, max_bytes: usize, into: &mut Vec<RaftMessage>) {
         let mut bytes = 0;
-        while let Some(message) = inner.messages.front() {
+        while let Some(message) = self.messages.front() {
             let size = frame_bytes(message);
-            if !taken.is_empty() && bytes + size > max_bytes {
+            if bytes > 0 && bytes + size > max_bytes {
                 break;
             }
             bytes += size;
-            taken.extend(inner.messages.pop_front());
+            into.extend(self.messages.pop_front());
         }
-        inner.bytes -= bytes;
-        taken
+        self.bytes -= bytes;
     }
 
-    /// Drops all queued messages and refuses new ones. Returns how many were dropped.
-    pub(super) fn close(&self) -> usize {
-        let mut inner = self.inner.lock();
-        let dropped = inner.messages.len();
-        *inner = Inner { closed: true, ..Inner::default() };
-        dropped
+    /// Refuses messages from now on. Returns those that were queued.
+    pub(super) fn close(&mut self) -> VecDeque<RaftMessage> {
+        (self.bytes, self.closed) = (0, true);
+        std::mem::take(&mut self.messages)
     }
 
     /// Accepts messages again.
-    pub(super) fn reopen(&self) {
-        self.inner.lock().closed = false;
+    pub(super) fn reopen(&mut self) {
+        self.closed = false;
     }
 }
 
@@ -125,18 +105,24 @@ mod tests {
     use super::*;
     use crate::transport::tests::message;
 
+    fn take(queue: &mut Queue, max_bytes: usize) -> usize {
+        let mut taken = Vec::new();
+        queue.take(max_bytes, &mut taken);
+        taken.len()
+    }
+
     #[test]
     fn bounds_messages_and_bytes() {
-        let queue = Queue::new(3, 2000);
+        let mut queue = Queue::new(3, 2000);
         for _ in 0..3 {
             assert!(queue.push(message(1, 2, 10)).is_ok());
         }
         assert!(queue.push(message(1, 2, 10)).is_err(), "a fourth message");
-        assert_eq!(queue.take(usize::MAX).len(), 3);
+        assert_eq!(take(&mut queue, usize::MAX), 3);
         assert!(queue.push(message(1, 2, 5000)).is_ok(), "large, but the queue is empty");
         assert!(queue.push(message(1, 2, 10)).is_err(), "over the bound in bytes");
-        assert_eq!(queue.take(100).len(), 1, "at least one");
-        assert_eq!(queue.inner.lock().bytes, 0);
+        assert_eq!(take(&mut queue, 100), 1, "at least one");
+        assert_eq!(queue.bytes, 0);
     }
 
     /// The frame limit is checked against this bound.
@@ -165,23 +151,23 @@ mod tests {
 
     #[test]
     fn takes_up_to_a_frame() {
-        let queue = Queue::new(10, 10_000);
+        let mut queue = Queue::new(10, 10_000);
         for _ in 0..5 {
             assert!(queue.push(message(1, 2, 100)).is_ok());
         }
         let each = frame_bytes(&message(1, 2, 100));
-        assert_eq!(queue.take(each * 2 + 1).len(), 2);
-        assert_eq!(queue.take(usize::MAX).len(), 3);
-        assert!(queue.take(usize::MAX).is_empty());
+        assert_eq!(take(&mut queue, each * 2 + 1), 2);
+        assert_eq!(take(&mut queue, usize::MAX), 3);
+        assert!(take(&mut queue, usize::MAX) == 0);
     }
 
     #[test]
     fn closed_is_empty_and_refuses() {
-        let queue = Queue::new(10, 10_000);
+        let mut queue = Queue::new(10, 10_000);
         assert!(queue.push(message(1, 2, 1)).is_ok());
-        assert_eq!(queue.close(), 1);
+        assert_eq!(queue.close().len(), 1);
         assert!(queue.push(message(1, 2, 1)).is_err());
-        assert!(queue.take(usize::MAX).is_empty());
+        assert!(take(&mut queue, usize::MAX) == 0);
         queue.reopen();
         assert!(queue.push(message(1, 2, 1)).is_ok());
     }

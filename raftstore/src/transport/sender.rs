@@ -1,4 +1,4 @@
-//! The sending side of the transport: two lanes for each target store, each a queue and a task.
+//! The sending side of the transport: two lanes for each target store, each a queue, a connection and a task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,25 +8,26 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::context::{AddressBook, SendContext};
+use super::lane::{self, Lane};
 use super::lane_kind::LaneKind;
 use super::metrics::{DropReason, TransportMetrics};
 use super::options::TransportOptions;
-use super::queue::{PushError, Queue, frame_bytes};
-use super::{lane, snapshot_stream};
+use super::queue::{PushError, frame_bytes};
+use super::snapshot_stream;
 use crate::ports::{DeliveryDone, RaftMessage, SendError, Transport};
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
 /// The sending side. Dropping it ends its tasks: queued messages are dropped, and snapshots count as not delivered.
-pub struct GrpcTransport {
+pub struct StoreTransport {
     context: Arc<SendContext>,
-    lanes: RwLock<BTreeMap<(StoreId, LaneKind), Arc<Queue>>>,
+    lanes: RwLock<BTreeMap<(StoreId, LaneKind), Arc<Lane>>>,
     runtime: Handle,
     /// The tasks end when this is dropped.
     stop: watch::Sender<()>,
 }
 
-impl GrpcTransport {
+impl StoreTransport {
     /// A transport whose tasks run on `runtime`. It connects to a store on the first message.
     pub fn new(
         options: TransportOptions,
@@ -34,8 +35,8 @@ impl GrpcTransport {
         files: SnapshotFiles,
         metrics: TransportMetrics,
         runtime: Handle,
-    ) -> GrpcTransport {
-        GrpcTransport {
+    ) -> StoreTransport {
+        StoreTransport {
             context: Arc::new(SendContext::new(options, addresses, files, metrics)),
             lanes: RwLock::new(BTreeMap::new()),
             runtime,
@@ -43,27 +44,26 @@ impl GrpcTransport {
         }
     }
 
-    /// The queue of a lane. The first use starts the task that sends it.
-    fn lane(&self, store: StoreId, kind: LaneKind) -> Result<Arc<Queue>, SendError> {
-        if let Some(queue) = self.lanes.read().get(&(store, kind)) {
-            return Ok(Arc::clone(queue));
+    /// A lane. The first use starts its task.
+    fn lane(&self, store: StoreId, kind: LaneKind) -> Result<Arc<Lane>, SendError> {
+        if let Some(lane) = self.lanes.read().get(&(store, kind)) {
+            return Ok(Arc::clone(lane));
         }
         if self.context.addresses.address(store).is_none() {
             return Err(SendError::UnknownStore);
         }
         let mut lanes = self.lanes.write();
-        let queue = lanes.entry((store, kind)).or_insert_with(|| {
-            let options = &self.context.options;
-            let queue = Arc::new(Queue::new(options.queue_messages, options.queue_bytes));
-            let task = lane::run(Arc::clone(&self.context), Arc::clone(&queue), (store, kind), self.stop.subscribe());
+        let lane = lanes.entry((store, kind)).or_insert_with(|| {
+            let lane = Arc::new(Lane::new(&self.context.options));
+            let task = lane::run(Arc::clone(&self.context), Arc::clone(&lane), (store, kind), self.stop.subscribe());
             self.runtime.spawn(task);
-            queue
+            lane
         });
-        Ok(Arc::clone(queue))
+        Ok(Arc::clone(lane))
     }
 }
 
-impl Transport for GrpcTransport {
+impl Transport for StoreTransport {
     fn send(&self, message: RaftMessage) -> Result<(), SendError> {
         let (bytes, limit) = (frame_bytes(&message), self.context.options.max_message_bytes());
         if bytes > limit {
@@ -82,6 +82,12 @@ impl Transport for GrpcTransport {
             self.context.metrics.drop_messages(reason, 1);
             SendError::Unreachable
         })
+    }
+
+    fn flush(&self) {
+        for lane in self.lanes.read().values() {
+            lane.flush();
+        }
     }
 
     fn send_snapshot(&self, message: RaftMessage, snapshot: SnapshotKey, done: DeliveryDone) {

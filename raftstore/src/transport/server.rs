@@ -1,7 +1,8 @@
-//! The receiving side: the gRPC service of a store.
+//! The receiving side: accepts the streams of messages of other stores (`receiver`), and serves the gRPC service for
+//! snapshots.
 //!
 //! Streams are independent. Each starts with a Hello for this cluster and this store. A message that cannot be decoded,
-//! is for another store or exceeds a limit ends its stream with a status that says so; the sender then reconnects.
+//! is for another store or exceeds a limit ends its stream; the sender then reconnects.
 //!
 //! A snapshot file is received once. A sender may have given up on a receiver whose disk is slow, and announce the file
 //! again: while it is still being verified, the announcement is refused, and once it is here, it is not received again.
@@ -12,8 +13,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::store::{Store, StoreError};
+use engine::store::StoreError;
 use parking_lot::Mutex;
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -21,9 +23,9 @@ use super::cluster_id::ClusterId;
 use super::metrics::{DropReason, TransportMetrics};
 use super::options::TransportOptions;
 use super::proto::wire::raft_transport_server::{RaftTransport, RaftTransportServer};
-use super::proto::{Malformed, PROTOCOL, SnapshotStart, decode_message, wire};
-use crate::handle::StoreHandle;
-use crate::ports::RaftMessage;
+use super::proto::{Malformed, PROTOCOL, SnapshotStart, wire};
+use super::receiver::{Inbox, Receiver};
+use super::stream::Stores;
 use crate::region::StoreId;
 use crate::snapshot::{SnapshotFiles, SnapshotKey, SnapshotWriter};
 
@@ -35,34 +37,16 @@ const STREAM_WINDOW: u32 = 4 << 20;
 /// The same for a connection.
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
-/// Receives incoming messages. Called on the network's threads.
-pub trait Inbox: Send + Sync + 'static {
-    /// Queues a message for its peer without blocking.
-    ///
-    /// # Errors
-    ///
-    /// The message is dropped: the queue is full or the store is stopping.
-    fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken>;
-}
-
-/// The receiving store refused a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store did not take the message")]
-pub struct NotTaken;
-
-impl<S: Store> Inbox for StoreHandle<S> {
-    fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken> {
-        StoreHandle::deliver(self, message).map_err(|_| NotTaken)
-    }
-}
+/// The most streams of messages at a time; further ones are refused. Two per store of the cluster are needed, and some
+/// more while old connections are not known to be dead.
+const STREAMS_MAX: usize = 1024;
 
 /// See the module documentation. Clones serve the same store.
 #[derive(Clone)]
 pub struct TransportServer {
-    options: Arc<TransportOptions>,
-    inbox: Arc<dyn Inbox>,
+    receiver: Receiver,
+    streams: Arc<Semaphore>,
     files: SnapshotFiles,
-    metrics: TransportMetrics,
     receiving: Arc<Semaphore>,
     /// Snapshots being received.
     arriving: Arc<Mutex<BTreeSet<SnapshotKey>>>,
@@ -80,7 +64,31 @@ impl TransportServer {
         let receiving = Arc::new(Semaphore::new(options.snapshots_receiving.max(1)));
         let stop = Arc::new(watch::channel(false).0);
         let arriving = Arc::default();
-        TransportServer { options: Arc::new(options), inbox, files, metrics, receiving, arriving, stop }
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        let receiver = Receiver { options: Arc::new(options), inbox, metrics };
+        TransportServer { receiver, streams, files, receiving, arriving, stop }
+    }
+
+    /// Receives the messages of a new connection in a task of its own, from the handshake to its end. Its first byte is
+    /// [`FIRST_BYTE`](super::FIRST_BYTE).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn serve(&self, stream: TcpStream) {
+        let (receiver, mut stop) = (self.receiver.clone(), self.stop.subscribe());
+        let permit = Arc::clone(&self.streams).try_acquire_owned();
+        tokio::spawn(async move {
+            let objection = permit.is_err().then(|| "the store has its maximum of streams".to_owned());
+            let ended = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                ended = receiver.serve(stream, objection) => ended,
+            };
+            if let Err(why) = ended {
+                receiver.metrics.refused_streams.inc();
+                tracing::warn!(%why, "a stream of messages ended");
+            }
+        });
     }
 
     /// A gRPC server builder with the windows and keep-alive probes that long streams need. The node adds its services
@@ -96,7 +104,7 @@ impl TransportServer {
 
     /// The service with its decoding limit.
     pub fn service(&self) -> TransportService {
-        RaftTransportServer::new(self.clone()).max_decoding_message_size(self.options.max_frame_bytes)
+        RaftTransportServer::new(self.clone()).max_decoding_message_size(self.receiver.options.max_frame_bytes)
     }
 
     /// Ends all streams, present and future. A graceful stop of the gRPC server would otherwise wait for them.
@@ -104,7 +112,7 @@ impl TransportServer {
         self.stop.send_replace(true);
     }
 
-    /// Serves one stream until it ends or the server closes. Counts streams that end in an error.
+    /// Serves one snapshot until it ends or the server closes. Counts streams that end in an error.
     async fn guard<T>(&self, serve: impl Future<Output = Result<T, Status>>) -> Result<Response<T>, Status> {
         let mut stop = self.stop.subscribe();
         let result = tokio::select! {
@@ -112,7 +120,7 @@ impl TransportServer {
             result = serve => result,
         };
         if let Err(status) = &result {
-            self.metrics.refused_streams.inc();
+            self.receiver.metrics.refused_streams.inc();
             tracing::warn!(code = ?status.code(), message = status.message(), "incoming stream ended");
         }
         result.map(Response::new)
@@ -125,63 +133,30 @@ impl TransportServer {
             let text = format!("protocol {} is not spoken here, {PROTOCOL} is", hello.protocol);
             return Err(Status::failed_precondition(text));
         }
-        if hello.cluster_id != self.options.cluster.get() {
+        if hello.cluster_id != self.receiver.options.cluster.get() {
             let text = format!(
                 "store {} belongs to cluster {}, store {} to cluster {}",
                 hello.from_store,
                 ClusterId::new(hello.cluster_id),
-                self.options.store,
-                self.options.cluster
+                self.receiver.options.store,
+                self.receiver.options.cluster
             );
             return Err(Status::permission_denied(text));
         }
-        if hello.to_store != self.options.store.get() {
-            let text = format!("this is store {}, not store {}", self.options.store, hello.to_store);
+        if hello.to_store != self.receiver.options.store.get() {
+            let text = format!("this is store {}, not store {}", self.receiver.options.store, hello.to_store);
             return Err(Status::failed_precondition(text));
         }
         Ok(StoreId::new(hello.from_store))
     }
 
-    /// Checks that a message is from `from` and for this store.
-    fn check_message(&self, message: &RaftMessage, from: StoreId) -> Result<(), Status> {
-        if message.from.store != from || message.to.store != self.options.store {
-            let text = format!("message of store {} to store {}", message.from.store, message.to.store);
-            return Err(Status::invalid_argument(text));
-        }
-        Ok(())
-    }
-
-    async fn serve_messages(&self, mut stream: Streaming<wire::MessageFrame>) -> Result<wire::MessagesDone, Status> {
-        let first = with_timeout(self.options.connect_timeout, stream.message()).await?;
-        let Some(mut frame) = first else { return Ok(wire::MessagesDone {}) };
-        let from = self.check_hello(frame.hello.take())?;
-        loop {
-            if frame.hello.is_some() {
-                return Err(Status::invalid_argument("a second Hello"));
-            }
-            self.metrics.received_frames.inc();
-            for message in frame.messages {
-                let message = decode_message(message)?;
-                self.check_message(&message, from)?;
-                match self.inbox.deliver(message) {
-                    Ok(()) => self.metrics.received_messages.inc(),
-                    Err(_) => self.metrics.drop_messages(DropReason::NotTaken, 1),
-                }
-            }
-            match stream.message().await? {
-                Some(next) => frame = next,
-                None => return Ok(wire::MessagesDone {}),
-            }
-        }
-    }
-
     async fn serve_snapshot(&self, mut stream: Streaming<wire::SnapshotChunk>) -> Result<wire::SnapshotDone, Status> {
-        let first = with_timeout(self.options.connect_timeout, stream.message()).await?;
+        let first = with_timeout(self.receiver.options.connect_timeout, stream.message()).await?;
         let start = first.and_then(|chunk| chunk.start);
         let Some(mut start) = start else { return Err(Status::invalid_argument("no snapshot announced")) };
         let from = self.check_hello(start.hello.take())?;
         let start = SnapshotStart::decode(start)?;
-        self.check_message(&start.message, from)?;
+        Stores { from, to: self.receiver.options.store }.check(&start.message)?;
         let Some(arriving) = Arriving::begin(&self.arriving, start.key) else {
             return Err(Status::aborted("this store already receives the snapshot"));
         };
@@ -189,8 +164,8 @@ impl TransportServer {
         if !blocking(move || Ok(files.contains(start.key))).await? {
             self.receive_file(&mut stream, &start, arriving).await?;
         }
-        if self.inbox.deliver(start.message).is_err() {
-            self.metrics.drop_messages(DropReason::NotTaken, 1);
+        if self.receiver.inbox.deliver(&mut vec![start.message]) == 0 {
+            self.receiver.metrics.drop_messages(DropReason::NotTaken, 1);
             return Err(Status::unavailable("the store did not take the message"));
         }
         Ok(wire::SnapshotDone {})
@@ -209,7 +184,7 @@ impl TransportServer {
         let (files, key) = (self.files.clone(), start.key);
         let mut writer = blocking(move || files.receive(key)).await?;
         let mut received = 0;
-        while let Some(chunk) = with_timeout(self.options.snapshot_stall, stream.message()).await? {
+        while let Some(chunk) = with_timeout(self.receiver.options.snapshot_stall, stream.message()).await? {
             received += chunk.data.len() as u64;
             if chunk.start.is_some() {
                 return Err(Status::invalid_argument("a second announcement"));
@@ -227,7 +202,7 @@ impl TransportServer {
             writer.finish()
         };
         blocking(finish).await?;
-        self.metrics.snapshots_received.inc();
+        self.receiver.metrics.snapshots_received.inc();
         Ok(())
     }
 }
@@ -253,13 +228,6 @@ impl Drop for Arriving {
 
 #[tonic::async_trait]
 impl RaftTransport for TransportServer {
-    async fn messages(
-        &self,
-        request: Request<Streaming<wire::MessageFrame>>,
-    ) -> Result<Response<wire::MessagesDone>, Status> {
-        self.guard(self.serve_messages(request.into_inner())).await
-    }
-
     async fn snapshot(
         &self,
         request: Request<Streaming<wire::SnapshotChunk>>,

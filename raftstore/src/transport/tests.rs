@@ -8,14 +8,16 @@ use engine::disk::{Disk as _, SimDisk};
 use engine::store::Store as _;
 use parking_lot::Mutex;
 use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 
 use super::proto::{SnapshotStart, decode_message, encode_message, wire};
+use super::stream::{self, PROBE_ANSWER, STORES_BYTES, Stores};
 use super::{
-    AddressBook, ClusterId, DropReason, GrpcTransport, Inbox, NotTaken, TransportMetrics, TransportOptions,
+    AddressBook, ClusterId, DropReason, FIRST_BYTE, Inbox, StoreTransport, TransportMetrics, TransportOptions,
     TransportServer,
 };
 use crate::ports::{Delivery, RaftMessage, SendError, Transport as _};
@@ -24,10 +26,18 @@ use crate::snapshot::tests::{key, noise, region, store};
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
 const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
+const STORES: Stores = Stores { from: StoreId::new(1), to: StoreId::new(2) };
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn peer(store: u64) -> PeerMeta {
     PeerMeta { id: PeerId::new(store * 10), store: StoreId::new(store), role: PeerRole::Voter }
+}
+
+/// A message of store 1 to store 2.
+fn of_kind(kind: MessageType, size: usize) -> RaftMessage {
+    let mut message = message(1, 2, size);
+    message.message.set_msg_type(kind);
+    message
 }
 
 /// A message with one entry of `size` bytes; its commit index is its number.
@@ -38,7 +48,7 @@ pub(super) fn message(from: u64, to: u64, size: usize) -> RaftMessage {
     RaftMessage { region: RegionId::new(5), epoch, from: peer(from), to: peer(to), message }
 }
 
-fn numbered(number: u64, size: usize) -> RaftMessage {
+pub(super) fn numbered(number: u64, size: usize) -> RaftMessage {
     let mut message = message(1, 2, size);
     message.message.commit = number;
     message
@@ -57,8 +67,8 @@ impl AddressBook for Addresses {
 struct ChannelInbox(mpsc::Sender<RaftMessage>);
 
 impl Inbox for ChannelInbox {
-    fn deliver(&self, message: RaftMessage) -> Result<(), NotTaken> {
-        self.0.try_send(message).map_err(|_| NotTaken)
+    fn deliver(&self, messages: &mut Vec<RaftMessage>) -> usize {
+        messages.drain(..).filter(|message| self.0.try_send(message.clone()).is_ok()).count()
     }
 }
 
@@ -90,12 +100,14 @@ impl Endpoint {
         let (sender, inbox) = mpsc::channel(inbox_size);
         let disk = SimDisk::new();
         let (files, metrics) = (SnapshotFiles::open(disk.clone()).unwrap(), metrics());
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         addresses.0.lock().insert(options.store, listener.local_addr().unwrap().to_string());
         let inbox_handle = Arc::new(ChannelInbox(sender));
         let server = TransportServer::new(options.clone(), inbox_handle, files.clone(), metrics.clone());
         let (builder, service) = (TransportServer::builder(&options), server.service());
-        runtime.spawn(async move { builder.serve_with_incoming(service, TcpListenerStream::new(listener)).await });
+        let (grpc, incoming) = mpsc::channel(16);
+        runtime.spawn(accept(listener, server.clone(), grpc));
+        runtime.spawn(async move { builder.serve_with_incoming(service, ReceiverStream::new(incoming)).await });
         Endpoint { runtime: Some(runtime), inbox, disk, files, metrics, server }
     }
 
@@ -113,10 +125,25 @@ impl Drop for Endpoint {
     }
 }
 
+/// Tells both kinds of streams apart, as a node does.
+async fn accept(listener: TcpListener, server: TransportServer, grpc: mpsc::Sender<std::io::Result<TcpStream>>) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let (server, grpc) = (server.clone(), grpc.clone());
+        tokio::spawn(async move {
+            let mut first = [0];
+            match stream.peek(&mut first).await {
+                Ok(1) if first == [FIRST_BYTE] => server.serve(stream),
+                _ => drop(grpc.send(Ok(stream)).await),
+            }
+        });
+    }
+}
+
 /// The sending side of store 1.
 struct Sender {
     runtime: Runtime,
-    transport: GrpcTransport,
+    transport: StoreTransport,
     addresses: Arc<Addresses>,
     /// The disk of `files`.
     disk: Arc<SimDisk>,
@@ -131,8 +158,15 @@ impl Sender {
         let disk = SimDisk::new();
         let (files, metrics) = (SnapshotFiles::open(disk.clone()).unwrap(), metrics());
         let transport =
-            GrpcTransport::new(options, addresses.clone(), files.clone(), metrics.clone(), runtime.handle().clone());
+            StoreTransport::new(options, addresses.clone(), files.clone(), metrics.clone(), runtime.handle().clone());
         Sender { runtime, transport, addresses, disk, files, metrics }
+    }
+
+    /// A turn with one message.
+    fn send(&self, message: RaftMessage) -> Result<(), SendError> {
+        let sent = self.transport.send(message);
+        self.transport.flush();
+        sent
     }
 
     /// Polls until `check` holds.
@@ -172,6 +206,29 @@ impl Sender {
         (chunks, stalled)
     }
 
+    /// A stream of messages to store 2 after its handshake, for protocol violations.
+    fn stream(&self, options: &TransportOptions, stores: Stores) -> Result<TcpStream, String> {
+        let address = self.addresses.address(StoreId::new(2)).unwrap();
+        let (hello, rest) = (stream::hello(options), stores.encode());
+        let connect = link::handshake::connect(&address, hello, &rest);
+        self.runtime.block_on(async { tokio::time::timeout(LIMIT, connect).await }).unwrap().unwrap()
+    }
+
+    /// Writes `bytes` to such a stream and waits until the server closes it.
+    fn violate(&self, bytes: &[u8], end: bool) {
+        let mut stream = self.stream(&options(1), STORES).unwrap();
+        self.runtime.block_on(async {
+            // The server may have closed it before it has read all.
+            let _ = stream.write_all(bytes).await;
+            if end {
+                let _ = stream.shutdown().await;
+            }
+            let read = async { stream.read(&mut [0]).await };
+            let read = tokio::time::timeout(LIMIT, read).await.unwrap();
+            assert!(matches!(read, Ok(0) | Err(_)), "the stream stays open");
+        });
+    }
+
     /// A raw gRPC client, for protocol violations.
     fn raw(&self, store: u64) -> wire::raft_transport_client::RaftTransportClient<tonic::transport::Channel> {
         let address = self.addresses.address(StoreId::new(store)).unwrap();
@@ -186,21 +243,24 @@ fn messages_round_trip() {
     assert_eq!(decode_message(encode_message(&message)).unwrap(), message);
 }
 
+/// The announcement of a snapshot. `stream::tests` has the frames of messages.
 #[test]
 fn golden_bytes() {
     use prost::Message as _;
-    let frame = wire::MessageFrame {
-        hello: Some(options(1).hello(StoreId::new(2))),
-        messages: vec![encode_message(&numbered(7, 3))],
-    };
-    let hex: String = frame.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    let start = SnapshotStart { message: numbered(7, 3), key: key(7, 2, 9), size: 1000 };
+    let start = start.encode(options(1).hello(StoreId::new(2)));
+    let chunk = wire::SnapshotChunk { start: Some(start), data: vec![1, 2].into() };
+    let hex: String = chunk.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
     let golden = concat!(
+        "0a3f",
         "0a0b080110eeff830618012002", // hello: protocol 1, cluster, from 1, to 2
         "12270805",
         "120408031004", // message: region 5, epoch
         "1a06080a10011801",
         "2206081410021801",               // from, to
-        "2a0d1014180a3a0522030707074007"  // the message of raft-rs
+        "2a0d1014180a3a0522030707074007", // the message of raft-rs
+        "18072002280930e807",             // region, term, index, size
+        "12020102"                        // data
     );
     assert_eq!(hex, golden, "the protocol changed");
 }
@@ -233,33 +293,88 @@ fn messages_arrive_in_order_and_in_few_frames() {
     for number in 0..2000 {
         sender.transport.send(numbered(number, 10)).unwrap();
     }
+    sender.transport.flush();
     for number in 0..2000 {
         assert_eq!(endpoint.receive(), numbered(number, 10));
     }
-    assert_eq!(sender.metrics.sent_messages.get(), 2000);
-    assert!(sender.metrics.sent_frames.get() < 2000, "{} frames", sender.metrics.sent_frames.get());
+    assert_eq!((sender.metrics.sent_messages.get(), sender.metrics.sent_frames.get()), (2000, 2));
     sender.until("the server has counted", || endpoint.metrics.received_messages.get() == 2000);
+    assert_eq!(endpoint.metrics.received_frames.get(), 2);
+}
+
+/// A turn costs a lane one frame, hence one write, and the receiver one delivery.
+#[test]
+fn turn_is_one_frame_for_each_lane() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 4096, &sender.addresses);
+    sender.send(numbered(0, 1)).unwrap();
+    endpoint.receive();
+    for turn in 1..=50 {
+        for _ in 0..5 {
+            sender.transport.send(numbered(turn, 100)).unwrap();
+            sender.transport.send(of_kind(MessageType::MsgHeartbeat, 1)).unwrap();
+        }
+        sender.transport.flush();
+        (0..10).for_each(|_| drop(endpoint.receive()));
+    }
+    assert_eq!((sender.metrics.sent_messages.get(), sender.metrics.sent_frames.get()), (501, 101));
+    assert_eq!(sender.metrics.open_lanes.get(), 2);
+    sender.until("the server has counted", || endpoint.metrics.received_messages.get() == 501);
+    assert_eq!((endpoint.metrics.received_frames.get(), endpoint.metrics.deliveries.get()), (101, 101));
+    assert_eq!(endpoint.metrics.received_bytes.get(), sender.metrics.sent_bytes.get());
+}
+
+/// The thread that ends its turn writes itself: no task of the runtime takes part.
+#[test]
+fn flush_writes_without_the_runtime() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.send(numbered(1, 1)).unwrap();
+    assert_eq!(endpoint.receive().message.commit, 1);
+    let (release, blocked) = std::sync::mpsc::sync_channel::<()>(1);
+    let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
+    sender.runtime.spawn(async move {
+        begun.send(()).unwrap();
+        // Takes the only worker of the runtime.
+        let _ = blocked.recv();
+    });
+    has_begun.recv().unwrap();
+    sender.send(numbered(2, 1)).unwrap();
+    assert_eq!(endpoint.receive().message.commit, 2);
+    drop(release);
+}
+
+#[test]
+fn unflushed_messages_stay() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.send(numbered(1, 1)).unwrap();
+    endpoint.receive();
+    sender.transport.send(numbered(2, 1)).unwrap();
+    assert_eq!(sender.metrics.sent_messages.get(), 1);
+    sender.transport.flush();
+    assert_eq!(endpoint.receive().message.commit, 2);
 }
 
 #[test]
 fn unknown_store_is_reported() {
     let sender = Sender::new(options(1));
-    assert_eq!(sender.transport.send(message(1, 2, 1)), Err(SendError::UnknownStore));
+    assert_eq!(sender.send(message(1, 2, 1)), Err(SendError::UnknownStore));
 }
 
 #[test]
 fn reconnects_after_the_server_restarts() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.transport.send(numbered(1, 1)).unwrap();
+    sender.send(numbered(1, 1)).unwrap();
     assert_eq!(endpoint.receive().message.commit, 1);
     drop(endpoint);
-    sender.until("the store is unreachable", || sender.transport.send(numbered(2, 1)) == Err(SendError::Unreachable));
+    sender.until("the store is unreachable", || sender.send(numbered(2, 1)) == Err(SendError::Unreachable));
     assert!(sender.metrics.dropped(DropReason::Disconnected) > 0);
     // The server returns at another address.
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.until("a message is through", || {
-        let _ = sender.transport.send(numbered(3, 1));
+        let _ = sender.send(numbered(3, 1));
         !endpoint.inbox.is_empty()
     });
     assert!(endpoint.receive().message.commit >= 2);
@@ -270,7 +385,7 @@ fn reconnects_after_the_server_restarts() {
 fn stopping_server_ends_its_streams() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.transport.send(numbered(1, 1)).unwrap();
+    sender.send(numbered(1, 1)).unwrap();
     endpoint.receive();
     endpoint.server.close();
     sender.until("the stream ended", || sender.metrics.connection_failures.get() > 0);
@@ -297,6 +412,26 @@ async fn stuck_link(target: String, limit: u64) -> String {
     address
 }
 
+/// A store that does not read costs bounded memory and no waiting: sends are refused, and the other lane goes on.
+#[test]
+fn lane_that_is_stuck_refuses_messages() {
+    let mut small = options(1);
+    (small.queue_messages, small.queue_bytes) = (50, 4 << 20);
+    let sender = Sender::new(small);
+    let mut endpoint = Endpoint::start(options(2), 4096, &sender.addresses);
+    let behind = sender.addresses.address(StoreId::new(2)).unwrap();
+    let link = sender.runtime.block_on(async { stuck_link(behind, 300_000).await });
+    sender.addresses.0.lock().insert(StoreId::new(2), link);
+    sender.until("the bulk lane is full", || {
+        sender.send(of_kind(MessageType::MsgAppend, 100_000)) == Err(SendError::Unreachable)
+            && sender.metrics.dropped(DropReason::QueueFull) > 0
+    });
+    assert_eq!(sender.metrics.dropped(DropReason::Disconnected), 0, "the connection is up");
+    sender.send(of_kind(MessageType::MsgHeartbeat, 1)).unwrap();
+    while endpoint.receive().message.get_msg_type() != MessageType::MsgHeartbeat {}
+    assert_eq!(sender.send(of_kind(MessageType::MsgAppend, 100_000)), Err(SendError::Unreachable));
+}
+
 /// Regression: heartbeats waited behind the appends before them, so a link full of entries took leaderships.
 #[test]
 fn heartbeats_do_not_wait_behind_appends() {
@@ -305,18 +440,13 @@ fn heartbeats_do_not_wait_behind_appends() {
     let behind = sender.addresses.address(StoreId::new(2)).unwrap();
     let link = sender.runtime.block_on(async { stuck_link(behind, 300_000).await });
     sender.addresses.0.lock().insert(StoreId::new(2), link);
-    let of_kind = |kind, size| {
-        let mut message = message(1, 2, size);
-        message.message.set_msg_type(kind);
-        message
-    };
     // Twenty megabytes: more than all buffers on the way hold.
     for _ in 0..200 {
-        sender.transport.send(of_kind(MessageType::MsgAppend, 100_000)).unwrap();
+        sender.send(of_kind(MessageType::MsgAppend, 100_000)).unwrap();
     }
-    sender.transport.send(of_kind(MessageType::MsgTimeoutNow, 1)).unwrap();
-    sender.transport.send(of_kind(MessageType::MsgHeartbeat, 1)).unwrap();
-    sender.transport.send(of_kind(MessageType::MsgAppendResponse, 1)).unwrap();
+    sender.send(of_kind(MessageType::MsgTimeoutNow, 1)).unwrap();
+    sender.send(of_kind(MessageType::MsgHeartbeat, 1)).unwrap();
+    sender.send(of_kind(MessageType::MsgAppendResponse, 1)).unwrap();
     let mut arrived = Vec::new();
     while !arrived.contains(&MessageType::MsgAppendResponse) {
         arrived.push(endpoint.receive().message.get_msg_type());
@@ -336,7 +466,7 @@ fn back_pressure_refuses_instead_of_growing() {
     // A server that accepts connections and never answers: only the queue takes messages.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
-    let results: Vec<_> = (0..500).map(|number| sender.transport.send(numbered(number, 100_000))).collect();
+    let results: Vec<_> = (0..500).map(|number| sender.send(numbered(number, 100_000))).collect();
     assert!(results.contains(&Err(SendError::Unreachable)));
     let taken = results.iter().filter(|result| result.is_ok()).count();
     assert!((50..150).contains(&taken), "{taken} messages were taken");
@@ -348,7 +478,7 @@ fn full_inbox_drops_without_blocking() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 4, &sender.addresses);
     for number in 0..100 {
-        sender.transport.send(numbered(number, 1)).unwrap();
+        sender.send(numbered(number, 1)).unwrap();
     }
     sender.until("all are accounted for", || {
         endpoint.metrics.received_messages.get() + endpoint.metrics.dropped(DropReason::NotTaken) == 100
@@ -363,14 +493,36 @@ fn another_cluster_is_refused_with_a_reason() {
     foreign.cluster = ClusterId::new(0xdead);
     let sender = Sender::new(foreign.clone());
     let endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    let hello = wire::MessageFrame { hello: Some(foreign.hello(StoreId::new(2))), messages: Vec::new() };
-    let status = sender.runtime.block_on(sender.raw(2).messages(tokio_stream::once(hello))).unwrap_err();
-    assert_eq!(status.code(), tonic::Code::PermissionDenied);
-    assert_eq!(status.message(), "store 1 belongs to cluster 000000000000dead, store 2 to cluster 0000000000c0ffee");
-    sender.transport.send(numbered(1, 1)).unwrap();
-    sender.until("unreachable", || sender.transport.send(numbered(2, 1)) == Err(SendError::Unreachable));
+    assert_eq!(
+        sender.stream(&foreign, STORES).unwrap_err(),
+        "this node belongs to cluster 0000000000c0ffee, the request to cluster 000000000000dead"
+    );
+    sender.send(numbered(1, 1)).unwrap();
+    sender.until("unreachable", || sender.send(numbered(2, 1)) == Err(SendError::Unreachable));
     assert!(endpoint.inbox.is_empty());
     assert_eq!(endpoint.metrics.received_messages.get(), 0);
+    assert!(endpoint.metrics.refused_streams.get() > 0);
+    // Snapshots are refused too.
+    let hello = foreign.hello(StoreId::new(2));
+    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 0 }.encode(hello);
+    let chunk = wire::SnapshotChunk { start: Some(start), data: Vec::new().into() };
+    let status = sender.runtime.block_on(sender.raw(2).snapshot(tokio_stream::once(chunk))).unwrap_err();
+    assert_eq!(status.code(), tonic::Code::PermissionDenied);
+    assert_eq!(status.message(), "store 1 belongs to cluster 000000000000dead, store 2 to cluster 0000000000c0ffee");
+}
+
+#[test]
+fn another_store_or_version_is_refused_with_a_reason() {
+    let sender = Sender::new(options(1));
+    let endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    let elsewhere = Stores { to: StoreId::new(9), ..STORES };
+    assert_eq!(sender.stream(&options(1), elsewhere).unwrap_err(), "this is store 2, not store 9");
+    let address = sender.addresses.address(StoreId::new(2)).unwrap();
+    let hello = stream::hello(&options(1));
+    let newer = link::hello::Hello { version: hello.version + 1, ..hello };
+    let refused = sender.runtime.block_on(link::handshake::connect(&address, newer, &[0; STORES_BYTES])).unwrap();
+    assert_eq!(refused.unwrap_err(), "Raft stream version 2 is not spoken here, 1 is");
+    sender.until("both are counted", || endpoint.metrics.refused_streams.get() == 2);
 }
 
 #[test]
@@ -379,38 +531,117 @@ fn malformed_stream_ends_without_affecting_others() {
     let mut small = options(2);
     small.max_frame_bytes = 100_000;
     let mut endpoint = Endpoint::start(small, 16, &sender.addresses);
-    sender.transport.send(numbered(1, 1)).unwrap();
+    sender.send(numbered(1, 1)).unwrap();
     assert_eq!(endpoint.receive().message.commit, 1);
-    let hello = options(1).hello(StoreId::new(2));
-    let frame = |hello: Option<wire::Hello>, messages| wire::MessageFrame { hello, messages };
-    let bad = encode_message(&message(3, 2, 1));
+    let frame = |message: RaftMessage| {
+        let mut bytes = bytes::BytesMut::new();
+        stream::put_frame(&mut bytes, &[message]);
+        bytes
+    };
     let (mut strange, mut entry) = (message(1, 2, 1), message(1, 2, 1));
     (strange.message.msg_type, entry.message.entries[0].entry_type) = (99, 99);
-    let (strange, entry) = (encode_message(&strange), encode_message(&entry));
-    let other_store = wire::Hello { to_store: 9, ..hello };
-    let other_protocol = wire::Hello { protocol: 2, ..hello };
+    let whole = frame(numbered(9, 1));
     let cases = [
-        ("no hello", vec![frame(None, vec![encode_message(&numbered(1, 1))])], tonic::Code::InvalidArgument),
-        ("another store", vec![frame(Some(other_store), vec![])], tonic::Code::FailedPrecondition),
-        ("another protocol", vec![frame(Some(other_protocol), vec![])], tonic::Code::FailedPrecondition),
-        ("a sender that lies", vec![frame(Some(hello), vec![bad])], tonic::Code::InvalidArgument),
-        ("a message of an unknown kind", vec![frame(Some(hello), vec![strange])], tonic::Code::InvalidArgument),
-        ("an entry of an unknown kind", vec![frame(Some(hello), vec![entry])], tonic::Code::InvalidArgument),
-        ("two hellos", vec![frame(Some(hello), vec![]), frame(Some(hello), vec![])], tonic::Code::InvalidArgument),
-        (
-            "an oversized frame",
-            vec![frame(Some(hello), vec![encode_message(&numbered(1, 200_000))])],
-            tonic::Code::OutOfRange,
-        ),
+        ("a sender that lies", frame(message(3, 2, 1)).to_vec(), false),
+        ("a message to another store", frame(message(1, 3, 1)).to_vec(), false),
+        ("a message of an unknown kind", frame(strange).to_vec(), false),
+        ("an entry of an unknown kind", frame(entry).to_vec(), false),
+        ("an oversized frame", frame(numbered(1, 200_000)).to_vec(), false),
+        ("no protobuf", b"\0\0\0\x03\xff\xff\xff".to_vec(), false),
+        ("a frame that is cut", whole[..whole.len() - 1].to_vec(), true),
+        ("a length that is cut", whole[..3].to_vec(), true),
     ];
-    for (what, frames, code) in cases {
-        let status = sender.runtime.block_on(sender.raw(2).messages(tokio_stream::iter(frames))).unwrap_err();
-        assert_eq!(status.code(), code, "{what}: {status}");
+    for (at, (what, bytes, end)) in cases.iter().enumerate() {
+        sender.violate(bytes, *end);
+        sender.until(what, || endpoint.metrics.refused_streams.get() == at as u64 + 1);
     }
-    assert_eq!(endpoint.metrics.refused_streams.get(), 8);
-    sender.transport.send(numbered(2, 1)).unwrap();
+    assert!(endpoint.inbox.is_empty(), "a message arrives whole or not at all");
+    sender.send(numbered(2, 1)).unwrap();
     assert_eq!(endpoint.receive().message.commit, 2);
     assert_eq!(sender.metrics.connection_failures.get(), 0);
+    // What precedes the damage is delivered, and a stream that ends between two frames is not refused.
+    sender.violate(&[&whole[..], &whole[..9]].concat(), true);
+    assert_eq!(endpoint.receive().message.commit, 9);
+    sender.violate(&whole, true);
+    assert_eq!(endpoint.receive().message.commit, 9);
+    assert_eq!(endpoint.metrics.refused_streams.get(), cases.len() as u64 + 1);
+}
+
+/// A store that takes a message, answers a probe, and then answers nothing. Returns after the second probe.
+async fn fall_silent(mut stream: TcpStream) -> std::io::Result<TcpStream> {
+    let ours = stream::hello(&options(2));
+    link::handshake::read_hello(&mut stream, ours).await?;
+    stream.read_exact(&mut [0; STORES_BYTES]).await?;
+    link::handshake::answer_hello(&mut stream, ours, &link::hello::Welcome(Ok(()))).await?;
+    let mut message = bytes::BytesMut::new();
+    stream::put_frame(&mut message, &[numbered(1, 1)]);
+    stream.read_exact(&mut message).await?;
+    stream.read_exact(&mut [0; 4]).await?;
+    stream.write_all(&[PROBE_ANSWER]).await?;
+    stream.read_exact(&mut [0; 4]).await?;
+    Ok(stream)
+}
+
+/// A store that answers nothing any more, as after a power cut: the sender notices by a probe.
+#[test]
+fn store_that_died_silently_is_noticed() {
+    let mut hasty = options(1);
+    hasty.keep_alive = Duration::from_millis(50);
+    let sender = Sender::new(hasty);
+    let listener = sender.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
+    let (probed, mut probes) = mpsc::channel(16);
+    sender.runtime.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // On a busy machine the sender may give up before the end.
+            if let Ok(stream) = fall_silent(stream).await {
+                probed.send(stream).await.unwrap();
+            }
+        }
+    });
+    sender.send(numbered(1, 1)).unwrap();
+    sender.until("the probes have arrived", || !probes.is_empty());
+    sender.until("the connection counts as broken", || sender.metrics.connection_failures.get() > 0);
+    sender.until("a new connection", || {
+        let _ = sender.send(numbered(1, 1));
+        probes.len() > 1
+    });
+    drop(probes.try_recv());
+}
+
+/// The receiver drops streams whose sender is silent. It answers probes.
+#[test]
+fn silent_sender_is_noticed() {
+    let mut hasty = options(2);
+    hasty.keep_alive = Duration::from_millis(50);
+    let sender = Sender::new(options(1));
+    let endpoint = Endpoint::start(hasty, 16, &sender.addresses);
+    let mut stream = sender.stream(&options(1), STORES).unwrap();
+    let answer = sender.runtime.block_on(async {
+        stream.write_all(&[0; 4]).await?;
+        tokio::time::timeout(LIMIT, stream.read_u8()).await.unwrap()
+    });
+    assert_eq!(answer.unwrap(), PROBE_ANSWER);
+    sender.until("the silent stream ended", || endpoint.metrics.refused_streams.get() == 1);
+}
+
+#[test]
+fn dropping_the_transport_ends_its_streams() {
+    let sender = Sender::new(options(1));
+    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
+    sender.send(numbered(1, 1)).unwrap();
+    endpoint.receive();
+    let metrics = sender.metrics.clone();
+    assert_eq!(metrics.open_lanes.get(), 1);
+    let Sender { runtime, transport, .. } = sender;
+    drop(transport);
+    let ended = async {
+        while metrics.open_lanes.get() > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    assert!(runtime.block_on(async { tokio::time::timeout(LIMIT, ended).await }).is_ok());
+    assert_eq!(endpoint.metrics.refused_streams.get(), 0);
 }
 
 #[test]
@@ -419,8 +650,8 @@ fn message_above_the_frame_limit_is_refused_by_the_sender() {
     small.max_frame_bytes = 100_000;
     let sender = Sender::new(small);
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    assert!(matches!(sender.transport.send(numbered(1, 200_000)), Err(SendError::TooLarge { limit: 99_936, .. })));
-    sender.transport.send(numbered(2, 1)).unwrap();
+    assert!(matches!(sender.send(numbered(1, 200_000)), Err(SendError::TooLarge { limit: 99_936, .. })));
+    sender.send(numbered(2, 1)).unwrap();
     assert_eq!(endpoint.receive().message.commit, 2);
     assert_eq!(sender.metrics.dropped(DropReason::TooLarge), 1);
     assert_eq!(sender.metrics.connection_failures.get(), 0);

@@ -41,6 +41,8 @@ pub(crate) struct Wire {
     snapshots: Mutex<VecDeque<(RaftMessage, SnapshotKey, DeliveryDone)>>,
     /// Messages refused because they exceed the frame limit.
     pub(crate) too_large: AtomicU64,
+    /// Number of messages sent, by kind.
+    pub(crate) sent: Mutex<BTreeMap<String, u64>>,
 }
 
 /// The frame limit of the production transport.
@@ -55,6 +57,7 @@ impl Transport for WireTransport {
             self.0.too_large.fetch_add(1, Ordering::SeqCst);
             return Err(SendError::TooLarge { bytes, limit: FRAME_LIMIT });
         }
+        *self.0.sent.lock().entry(format!("{:?}", message.message.get_msg_type())).or_default() += 1;
         self.0.messages.lock().push_back(message);
         Ok(())
     }
@@ -229,23 +232,28 @@ impl Cluster {
 
     /// Runs all nodes and the network until nothing happens any more.
     pub(crate) fn settle(&mut self) {
-        for round in 0..10_000 {
-            let mut busy = self.deliver();
-            for node in self.nodes.values_mut() {
-                let paused = Paused {
-                    apply: self.apply_paused.contains(&node.id),
-                    builds: self.builds_paused.contains(&node.id),
-                    installs: self.installs_paused.contains(&node.id),
-                    log: self.log_paused.contains(&node.id),
-                    log_reads: self.log_reads_paused.contains(&node.id),
-                };
-                busy |= node.turn(&*self.clock, paused);
-            }
-            if !busy {
+        for _ in 0..10_000 {
+            if !self.round() {
                 return;
             }
-            assert!(round < 9_999, "the cluster does not settle");
         }
+        panic!("the cluster does not settle");
+    }
+
+    /// Delivers every message in flight, then runs one turn of each node. Returns whether anything happened.
+    pub(crate) fn round(&mut self) -> bool {
+        let mut busy = self.deliver();
+        for node in self.nodes.values_mut() {
+            let paused = Paused {
+                apply: self.apply_paused.contains(&node.id),
+                builds: self.builds_paused.contains(&node.id),
+                installs: self.installs_paused.contains(&node.id),
+                log: self.log_paused.contains(&node.id),
+                log_reads: self.log_reads_paused.contains(&node.id),
+            };
+            busy |= node.turn(&*self.clock, paused);
+        }
+        busy
     }
 
     /// Runs one turn of a store loop and nothing else.

@@ -7,6 +7,7 @@ mod backlog;
 mod harness;
 mod liveness;
 mod log_space;
+mod messages;
 mod reads;
 mod replication;
 mod runtime;
