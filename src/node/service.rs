@@ -2,6 +2,7 @@
 //! the node.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{join_all, try_join_all};
@@ -29,6 +30,10 @@ use crate::proto::{
     InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, RenewLeaseRequest, RenewLeaseResponse,
     StatusRequest, StatusResponse, StoreAddress, TxnStatusRequest, TxnStatusResponse,
 };
+
+/// How often a plan is sent to a node whose connection breaks, and the pause between.
+const PLAN_ATTEMPTS: usize = 10;
+const PLAN_PAUSE: Duration = Duration::from_millis(100);
 
 /// The node service; see the module documentation.
 #[derive(Clone)]
@@ -83,15 +88,34 @@ impl NodeService {
         for complete in [false, true] {
             let rounds = plan.stores.iter().map(|store| async move {
                 let request = BootstrapRequest { plan: Some(PlanMessage::from(plan)), store_id: store.id, complete };
-                let mut node = dial(&store.address).await?;
-                node.bootstrap(request)
-                    .await
-                    .map_err(|s| Status::aborted(format!("{}: {}", store.address, s.message())))
+                send_plan(&store.address, request).await
             });
             try_join_all(rounds).await?;
         }
         Ok(())
     }
+}
+
+/// Sends a plan to a node, which may receive it twice. With its identity the node replaces the server of its port, and
+/// a connection that the old one has just accepted breaks.
+async fn send_plan(address: &str, request: BootstrapRequest) -> Result<(), Status> {
+    let mut attempt = 1;
+    loop {
+        let mut node = dial(address).await?;
+        match node.bootstrap(request.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(status) if is_broken(&status) && attempt < PLAN_ATTEMPTS => {
+                attempt += 1;
+                tokio::time::sleep(PLAN_PAUSE).await;
+            }
+            Err(status) => return Err(Status::aborted(format!("{address}: {}", status.message()))),
+        }
+    }
+}
+
+/// Whether the connection failed. What the node itself answers has no source.
+fn is_broken(status: &Status) -> bool {
+    std::error::Error::source(status).is_some()
 }
 
 /// Connects to the node at a known address.
@@ -252,5 +276,29 @@ impl Node for NodeService {
         }
         let request = StatusRequest { forwarded: true, cluster_id: ident.cluster_id.get() };
         self.forward_to_leader(|mut node| async move { node.status(request).await }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// `cortado init` failed where a node closed a connection while it replaced the server of its port.
+    #[tokio::test]
+    async fn a_broken_connection_is_not_an_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let closing = tokio::spawn(async move {
+            loop {
+                drop(listener.accept().await.unwrap());
+            }
+        });
+        let mut node = dial(&address).await.unwrap();
+        let broken = node.bootstrap(BootstrapRequest::default()).await.unwrap_err();
+        assert!(is_broken(&broken), "{broken:?}");
+        assert!(!is_broken(&Status::failed_precondition("the node already belongs to cluster 7")));
+        closing.abort();
     }
 }
