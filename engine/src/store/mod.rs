@@ -92,7 +92,8 @@ pub trait Reader {
     fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], skips: usize) -> Result<Box<dyn Cursor>>;
 
     /// A cursor over `[lower, upper)` of [`Cf::Write`] that looks at the versions of one key at a time: of the versions
-    /// of other keys than the target's, a seek may find none. The caller compares what it finds.
+    /// of other keys than the target's, a seek may find none. The caller compares what it finds. A movement backwards
+    /// may fail with [`StoreError::NotCached`].
     fn version_cursor(&self, lower: &[u8], upper: &[u8]) -> Result<Box<dyn Cursor>> {
         self.cursor(Cf::Write, lower, upper)
     }

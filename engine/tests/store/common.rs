@@ -34,7 +34,7 @@ impl Crash for RocksStore {
 
 /// Small memtables: RocksDB flushes on its own when a test writes much.
 pub(crate) fn options() -> RocksOptions {
-    RocksOptions { block_cache_bytes: 1 << 20, write_buffer_bytes: 64 << 10 }
+    RocksOptions { block_cache_bytes: 16 << 20, write_buffer_bytes: 64 << 10 }
 }
 
 /// Opens a store.

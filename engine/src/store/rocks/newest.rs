@@ -104,7 +104,8 @@ impl Reader for CachedReader<'_> {
     }
 }
 
-/// A cursor over the versions of one key at a time, which goes back to the idle ones when it is dropped.
+/// A cursor over the versions of one key at a time, which moves forward only. It goes back to the idle ones when it is
+/// dropped.
 ///
 /// Invariant: `database` is declared last and therefore dropped last, so the database outlives the cursor.
 struct KeptCursor {
@@ -116,9 +117,9 @@ struct KeptCursor {
 }
 
 impl KeptCursor {
-    fn step(&mut self, go: impl FnOnce(&mut DBRawIterator<'static>, &[u8], &[u8])) -> Result<bool> {
+    fn step(&mut self, go: impl FnOnce(&mut DBRawIterator<'static>, &[u8])) -> Result<bool> {
         let Some(cursor) = &mut self.cursor else { return Err(StoreError::NotCached) };
-        go(cursor, &self.lower, &self.upper);
+        go(cursor, &self.lower);
         if let Some(key) = cursor.key() {
             return Ok(key >= self.lower.as_slice() && (self.upper.is_empty() || key < self.upper.as_slice()));
         }
@@ -137,34 +138,28 @@ impl KeptCursor {
 
 impl Cursor for KeptCursor {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        self.step(|cursor, lower, _| cursor.seek(key.max(lower)))
+        self.step(|cursor, lower| cursor.seek(key.max(lower)))
     }
 
-    fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
-        self.step(|cursor, _, upper| {
-            cursor.seek_for_prev(key);
-            // A search from the bound itself would look for the versions of another key.
-            while !upper.is_empty() && cursor.key().is_some_and(|key| key >= upper) {
-                cursor.prev();
-            }
-        })
+    /// Always [`StoreError::NotCached`], as all movements backwards: they would leave the key and its filters.
+    fn seek_for_prev(&mut self, _: &[u8]) -> Result<bool> {
+        Err(StoreError::NotCached)
     }
 
     fn seek_to_first(&mut self) -> Result<bool> {
-        self.step(|cursor, lower, _| cursor.seek(lower))
+        self.step(|cursor, lower| cursor.seek(lower))
     }
 
-    /// Always [`StoreError::NotCached`]: the last key need not be a version of any key that the caller named.
     fn seek_to_last(&mut self) -> Result<bool> {
         Err(StoreError::NotCached)
     }
 
     fn next(&mut self) -> Result<bool> {
-        self.step(|cursor, _, _| cursor.next())
+        self.step(|cursor, _| cursor.next())
     }
 
     fn prev(&mut self) -> Result<bool> {
-        self.step(|cursor, _, _| cursor.prev())
+        Err(StoreError::NotCached)
     }
 
     #[expect(clippy::expect_used, reason = "documented: the cursor must be valid")]
