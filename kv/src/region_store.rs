@@ -7,6 +7,7 @@
 pub(crate) mod fake;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use engine::WriteBatch;
 use engine::store::{NewestReader, Reader, Store};
@@ -79,7 +80,10 @@ pub trait RegionStore: RegionReads {
     /// # Errors
     ///
     /// As [`RegionReads::try_read`], and `StaleCommand` if the replica changed during the call.
-    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError>;
+    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
+        let view = self.evaluate(context)?;
+        Ok(Basis { region: Arc::new(view.region().clone()), term: view.term() })
+    }
     /// A view to evaluate a write on: the basis with the state of the same moment.
     ///
     /// # Errors
@@ -92,7 +96,19 @@ pub trait RegionStore: RegionReads {
     /// # Errors
     ///
     /// As [`RegionStore::basis`], and `StaleCommand` if the term is not that of `basis`.
-    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError>;
+    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
+        Ok(evaluate(&self.evaluate_on(basis)?))
+    }
+    /// A view of the basis: [`RegionStore::evaluate`] in the same term.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionStore::evaluate_cached`].
+    fn evaluate_on(&self, basis: &Basis) -> Result<Self::View, RegionError> {
+        let region = basis.region.id;
+        let view = self.evaluate(RegionContext { region, epoch: basis.region.epoch })?;
+        if view.term() == basis.term { Ok(view) } else { Err(RegionError::StaleCommand { region }) }
+    }
     /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
     /// is dropped, the batch may still take effect.
     ///

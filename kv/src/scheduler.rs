@@ -117,7 +117,7 @@ impl<H: RegionStore> Scheduler<H> {
             RequestBody::Prewrite(prewrite) => self.publish(context, basis.term, prewrite).await,
             _ => None,
         };
-        let evaluated = self.evaluate(&basis, request, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
+        let evaluated = self.evaluate(&basis, request.body, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
                 #[cfg(feature = "planted-bugs")]
@@ -175,7 +175,7 @@ impl<H: RegionStore> Scheduler<H> {
     async fn evaluate(
         &self,
         basis: &Basis,
-        Request { context, body }: Request,
+        body: RequestBody,
         computed: Option<Timestamp>,
     ) -> Result<Result<Effects<Response>, ActionError>, ServerError> {
         #[cfg(feature = "planted-bugs")]
@@ -187,10 +187,7 @@ impl<H: RegionStore> Scheduler<H> {
                 evaluated => return Ok(evaluated),
             }
         }
-        let view = self.store.evaluate(context)?;
-        if view.term() != basis.term {
-            return Err(RegionError::StaleCommand { region: context.region }.into());
-        }
+        let view = self.store.evaluate_on(basis)?;
         match self.pool.run(move || percolator::evaluate(&view, &body, action(&body, computed))).await {
             Ok(evaluated) => Ok(evaluated),
             Err(PoolError::Full) => Err(self.busy("read pool")),

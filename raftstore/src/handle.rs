@@ -132,24 +132,19 @@ impl<S: Store> Deref for RegionSnapshot<S> {
     }
 }
 
-/// Refuses reads outside of the region and in the Meta column family.
-fn check_inside(region: &Region, cf: Cf, inside: bool) -> engine::store::Result<()> {
-    if inside && cf != Cf::Meta {
-        return Ok(());
+impl<S: Store> RegionSnapshot<S> {
+    fn reader(&self) -> InRegion<'_, S::Snapshot> {
+        InRegion { reader: &self.snapshot, region: &self.region }
     }
-    let what = format!("read outside of region {}", region.id);
-    Err(StoreError::Io(std::io::Error::new(std::io::ErrorKind::InvalidInput, what)))
 }
 
 impl<S: Store> Reader for RegionSnapshot<S> {
     fn get(&self, cf: Cf, key: &[u8]) -> engine::store::Result<Option<Vec<u8>>> {
-        check_inside(&self.region, cf, self.region.contains(key))?;
-        self.snapshot.get(cf, key)
+        self.reader().get(cf, key)
     }
 
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
-        check_inside(&self.region, cf, self.region.contains_range(lower, upper))?;
-        self.snapshot.cursor(cf, lower, upper)
+        self.reader().cursor(cf, lower, upper)
     }
 
     fn limited_cursor(
@@ -159,25 +154,34 @@ impl<S: Store> Reader for RegionSnapshot<S> {
         upper: &[u8],
         skips: usize,
     ) -> engine::store::Result<Box<dyn Cursor>> {
-        check_inside(&self.region, cf, self.region.contains_range(lower, upper))?;
-        self.snapshot.limited_cursor(cf, lower, upper, skips)
+        self.reader().limited_cursor(cf, lower, upper, skips)
     }
 }
 
-/// The newest state of one region, in memory. Reads outside of it fail as those of [`RegionSnapshot`].
-struct CachedRegion<'a, R> {
-    reader: R,
+/// Reads of one region. Those outside of it, and in the Meta column family, fail.
+struct InRegion<'a, R> {
+    reader: &'a R,
     region: &'a Region,
 }
 
-impl<R: Reader> Reader for CachedRegion<'_, R> {
+impl<R> InRegion<'_, R> {
+    fn check(&self, cf: Cf, inside: bool) -> engine::store::Result<()> {
+        if inside && cf != Cf::Meta {
+            return Ok(());
+        }
+        let what = format!("read outside of region {}", self.region.id);
+        Err(StoreError::Io(std::io::Error::new(std::io::ErrorKind::InvalidInput, what)))
+    }
+}
+
+impl<R: Reader> Reader for InRegion<'_, R> {
     fn get(&self, cf: Cf, key: &[u8]) -> engine::store::Result<Option<Vec<u8>>> {
-        check_inside(self.region, cf, self.region.contains(key))?;
+        self.check(cf, self.region.contains(key))?;
         self.reader.get(cf, key)
     }
 
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
-        check_inside(self.region, cf, self.region.contains_range(lower, upper))?;
+        self.check(cf, self.region.contains_range(lower, upper))?;
         self.reader.cursor(cf, lower, upper)
     }
 
@@ -188,12 +192,12 @@ impl<R: Reader> Reader for CachedRegion<'_, R> {
         upper: &[u8],
         skips: usize,
     ) -> engine::store::Result<Box<dyn Cursor>> {
-        check_inside(self.region, cf, self.region.contains_range(lower, upper))?;
+        self.check(cf, self.region.contains_range(lower, upper))?;
         self.reader.limited_cursor(cf, lower, upper, skips)
     }
 
     fn version_cursor(&self, lower: &[u8], upper: &[u8]) -> engine::store::Result<Box<dyn Cursor>> {
-        check_inside(self.region, Cf::Write, self.region.contains_range(lower, upper))?;
+        self.check(Cf::Write, self.region.contains_range(lower, upper))?;
         self.reader.version_cursor(lower, upper)
     }
 }
@@ -356,7 +360,7 @@ impl<S: Store> StoreHandle<S> {
     /// As [`StoreHandle::evaluate`], and `StaleCommand` if the term is not that of `basis`.
     pub fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
         let region = basis.region.id;
-        let read = |region: &Region| evaluate(&CachedRegion { reader: self.context.store.cached(), region });
+        let read = |region: &Region| evaluate(&InRegion { reader: &self.context.store.cached(), region });
         let (result, permit) = self.delegate(region)?.evaluate(basis.region.epoch, read)?;
         if permit.term == basis.term { Ok(result) } else { Err(RegionError::StaleCommand { region }) }
     }

@@ -78,22 +78,8 @@ impl RegionStore for StoreRegions {
         self.topology.lock().locate(self.id, key)
     }
 
-    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
-        let (region, term) = self.topology.lock().check(self.id, context)?;
-        Ok(Basis { region: Arc::new(region), term })
-    }
-
     fn evaluate(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         self.view(context)
-    }
-
-    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
-        let (id, epoch) = (basis.region.id, basis.region.epoch);
-        let view = self.view(RegionContext { region: id, epoch })?;
-        if view.term != basis.term {
-            return Err(RegionError::StaleCommand { region: id });
-        }
-        Ok(evaluate(&view))
     }
 
     async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::WriteBatch;
 use engine::store::memory::MemoryStore;
-use engine::store::{NewestReader, Reader, Store};
+use engine::store::{NewestReader, Store};
 use kv::memory::RegionReader;
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
@@ -147,21 +147,8 @@ impl RegionStore for ModelRegion {
         Some(RegionStatus { region: region.clone(), leader, term: *term, applied, is_leader })
     }
 
-    fn basis(&self, context: RegionContext) -> Result<Basis, RegionError> {
-        let view = self.view(context)?;
-        Ok(Basis { region: Arc::new(view.region().clone()), term: view.term() })
-    }
-
     fn evaluate(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         self.view(context)
-    }
-
-    fn evaluate_cached<T>(&self, basis: &Basis, evaluate: impl FnOnce(&dyn Reader) -> T) -> Result<T, RegionError> {
-        let view = self.view(self.context())?;
-        if view.term() != basis.term {
-            return Err(RegionError::StaleCommand { region: view.region().id });
-        }
-        Ok(evaluate(&view))
     }
 
     async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
