@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use engine::store::memory::MemoryStore;
 use engine::store::rocks::{RocksOptions, RocksStore};
-use engine::store::{Reader, Store};
+use engine::store::{Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
 
 /// A row of a column family.
@@ -37,9 +38,16 @@ pub(crate) fn options() -> RocksOptions {
     RocksOptions { block_cache_bytes: 16 << 20, write_buffer_bytes: 64 << 10 }
 }
 
-/// Opens a store.
+/// Opens a store. Another test may start a process at this moment: until the child runs its own program, it holds
+/// this process's descriptors, and with them the lock of a store that was closed just now.
 pub(crate) fn open(dir: &Path) -> RocksStore {
-    RocksStore::open(dir, &options()).unwrap()
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match RocksStore::open(dir, &options()) {
+            Err(StoreError::Locked { .. }) if Instant::now() < deadline => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 /// The column family with this name.
