@@ -228,10 +228,23 @@ pub enum CommitMode {
     },
 }
 
+impl CommitMode {
+    /// The place of the least commit_ts of a prewrite that leaves it to the store; `None` for others.
+    pub fn unset_least(&mut self) -> Option<&mut Timestamp> {
+        match self {
+            CommitMode::OnePhase(bounds) | CommitMode::Async { bounds, .. } => {
+                (bounds.least == Timestamp::ZERO).then_some(&mut bounds.least)
+            }
+            CommitMode::TwoPhase => None,
+        }
+    }
+}
+
 /// The bounds of a computed commit_ts, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitBounds {
-    /// At or above every timestamp that the transaction has read or locked at.
+    /// At or above every timestamp that the transaction has read or locked at. [`Timestamp::ZERO`]: the store takes it
+    /// from the oracle when the request arrives. If it gets none, it locks for two phases.
     pub least: Timestamp,
     /// [`Timestamp::MAX`] for none.
     pub greatest: Timestamp,

@@ -20,6 +20,8 @@ pub enum PlantedBug {
     UnsyncedOnePhase,
     /// A store takes the timestamp of each read that has none ahead, when the read before it arrives.
     TimestampAhead,
+    /// A store takes no least commit_ts for a prewrite that leaves it to the store: start_ts is the only bound.
+    LeastNotTaken,
     /// The primary's lock of an async commit does not name the last secondary.
     ForgottenSecondary,
 }

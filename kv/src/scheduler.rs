@@ -100,7 +100,8 @@ impl<H: RegionStore> Scheduler<H> {
     ///
     /// The future may be dropped at any time. Before the proposal, nothing takes effect and the latches are released. A
     /// proposal under way continues in its own task and keeps latches and `permit` until it is applied or lost.
-    pub async fn run<T: Send + 'static>(&self, request: Request, permit: T) -> Result<Response, ServerError> {
+    pub async fn run<T: Send + 'static>(&self, mut request: Request, permit: T) -> Result<Response, ServerError> {
+        self.take_least(&mut request).await?;
         let (context, reader_ts) = (request.context, reader_ts(&request.body));
         if let Some(reader_ts) = reader_ts {
             self.concurrency.check_issued(context.region, reader_ts).await?;
@@ -138,6 +139,30 @@ impl<H: RegionStore> Scheduler<H> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Takes the least commit_ts of a prewrite that leaves it to the store: above every commit that was acknowledged
+    /// before the request was sent. Without one, the coordinator takes the commit_ts, after the locks.
+    async fn take_least(&self, request: &mut Request) -> Result<(), RegionError> {
+        let RequestBody::Prewrite(prewrite) = &mut request.body else { return Ok(()) };
+        let Some(least) = prewrite.commit.unset_least() else { return Ok(()) };
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LeastNotTaken) {
+            return Ok(());
+        }
+        let taken = match self.concurrency.try_take_timestamp() {
+            Some(taken) => Some(taken),
+            None => {
+                // A store that does not lead says so, and asks for none.
+                self.store.has_lease(request.context)?;
+                self.concurrency.take_timestamp().await
+            }
+        };
+        match taken {
+            Some(taken) => *least = taken,
+            None => prewrite.commit = CommitMode::TwoPhase,
+        }
+        Ok(())
     }
 
     /// Publishes locks in memory for a prewrite that may compute its commit_ts. `None` if it must lock for two phases.

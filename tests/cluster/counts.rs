@@ -77,8 +77,10 @@ enum Kind {
 /// What one statement, or transaction, of a kind may cost at most.
 struct Cost {
     kind: Kind,
-    /// Timestamps that the oracle issues, each by a request of its own.
-    timestamps: u64,
+    /// Timestamps that the gateway takes from the oracle.
+    by_gateway: u64,
+    /// Timestamps that the leader of the row's region takes, unless the oracle is at the gateway.
+    by_store: u64,
     /// Requests to the leader of the row's region.
     requests: u64,
     /// Raft rounds. Each is one sync on each of the three stores.
@@ -86,19 +88,23 @@ struct Cost {
 }
 
 const COSTS: [Cost; 4] = [
-    Cost { kind: Kind::Select, timestamps: 1, requests: 1, rounds: 0 },
-    Cost { kind: Kind::Insert, timestamps: 1, requests: 1, rounds: 1 },
-    Cost { kind: Kind::Update, timestamps: 1, requests: 2, rounds: 1 },
-    Cost { kind: Kind::ReadWrite, timestamps: 2, requests: 3, rounds: 1 },
+    Cost { kind: Kind::Select, by_gateway: 0, by_store: 1, requests: 1, rounds: 0 },
+    Cost { kind: Kind::Insert, by_gateway: 0, by_store: 1, requests: 1, rounds: 1 },
+    Cost { kind: Kind::Update, by_gateway: 0, by_store: 1, requests: 2, rounds: 1 },
+    Cost { kind: Kind::ReadWrite, by_gateway: 1, by_store: 1, requests: 3, rounds: 1 },
 ];
 
 impl Cost {
-    /// The most and the least that a round may cost. Each is remote from the gateway or not: the oracle, the region.
-    fn bounds(&self, oracle_is_remote: bool, region_is_remote: bool) -> (Counts, Counts) {
+    /// The most and the least that a round may cost, by the nodes of the gateway, the oracle and the region's leader.
+    fn bounds(&self, gateway: usize, oracle: usize, leader: usize) -> (Counts, Counts) {
         let n = STATEMENTS as u64;
-        let requests = self.timestamps * u64::from(oracle_is_remote) + self.requests * u64::from(region_is_remote);
+        let (oracle_is_remote, region_is_remote) = (gateway != oracle, gateway != leader);
+        let store_asks = oracle_is_remote && leader != oracle;
+        let requests = self.by_gateway * u64::from(oracle_is_remote)
+            + self.by_store * u64::from(store_asks)
+            + self.requests * u64::from(region_is_remote);
         let most = Counts {
-            timestamps: n * self.timestamps,
+            timestamps: n * (self.by_gateway + self.by_store),
             messages: n * 2 * requests,
             proposals: n * self.rounds,
             syncs: n * self.rounds * 3,
@@ -172,7 +178,7 @@ async fn findings(cluster: &Cluster, oracle: usize, leader: usize) -> Vec<String
     for gateway in 0..cluster.nodes.len() {
         let mut session = Session::open(cluster, gateway).await;
         for cost in &COSTS {
-            let (most, least) = cost.bounds(gateway != oracle, gateway != leader);
+            let (most, least) = cost.bounds(gateway, oracle, leader);
             let mut cheapest: Option<Counts> = None;
             for _ in 0..ROUNDS {
                 let before = Counts::now(cluster);

@@ -234,6 +234,11 @@ impl Servers {
     }
 }
 
+/// Whether a prewrite leaves the least commit_ts to its store.
+fn leaves_least(body: &RequestBody) -> bool {
+    matches!(body, RequestBody::Prewrite(request) if request.commit.clone().unset_least().is_some())
+}
+
 impl Endpoint for Servers {
     fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
         Box::pin(async move {
@@ -243,7 +248,10 @@ impl Endpoint for Servers {
                 self.sender.wire.nodes.seen.lock().first_reads += u64::from(is_first);
                 return answer;
             };
+            let leaves_least = leaves_least(&request.body);
             let answer = self.write(store, request, write).await;
+            let is_ahead = leaves_least && matches!(answer, Ok(Response::Committed { .. }));
+            self.sender.wire.nodes.seen.lock().names_ahead += u64::from(is_ahead);
             let (Sender { store: own, wire, .. }, (work, start_ts)) = (&self.sender, write);
             match &answer {
                 Ok(response) => wire.nodes.note(format!("{own} asks {store}: {work:?} {start_ts}: {response:?}")),

@@ -69,6 +69,8 @@ pub(crate) struct Deaths {
     pub(crate) late: u64,
     /// Reads whose timestamp their store took.
     pub(crate) first_reads: u64,
+    /// Commits whose least commit_ts their store took.
+    pub(crate) names_ahead: u64,
 }
 
 /// See the module documentation.

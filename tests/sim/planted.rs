@@ -36,6 +36,8 @@ const SNAPSHOT: &[&str] = &[
     "was seen",
     "the read of",
 ];
+/// A commit_ts does not follow the order of acknowledgements.
+const ORDER: &[&str] = &["committed below"];
 /// A transaction was applied twice, or although it failed.
 const EFFECT: &[&str] = &["is twice in", "was seen", "took effect", "its transfers make", "is not linearizable"];
 /// A store refuses to serve data that contradict each other.
@@ -109,6 +111,7 @@ planted! {
     secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, SNAPSHOT;
     committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, SNAPSHOT;
     timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, SNAPSHOT;
+    least_not_taken: in_kv(InKv::LeastNotTaken), ordinary, 20, ORDER;
     early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, SNAPSHOT;
     max_ts_before_locks: in_kv(InKv::MaxTsBeforeLocks), ordinary, 10, SNAPSHOT;
     early_memory_release: in_kv(InKv::EarlyMemoryRelease), ordinary, 10, SNAPSHOT;

@@ -66,6 +66,7 @@ impl Outcome {
             sum.deaths.refusals += one.deaths.refusals;
             sum.deaths.late += one.deaths.late;
             sum.deaths.first_reads += one.deaths.first_reads;
+            sum.deaths.names_ahead += one.deaths.names_ahead;
             for (step, deaths) in &one.deaths.coordinators {
                 *sum.deaths.coordinators.entry(*step).or_default() += deaths;
             }
@@ -83,6 +84,7 @@ impl Outcome {
             ("confirmed writes of registers", counts.register_writes, 300),
             ("reads of registers", counts.register_reads, 300),
             ("transactions whose store took start_ts", deaths.first_reads, 500),
+            ("commits whose store took the least commit_ts", deaths.names_ahead, 30),
             ("conflicts", counts.conflicts, 100),
             ("unknown outcomes", counts.unknown, 5),
             ("transactions that their session left", counts.left, 100),

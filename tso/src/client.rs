@@ -4,6 +4,8 @@
 //! joins the *next* request, together with all others queued meanwhile: its timestamp must be issued after its call. So
 //! the round trip bounds the request rate, whatever the number of callers.
 //!
+//! Transactions that read nothing take their names from a range that is fetched ahead (`ahead`).
+//!
 //! If the oracle is in this process, a caller gets its timestamp within its call and meets none of this.
 
 use std::collections::VecDeque;
@@ -19,6 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::ahead::{self, Ahead};
 use crate::metrics::ClientMetrics;
 use crate::source::{TsoError, TsoSource};
 use crate::timestamp::{MAX_COUNT, Timestamp, TsRange};
@@ -64,6 +67,7 @@ struct Batcher {
     runtime: Handle,
     state: Mutex<State>,
     newest: Newest,
+    ahead: Mutex<Ahead>,
     closed: AtomicBool,
     /// Only for the length of pauses.
     rng: Mutex<StdRng>,
@@ -155,8 +159,11 @@ impl TsoClient {
         #[expect(clippy::disallowed_methods, reason = "the edge where the jitter of retries gets its seed")]
         let rng = Mutex::new(options.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64));
         let runtime = Handle::current();
-        let (state, newest, closed) = (Mutex::default(), Newest::new(), AtomicBool::new(false));
-        TsoClient { batcher: Arc::new(Batcher { source, options, runtime, state, newest, closed, rng, metrics }) }
+        let (state, newest, ahead, closed) =
+            (Mutex::default(), Newest::new(), Mutex::default(), AtomicBool::new(false));
+        TsoClient {
+            batcher: Arc::new(Batcher { source, options, runtime, state, newest, ahead, closed, rng, metrics }),
+        }
     }
 
     /// Fetches a timestamp within this call, if the oracle is in this process and serves. Otherwise returns `None`, and
@@ -207,6 +214,31 @@ impl TsoClient {
                 Err(_) => Err(TsoError::Unavailable("waited too long for the requests before".to_owned())),
             },
         }
+    }
+
+    /// Takes a timestamp that was issued before this call, at most 10 s ago, if one is there. It may name a
+    /// transaction, and says nothing about what is committed by now. Now and then, the client fetches a range of them
+    /// in a task.
+    pub fn take_ahead(&self) -> Option<Timestamp> {
+        let batcher = &self.batcher;
+        if batcher.closed.load(Acquire) {
+            return None;
+        }
+        let asked = now();
+        let taken = batcher.ahead.lock().take(asked);
+        if taken.must_fetch {
+            let batcher = Arc::clone(batcher);
+            self.batcher.runtime.spawn(async move {
+                let range = batcher.request(ahead::COUNT).await.ok();
+                batcher.ahead.lock().put(range, asked);
+            });
+        }
+        taken.timestamp
+    }
+
+    /// Drops the timestamps that [`TsoClient::take_ahead`] would give: a transaction that had one met a newer commit.
+    pub fn drop_ahead(&self) {
+        self.batcher.ahead.lock().clear();
     }
 
     /// The newest timestamp that this client has received, for any of its callers. Sends nothing.
@@ -326,13 +358,7 @@ impl Batcher {
     async fn retry(&self, count: u32, last_error: &mut Option<TsoError>) -> Result<TsRange, TsoError> {
         let mut pause = self.options.backoff_min;
         loop {
-            let newest = self.newest.timestamp();
-            let answer = self.source.allocate(count).await.and_then(|range| self.check_range(range, count, newest));
-            if let Some(metrics) = &self.metrics {
-                metrics.requests.inc();
-                metrics.failures.inc_by(u64::from(answer.is_err()));
-            }
-            let error = match answer {
+            let error = match self.request(count).await {
                 Err(error @ TsoError::Unavailable(_)) => error,
                 done => return done,
             };
@@ -347,6 +373,17 @@ impl Batcher {
         }
     }
 
+    /// Requests `count` timestamps once.
+    async fn request(&self, count: u32) -> Result<TsRange, TsoError> {
+        let newest = self.newest.timestamp();
+        let answer = self.source.allocate(count).await.and_then(|range| self.check_range(range, count, newest));
+        if let Some(metrics) = &self.metrics {
+            metrics.requests.inc();
+            metrics.failures.inc_by(u64::from(answer.is_err()));
+        }
+        answer
+    }
+
     /// Validates a source's answer: the requested count, and above every timestamp handed out before the request.
     fn check_range(&self, range: TsRange, count: u32, newest: Timestamp) -> Result<TsRange, TsoError> {
         if range.count != count || range.first() <= newest {
@@ -356,6 +393,11 @@ impl Batcher {
         self.newest.note(range.last);
         Ok(range)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the client is an edge: timestamps that it keeps grow old")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]

@@ -16,11 +16,13 @@
 //! 1. `timestamp`, `metrics`: the types, the counters
 //! 2. `leap`: where the time of a new leader starts
 //! 3. `source`, `window`: the interfaces to timestamps and to the system region, with their errors
-//! 4. `oracle`, `client`: the state machine, the batching client
-//! 5. `service`: runs the oracle on a node
-//! 6. `remote`: the service and the client over the network
-//! 7. `router`: finds the oracle among the nodes
+//! 4. `oracle`, `ahead`: the state machines: timestamps to issue, and those that a client keeps
+//! 5. `client`: the batching client
+//! 6. `service`: runs the oracle on a node
+//! 7. `remote`: the service and the client over the network
+//! 8. `router`: finds the oracle among the nodes
 
+mod ahead;
 pub mod client;
 pub mod leap;
 pub mod metrics;

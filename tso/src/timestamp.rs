@@ -96,6 +96,11 @@ impl TsRange {
         Timestamp::from_raw(self.last.raw().saturating_sub(u64::from(self.count).saturating_sub(1)))
     }
 
+    /// The range without its smallest timestamp; `None` if it has no other.
+    pub fn rest(&self) -> Option<TsRange> {
+        (self.count > 1).then(|| TsRange { last: self.last, count: self.count - 1 })
+    }
+
     /// Iterates over the range in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Timestamp> + use<> {
         (self.first().raw()..=self.last.raw()).map(Timestamp::from_raw)

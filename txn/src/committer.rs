@@ -178,6 +178,7 @@ struct Attempts {
 ///    `Undetermined`. No key of an asynchronous commit that may be complete is rolled back.
 #[derive(Debug)]
 pub(crate) struct Committer {
+    /// The transaction. Set by [`Committer::start`].
     start_ts: Timestamp,
     /// `None` if no mutation takes a lock: the transaction then ends with the prewrite.
     primary: Option<Key>,
@@ -195,12 +196,7 @@ pub(crate) struct Committer {
 impl Committer {
     /// A committer of at least one mutation, with distinct keys in ascending order. A commit_ts above `bound` is a
     /// conflict.
-    pub(crate) fn new(
-        start_ts: Timestamp,
-        mutations: Vec<Mutation>,
-        bound: Option<CommitBound>,
-        limits: CommitLimits,
-    ) -> Committer {
+    pub(crate) fn new(mutations: Vec<Mutation>, bound: Option<CommitBound>, limits: CommitLimits) -> Committer {
         assert!(!mutations.is_empty(), "a commit changes something");
         let primary = mutations.iter().find(|mutation| takes_lock(mutation)).map(|mutation| mutation.key.clone());
         let mut batches = split(mutations, primary.as_ref(), &limits);
@@ -211,7 +207,7 @@ impl Committer {
         let tries = batches.len() == 1 && primary.is_some() && (limits.one_phase || async_commit);
         let attempts =
             tries.then_some(Attempts { async_commit, is_whole: true, unanswered: false, was_blocked: false });
-        let (state, failure) = (State::Prewriting, None);
+        let (start_ts, state, failure) = (Timestamp::ZERO, State::Prewriting, None);
         Committer { start_ts, primary, batches, state, attempts, failure, limits, bound }
     }
 
@@ -240,7 +236,8 @@ impl Committer {
     }
 
     /// The first requests.
-    pub(crate) fn start(&mut self) -> Vec<Effect> {
+    pub(crate) fn start(&mut self, start_ts: Timestamp) -> Vec<Effect> {
+        self.start_ts = start_ts;
         if self.attempts.is_some() { self.try_commit() } else { self.send_batches() }
     }
 

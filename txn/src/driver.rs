@@ -55,12 +55,13 @@ pub(crate) type CommitOutcome = Result<Option<Timestamp>, TxnError>;
 
 /// A transaction to commit.
 pub(crate) struct CommitRequest {
-    /// The transaction. `None`: it has read nothing, and takes its start_ts now.
+    /// The transaction. `None`: it has read nothing, and gets its start_ts now.
     pub(crate) start_ts: Option<Timestamp>,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,
-    /// Whether start_ts was fetched after the request for this commit arrived. Otherwise a commit_ts that a region
-    /// computes could be below that of a transaction that was acknowledged before.
+    /// Whether start_ts, if there is one, was fetched after the request for this commit arrived. Otherwise a commit_ts
+    /// that a region computes could be below that of a transaction that was acknowledged before. Whether the caller
+    /// runs the statement again after a conflict, if there is none.
     pub(crate) is_single_statement: bool,
     /// The greatest commit_ts, if there is one.
     pub(crate) bound: Option<CommitBound>,
@@ -75,28 +76,29 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
     // A drain waits for it, wherever the commit runs.
     let _running = coordinator.tasks.token();
     let CommitRequest { start_ts, mutations, is_single_statement, bound } = request;
-    let (start_ts, is_fresh) = match start_ts {
-        Some(start_ts) => (start_ts, is_single_statement),
-        None => (coordinator.tso.timestamp().await?, true),
-    };
-    let committer = Committer::new(start_ts, mutations, bound.clone(), coordinator.config.commit);
+    let committer = Committer::new(mutations, bound.clone(), coordinator.config.commit);
+    let name = name(&coordinator, start_ts, is_single_statement, committer.tries_async()).await?;
     let primary = committer.primary().clone();
     #[cfg(feature = "planted-bugs")]
     let early_commit_ts = planted_commit_ts(&coordinator).await;
     let mut driver = Driver {
         coordinator,
-        start_ts,
+        start_ts: name.start_ts,
         primary,
-        least: start_ts,
+        least: name.start_ts,
         bound,
         lock_requests: AtomicUsize::new(0),
         #[cfg(feature = "planted-bugs")]
         early_commit_ts,
     };
     // Before anything is sent.
-    driver.learn_time(committer.tries_computed(), is_fresh).await?;
+    driver.learn_time(committer.tries_computed(), name.origin).await?;
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
     driver.coordinator.metrics.record_outcome(&outcome);
+    if name.origin == Origin::Ahead && matches!(outcome, Err(TxnError::Conflict(_))) {
+        // Its successor is to see the commit that was in the way.
+        driver.coordinator.tso.drop_ahead();
+    }
     let Some(cleanup) = cleanup else { return outcome };
     match Arc::clone(&driver.coordinator.background).try_acquire_owned() {
         Ok(permit) => {
@@ -109,6 +111,46 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
         Err(_) => driver.clean_up(cleanup).await,
     }
     outcome
+}
+
+/// The start_ts of a transaction that commits.
+struct Name {
+    start_ts: Timestamp,
+    origin: Origin,
+}
+
+/// When a start_ts was fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// After the request for the commit arrived.
+    Commit,
+    /// For an earlier statement.
+    EarlierStatement,
+    /// Ahead, for any transaction of this node. The regions take the least commit_ts themselves.
+    Ahead,
+}
+
+/// The name of a transaction with this start_ts, or of one that has read nothing, which needs start_ts as a name only.
+/// If its commit may be one request, and the caller runs it again after a conflict, it gets a name that was fetched
+/// ahead: it then conflicts with every commit since.
+async fn name(
+    coordinator: &Coordinator,
+    start_ts: Option<Timestamp>,
+    is_single_statement: bool,
+    has_few_keys: bool,
+) -> Result<Name, TxnError> {
+    if let Some(start_ts) = start_ts {
+        let origin = if is_single_statement { Origin::Commit } else { Origin::EarlierStatement };
+        return Ok(Name { start_ts, origin });
+    }
+    if is_single_statement
+        && has_few_keys
+        && let Some(start_ts) = coordinator.tso.take_ahead()
+    {
+        coordinator.metrics.names_ahead.inc();
+        return Ok(Name { start_ts, origin: Origin::Ahead });
+    }
+    Ok(Name { start_ts: coordinator.tso.timestamp().await?, origin: Origin::Commit })
 }
 
 /// The work that remains when the outcome is known.
@@ -132,7 +174,7 @@ struct Driver {
     coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
     primary: Key,
-    /// The least computed commit_ts.
+    /// The least computed commit_ts. [`Timestamp::ZERO`]: see [`CommitBounds::least`].
     least: Timestamp,
     /// The greatest commit_ts, if there is one. Read when a request leaves.
     bound: Option<CommitBound>,
@@ -159,7 +201,7 @@ impl Driver {
         let mut in_flight: InFlight<'_> = FuturesUnordered::new();
         let mut beats = false;
         let mut protocol = Protocol::TwoPhase;
-        let mut effects = committer.start();
+        let mut effects = committer.start(self.start_ts);
         loop {
             let (mut outcome, mut cleanup) = (None, None);
             for effect in effects {
@@ -239,11 +281,13 @@ impl Driver {
     /// Fetches a timestamp before the first request if one is needed: as the least commit_ts of a transaction whose
     /// start_ts is from before its last statement, or to learn the oracle's time if this node has received no timestamp
     /// just now.
-    async fn learn_time(&mut self, tries_computed: bool, is_fresh: bool) -> Result<(), TxnError> {
+    async fn learn_time(&mut self, tries_computed: bool, origin: Origin) -> Result<(), TxnError> {
         let tso = &self.coordinator.tso;
         if tries_computed {
-            if !is_fresh {
-                self.least = tso.timestamp().await?;
+            match origin {
+                Origin::Commit => (),
+                Origin::EarlierStatement => self.least = tso.timestamp().await?,
+                Origin::Ahead => self.least = Timestamp::ZERO,
             }
         } else if tso.newest().age > UNSEEN_MAX {
             tso.timestamp().await?;

@@ -12,6 +12,7 @@ const PASSED: &str = "cortado_txn_locks_passed_total";
 const RESOLVED: &str = "cortado_txn_locks_resolved_total";
 const WAITS: &str = "cortado_txn_lock_waits_total";
 const FIRST_READS: &str = "cortado_txn_first_reads_total";
+const NAMES_AHEAD: &str = "cortado_txn_names_ahead_total";
 const HEARTBEATS: &str = "cortado_txn_heartbeats_total";
 const RERUNS: &str = "cortado_txn_reruns_total";
 const BACKGROUND: &str = "cortado_txn_background_tasks";
@@ -35,6 +36,8 @@ pub(crate) struct Metrics {
     pub(crate) fallbacks: IntCounter,
     /// Transactions whose start_ts was taken by the store of their first read.
     pub(crate) first_reads: IntCounter,
+    /// Commits whose start_ts was fetched ahead.
+    pub(crate) names_ahead: IntCounter,
     /// Locks of live transactions that a read passed.
     pub(crate) passed: IntCounter,
     /// Locks of other transactions resolved.
@@ -60,6 +63,7 @@ impl Metrics {
             protocols: [protocol("one_phase"), protocol("async"), protocol("two_phase")],
             fallbacks: IntCounter::new(FALLBACKS, "Commits of one phase that became two-phase commits")?,
             first_reads: IntCounter::new(FIRST_READS, "Transactions whose start_ts came with their first read")?,
+            names_ahead: IntCounter::new(NAMES_AHEAD, "Commits whose start_ts was fetched ahead")?,
             passed: IntCounter::new(PASSED, "Locks of living transactions that a read passed")?,
             commits: IntCounterVec::new(Opts::new(COMMITS, "Commits asked for, by outcome"), &["outcome"])?,
             resolved: IntCounter::new(RESOLVED, "Locks of other transactions resolved")?,
@@ -72,6 +76,7 @@ impl Metrics {
         registry.register(Box::new(protocols))?;
         registry.register(Box::new(metrics.fallbacks.clone()))?;
         registry.register(Box::new(metrics.first_reads.clone()))?;
+        registry.register(Box::new(metrics.names_ahead.clone()))?;
         registry.register(Box::new(metrics.passed.clone()))?;
         registry.register(Box::new(metrics.commits.clone()))?;
         registry.register(Box::new(metrics.resolved.clone()))?;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use engine::store::memory::MemoryStore;
 use engine::store::rocks::{RocksOptions, RocksStore};
@@ -41,13 +40,13 @@ pub(crate) fn options() -> RocksOptions {
 /// Opens a store. Another test may start a process at this moment: until the child runs its own program, it holds
 /// this process's descriptors, and with them the lock of a store that was closed just now.
 pub(crate) fn open(dir: &Path) -> RocksStore {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
+    for _ in 0..100_000 {
         match RocksStore::open(dir, &options()) {
-            Err(StoreError::Locked { .. }) if Instant::now() < deadline => std::thread::yield_now(),
+            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
             opened => return opened.unwrap(),
         }
     }
+    panic!("{} stays locked", dir.display());
 }
 
 /// The column family with this name.

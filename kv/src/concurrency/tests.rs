@@ -244,22 +244,53 @@ async fn a_read_without_a_timestamp_that_meets_a_lock_learns_its_timestamp() {
     assert!(locks.len() == 1 && locks[0].start_ts < start_ts);
 }
 
+/// A transaction whose name is old commits above what was acknowledged before its request was sent. A repeated request
+/// finds that commit, and a commit since then is a conflict.
+#[tokio::test]
+async fn a_commit_without_a_least_comes_above_a_timestamp_that_its_store_takes() {
+    let fixture = Fixture::synced().await;
+    let [name, later_name] = [(); 2].map(|()| fixture.oracle.next());
+    let acknowledged = fixture.oracle.next();
+    let body = without_least(fixture.one_phase(b"k", name, Timestamp::MAX));
+    let committed = fixture.send(body.clone()).await;
+    assert!(matches!(committed, Ok(Response::Committed { commit_ts }) if commit_ts > acknowledged), "{committed:?}");
+    assert_eq!(fixture.send(body).await, committed);
+    let refused = fixture.send(without_least(fixture.one_phase(b"k", later_name, Timestamp::MAX))).await;
+    assert!(matches!(refused, Err(ServerError::Key(KeyError::WriteConflict { .. }))), "{refused:?}");
+    // The least counts as any other.
+    let bounded = fixture.one_phase(b"l", fixture.oracle.next(), fixture.oracle.last());
+    assert_eq!(fixture.send(without_least(bounded)).await, Ok(Response::Done), "out of bounds: two phases");
+}
+
+fn without_least(mut body: RequestBody) -> RequestBody {
+    if let RequestBody::Prewrite(PrewriteRequest { commit: CommitMode::OnePhase(bounds), .. }) = &mut body {
+        bounds.least = Timestamp::ZERO;
+    }
+    body
+}
+
 #[tokio::test]
 async fn a_store_that_does_not_lead_takes_no_timestamp() {
     let fixture = Fixture::synced().await;
     fixture.store.set_leader(false);
-    let before = fixture.oracle.last();
-    let refused = fixture.send(Fixture::get(b"k", Timestamp::ZERO)).await;
-    assert!(matches!(refused, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{refused:?}");
+    let before = fixture.oracle.next();
+    let prewrite = without_least(fixture.one_phase(b"k", before, Timestamp::MAX));
+    for body in [Fixture::get(b"k", Timestamp::ZERO), prewrite] {
+        let refused = fixture.send(body).await;
+        assert!(matches!(refused, Err(ServerError::Region(RegionError::NotLeader { .. }))), "{refused:?}");
+    }
     assert_eq!(fixture.oracle.last(), before);
 }
 
-/// An oracle that a store does not reach.
-struct Silent;
+/// An oracle that a store does not reach, after so many answers.
+struct Silent(AtomicU64);
 
 impl TimestampSource for Silent {
     fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
-        Box::pin(std::future::pending())
+        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+            Ok(_) => Box::pin(std::future::ready(Ok(Timestamp::new(1_000, 0)))),
+            Err(_) => Box::pin(std::future::pending()),
+        }
     }
 
     fn newest(&self) -> NewestTimestamp {
@@ -271,9 +302,26 @@ impl TimestampSource for Silent {
 #[tokio::test(start_paused = true)]
 async fn a_store_without_an_oracle_refuses_reads_without_a_timestamp_only() {
     let store = FakeStore::new();
-    let server = KvServer::new(store.clone(), Arc::new(Silent), &KvServerConfig::default(), &Registry::new()).unwrap();
+    let silent = Arc::new(Silent(AtomicU64::new(0)));
+    let server = KvServer::new(store.clone(), silent, &KvServerConfig::default(), &Registry::new()).unwrap();
     let send = |start_ts| server.handle(Request { context: store.context(), body: Fixture::get(b"k", start_ts) });
     let refused = send(Timestamp::ZERO).await;
     assert!(matches!(refused, Err(ServerError::Region(RegionError::ServerBusy { .. }))), "{refused:?}");
     assert_eq!(send(Timestamp::new(1_000, 0)).await, Ok(Response::Value(None)));
+}
+
+/// The coordinator then takes the commit_ts, from the oracle that it reaches.
+#[tokio::test(start_paused = true)]
+async fn a_store_without_an_oracle_locks_for_two_phases() {
+    let silent = Arc::new(Silent(AtomicU64::new(1)));
+    let store = FakeStore::new();
+    let server = KvServer::new(store.clone(), silent, &KvServerConfig::default(), &Registry::new()).unwrap();
+    let fixture = Fixture { store, oracle: Arc::new(CountingTso::new(0)), server };
+    let ts = |ms| Timestamp::new(ms, 0);
+    assert_eq!(fixture.send(fixture.one_phase(b"x", ts(1_001), Timestamp::MAX)).await, Ok(Response::Done));
+    fixture.let_sync_run().await;
+    let synced = fixture.send(fixture.one_phase(b"k", ts(1_002), Timestamp::MAX)).await;
+    assert!(matches!(synced, Ok(Response::Committed { .. })), "{synced:?}");
+    let locked = fixture.send(without_least(fixture.one_phase(b"l", ts(1_003), Timestamp::MAX))).await;
+    assert_eq!(locked, Ok(Response::Done));
 }

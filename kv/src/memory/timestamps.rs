@@ -74,7 +74,7 @@ impl TimestampSource for CountingTso {
 /// Where the servers of a cluster get timestamps. Tests may take theirs from another source than the cluster's. So a
 /// server gets the next one of the cluster's, or the greatest that any request to the cluster was a read at, if that is
 /// greater. For a new leader this is as good as a timestamp of the oracle: it is at or above every read that an earlier
-/// leader served. A test whose timestamps come from another source sends no read without one.
+/// leader served. A test whose timestamps come from another source leaves none to a store.
 #[derive(Debug)]
 pub(super) struct ObservedTimestamps {
     tso: Arc<CountingTso>,

@@ -55,6 +55,8 @@ pub(crate) struct Book {
     pub(crate) transfers: Vec<Transfer>,
     pub(crate) history: Vec<Txn>,
     pub(crate) registers: Vec<Register>,
+    /// Acknowledged writes of registers whose commit_ts is known.
+    pub(crate) commits: Vec<registers::Commit>,
     pub(crate) reads: ReadLog,
     /// The last moment or element.
     last: u64,

@@ -1,11 +1,13 @@
-//! Autocommit registers: single writes and single reads, each a transaction. They are linearizable.
+//! Autocommit registers: single writes and single reads, each a transaction. They are linearizable, and commit
+//! timestamps follow the order in which writes were acknowledged, also of different registers.
 
 use bytes::Bytes;
 use futures::FutureExt;
 use kv::Key;
 use rand::Rng;
 use simulator::checkers::history::{INITIAL, Register, Value, WriteOutcome};
-use simulator::checkers::{Checked, Violation};
+use simulator::checkers::{Checked, Violation, violated};
+use tso::Timestamp;
 use txn::{Database, TxnError};
 
 use super::{Book, Known, ReadLog, Session};
@@ -27,21 +29,30 @@ pub(crate) fn value(stored: Option<&Bytes>) -> Value {
     stored.map_or(INITIAL, |stored| std::str::from_utf8(stored).expect("text").parse().expect("a number"))
 }
 
-/// Every second write takes its start_ts with its commit, and is not run again.
-async fn write(db: &Database, register: usize, value: Value) -> Result<(), TxnError> {
+/// An acknowledged write: when it began and ended, and its commit_ts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Commit {
+    begin: u64,
+    end: u64,
+    commit_ts: Timestamp,
+}
+
+/// Every second write takes its start_ts with its commit, and is not run again. It returns its commit_ts.
+async fn write(db: &Database, register: usize, value: Value) -> Result<Option<Timestamp>, TxnError> {
     let stored = Bytes::from(value.to_string());
     if value.is_multiple_of(2) {
         let mut txn = db.begin_deferred();
         txn.put(key(register), stored)?;
         txn.set_single_statement();
-        return txn.commit().await.map(drop);
+        return txn.commit().await;
     }
     db.run(|txn| {
         txn.set_single_statement();
         let stored = stored.clone();
         async move { txn.put(key(register), stored) }.boxed()
     })
-    .await
+    .await?;
+    Ok(None)
 }
 
 /// The store of the register takes the timestamp, unless the oracle is at the gateway.
@@ -79,7 +90,10 @@ pub(crate) async fn session(mut session: Session) {
         };
         let outcome = session.at(&gateway, write(&db, register, value)).await;
         let end = session.book.borrow_mut().next();
-        let known = session.judge(outcome).await;
+        if let Some(Ok(Some(commit_ts))) = outcome {
+            session.book.borrow_mut().commits.push(Commit { begin: value, end, commit_ts });
+        }
+        let known = session.judge(outcome.map(|outcome| outcome.map(drop))).await;
         let mut book = session.book.borrow_mut();
         book.counts.register_writes += u64::from(known == Known::Committed);
         book.registers[register].end_write(
@@ -93,8 +107,28 @@ pub(crate) async fn session(mut session: Session) {
     }
 }
 
-/// Checks that every register is linearizable.
+/// Checks that a write commits at or above each one that was acknowledged before it began. Two regions may compute the
+/// same commit_ts.
+fn check_order(mut commits: Vec<Commit>) -> Checked {
+    let mut ended = commits.clone();
+    ended.sort_unstable_by_key(|commit| commit.end);
+    commits.sort_unstable_by_key(|commit| commit.begin);
+    let mut ended = ended.into_iter().peekable();
+    let mut newest: Option<Commit> = None;
+    for commit in commits {
+        while let Some(before) = ended.next_if(|before| before.end < commit.begin) {
+            newest = newest.into_iter().chain([before]).max_by_key(|commit| commit.commit_ts);
+        }
+        if let Some(before) = newest.filter(|before| before.commit_ts > commit.commit_ts) {
+            return violated(format!("{commit:?} committed below {before:?}, which was acknowledged before it began"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every register is linearizable, and the order of their commits.
 pub(crate) fn check(book: &Book) -> Checked {
+    check_order(book.commits.clone())?;
     for (number, register) in book.registers.iter().enumerate() {
         register
             .check()

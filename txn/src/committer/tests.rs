@@ -168,8 +168,8 @@ impl Runner {
             ..CommitLimits::default()
         };
         let bound = greatest.map(|greatest| CommitBound::new(ts(greatest)));
-        let mut committer = Committer::new(ts(*start_ts), mutations, bound, limits);
-        let effects = committer.start();
+        let mut committer = Committer::new(mutations, bound, limits);
+        let effects = committer.start(ts(*start_ts));
         self.committer = Some(committer);
         Ok(effects)
     }
@@ -288,12 +288,12 @@ fn async_commit() {
 fn batches_are_bounded_by_bytes() {
     let sizes = |mutations: Vec<Mutation>, batch_bytes: usize| -> Vec<usize> {
         let limits = CommitLimits { batch_bytes, ..CommitLimits::default() };
-        let mut committer = Committer::new(ts(1), mutations, None, limits);
+        let mut committer = Committer::new(mutations, None, limits);
         let len = |effect: Effect| match effect {
             Effect::Prewrite { mutations, .. } => mutations.len(),
             other => panic!("{other:?}"),
         };
-        committer.start().into_iter().map(len).collect()
+        committer.start(ts(1)).into_iter().map(len).collect()
     };
     let put = |n: u8| Mutation { key: Key::new(vec![n]), op: MutationOp::Put(Bytes::from(vec![n; 1_000])) };
     assert_eq!(sizes((0..10).map(put).collect(), 2_500), vec![2; 5]);
@@ -311,8 +311,8 @@ fn a_commit_ts_above_the_bound_is_a_conflict() {
         let bound = CommitBound::new(ts(greatest));
         let mutation = Mutation { key: key("a"), op: MutationOp::Delete };
         let limits = CommitLimits { one_phase: false, async_keys: 0, ..CommitLimits::default() };
-        let mut committer = Committer::new(ts(10), vec![mutation], Some(bound.clone()), limits);
-        committer.start();
+        let mut committer = Committer::new(vec![mutation], Some(bound.clone()), limits);
+        committer.start(ts(10));
         committer.step(Event::Prewritten(BatchId(0), Ok(())), Duration::ZERO);
         bound.raise(ts(raised));
         let effects = committer.step(Event::CommitTs(Ok(ts(20))), Duration::ZERO);

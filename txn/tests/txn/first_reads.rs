@@ -1,5 +1,5 @@
-//! Transactions that take start_ts with their first read, or with their commit: what they see, and how many requests it
-//! takes. The cluster's stores and the gateways share an oracle.
+//! Transactions that take start_ts with their first read, with their commit, or ahead of it: what they see, and how
+//! many requests it takes. The cluster's stores and the gateways share an oracle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -150,16 +150,58 @@ fn a_first_read_that_meets_a_lock_keeps_its_timestamp() {
 fn a_commit_without_reads_takes_one_timestamp_and_one_request() {
     run(async {
         let world = World::new().await;
-        for is_single in [true, false] {
-            let mut txn = world.db.begin_deferred();
-            txn.put(key("a"), value("3")).expect("fits");
-            if is_single {
-                txn.set_single_statement();
-            }
-            let (committed, calls, asked) = world.counting(txn.commit()).await;
-            assert!(matches!(committed, Ok(Some(_))), "{committed:?}");
-            assert_eq!((calls, asked), (1, 1), "single: {is_single}");
+        let mut txn = world.db.begin_deferred();
+        txn.put(key("a"), value("3")).expect("fits");
+        let (committed, calls, asked) = world.counting(txn.commit()).await;
+        assert!(matches!(committed, Ok(Some(_))), "{committed:?}");
+        assert_eq!((calls, asked), (1, 1));
+    });
+}
+
+/// Commits a put of one statement, which has read nothing.
+async fn put_at_once(world: &World, at: &[&str]) -> Result<Option<Timestamp>, TxnError> {
+    let mut txn = world.db.begin_deferred();
+    at.iter().try_for_each(|at| txn.put(key(at), value("3")))?;
+    txn.set_single_statement();
+    txn.commit().await
+}
+
+/// The name of the transaction was there before the statement, and its commit_ts is after every commit that was
+/// acknowledged before it. Before, the name was one more request.
+#[test]
+fn a_statement_without_reads_is_one_request() {
+    run(async {
+        let world = World::new().await;
+        // The first one finds no name, and has some fetched.
+        put_at_once(&world, &["a1"]).await.expect("nothing is in the way");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        for at in [&["c"] as &[&str], &["a", "a2"]] {
+            let before = world.oracle.tso.next();
+            let (committed, calls, asked) = world.counting(put_at_once(&world, at)).await;
+            assert!(matches!(committed, Ok(Some(commit_ts)) if commit_ts > before), "{committed:?}");
+            assert_eq!((calls, asked), (1, 0), "{at:?}");
         }
+    });
+}
+
+/// A name from before the newest commit of a key is a conflict. It is the last one: the next attempt has a new name.
+#[test]
+fn a_statement_with_an_old_name_conflicts_once() {
+    run(async {
+        let world = World::new().await;
+        put_at_once(&world, &["a1"]).await.expect("nothing is in the way");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        world.set("a", "2").await;
+        let refused = put_at_once(&world, &["a"]).await;
+        assert!(matches!(refused, Err(TxnError::Conflict(_))), "{refused:?}");
+        let (committed, calls, asked) = world.counting(put_at_once(&world, &["a"])).await;
+        assert!(matches!(committed, Ok(Some(_))), "{committed:?}");
+        assert_eq!((calls, asked), (1, 2), "a name, and names for later");
+        // A caller that does not run it again is spared the conflict.
+        world.set("a", "2").await;
+        let mut txn = world.db.begin_deferred();
+        txn.put(key("a"), value("4")).expect("fits");
+        assert!(matches!(txn.commit().await, Ok(Some(_))));
     });
 }
 
