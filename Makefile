@@ -1,6 +1,6 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds stack nightly bench bench-peers
+.PHONY: demo test setup build seeds stack nightly bench bench-system bench-peers
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.
@@ -38,6 +38,12 @@ CUTS ?= 100
 FUZZ_SECONDS ?= 600
 nightly: setup
 	@SEEDS=$(SEEDS) CUTS=$(CUTS) FUZZ_SECONDS=$(FUZZ_SECONDS) tools/nightly.sh
+
+# Whole systems beside PostgreSQL 15 with two synchronous standbys: the scripts of sysbench with 1, 16 and 64 clients.
+# Needs postgresql-15 and sysbench. ARGS replace the options: make bench-system ARGS="--seconds 4 --clients 16"
+SYSTEM := --seconds 4 --rounds 3 --clients 1,16,64 --driver sysbench
+bench-system: setup
+	@cargo bench --locked --bench system -- $(or $(ARGS),$(SYSTEM))
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). Whole systems need PostgreSQL 15's servers.
 bench: setup

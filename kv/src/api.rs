@@ -464,8 +464,9 @@ pub enum KeyError {
         /// The key.
         key: Key,
     },
-    /// The lock can only be committed at or above `min_commit_ts`. The coordinator takes a newer commit_ts.
-    #[error("commit_ts {commit_ts} is below the lock's min_commit_ts {min_commit_ts}")]
+    /// The keys can only be committed at or above `min_commit_ts`: a reader has pushed a lock there, or the request
+    /// comes very late. The coordinator takes a newer commit_ts.
+    #[error("commit_ts {commit_ts} is below {min_commit_ts}, the lowest that is possible now")]
     CommitTsTooEarly {
         /// The commit_ts of the request.
         commit_ts: Timestamp,

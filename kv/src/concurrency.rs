@@ -49,6 +49,10 @@ use crate::size::BlockingLocks;
 /// may reach an oracle that this store does not reach.
 const TAKE_WAIT: Duration = Duration::from_millis(500);
 
+/// No commit that is requested so long after its greatest commit_ts takes effect. A node that was suspended for longer
+/// may have lost everything that it held under that bound.
+pub const COMMIT_LATE_MAX: Duration = Duration::from_secs(300);
+
 /// Where a store gets timestamps.
 pub trait TimestampSource: Send + Sync + 'static {
     /// Fetches a timestamp that is issued after the first poll.
@@ -210,6 +214,19 @@ impl ConcurrencyManager {
             return if ahead == Timestamp::ZERO { taken.prev() } else { ahead };
         }
         taken
+    }
+
+    /// The newest timestamp that this node has received.
+    pub fn newest(&self) -> Timestamp {
+        self.source.newest().timestamp
+    }
+
+    /// Whether the oracle's time is more than [`COMMIT_LATE_MAX`] beyond `ts`, as far as this node knows.
+    pub fn is_long_past(&self, ts: Timestamp) -> bool {
+        let NewestTimestamp { timestamp, age } = self.source.newest();
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = timestamp.physical_ms().saturating_add(ms(age));
+        timestamp > Timestamp::ZERO && now_ms > ts.physical_ms().saturating_add(ms(COMMIT_LATE_MAX))
     }
 
     /// Whether the region may compute commit_ts under `leadership`. If not, it starts the request for the timestamp

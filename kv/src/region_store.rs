@@ -12,8 +12,8 @@ use std::sync::Arc;
 use engine::WriteBatch;
 use engine::store::{NewestReader, Reader, Store};
 use raftstore::{
-    Basis, LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle,
-    StoreId, Term,
+    Basis, LogIndex, OnOutcome, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus,
+    StoreHandle, StoreId, Term,
 };
 
 use crate::api::ServerError;
@@ -110,7 +110,8 @@ pub trait RegionStore: RegionReads {
         if view.term() == basis.term { Ok(view) } else { Err(RegionError::StaleCommand { region }) }
     }
     /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
-    /// is dropped, the batch may still take effect.
+    /// is dropped, the batch may still take effect. `on_outcome` is called with the outcome when it is known, whether
+    /// the future is polled or not, by whatever thread knows it. It is dropped if the outcome stays unknown.
     ///
     /// # Errors
     ///
@@ -118,7 +119,12 @@ pub trait RegionStore: RegionReads {
     ///   no effect.
     /// - [`ProposeError::TooLarge`]: it exceeds `max_proposal_bytes`. It had no effect.
     /// - [`ProposeError::Undetermined`], [`ProposeError::Poisoned`]: it may or may not take effect.
-    fn propose(&self, basis: &Basis, batch: WriteBatch) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    fn propose(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        on_outcome: OnOutcome,
+    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
     /// Lets other requests run at a planted bug. A simulation with a clock of its own lets time pass.
     #[cfg(feature = "planted-bugs")]
     fn preempted(&self) -> impl Future<Output = ()> + Send {
@@ -198,7 +204,12 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         StoreHandle::evaluate_cached(self, basis, evaluate)
     }
 
-    fn propose(&self, basis: &Basis, batch: WriteBatch) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
-        StoreHandle::propose(self, basis, batch)
+    fn propose(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        on_outcome: OnOutcome,
+    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
+        StoreHandle::propose_holding(self, basis, batch, on_outcome)
     }
 }

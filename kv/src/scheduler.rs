@@ -8,16 +8,20 @@
 //!    needs a file, or has many keys, evaluate it on a snapshot in the read pool: a cold read holds up no other task.
 //!    The latches keep the records of the keys from changing in that term, however long it takes.
 //! 5. Replicate the batch, under the term and the epoch of the basis.
-//! 6. Once the batch is applied, respond; release the locks in memory and then the latches.
+//! 6. Once the batch is applied, release the locks in memory and then the latches, on the thread that applied it;
+//!    respond.
 //!
 //! A batch proves its own validity: the store refuses it unless the term and the epoch still hold. A response without a
 //! batch (a repeated request, an error, a status) has no such proof, so leadership is confirmed after the evaluation.
 //! Within one confirmed term, every write to our keys went through our latches.
 //!
+//! A commit that comes very late ([`COMMIT_LATE_MAX`](crate::concurrency::COMMIT_LATE_MAX)) is refused: the bound of
+//! its commit_ts stood for a lease, and what was held under the lease may be gone.
+//!
 //! A proposal whose outcome is unknown may take effect after its latches are released. So its region is *fenced* at its
 //! term: no write is evaluated there until a later term. The first entry of a later term comes after the proposal, or
-//! the proposal is lost. A proposal whose task is lost, with its runtime or by a panic, has an unknown outcome too. Its
-//! locks in memory stay as long as its fence.
+//! the proposal is lost. A proposal that is lost with its store's threads has an unknown outcome too. Its locks in
+//! memory stay as long as its fence.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,12 +29,13 @@ use std::sync::Arc;
 use engine::WriteBatch;
 use engine::store::Reader;
 use parking_lot::Mutex;
-use raftstore::{Basis, ProposeError, RegionContext, RegionError, RegionId, Term};
+use raftstore::{Basis, LogIndex, ProposeError, RegionContext, RegionError, RegionId, Term};
 use tso::Timestamp;
 
-use crate::api::{CommitBounds, CommitMode, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError};
+use crate::api::{
+    CommitBounds, CommitMode, KeyError, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError,
+};
 use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks};
-use crate::detach::DetachOnDrop;
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
@@ -99,7 +104,8 @@ impl<H: RegionStore> Scheduler<H> {
     /// # Cancel safety
     ///
     /// The future may be dropped at any time. Before the proposal, nothing takes effect and the latches are released. A
-    /// proposal under way continues in its own task and keeps latches and `permit` until it is applied or lost.
+    /// proposal under way continues and keeps latches and `permit` until it is applied or lost. Nor need the future be
+    /// polled for them to be released then: its task may be busy.
     pub async fn run<T: Send + 'static>(&self, mut request: Request, permit: T) -> Result<Response, ServerError> {
         self.take_least(&mut request).await?;
         let (context, reader_ts) = (request.context, reader_ts(&request.body));
@@ -118,16 +124,20 @@ impl<H: RegionStore> Scheduler<H> {
             RequestBody::Prewrite(prewrite) => self.publish(context, basis.term, prewrite).await,
             _ => None,
         };
+        let commit_ts = if let RequestBody::Commit { commit_ts, .. } = request.body { Some(commit_ts) } else { None };
         let evaluated = self.evaluate(&basis, request.body, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
+                if let Some(commit_ts) = commit_ts.filter(|commit_ts| self.concurrency.is_long_past(*commit_ts)) {
+                    let min_commit_ts = self.concurrency.newest();
+                    return Err(KeyError::CommitTsTooEarly { commit_ts, min_commit_ts }.into());
+                }
                 #[cfg(feature = "planted-bugs")]
                 let latches = self.planted_release(latches).await;
                 #[cfg(feature = "planted-bugs")]
                 let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
                 let held = HeldProposal::new(&self.fences, context.region, basis.term, locks, (latches, permit));
-                let proposal = propose(self.store.clone(), basis, batch, held);
-                DetachOnDrop::new(proposal).await.map(|()| response)
+                self.propose(&basis, batch, held).await.map(|()| response)
             }
             Ok((_, response)) => {
                 self.confirm_term(context, basis.term).await?;
@@ -192,7 +202,8 @@ impl<H: RegionStore> Scheduler<H> {
             return Some(locks);
         }
         let locks = entry.publish(term, keys, owner, least);
-        (locks.min_commit_ts() <= greatest.min(Timestamp::MAX.prev())).then_some(locks)
+        let is_within = locks.min_commit_ts() <= greatest.min(Timestamp::MAX.prev());
+        (is_within && !self.concurrency.is_long_past(greatest)).then_some(locks)
     }
 
     /// Evaluates the action. `computed` is the least commit_ts of a prewrite that may compute it. The outer error is
@@ -217,6 +228,29 @@ impl<H: RegionStore> Scheduler<H> {
             Ok(evaluated) => Ok(evaluated),
             Err(PoolError::Full) => Err(self.busy("read pool")),
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),
+        }
+    }
+
+    /// Replicates a batch and waits for its outcome. `held` is released when the outcome is known, by whoever knows it:
+    /// the caller may be busy with something else, and others wait for what it holds.
+    async fn propose<T: Send + 'static>(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        held: HeldProposal<T>,
+    ) -> Result<(), ServerError> {
+        let region = basis.region.id;
+        let on_outcome = Box::new(move |outcome: &Result<_, _>| held.settle(outcome));
+        match self.store.propose(basis, batch, on_outcome).await {
+            Ok(_) => Ok(()),
+            Err(ProposeError::Region(error)) => Err(error.into()),
+            Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
+            Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
+            Err(ProposeError::Poisoned(why)) => {
+                // Other replicas may hold the entry and can still commit it.
+                tracing::error!(%region, why, "a proposal met a poisoned store");
+                Err(ServerError::Undetermined(region))
+            }
         }
     }
 
@@ -275,30 +309,6 @@ fn action(body: &RequestBody, computed: Option<Timestamp>) -> PrewriteAction<'_>
     }
 }
 
-/// Replicates a batch and waits for its outcome. `held` is released at the end, after a fence if the outcome is
-/// unknown.
-async fn propose<H: RegionStore, T>(
-    store: H,
-    basis: Basis,
-    batch: WriteBatch,
-    mut held: HeldProposal<T>,
-) -> Result<(), ServerError> {
-    let region = held.region;
-    let result = match store.propose(&basis, batch).await {
-        Ok(_) => Ok(()),
-        Err(ProposeError::Region(error)) => Err(error.into()),
-        Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
-        Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
-        Err(ProposeError::Poisoned(why)) => {
-            // Other replicas may hold the entry and can still commit it.
-            tracing::error!(%region, why, "a proposal met a poisoned store");
-            Err(ServerError::Undetermined(region))
-        }
-    };
-    held.is_settled = !matches!(result, Err(ServerError::Undetermined(_)));
-    result
-}
-
 /// Holds the locks in memory and the latches of a proposal. If it is dropped before the outcome is known, for whatever
 /// reason, it fences the region and keeps the locks before it releases the latches.
 struct HeldProposal<T> {
@@ -322,6 +332,11 @@ impl<T> HeldProposal<T> {
         guards: (LatchGuard, T),
     ) -> HeldProposal<T> {
         HeldProposal { fences: fences.clone(), region, term, is_settled: false, locks, _guards: guards }
+    }
+
+    /// Releases everything, because the outcome is known, or fences the region.
+    fn settle(mut self, outcome: &Result<LogIndex, ProposeError>) {
+        self.is_settled = !matches!(outcome, Err(ProposeError::Undetermined { .. } | ProposeError::Poisoned(_)));
     }
 }
 

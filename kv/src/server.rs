@@ -150,7 +150,7 @@ impl<H: RegionStore> KvServer<H> {
     /// # Cancel safety
     ///
     /// The future may be dropped at any time. A write that is not proposed yet has no effect. A proposed write
-    /// continues in its own task, keeps its latches and counts as in flight until it is applied or lost.
+    /// continues, keeps its latches and counts as in flight until it is applied or lost.
     pub async fn handle(&self, request: Request) -> Result<Response, ServerError> {
         let kind = Kind::of(&request.body);
         let started = now();

@@ -37,19 +37,23 @@ use std::sync::Arc;
 
 use engine::store::{Cursor, NewestReader, Reader, Store, StoreError};
 use engine::{Cf, WriteBatch};
+use tokio::sync::oneshot;
 
 use crate::command;
 use crate::config::StoreConfig;
 use crate::delegate::{Delegate, Permit, Router};
 use crate::error::{ProposeError, RegionError};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Refused};
 use crate::messages::{Health, StoreMsg};
 use crate::metrics::Metrics;
-use crate::peer::proposal::Proposal;
+use crate::peer::proposal::{Proposal, ProposeReply};
 use crate::ports::RaftMessage;
 use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
 use crate::reply::Reply;
 use crate::time::Clock;
+
+/// What a caller of [`StoreHandle::propose_holding`] does with the outcome.
+pub type OnOutcome = Box<dyn FnOnce(&Result<LogIndex, ProposeError>) + Send>;
 
 /// The region of a request, and the epoch that the sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -374,7 +378,7 @@ impl<S: Store> StoreHandle<S> {
     /// at the first tick after `read_timeout` (3 s by default), unless it becomes known before.
     ///
     /// Not cancel-safe: once polled, a dropped future neither withdraws the proposal nor reveals its outcome, and the
-    /// batch may still be applied. A caller that must know the outcome spawns the call.
+    /// batch may still be applied.
     ///
     /// # Errors
     ///
@@ -398,15 +402,48 @@ impl<S: Store> StoreHandle<S> {
     /// - `Poisoned`: the store is poisoned (see [`StoreHandle::poisoned`]). If it was poisoned before the first poll,
     ///   the write had no effect, but the error does not tell.
     pub async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
-        if let Some(why) = self.context.health.poisoned() {
-            return Err(ProposeError::Poisoned(why.to_string()));
-        }
+        self.submit(basis, &batch, Reply::new()).await
+    }
+
+    /// As [`StoreHandle::propose`], for a caller that holds something until the outcome is known, and must release it
+    /// then, whatever becomes of the future. `on_outcome` is called with the outcome, before the future has it, by the
+    /// thread that knows it: this one, a store thread or an apply thread. So it is short and waits for nothing. It is
+    /// dropped without a call if the store ends and the outcome stays unknown.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn propose_holding(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        on_outcome: OnOutcome,
+    ) -> Result<LogIndex, ProposeError> {
+        self.submit(basis, &batch, Reply::with(on_outcome)).await
+    }
+
+    async fn submit(
+        &self,
+        basis: &Basis,
+        batch: &WriteBatch,
+        (reply, receiver): (ProposeReply, oneshot::Receiver<Result<LogIndex, ProposeError>>),
+    ) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
-        self.check_batch(&basis.region, &batch)?;
-        let (reply, receiver) = Reply::new();
-        let data = command::encode_write(basis.term, basis.region.epoch, &batch);
-        let proposal = Proposal { term: basis.term, epoch: basis.region.epoch, data, reply };
-        self.push(region, StoreMsg::Propose(region, Box::new(proposal)))?;
+        if let Some(why) = self.context.health.poisoned() {
+            reply.send(Err(ProposeError::Poisoned(why.to_string())));
+        } else if let Err(refused) = self.check_batch(&basis.region, batch) {
+            reply.send(Err(refused));
+        } else {
+            let data = command::encode_write(basis.term, basis.region.epoch, batch);
+            let proposal = Proposal { term: basis.term, epoch: basis.region.epoch, data, reply };
+            let refuse = |message, error: &RegionError| {
+                if let StoreMsg::Propose(_, proposal) = message {
+                    proposal.reply.send(Err(error.clone().into()));
+                }
+            };
+            // The reply has the error.
+            let _ = self.push_or(region, StoreMsg::Propose(region, Box::new(proposal)), refuse);
+        }
         // The reply was dropped together with the store, so the outcome is unknown.
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region }))
     }
@@ -500,15 +537,26 @@ impl<S: Store> StoreHandle<S> {
     /// Queues a request, leaving the reserved places to messages between stores. A flood of requests must not drop the
     /// heartbeats that keep this store's peers leading, and with them the answers to those requests.
     fn push(&self, region: RegionId, message: StoreMsg) -> Result<(), RegionError> {
+        self.push_or(region, message, |_, _| ())
+    }
+
+    /// Queues a message, or calls `refuse` with it and with the error.
+    fn push_or(
+        &self,
+        region: RegionId,
+        message: StoreMsg,
+        refuse: impl FnOnce(StoreMsg, &RegionError),
+    ) -> Result<(), RegionError> {
         let reserved = self.context.config.mailbox_capacity / RAFT_RESERVE_DIVISOR;
-        let pushed = self.context.mailbox.push_reserving(message, reserved);
-        pushed.map_err(|_| {
+        self.context.mailbox.push_reserving(message, reserved).map_err(|Refused(message)| {
             // A mailbox that is closed never has room again.
-            if self.context.mailbox.is_closed() {
+            let error = if self.context.mailbox.is_closed() {
                 self.redirect(region, self.context.router.get(region).and_then(|delegate| delegate.leader()))
             } else {
                 self.busy()
-            }
+            };
+            refuse(message, &error);
+            error
         })
     }
 

@@ -50,7 +50,7 @@ pub mod transport;
 pub use assembly::{StoreCore, StoreParts, bootstrap};
 pub use config::StoreConfig;
 pub use error::{OpenError, ProposeError, RegionError, StopError};
-pub use handle::{Basis, RegionContext, RegionSnapshot, RegionStatus, StoreHandle};
+pub use handle::{Basis, OnOutcome, RegionContext, RegionSnapshot, RegionStatus, StoreHandle};
 pub use region::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
 pub use runtime::StoreRuntime;
 pub use time::{Clock, MonoTime, RealClock};

@@ -1,22 +1,45 @@
 //! One-shot replies to futures.
 
+use std::fmt;
+
 use tokio::sync::oneshot;
 
+/// What the thread that answers runs right before the answer leaves.
+type Before<T> = Box<dyn FnOnce(&T) + Send>;
+
 /// Takes one answer. If it is dropped unanswered, the future sees a closed channel.
-#[derive(Debug)]
-pub(crate) struct Reply<T>(oneshot::Sender<T>);
+pub(crate) struct Reply<T> {
+    sender: oneshot::Sender<T>,
+    before: Option<Before<T>>,
+}
+
+impl<T> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").finish_non_exhaustive()
+    }
+}
 
 impl<T> Reply<T> {
     /// A reply and the receiver of its answer.
     pub(crate) fn new() -> (Reply<T>, oneshot::Receiver<T>) {
         let (sender, receiver) = oneshot::channel();
-        (Reply(sender), receiver)
+        (Reply { sender, before: None }, receiver)
+    }
+
+    /// As [`Reply::new`]. `before` is called with the answer before the receiver has it, also if there is no receiver
+    /// any more, and dropped if there is no answer.
+    pub(crate) fn with(before: Before<T>) -> (Reply<T>, oneshot::Receiver<T>) {
+        let (reply, receiver) = Reply::new();
+        (Reply { before: Some(before), ..reply }, receiver)
     }
 
     /// Sends the answer. A dropped receiver is not an error.
     pub(crate) fn send(self, answer: T) {
+        if let Some(before) = self.before {
+            before(&answer);
+        }
         // The receiver was dropped: the caller no longer wants the answer.
-        let _ = self.0.send(answer);
+        let _ = self.sender.send(answer);
     }
 }
 

@@ -10,8 +10,8 @@ use engine::store::memory::MemoryStore;
 use engine::store::{NewestReader, Reader};
 use kv::region_store::{RegionReads, RegionStore};
 use raftstore::{
-    Basis, LogIndex, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus, StoreHandle,
-    StoreId,
+    Basis, LogIndex, OnOutcome, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus,
+    StoreHandle, StoreId,
 };
 
 use crate::nodes::Nodes;
@@ -95,7 +95,7 @@ impl RegionStore for SimStore {
         tokio::time::sleep(PREEMPTED).await;
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
-        self.now().propose(basis, batch).await
+    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
+        self.now().propose_holding(basis, batch, on_outcome).await
     }
 }

@@ -208,9 +208,9 @@ impl Drop for Turn<'_> {
         let Some(window) = stores.windows.get_mut(&self.store).filter(|window| window.id == self.window) else {
             return;
         };
-        let waiting = window.waiting.len();
-        window.waiting.retain(|(id, _)| *id != self.id);
-        if window.waiting.len() == waiting {
+        if let Ok(at) = window.waiting.binary_search_by_key(&self.id, |(id, _)| *id) {
+            window.waiting.remove(at);
+        } else {
             assert!(window.in_flight > 0, "a turn that does not wait is in flight");
             window.in_flight -= 1;
         }

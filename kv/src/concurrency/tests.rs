@@ -325,3 +325,30 @@ async fn a_store_without_an_oracle_locks_for_two_phases() {
     let locked = fixture.send(without_least(fixture.one_phase(b"l", ts(1_003), Timestamp::MAX))).await;
     assert_eq!(locked, Ok(Response::Done));
 }
+
+/// Regression: a node that was suspended for longer than the records of leases are kept committed up to the end of its
+/// lease, to rows that a TRUNCATE had removed meanwhile.
+#[tokio::test]
+async fn a_commit_that_comes_minutes_late_is_refused() {
+    let fixture = Fixture::synced().await;
+    let [start_ts, done, late] = [(); 3].map(|()| fixture.oracle.next());
+    let commit = |at, start_ts, commit_ts| {
+        let keys = vec![Key::from_static(at)];
+        fixture.send(RequestBody::Commit { keys, start_ts, commit_ts })
+    };
+    for (at, start_ts) in [(b"k" as &[u8], start_ts), (b"l", done)] {
+        let body = fixture.one_phase(at, start_ts, start_ts);
+        assert_eq!(fixture.send(body).await, Ok(Response::Done), "locked for two phases");
+    }
+    let commit_ts = fixture.oracle.next();
+    assert_eq!(commit(b"l", done, commit_ts).await, Ok(Response::Done));
+    fixture.oracle.advance_ms(u64::try_from(COMMIT_LATE_MAX.as_millis()).unwrap() - 1_000);
+    let body = fixture.one_phase(b"m", late, commit_ts);
+    assert!(matches!(fixture.send(body).await, Ok(Response::Committed { .. })), "seconds late");
+    fixture.oracle.advance_ms(2_000);
+    let refused = commit(b"k", start_ts, commit_ts).await;
+    assert!(matches!(refused, Err(ServerError::Key(KeyError::CommitTsTooEarly { .. }))), "{refused:?}");
+    assert_eq!(commit(b"l", done, commit_ts).await, Ok(Response::Done), "a repeated request changes nothing");
+    let body = fixture.one_phase(b"n", late, commit_ts);
+    assert_eq!(fixture.send(body).await, Ok(Response::Done), "locked for two phases");
+}

@@ -7,9 +7,12 @@ use engine::store::memory::{MemorySnapshot, MemoryStore};
 use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
-use raftstore::{Basis, LogIndex, ProposeError, Region, RegionContext, RegionError, RegionStatus, StoreId, Term};
+use raftstore::{
+    Basis, LogIndex, OnOutcome, ProposeError, Region, RegionContext, RegionError, RegionStatus, StoreId, Term,
+};
 
 use super::topology::Topology;
+use crate::detach::DetachOnDrop;
 use crate::region_store::{RegionReads, RegionStore, RegionView};
 
 /// The data of the cluster, as one of its stores reads and writes it. The leader always has a lease.
@@ -82,20 +85,33 @@ impl RegionStore for StoreRegions {
         self.view(context)
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    /// As with a real store, what has begun goes on if the caller stops waiting.
+    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
+        let (regions, basis) = (self.clone(), basis.clone());
+        let proposal = async move {
+            // A real store replicates here. Let other requests run, so that they contend with this one.
+            tokio::task::yield_now().await;
+            let outcome = regions.apply(&basis, &batch);
+            on_outcome(&outcome);
+            outcome
+        };
+        DetachOnDrop::new(proposal).await
+    }
+}
+
+impl StoreRegions {
+    fn apply(&self, basis: &Basis, batch: &WriteBatch) -> Result<LogIndex, ProposeError> {
         let (bytes, limit) = (batch.size(), self.max_proposal_bytes);
         if bytes > limit {
             return Err(ProposeError::TooLarge { bytes, limit });
         }
-        // A real store replicates here. Let other requests run, so that they contend with this one.
-        tokio::task::yield_now().await;
         let topology = self.topology.lock();
         let (id, epoch) = (basis.region.id, basis.region.epoch);
         let (_, term) = topology.check(self.id, RegionContext { region: id, epoch })?;
         if term != basis.term {
             return Err(RegionError::StaleCommand { region: id }.into());
         }
-        match self.data.write(&batch) {
+        match self.data.write(batch) {
             Ok(()) => Ok(LogIndex::new(1)),
             Err(error) => panic!("the store in memory failed: {error}"),
         }

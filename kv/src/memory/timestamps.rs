@@ -11,7 +11,7 @@ use crate::api::{RequestBody, ScanRequest};
 use crate::concurrency::TimestampSource;
 
 /// The physical time of a new cluster, in milliseconds.
-const EPOCH_MS: u64 = 1_000_000;
+const EPOCH_MS: u64 = 100_000;
 
 /// A timestamp source that counts. Its time advances when a test says so, or by a fixed step with every call.
 #[derive(Debug)]

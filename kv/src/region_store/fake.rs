@@ -10,8 +10,8 @@ use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, 
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
-    RegionStatus, StoreId, Term,
+    Basis, Epoch, LogIndex, OnOutcome, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError,
+    RegionId, RegionStatus, StoreId, Term,
 };
 use tokio::sync::oneshot;
 
@@ -348,18 +348,25 @@ impl RegionStore for FakeStore {
         Ok(evaluate(&view))
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
         let outcome = {
             let mut state = self.state.lock();
             state.proposals += 1;
             state.outcomes.pop_front()
         };
-        match outcome {
+        let outcome = match outcome {
             None => Ok(self.apply(&batch)),
             Some(ProposalOutcome::Held(release)) => {
-                let _ = release.await;
-                Ok(self.apply(&batch))
+                // A real store applies it whether the caller waits or not.
+                let (store, (reply, answer)) = (self.clone(), oneshot::channel());
+                tokio::spawn(async move {
+                    let _ = release.await;
+                    let outcome = Ok(store.apply(&batch));
+                    on_outcome(&outcome);
+                    let _ = reply.send(outcome);
+                });
+                return answer.await.unwrap_or(Err(ProposeError::Undetermined { region }));
             }
             Some(ProposalOutcome::Refused(error)) => Err(error.into()),
             Some(ProposalOutcome::Unknown { applied }) => {
@@ -369,6 +376,8 @@ impl RegionStore for FakeStore {
                 Err(ProposeError::Undetermined { region })
             }
             Some(ProposalOutcome::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
-        }
+        };
+        on_outcome(&outcome);
+        outcome
     }
 }

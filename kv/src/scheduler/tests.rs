@@ -116,6 +116,24 @@ async fn a_dropped_write_keeps_its_latches_while_its_proposal_is_under_way() {
     until(|| scheduler.latched_writes() == 0 && Arc::strong_count(&permit) == 1).await;
 }
 
+/// Regression: the session's task released the latches and the locks in memory. While it computed something else, or
+/// another session of its thread did, readers and writers of the keys waited.
+#[tokio::test]
+async fn an_applied_write_releases_its_keys_although_nobody_polls_it() {
+    let store = FakeStore::new();
+    let scheduler = scheduler(&store);
+    let (release, held) = oneshot::channel();
+    store.push_outcome(ProposalOutcome::Held(held));
+    let permit = Arc::new(());
+    let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), Arc::clone(&permit)));
+    assert!(poll!(&mut first).is_pending());
+    release.send(()).unwrap();
+    until(|| scheduler.latched_writes() == 0 && Arc::strong_count(&permit) == 1).await;
+    let second = scheduler.run(prewrite(&store, b"k", 11), ()).await;
+    assert!(matches!(second, Err(ServerError::Key(KeyError::Locked(_)))), "{second:?}");
+    assert_eq!(first.await, Ok(Response::Done));
+}
+
 /// A runtime of one thread, which may be dropped while futures of its tasks live on.
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -145,9 +163,9 @@ fn a_write_that_is_dropped_outside_of_a_runtime_keeps_its_latches() {
     });
 }
 
-/// The task of a proposal ends with its runtime. Its outcome is then unknown, and the region is fenced.
+/// A store that ends without an answer leaves the outcome unknown, and the region is fenced.
 #[test]
-fn a_write_that_is_lost_with_its_runtime_fences_the_region() {
+fn a_write_that_is_lost_with_its_store_fences_the_region() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let (_release, held) = oneshot::channel();

@@ -18,6 +18,7 @@
 //! nothing of it commits above the end E of that lease, and E is below the timestamp of the step. What it committed up
 //! to E counts as before the change. A commit may still be on its way with a commit_ts up to E. So the old rows are
 //! read once at a timestamp above E: the read resolves every lock that it meets, and the commit fails or is visible.
+//! Minutes later the record of the lease is removed. What comes so late is refused by the stores.
 //!
 //! **T's commit_ts** is taken after that, so it is above every commit to the old rows.
 //!
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kv::client::ScanRange;
+use kv::concurrency::COMMIT_LATE_MAX;
 use tso::Timestamp;
 use txn::{Transaction, TxnError};
 
@@ -52,7 +54,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 /// The interval at which the other nodes are asked again.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 /// The age at which the record of a lease that is over is removed. Until then a closing reads the rows of its tables.
-const LEASE_RECORD_AGE_MS: u64 = 600_000;
+/// After half of it, stores refuse what its node may still ask them to commit.
+const LEASE_RECORD_AGE_MS: u64 = 2 * COMMIT_LATE_MAX.as_millis() as u64;
 /// Rows per page when locks are looked for.
 const PAGE_ROWS: u32 = 1_024;
 

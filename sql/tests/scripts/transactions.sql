@@ -61,7 +61,7 @@ commit;
 select * from t where id = 1;
 ----
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 1000000.*, after 1000000.*
+DETAIL: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 id:int4|v:text
 1|b
@@ -96,7 +96,7 @@ commit;
 select * from t where id = 9;
 ----
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "t\x00\x00@\x00r\x81\t": committed at 1000000.*, after 1000000.*
+DETAIL: write conflict on "t\x00\x00@\x00r\x81\t": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 id:int4|v:text
 9|b
@@ -174,7 +174,7 @@ create table same (a int);
 select * from same;
 ----
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "mn\x00\x00\x08\x98same": committed at 1000000.*, after 1000000.*
+DETAIL: write conflict on "mn\x00\x00\x08\x98same": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 ERROR 42P07: relation "same" already exists
 b:int4
@@ -255,7 +255,7 @@ DELETE 1
 commit;
 ----
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "t\x00\x00@\x07r\x81\x05": committed at 1000000.*, after 1000000.*
+DETAIL: write conflict on "t\x00\x00@\x07r\x81\x05": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 
 # TRUNCATE and DROP can be rolled back.

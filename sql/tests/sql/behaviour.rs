@@ -1,7 +1,7 @@
 //! Concurrency, result pages, reclaiming and catalog caching through a server, and random text through parser and
 //! binder.
 
-use super::support::{TestServer, database};
+use super::support::{TestServer, database, eventually};
 use bytes::Bytes;
 use kv::client::ScanRange;
 use kv::memory::MemoryCluster;
@@ -208,6 +208,10 @@ async fn an_autocommit_insert_takes_one_timestamp() {
     let server = TestServer::over(&cluster).await;
     let client = server.connect().await;
     query(&client, "create table t (a int primary key, b int); insert into t values (1, 1)").await;
+    // It also has names fetched for those after it.
+    let before = tso.last();
+    query(&client, "insert into t values (0, 0)").await;
+    eventually("names are fetched", || tso.last().raw() > before.raw() + 1_000).await;
     let cases = [
         ("insert into t values (2, 2)", 1),
         ("begin; insert into t values (3, 3); commit", 2),

@@ -11,12 +11,23 @@ use kv::memory::RegionReader;
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError, RegionId,
-    RegionStatus, StoreId, Term,
+    Basis, Epoch, LogIndex, OnOutcome, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError,
+    RegionId, RegionStatus, StoreId, Term,
 };
 use tokio::sync::oneshot;
 
-type Reply = oneshot::Sender<Result<LogIndex, ProposeError>>;
+/// Takes the answer to a proposer.
+struct Reply {
+    on_outcome: OnOutcome,
+    sender: oneshot::Sender<Result<LogIndex, ProposeError>>,
+}
+
+impl Reply {
+    fn send(self, outcome: Result<LogIndex, ProposeError>) {
+        (self.on_outcome)(&outcome);
+        let _ = self.sender.send(outcome);
+    }
+}
 
 /// One region as one of its stores sees it. The stores share the data, as if replication took no time.
 ///
@@ -74,7 +85,7 @@ impl ModelRegion {
         self.data.write(&batch).unwrap();
         state.applied += 1;
         if let Some(reply) = reply {
-            let _ = reply.send(Ok(LogIndex::new(state.applied)));
+            reply.send(Ok(LogIndex::new(state.applied)));
         }
     }
 
@@ -151,15 +162,17 @@ impl RegionStore for ModelRegion {
         self.view(context)
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
+    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
-        let (reply, answer) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
+        let reply = Reply { on_outcome, sender };
         {
             let mut state = self.state.lock();
             if basis.term != state.term || self.id != state.leader {
-                return Err(RegionError::StaleCommand { region }.into());
+                reply.send(Err(RegionError::StaleCommand { region }.into()));
+            } else {
+                state.pending.push_back((batch, Some(reply)));
             }
-            state.pending.push_back((batch, Some(reply)));
         }
         answer.await.unwrap_or(Err(ProposeError::Undetermined { region }))
     }

@@ -224,10 +224,10 @@ impl Reply {
 
 /// The text without the counters of the memory cluster's timestamps.
 fn without_counters(text: &str) -> String {
-    let mut parts = text.split("1000000.");
+    let mut parts = text.split("100000.");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        out.push_str("1000000.*");
+        out.push_str("100000.*");
         out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
     out
