@@ -163,3 +163,6 @@ async fn blocking<T: Send + 'static>(
         Delivery::Busy | Delivery::Delivered => Undelivered::busy(error),
     })
 }
+
+#[cfg(test)]
+mod tests;

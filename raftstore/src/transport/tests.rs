@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::disk::{Disk as _, SimDisk};
-use engine::store::Store as _;
 use parking_lot::Mutex;
 use raft::eraftpb::{Entry, Message, MessageType, Snapshot};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,12 +21,12 @@ use super::{
 };
 use crate::ports::{Delivery, RaftMessage, SendError, Transport as _};
 use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, RegionId, StoreId};
-use crate::snapshot::tests::{key, noise, region, store};
+use crate::snapshot::tests::key;
 use crate::snapshot::{SnapshotFiles, SnapshotKey};
 
 const CLUSTER: ClusterId = ClusterId::new(0xc0ffee);
 const STORES: Stores = Stores { from: StoreId::new(1), to: StoreId::new(2) };
-const LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
 fn peer(store: u64) -> PeerMeta {
     PeerMeta { id: PeerId::new(store * 10), store: StoreId::new(store), role: PeerRole::Voter }
@@ -54,9 +53,21 @@ pub(super) fn numbered(number: u64, size: usize) -> RaftMessage {
     message
 }
 
+/// A `MsgSnapshot` for `7-2-9`.
+pub(super) fn announcement() -> RaftMessage {
+    let mut snapshot = Snapshot::default();
+    snapshot.mut_metadata().term = 2;
+    snapshot.mut_metadata().index = 9;
+    let mut message = Message { from: 10, to: 20, ..Message::default() };
+    message.set_msg_type(MessageType::MsgSnapshot);
+    message.set_snapshot(snapshot);
+    let epoch = Epoch { conf_ver: 3, version: 4 };
+    RaftMessage { region: RegionId::new(7), epoch, from: peer(1), to: peer(2), message }
+}
+
 /// Addresses that a test can change.
 #[derive(Default)]
-struct Addresses(Mutex<BTreeMap<StoreId, String>>);
+pub(super) struct Addresses(pub(super) Mutex<BTreeMap<StoreId, String>>);
 
 impl AddressBook for Addresses {
     fn address(&self, store: StoreId) -> Option<String> {
@@ -73,17 +84,17 @@ impl Inbox for ChannelInbox {
 }
 
 /// The receiving side of a store on its own runtime. Dropping it cuts its connections, as a crash does.
-struct Endpoint {
-    runtime: Option<Runtime>,
-    inbox: mpsc::Receiver<RaftMessage>,
+pub(super) struct Endpoint {
+    pub(super) runtime: Option<Runtime>,
+    pub(super) inbox: mpsc::Receiver<RaftMessage>,
     /// The disk of `files`.
-    disk: Arc<SimDisk>,
-    files: SnapshotFiles,
-    metrics: TransportMetrics,
-    server: TransportServer,
+    pub(super) disk: Arc<SimDisk>,
+    pub(super) files: SnapshotFiles,
+    pub(super) metrics: TransportMetrics,
+    pub(super) server: TransportServer,
 }
 
-fn options(store: u64) -> TransportOptions {
+pub(super) fn options(store: u64) -> TransportOptions {
     let mut options = TransportOptions::new(CLUSTER, StoreId::new(store), store);
     options.backoff_floor = Duration::from_millis(5);
     options.backoff_cap = Duration::from_millis(20);
@@ -95,7 +106,7 @@ fn metrics() -> TransportMetrics {
 }
 
 impl Endpoint {
-    fn start(options: TransportOptions, inbox_size: usize, addresses: &Addresses) -> Endpoint {
+    pub(super) fn start(options: TransportOptions, inbox_size: usize, addresses: &Addresses) -> Endpoint {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (sender, inbox) = mpsc::channel(inbox_size);
         let disk = SimDisk::new();
@@ -111,7 +122,7 @@ impl Endpoint {
         Endpoint { runtime: Some(runtime), inbox, disk, files, metrics, server }
     }
 
-    fn receive(&mut self) -> RaftMessage {
+    pub(super) fn receive(&mut self) -> RaftMessage {
         let runtime = self.runtime.as_ref().unwrap();
         runtime.block_on(async { tokio::time::timeout(LIMIT, self.inbox.recv()).await }).unwrap().unwrap()
     }
@@ -141,18 +152,18 @@ async fn accept(listener: TcpListener, server: TransportServer, grpc: mpsc::Send
 }
 
 /// The sending side of store 1.
-struct Sender {
-    runtime: Runtime,
-    transport: StoreTransport,
-    addresses: Arc<Addresses>,
+pub(super) struct Sender {
+    pub(super) runtime: Runtime,
+    pub(super) transport: StoreTransport,
+    pub(super) addresses: Arc<Addresses>,
     /// The disk of `files`.
-    disk: Arc<SimDisk>,
-    files: SnapshotFiles,
-    metrics: TransportMetrics,
+    pub(super) disk: Arc<SimDisk>,
+    pub(super) files: SnapshotFiles,
+    pub(super) metrics: TransportMetrics,
 }
 
 impl Sender {
-    fn new(options: TransportOptions) -> Sender {
+    pub(super) fn new(options: TransportOptions) -> Sender {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let addresses = Arc::new(Addresses::default());
         let disk = SimDisk::new();
@@ -170,7 +181,7 @@ impl Sender {
     }
 
     /// Polls until `check` holds.
-    fn until(&self, what: &str, mut check: impl FnMut() -> bool) {
+    pub(super) fn until(&self, what: &str, mut check: impl FnMut() -> bool) {
         let poll = async {
             while !check() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -181,7 +192,7 @@ impl Sender {
     }
 
     /// Sends a snapshot from store 1 to store 2 and waits for the report.
-    fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey) -> Delivery {
+    pub(super) fn send_snapshot(&self, message: RaftMessage, key: SnapshotKey) -> Delivery {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.transport.send_snapshot(message, key, Box::new(move |delivery| sender.send(delivery).unwrap()));
         self.runtime.block_on(async { tokio::time::timeout(LIMIT, receiver).await }).unwrap().unwrap()
@@ -189,7 +200,7 @@ impl Sender {
 
     /// Announces a file to store 2 and sends nothing of it, until the returned sender is dropped. Returns once the
     /// announcement has arrived.
-    fn announce(
+    pub(super) fn announce(
         &self,
         endpoint: &Endpoint,
         start: SnapshotStart,
@@ -230,7 +241,10 @@ impl Sender {
     }
 
     /// A raw gRPC client, for protocol violations.
-    fn raw(&self, store: u64) -> wire::raft_transport_client::RaftTransportClient<tonic::transport::Channel> {
+    pub(super) fn raw(
+        &self,
+        store: u64,
+    ) -> wire::raft_transport_client::RaftTransportClient<tonic::transport::Channel> {
         let address = self.addresses.address(StoreId::new(store)).unwrap();
         let connect = wire::raft_transport_client::RaftTransportClient::connect(format!("http://{address}"));
         self.runtime.block_on(connect).unwrap()
@@ -655,154 +669,4 @@ fn message_above_the_frame_limit_is_refused_by_the_sender() {
     assert_eq!(endpoint.receive().message.commit, 2);
     assert_eq!(sender.metrics.dropped(DropReason::TooLarge), 1);
     assert_eq!(sender.metrics.connection_failures.get(), 0);
-}
-
-/// A `MsgSnapshot` for `7-2-9`.
-fn announcement() -> RaftMessage {
-    let mut snapshot = Snapshot::default();
-    snapshot.mut_metadata().term = 2;
-    snapshot.mut_metadata().index = 9;
-    let mut message = Message { from: 10, to: 20, ..Message::default() };
-    message.set_msg_type(MessageType::MsgSnapshot);
-    message.set_snapshot(snapshot);
-    let epoch = Epoch { conf_ver: 3, version: 4 };
-    RaftMessage { region: RegionId::new(7), epoch, from: peer(1), to: peer(2), message }
-}
-
-#[test]
-fn snapshot_is_durable_before_its_message() {
-    let sender = Sender::new(options(1));
-    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot(), &|| true).unwrap();
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-    assert_eq!(endpoint.receive(), announcement());
-    let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
-    let received: Vec<_> = endpoint.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(sent.len(), 60_000);
-    assert!(sent == received);
-    assert_eq!(sender.metrics.snapshot_bytes.get(), sender.files.size(key(7, 2, 9)).unwrap());
-    assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (1, 1));
-}
-
-/// The sender gave up waiting while the receiver, whose disk is slow, verified the file.
-#[test]
-fn file_that_the_receiver_has_is_not_sent_again() {
-    let sender = Sender::new(options(1));
-    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    // More than the windows of the connection hold.
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &noise(16 << 20).snapshot(), &|| true).unwrap();
-    let size = sender.files.size(key(7, 2, 9)).unwrap();
-    assert!(size > 15 << 20);
-    for _ in 0..2 {
-        assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-        assert_eq!(endpoint.receive(), announcement());
-    }
-    assert!(sender.metrics.snapshot_bytes.get() < size * 3 / 2, "{} bytes", sender.metrics.snapshot_bytes.get());
-    assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (2, 1));
-}
-
-/// While a file is still being received or verified, nobody sends it a second time.
-#[test]
-fn file_that_is_arriving_is_not_received_twice() {
-    let sender = Sender::new(options(1));
-    let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1000 };
-    let (chunks, stalled) = sender.announce(&endpoint, start);
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
-    drop(chunks);
-    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-    assert_eq!(endpoint.receive(), announcement());
-}
-
-/// Snapshots of 16 GiB and more were refused.
-#[test]
-fn size_of_a_snapshot_is_not_limited() {
-    let sender = Sender::new(options(1));
-    let endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1 << 44 };
-    let only =
-        wire::SnapshotChunk { start: Some(start.encode(options(1).hello(StoreId::new(2)))), data: Vec::new().into() };
-    let status = sender.runtime.block_on(sender.raw(2).snapshot(tokio_stream::iter([only]))).unwrap_err();
-    assert_eq!((status.code(), endpoint.files.list().unwrap().len()), (tonic::Code::DataLoss, 0), "{status}");
-}
-
-/// The receiver of a large file needs longer to verify it.
-#[test]
-fn answer_to_a_large_snapshot_may_take_longer() {
-    let options = options(1);
-    assert_eq!(options.snapshot_answer_timeout(1 << 20), options.snapshot_stall);
-    assert_eq!(options.snapshot_answer_timeout(64 << 30), options.snapshot_stall + Duration::from_secs(4096));
-}
-
-/// Only what is wrong with the file is a reason to build it anew.
-#[test]
-fn undelivered_snapshot_is_reported_with_who_is_at_fault() {
-    let sender = Sender::new(options(1));
-    let send = || sender.send_snapshot(announcement(), key(7, 2, 9));
-    assert_eq!(send(), Delivery::Damaged, "no file");
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    assert_eq!(send(), Delivery::Busy, "no address");
-    let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
-    let mut wrong = announcement();
-    wrong.message.mut_snapshot().mut_metadata().index = 10;
-    assert_eq!(sender.send_snapshot(wrong, key(7, 2, 9)), Delivery::Busy, "not what the message announces");
-    assert_eq!(send(), Delivery::Delivered);
-    assert_eq!(send(), Delivery::Busy, "the inbox is full");
-    assert_eq!(endpoint.receive(), announcement());
-    drop(endpoint);
-    assert_eq!(send(), Delivery::Busy, "the store is down");
-    assert_eq!((sender.metrics.snapshots_sent.get(), sender.metrics.snapshots_failed.get()), (1, 5));
-}
-
-/// The receiver finds out what the sender does not see: bits that flipped in the middle of the file.
-#[test]
-fn file_that_arrives_damaged_is_reported_as_damaged() {
-    let sender = Sender::new(options(1));
-    let endpoint = Endpoint::start(options(2), 1, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    let name = sender.disk.list().unwrap().pop().unwrap();
-    let mut content = sender.disk.content(&name).unwrap();
-    let middle = content.len() / 2;
-    content[middle] ^= 1;
-    sender.disk.set_content(&name, content);
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Damaged);
-    assert_eq!(endpoint.files.list().unwrap(), []);
-    // The next build does not take it for sound.
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-}
-
-/// A receiver at its limit of files refuses another, and takes it later.
-#[test]
-fn receiver_at_its_limit_is_busy() {
-    let sender = Sender::new(options(1));
-    let mut limited = options(2);
-    limited.snapshots_receiving = 1;
-    let mut endpoint = Endpoint::start(limited, 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    let mut other = announcement();
-    other.message.mut_snapshot().mut_metadata().index = 8;
-    let (chunks, stalled) = sender.announce(&endpoint, SnapshotStart { message: other, key: key(7, 2, 8), size: 1000 });
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
-    drop(chunks);
-    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-    assert_eq!(endpoint.receive(), announcement());
-}
-
-#[test]
-fn dropping_the_transport_reports_snapshots_as_undelivered() {
-    let sender = Sender::new(options(1));
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
-    let (report, reported) = tokio::sync::oneshot::channel();
-    let done = Box::new(move |delivery| report.send(delivery).unwrap());
-    sender.transport.send_snapshot(announcement(), key(7, 2, 9), done);
-    let Sender { runtime, transport, .. } = sender;
-    drop(transport);
-    let reported = runtime.block_on(async { tokio::time::timeout(LIMIT, reported).await });
-    assert_eq!(reported.unwrap().unwrap(), Delivery::Busy);
 }
