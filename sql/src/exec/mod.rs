@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use txn::View;
 
+use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
@@ -183,6 +184,17 @@ impl Execution {
         };
         self.tag = tag;
         Ok(State::Rows(rows))
+    }
+}
+
+impl Drop for Execution {
+    /// A portal that was not read to its end leaves rows behind.
+    fn drop(&mut self) {
+        if let State::Rows(rows) = &mut self.state
+            && rows.len() > MANY
+        {
+            drop_elsewhere(std::mem::take(rows));
+        }
     }
 }
 
