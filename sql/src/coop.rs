@@ -160,10 +160,10 @@ mod tests {
     async fn the_number_of_tasks_is_bounded_also_when_their_callers_leave() {
         let workers = Workers::new(2);
         let running = Arc::new(AtomicUsize::new(0));
-        let (started, starts) = mpsc::channel();
+        let (started, starts) = mpsc::sync_channel(8);
         let release: Vec<_> = (0..5)
             .map(|number| {
-                let (release, wait) = mpsc::channel::<()>();
+                let (release, wait) = mpsc::sync_channel::<()>(1);
                 let (workers, running, started) = (workers.clone(), running.clone(), started.clone());
                 let caller = tokio::spawn(async move {
                     let work = move || {
