@@ -7,11 +7,14 @@ use super::access::{PlainOutput, TableAccess};
 use super::aggregate::AggregateCall;
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
-use crate::coop::{MANY, drop_elsewhere};
+use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::table::{StorageId, Table};
 use crate::types::SqlType;
+
+/// The nodes of a plan that is visited and dropped on another thread. Fewer take a millisecond or two.
+const LARGE_NODES: usize = 16_384;
 
 /// A result column, as RowDescription describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +101,7 @@ impl Plan {
 
     /// Whether a walk over its expressions takes too long for a session's thread.
     pub(crate) fn is_large(&self) -> bool {
-        self.cost.nodes > MANY
+        self.cost.nodes > LARGE_NODES
     }
 
     /// Whether it is INSERT, UPDATE or DELETE. These run to their end before the first row of RETURNING is sent.

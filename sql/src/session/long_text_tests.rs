@@ -245,17 +245,22 @@ async fn lists_and_parameters_yield() {
     assert!(few.is_empty(), "polls for {VALUES} values: {few:?} of {polls:?}");
 }
 
-/// A statement of a few rows takes the direct path: it is one poll, so nothing in it yields or waits.
+/// Short statements take the direct path: each message is one poll, so nothing in it yields or waits.
 #[tokio::test]
 async fn short_statements_do_not_yield() {
     let mut client = Client::new();
     client.run("create table t (a bigint primary key, b bigint)").await;
     client.run("insert into t values (1, 1), (2, 2)").await;
+    client.send(&message(b'P', b"p\0select b from t where a = $1\0\0\0")).await;
+    let bind = message(b'B', b"\0p\0\0\0\0\x01\0\0\0\x011\0\0");
+    let select = [bind, message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat();
     for _ in 0..500 {
-        // The budget of the task begins anew.
-        tokio::task::yield_now().await;
-        let (replies, polls) = client.send(&query("select 1")).await;
-        assert!(replies.contains("SELECT 1") && polls == 1, "{polls} {replies}");
+        for (messages, expected) in [(query("select 1"), 1), (select.clone(), 3)] {
+            // The budget of the task begins anew.
+            tokio::task::yield_now().await;
+            let (replies, polls) = client.send(&messages).await;
+            assert!(replies.contains("SELECT 1") && polls == expected, "{polls} {replies}");
+        }
     }
 }
 
