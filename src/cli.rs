@@ -77,10 +77,10 @@ pub(crate) enum TxnCommand {
 #[derive(Debug, Args)]
 pub(crate) struct TxnStatusArgs {
     /// Timestamp at which the transaction started, such as 1700000000000.7
-    #[arg(value_name = "START_TS")]
+    #[arg(value_name = "START_TS", value_parser = parse_start_ts)]
     pub(crate) start_ts: Timestamp,
     /// Primary key of the transaction, in hexadecimal digits
-    #[arg(long, value_name = "KEY", value_parser = Key::from_hex)]
+    #[arg(long, value_name = "KEY", value_parser = parse_primary)]
     pub(crate) primary: Key,
     /// Address (`--listen`) of any node
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
@@ -88,6 +88,24 @@ pub(crate) struct TxnStatusArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A timestamp at which a transaction can have started.
+fn parse_start_ts(text: &str) -> Result<Timestamp, String> {
+    match text.parse() {
+        Ok(Timestamp::ZERO) => Err("no transaction starts at 0".to_owned()),
+        Ok(start_ts) => Ok(start_ts),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A key that a transaction can have written.
+fn parse_primary(text: &str) -> Result<Key, String> {
+    match Key::from_hex(text) {
+        Ok(key) if key.as_bytes().is_empty() => Err("the key is empty".to_owned()),
+        Ok(key) => Ok(key),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The commands on a Raft log.
@@ -354,9 +372,16 @@ mod tests {
             panic!("another command")
         };
         assert_eq!((args.start_ts, args.primary.as_bytes()), (Timestamp::new(17, 4), &b"t\x00\xff"[..]));
-        for bad in [["17", "--primary", "74"], ["17.4", "--primary", "7"], ["17.4", "--primary", "xy"]] {
+        let refused = [
+            (["17", "--primary", "74"], "START_TS"),
+            (["17.4", "--primary", "7"], "hexadecimal"),
+            (["17.4", "--primary", "xy"], "hexadecimal"),
+            (["0.0", "--primary", "74"], "no transaction starts at 0"),
+            (["17.4", "--primary", ""], "--primary"),
+        ];
+        for (bad, why) in refused {
             let said = one_line(&parse(bad).unwrap_err());
-            assert!(said.starts_with("error: invalid value '"), "{said}");
+            assert!(said.starts_with("error: ") && said.contains(why) && !said.contains('\n'), "{said}");
         }
     }
 

@@ -63,6 +63,14 @@ impl SqlError {
         self
     }
 
+    /// With the address of a node in the command that the detail of an unknown outcome (08007) gives.
+    pub(crate) fn with_status_host(mut self, host: Option<&str>) -> SqlError {
+        if let (SqlState::TRANSACTION_RESOLUTION_UNKNOWN, Some(command), Some(host)) = (self.code, &self.detail, host) {
+            self.detail = Some(format!("{command} --host {host}").into());
+        }
+        self
+    }
+
     /// With a position in the statement, in characters from 1. 0 means unknown.
     pub fn at(mut self, position: u32) -> SqlError {
         self.position = (position > 0).then_some(position);
@@ -142,7 +150,13 @@ mod tests {
         }
         assert_eq!(SqlState::SERIALIZATION_FAILURE.class(), "40");
         let unknown = TxnError::Undetermined { start_ts: Timestamp::new(17, 4), primary: kv::Key::new("t1") };
-        let detail = SqlError::from(unknown).detail;
-        assert_eq!(detail.as_deref(), Some("cortado txn status 17.4 --primary 7431"), "what to ask for");
+        let command = "cortado txn status 17.4 --primary 7431";
+        let error = SqlError::from(unknown);
+        assert_eq!(error.detail.as_deref(), Some(command), "what to ask for");
+        assert_eq!(error.clone().with_status_host(None), error);
+        let located = error.with_status_host(Some("n1:26257")).detail;
+        assert_eq!(located, Some(format!("{command} --host n1:26257").into()), "and where");
+        let other = SqlError::from(TxnError::Unavailable("no leader".into()));
+        assert_eq!(other.clone().with_status_host(Some("n1:26257")), other);
     }
 }

@@ -11,7 +11,7 @@
 //! 2. `error`: [`error::SqlError`], and the mapping of transaction errors
 //! 3. `clock`: the system's clocks and random numbers
 //! 4. `metrics`: counters and histograms of the front end
-//! 5. `deep_stack`: runs deep recursion on a large stack
+//! 5. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
 //! 6. `lexer`: tokens; splits query strings
 //! 7. `types`: SQL types and values, their text and binary forms
 //! 8. `table`: descriptors of tables and columns
@@ -28,6 +28,7 @@
 pub mod catalog;
 mod clock;
 pub mod codec;
+mod coop;
 mod deep_stack;
 pub mod error;
 pub mod exec;

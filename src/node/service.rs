@@ -251,7 +251,9 @@ impl Node for NodeService {
     async fn txn_status(&self, request: Request<TxnStatusRequest>) -> Result<Response<TxnStatusResponse>, Status> {
         let TxnStatusRequest { start_ts, primary } = request.into_inner();
         let database = self.state.database.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
-        let outcome = database.outcome(Timestamp::from_raw(start_ts), &Key::new(primary)).await;
+        let start_ts = Timestamp::from_raw(start_ts);
+        check_asked(start_ts, &primary, database.latest())?;
+        let outcome = database.outcome(start_ts, &Key::new(primary)).await;
         let (state, commit_ts) = match outcome.map_err(|error| Status::unavailable(error.to_string()))? {
             TxnOutcome::Committed(commit_ts) => (State::Committed, commit_ts),
             TxnOutcome::RolledBack => (State::RolledBack, Timestamp::ZERO),
@@ -279,11 +281,37 @@ impl Node for NodeService {
     }
 }
 
+/// Whether a transaction can have started at `start_ts` and have this primary key. `latest`: a timestamp that the
+/// oracle has not passed.
+fn check_asked(start_ts: Timestamp, primary: &[u8], latest: Timestamp) -> Result<(), Status> {
+    if start_ts == Timestamp::ZERO {
+        return Err(Status::invalid_argument("no transaction starts at 0"));
+    }
+    if primary.is_empty() {
+        return Err(Status::invalid_argument("no transaction has an empty primary key"));
+    }
+    if start_ts > latest {
+        return Err(Status::invalid_argument(format!("no transaction has started at {start_ts} yet")));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn only_transactions_that_can_exist_are_asked_for() {
+        let at = |ms| Timestamp::new(ms, 0);
+        assert!(check_asked(at(5), b"t", at(5)).is_ok() && check_asked(at(5), b"t", Timestamp::MAX).is_ok());
+        let refused = [(Timestamp::ZERO, "t", "at 0"), (at(5), "", "empty"), (at(6), "t", "at 6.0 yet")];
+        for (start_ts, primary, why) in refused {
+            let status = check_asked(start_ts, primary.as_bytes(), at(5)).unwrap_err();
+            assert!(status.code() == tonic::Code::InvalidArgument && status.message().contains(why), "{status}");
+        }
+    }
 
     /// `cortado init` failed where a node closed a connection while it replaced the server of its port.
     #[tokio::test]

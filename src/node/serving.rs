@@ -297,7 +297,8 @@ fn sql_server(
     database: Database,
     registry: &Registry,
 ) -> Result<Arc<SqlServer>, ServingError> {
-    let config = SqlConfig { node_id: ident.store_id.get(), ..SqlConfig::default() };
+    let status_host = Some(state.config.advertise.to_string());
+    let config = SqlConfig { node_id: ident.store_id.get(), status_host, ..SqlConfig::default() };
     let metrics = SqlMetrics::new(registry).map_err(in_layer("SQL"))?;
     let server = SqlServer::new(database.clone(), config, metrics);
     let own = (ident.cluster_id, ident.store_id);

@@ -157,6 +157,12 @@ async fn status_health_and_metrics_are_served() {
     let asked = run(cortado().args(["txn", "status", "17.4", "--primary", "7431", "--host", &host]));
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
     assert!(asked.stdout.starts_with(b"missing: "), "{}", String::from_utf8_lossy(&asked.stdout));
+    for (start_ts, primary) in [("0.0", "7431"), ("99999999999999.0", "7431"), ("17.4", "")] {
+        let asked = run(cortado().args(["txn", "status", start_ts, "--primary", primary, "--host", &host]));
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(!asked.status.success() && asked.stdout.is_empty() && said.lines().count() == 1, "{said}");
+        assert!(!said.contains("internal"), "{said}");
+    }
 
     let table = node.status(&[]);
     let cells = |start: &str| -> Vec<String> {

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use super::budget::Budget;
 use super::rows::distinct_key;
+use crate::coop::{MANY, drop_elsewhere};
 use crate::error::{SqlError, SqlState};
 use crate::expr::arithmetic::bounded;
 use crate::expr::eval::{Env, eval, is_true};
@@ -88,7 +89,10 @@ impl Accumulator {
     }
 
     /// The result over all added rows.
-    pub(crate) fn finish(self, call: &AggregateCall) -> Result<Datum, SqlError> {
+    pub(crate) fn finish(mut self, call: &AggregateCall) -> Result<Datum, SqlError> {
+        if self.seen.len() > MANY {
+            drop_elsewhere(std::mem::take(&mut self.seen));
+        }
         if call.kind == AggregateKind::Count {
             return Ok(Datum::Int(self.count));
         }

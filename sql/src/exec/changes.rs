@@ -10,10 +10,20 @@ use super::budget::Budget;
 use super::context::ExecContext;
 use super::rows::{Row, row_bytes};
 use crate::catalog::duplicate_key;
+use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::table::Table;
+
+/// The work of encoding and buffering a row, in units of [`Turn`].
+pub(super) const STORE_UNITS: usize = 10;
+
+/// Keys that are looked up together.
+const CHECKED_AT_ONCE: usize = 512;
+
+/// The work of looking up one of them, in units of [`Turn`].
+const CHECK_UNITS: usize = 20;
 
 /// The result of a change of rows.
 #[derive(Default)]
@@ -55,19 +65,24 @@ pub(super) async fn check_keys_unused(
     if table.has_hidden_key() {
         return Ok(());
     }
-    let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
-    loop {
-        // In pages: only the keys of existing rows are needed.
-        let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
-        let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
-        if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
-            return Err(duplicate_key(table, row, ctx.zone));
-        }
-        match page.resume {
-            Some(resume) => keys.retain(|key| *key >= resume),
-            None => return Ok(()),
+    let mut turn = Turn::new();
+    for rows in rows.chunks(CHECKED_AT_ONCE) {
+        let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
+        loop {
+            // In pages: only the keys of existing rows are needed.
+            let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
+            let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
+            if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
+                return Err(duplicate_key(table, row, ctx.zone));
+            }
+            turn.spend(keys.len() * CHECK_UNITS).await;
+            match page.resume {
+                Some(resume) => keys.retain(|key| *key >= resume),
+                None => break,
+            }
         }
     }
+    Ok(())
 }
 
 /// The error of storing a row whose key must not exist.

@@ -1,7 +1,7 @@
 //! Reads the rows of a source in pages.
 //!
 //! The bounds of a table access are computed when the cursor is created. Each call fetches one page. Pages start small,
-//! because a LIMIT may be satisfied early, and grow.
+//! because a LIMIT may be satisfied early, and grow. The cursor yields while it computes many keys and reads many rows.
 
 use bytes::Bytes;
 use kv::Key;
@@ -10,6 +10,7 @@ use txn::Transaction;
 
 use super::rows::{Row, empty_row};
 use crate::codec::{CodecError, key, row};
+use crate::coop::{MANY, Turn, on_other_thread};
 use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
@@ -22,6 +23,13 @@ const MAX_PAGE: u32 = 1024;
 /// Keys per batch of point gets.
 const POINTS_PAGE: usize = 256;
 
+/// The work of a page of a scan, however few rows it has, in units of [`Turn`].
+const PAGE_UNITS: usize = 500;
+/// The work of a point get.
+const POINT_UNITS: usize = 20;
+/// Bytes of a stored row that are one unit of work.
+const BYTES_PER_UNIT: usize = 256;
+
 /// A row, with its key if it comes from a table.
 pub(crate) type KeyedRow = (Option<Key>, Row);
 
@@ -29,6 +37,9 @@ pub(crate) type KeyedRow = (Option<Key>, Row);
 pub(crate) struct Cursor {
     state: State,
     page: u32,
+    /// Work for a row.
+    row_units: usize,
+    turn: Turn,
 }
 
 enum State {
@@ -43,13 +54,20 @@ enum State {
 }
 
 impl Cursor {
-    /// A cursor at the start of a source. `first_page`: the number of rows likely to be needed.
-    pub(crate) fn new(source: &Source, first_page: u32, env: &Env<'_>) -> Result<Cursor, SqlError> {
+    /// A cursor at the start of a source. `first_page`: the number of rows likely to be needed. `row_units`: the work
+    /// for a row, in units of [`Turn`].
+    pub(crate) async fn new(
+        source: &Source,
+        first_page: u32,
+        row_units: usize,
+        env: &Env<'_>,
+    ) -> Result<Cursor, SqlError> {
+        let mut turn = Turn::new();
         let state = match source {
             Source::Single | Source::Values(_) => State::Fixed(0),
-            Source::Table(access) => start(access, env)?,
+            Source::Table(access) => start(access, env, &mut turn).await?,
         };
-        Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE) })
+        Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE), row_units, turn })
     }
 
     /// The next page, possibly empty; `None` at the end. `wanted` bounds how many rows are computed ahead.
@@ -61,34 +79,44 @@ impl Cursor {
         wanted: u32,
     ) -> Result<Option<Vec<KeyedRow>>, SqlError> {
         match source {
-            Source::Single => Ok(self.fixed(1, 1, |_| Ok(Vec::new()))?),
-            Source::Values(rows) => {
-                let chunk = wanted.clamp(1, MAX_PAGE) as usize;
-                self.fixed(rows.len(), chunk, |at| {
-                    rows[at].iter().map(|expr| Ok(eval(expr, &[], env)?.into_owned())).collect()
-                })
-            }
+            Source::Single => self.fixed(&[Vec::new()], 1, env).await,
+            Source::Values(rows) => self.fixed(rows, wanted.clamp(1, MAX_PAGE) as usize, env).await,
             Source::Table(access) => match self.pairs(txn).await? {
-                Some(pairs) => decode_all(access, pairs).map(Some),
+                Some(pairs) => self.decode_all(access, pairs).await.map(Some),
                 None => Ok(None),
             },
         }
     }
 
-    fn fixed(
+    async fn fixed(
         &mut self,
-        count: usize,
+        source: &[Vec<Expr>],
         chunk: usize,
-        row: impl Fn(usize) -> Result<Row, SqlError>,
+        env: &Env<'_>,
     ) -> Result<Option<Vec<KeyedRow>>, SqlError> {
         let State::Fixed(given) = &mut self.state else { return Ok(None) };
-        if *given == count {
+        let rest = source.get(*given..).unwrap_or_default();
+        if rest.is_empty() {
             return Ok(None);
         }
-        let end = count.min(*given + chunk);
-        let rows = (*given..end).map(|at| Ok((None, row(at)?))).collect::<Result<_, SqlError>>()?;
-        *given = end;
+        let mut rows = Vec::with_capacity(chunk.min(rest.len()));
+        for exprs in rest.iter().take(chunk) {
+            let row = exprs.iter().map(|expr| Ok(eval(expr, &[], env)?.into_owned()));
+            rows.push((None, row.collect::<Result<Row, SqlError>>()?));
+            self.turn.spend(self.row_units).await;
+        }
+        *given += rows.len();
         Ok(Some(rows))
+    }
+
+    async fn decode_all(&mut self, access: &TableAccess, pairs: Vec<(Key, Bytes)>) -> Result<Vec<KeyedRow>, SqlError> {
+        let mut rows = Vec::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            let row = decode(&access.table, &key, &value, &access.needed)?;
+            self.turn.spend(self.row_units + value.len() / BYTES_PER_UNIT).await;
+            rows.push((Some(key), row));
+        }
+        Ok(rows)
     }
 
     /// The next page of a table's stored rows, possibly empty; `None` at the end.
@@ -112,13 +140,14 @@ impl Cursor {
                 if looked_up == 0 {
                     return Err(CodecError::new("page of points", "does not advance").into());
                 }
+                self.turn.spend(looked_up * POINT_UNITS).await;
                 *next += looked_up;
                 Ok(Some(found))
             }
             State::Scan(range) => {
-                // Reads of this node's own store never wait, so this loop has to yield. Cancel needs it too.
-                tokio::task::coop::consume_budget().await;
                 let page = txn.scan(range, self.page).await.map_err(storage_error)?;
+                // Reads of this node's own store never wait, so this loop has to yield. Cancel needs it too.
+                self.turn.spend(PAGE_UNITS + page.pairs.len()).await;
                 self.page = (self.page * 2).min(MAX_PAGE);
                 match page.resume {
                     // A page that does not advance would loop forever.
@@ -134,14 +163,6 @@ impl Cursor {
     }
 }
 
-fn decode_all(access: &TableAccess, pairs: Vec<(Key, Bytes)>) -> Result<Vec<KeyedRow>, SqlError> {
-    let decoded = pairs.into_iter().map(|(key, value)| {
-        let row = decode(&access.table, &key, &value, &access.needed)?;
-        Ok((Some(key), row))
-    });
-    decoded.collect()
-}
-
 /// Decodes the needed columns of a stored row. The others are NULL.
 pub(crate) fn decode(table: &Table, key: &Key, value: &[u8], needed: &[bool]) -> Result<Row, CodecError> {
     let mut out = empty_row(table);
@@ -152,7 +173,7 @@ pub(crate) fn decode(table: &Table, key: &Key, value: &[u8], needed: &[bool]) ->
     Ok(out)
 }
 
-fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
+async fn start(access: &TableAccess, env: &Env<'_>, turn: &mut Turn) -> Result<State, SqlError> {
     let table = &access.table;
     match &access.path {
         AccessPath::Full => {
@@ -167,11 +188,9 @@ fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
                 if put_values(point, env, &mut bytes)? {
                     keys.push(Key::new(bytes));
                 }
+                turn.spend(1 + point.len()).await;
             }
-            if keys.len() > 1 {
-                keys.sort_unstable();
-                keys.dedup();
-            }
+            let keys = if keys.len() > MANY { on_other_thread(|| in_order(keys)).await? } else { in_order(keys) };
             Ok(State::Points { keys, next: 0 })
         }
         AccessPath::Range { prefix, lower, upper } => {
@@ -187,6 +206,15 @@ fn start(access: &TableAccess, env: &Env<'_>) -> Result<State, SqlError> {
             }
         }
     }
+}
+
+/// Sorted, distinct keys.
+fn in_order(mut keys: Vec<Key>) -> Vec<Key> {
+    if keys.len() > 1 {
+        keys.sort_unstable();
+        keys.dedup();
+    }
+    keys
 }
 
 fn scan(start: Vec<u8>, end: Vec<u8>, reverse: bool) -> State {

@@ -10,12 +10,13 @@ use bytes::Bytes;
 use kv::Key;
 
 use super::budget::Budget;
-use super::changes::{Changes, check_keys_unused, store_error};
+use super::changes::{Changes, STORE_UNITS, check_keys_unused, store_error};
 use super::context::ExecContext;
 use super::cursor;
 use super::query::QueryRun;
 use super::rows::{Row, check_not_null, row_bytes};
 use crate::codec::{CodecError, key, row};
+use crate::coop::Turn;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
@@ -34,11 +35,19 @@ struct Inserter<'p> {
     first_id: u64,
     /// Keys that this statement has inserted or changed, for ON CONFLICT.
     changed_keys: HashSet<Key>,
+    /// Work for a row.
+    row_units: usize,
+    turn: Turn,
 }
 
-/// Runs an INSERT to its end.
-pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Changes, SqlError> {
-    let mut source = QueryRun::new(&plan.source, &ctx.env(params))?;
+/// Runs an INSERT to its end. `row_units`: the work for a row, in units of [`Turn`].
+pub(super) async fn run(
+    plan: &InsertPlan,
+    row_units: usize,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
+    let mut source = QueryRun::new(&plan.source, row_units, &ctx.env(params)).await?;
     // The undo log grows with every new key, so row ids are unique within a transaction.
     let first_id = ctx.txn.savepoint() as u64;
     let mut inserter = Inserter {
@@ -47,6 +56,8 @@ pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[
         budget: Budget::of_statement(),
         first_id,
         changed_keys: HashSet::new(),
+        row_units: row_units + STORE_UNITS,
+        turn: Turn::new(),
     };
     let mut waiting: Vec<Row> = Vec::new();
     loop {
@@ -61,9 +72,9 @@ pub(super) async fn run(plan: &InsertPlan, ctx: &mut ExecContext<'_>, params: &[
             continue;
         }
         if at_end {
-            while !waiting.is_empty() {
-                let rest = waiting.split_off(waiting.len().min(CHUNK));
-                inserter.chunk(std::mem::replace(&mut waiting, rest), ctx, params).await?;
+            let mut waiting = waiting.into_iter();
+            while waiting.len() > 0 {
+                inserter.chunk(waiting.by_ref().take(CHUNK).collect(), ctx, params).await?;
             }
             return Ok(inserter.done);
         }
@@ -91,19 +102,31 @@ impl Inserter<'_> {
                 key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?
             };
             prepared.push((key, row));
+            self.turn.spend(self.row_units).await;
         }
         match &self.plan.conflict {
             Conflict::Fail => {
                 if ctx.explicit {
                     check_keys_unused(table, &prepared, ctx).await?;
                 }
-                prepared.into_iter().try_for_each(|(key, row)| self.store(key, row, ctx, params))
+                self.store_all(prepared, ctx, params).await
             }
-            _ if table.has_hidden_key() => {
-                prepared.into_iter().try_for_each(|(key, row)| self.store(key, row, ctx, params))
-            }
+            _ if table.has_hidden_key() => self.store_all(prepared, ctx, params).await,
             conflict => self.resolve(conflict, prepared, ctx, params).await,
         }
+    }
+
+    async fn store_all(
+        &mut self,
+        rows: Vec<(Key, Row)>,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<(), SqlError> {
+        for (key, row) in rows {
+            self.store(key, row, ctx, params)?;
+            self.turn.spend(self.row_units).await;
+        }
+        Ok(())
     }
 
     /// Stores a row whose key must not exist.
@@ -135,6 +158,7 @@ impl Inserter<'_> {
         let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
         let found: HashMap<Key, Bytes> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
         for (key, row) in prepared {
+            self.turn.spend(self.row_units).await;
             let changed_here = self.changed_keys.contains(&key);
             let existing = found.get(&key).cloned();
             match conflict {

@@ -2,7 +2,7 @@
 //!
 //! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
 //! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows; they do all their work in the
-//! first call. [`budget`] bounds buffered memory.
+//! first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a [`crate::coop::Turn`].
 //!
 //! # Layers
 //!
@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use txn::View;
 
+use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
@@ -153,24 +154,25 @@ impl Execution {
 
     async fn start(&mut self, ctx: &mut ExecContext<'_>) -> Result<State, SqlError> {
         let plan = Arc::clone(&self.plan);
+        let row_units = plan.cost.row;
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
-                let mut run = QueryRun::new(select, &ctx.env(&self.params))?;
+                let mut run = QueryRun::new(select, row_units, &ctx.env(&self.params)).await?;
                 if let Some(view) = self.view.take() {
                     run.freeze(|| view);
                 }
                 return Ok(State::Query(Box::new(run)));
             }
             Body::Insert(insert) => {
-                let done = insert::run(insert, ctx, &self.params).await?;
+                let done = insert::run(insert, row_units, ctx, &self.params).await?;
                 (Tag::Insert(done.count), done.returned)
             }
             Body::Update(update) => {
-                let done = modify::update(update, ctx, &self.params).await?;
+                let done = modify::update(update, row_units, ctx, &self.params).await?;
                 (Tag::Update(done.count), done.returned)
             }
             Body::Delete(delete) => {
-                let done = modify::delete(delete, ctx, &self.params).await?;
+                let done = modify::delete(delete, row_units, ctx, &self.params).await?;
                 (Tag::Delete(done.count), done.returned)
             }
             Body::Explain(lines) => {
@@ -182,6 +184,17 @@ impl Execution {
         };
         self.tag = tag;
         Ok(State::Rows(rows))
+    }
+}
+
+impl Drop for Execution {
+    /// A portal that was not read to its end leaves rows behind.
+    fn drop(&mut self) {
+        if let State::Rows(rows) = &mut self.state
+            && rows.len() > MANY
+        {
+            drop_elsewhere(std::mem::take(rows));
+        }
     }
 }
 

@@ -7,11 +7,12 @@
 use kv::Key;
 
 use super::budget::Budget;
-use super::changes::{Changes, check_keys_unused, store_error};
+use super::changes::{Changes, STORE_UNITS, check_keys_unused, store_error};
 use super::context::ExecContext;
 use super::cursor::Cursor;
 use super::rows::{Row, check_not_null, row_bytes};
 use crate::codec::{CodecError, key, row};
+use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
@@ -27,13 +28,21 @@ struct Target<'p> {
     source: Source,
     filter: Option<&'p Expr>,
     cursor: Cursor,
+    /// Work for a row.
+    row_units: usize,
+    turn: Turn,
 }
 
 impl<'p> Target<'p> {
-    fn new(access: &TableAccess, filter: Option<&'p Expr>, env: &Env<'_>) -> Result<Target<'p>, SqlError> {
+    async fn new(
+        access: &TableAccess,
+        filter: Option<&'p Expr>,
+        row_units: usize,
+        env: &Env<'_>,
+    ) -> Result<Target<'p>, SqlError> {
         let source = Source::Table(access.clone());
-        let cursor = Cursor::new(&source, FIRST_PAGE, env)?;
-        Ok(Target { source, filter, cursor })
+        let cursor = Cursor::new(&source, FIRST_PAGE, row_units, env).await?;
+        Ok(Target { source, filter, cursor, row_units, turn: Turn::new() })
     }
 
     async fn next(&mut self, ctx: &ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
@@ -49,40 +58,50 @@ impl<'p> Target<'p> {
             if passes {
                 rows.push((key, row));
             }
+            self.turn.spend(self.row_units).await;
         }
         Ok(Some(rows))
     }
+
+    /// Counts the change of a row.
+    async fn spend(&mut self) {
+        self.turn.spend(self.row_units + STORE_UNITS).await;
+    }
 }
 
-/// Runs a DELETE to its end.
+/// Runs a DELETE to its end. `row_units`: the work for a row, in units of [`Turn`].
 pub(super) async fn delete(
     plan: &DeletePlan,
+    row_units: usize,
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
+    let mut target = Target::new(&plan.access, plan.filter.as_ref(), row_units, &ctx.env(params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, row) in rows {
             ctx.txn.delete(key).map_err(storage_error)?;
             done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+            target.spend().await;
         }
     }
     Ok(done)
 }
 
-/// Runs an UPDATE to its end.
+/// Runs an UPDATE to its end. `row_units`: the work for a row, in units of [`Turn`].
 pub(super) async fn update(
     plan: &UpdatePlan,
+    row_units: usize,
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let table = &*plan.access.table;
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), &ctx.env(params))?;
+    let mut target = Target::new(&plan.access, plan.filter.as_ref(), row_units, &ctx.env(params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut moved: Vec<(Key, Row)> = Vec::new();
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, old) in rows {
+            target.spend().await;
             let new = changed(plan, old, &ctx.env(params))?;
             check_not_null(table, &new, ctx.zone)?;
             if plan.changes_key {
@@ -96,6 +115,7 @@ pub(super) async fn update(
     }
     for (_, row) in move_rows(table, moved, ctx).await? {
         done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+        target.spend().await;
     }
     Ok(done)
 }
@@ -121,7 +141,9 @@ async fn move_rows(
 ) -> Result<Vec<(Key, Row)>, SqlError> {
     let mut placed = Vec::with_capacity(rows.len());
     let mut relocated = Vec::new();
+    let (mut turn, units) = (Turn::new(), STORE_UNITS + table.columns.len());
     for (old_key, row) in rows {
+        turn.spend(units).await;
         let new_key = key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?;
         if new_key != old_key {
             ctx.txn.delete(old_key).map_err(storage_error)?;
@@ -135,6 +157,7 @@ async fn move_rows(
         check_keys_unused(table, &relocated, ctx).await?;
     }
     for (key, row) in relocated {
+        turn.spend(units).await;
         ctx.txn.insert(key, row::encode(table, &row)).map_err(|error| store_error(table, &row, error, ctx))?;
     }
     Ok(placed)

@@ -1,8 +1,8 @@
 //! The stages between source and client: filter, aggregation, projection, DISTINCT, sort, OFFSET and LIMIT.
 //!
-//! Pure: rows are pushed in and results taken out. Aggregation and sort produce results in [`Pipeline::finish`];
-//! otherwise a row passes straight through. A sort under a LIMIT buffers at most twice the rows that can be returned,
-//! or 1024.
+//! Rows are pushed in and results taken out. Aggregation and sort produce results in [`Pipeline::finish`]; otherwise a
+//! row passes straight through. A sort under a LIMIT buffers at most twice the rows that can be returned, or 1024. Many
+//! rows are sorted, and dropped, on another thread.
 
 use std::cmp::Ordering;
 use std::collections::{HashSet, VecDeque};
@@ -12,6 +12,7 @@ use kv::Key;
 use super::aggregate::Accumulator;
 use super::budget::Budget;
 use super::rows::{Row, distinct_key, row_bytes};
+use crate::coop::{MANY, drop_elsewhere, on_other_thread};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
@@ -23,9 +24,6 @@ use crate::types::datum::compare;
 const FULL_PAGE: u32 = 1024;
 /// First page when the client may stop at any row.
 const INITIAL_PAGE: u32 = 128;
-
-/// The most rows that are sorted on the session's own thread, in about a millisecond.
-const SORTED_INLINE: usize = 4096;
 
 /// The state of a query's stages.
 pub(crate) struct Pipeline {
@@ -130,52 +128,54 @@ impl Pipeline {
             self.budget.charge(bytes)?;
         }
         if plan.sort.is_empty() {
-            self.emit(plan, key, output);
+            self.emit(key, output);
             return Ok(());
         }
         self.budget.charge(row_bytes(&output))?;
         self.unsorted.push((key, output));
-        // Only the first rows of the order can be returned.
-        let most = usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX);
-        if self.unsorted.len() >= most.saturating_mul(2).max(1024) {
-            self.sort(&plan.sort);
-            let dropped: usize = self.unsorted.drain(most..).map(|(_, row)| row_bytes(&row)).sum();
-            self.budget.release(dropped);
-        }
         Ok(())
     }
 
-    fn sort(&mut self, keys: &[SortKey]) {
-        sort(&mut self.unsorted, keys);
+    /// The number of first rows of the order that can be returned.
+    fn most(&self) -> usize {
+        usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX)
     }
 
-    /// Sorts the buffered rows before [`Pipeline::finish`]. Many rows are sorted on a thread for blocking work, because
-    /// they would delay the other sessions of this thread. `finish` then finds them sorted, which costs one pass.
-    pub(crate) async fn presort(&mut self, plan: &SelectPlan) -> Result<(), SqlError> {
-        if plan.sort.is_empty() || self.unsorted.len() <= SORTED_INLINE {
-            return Ok(());
-        }
-        let (mut rows, keys) = (std::mem::take(&mut self.unsorted), plan.sort.clone());
-        let sorting = tokio::task::spawn_blocking(move || {
-            sort(&mut rows, &keys);
-            rows
-        });
-        self.unsorted = sorting.await.map_err(|error| SqlError::internal(&format!("a sort has failed: {error}")))?;
+    /// Whether so many rows are buffered for a sort that it has to drop some.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.unsorted.len() >= self.most().saturating_mul(2).max(1024)
+    }
+
+    /// Sorts the buffered rows, and drops those that cannot be returned. Many rows are sorted on a thread for blocking
+    /// work, because they would delay the other sessions of this thread.
+    pub(crate) async fn sort(&mut self, plan: &SelectPlan) -> Result<(), SqlError> {
+        let (mut rows, most) = (std::mem::take(&mut self.unsorted), self.most());
+        let dropped = if rows.len() > MANY {
+            let keys = plan.sort.clone();
+            let sorting = on_other_thread(move || (sort_first(&mut rows, &keys, most), rows));
+            let (dropped, sorted) = sorting.await?;
+            self.unsorted = sorted;
+            dropped
+        } else {
+            let dropped = sort_first(&mut rows, &plan.sort, most);
+            self.unsorted = rows;
+            dropped
+        };
+        self.budget.release(dropped);
         Ok(())
     }
 
-    fn emit(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row) {
+    fn emit(&mut self, key: Option<Key>, row: Row) {
         if self.skip > 0 {
             self.skip -= 1;
         } else if self.remaining > 0 {
             self.remaining -= 1;
-            row.truncate(plan.visible);
             self.out.push_back((key, row));
         }
     }
 
     /// Finishes aggregation and sort at the end of the source.
-    pub(crate) fn finish(&mut self, plan: &SelectPlan, env: &Env<'_>) -> Result<(), SqlError> {
+    pub(crate) async fn finish(&mut self, plan: &SelectPlan, env: &Env<'_>) -> Result<(), SqlError> {
         if let Some(aggregation) = &plan.aggregation {
             let mut row = Vec::with_capacity(aggregation.calls.len());
             for (accumulator, call) in std::mem::take(&mut self.accumulators).into_iter().zip(&aggregation.calls) {
@@ -189,10 +189,18 @@ impl Pipeline {
                 self.project(plan, None, row, env)?;
             }
         }
-        self.sort(&plan.sort);
-        for (key, row) in std::mem::take(&mut self.unsorted) {
-            self.emit(plan, key, row);
+        if self.unsorted.is_empty() {
+            return Ok(());
         }
+        self.sort(plan).await?;
+        let mut sorted = std::mem::take(&mut self.unsorted);
+        let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(sorted.len());
+        if skipped > MANY {
+            drop_elsewhere(sorted.drain(..skipped).collect::<Vec<_>>());
+        } else {
+            sorted.drain(..skipped);
+        }
+        self.out = sorted.into();
         Ok(())
     }
 
@@ -203,14 +211,25 @@ impl Pipeline {
         let rows = self
             .out
             .drain(..count)
-            .map(|(key, row)| {
+            .map(|(key, mut row)| {
                 if plan.lock {
                     keys.extend(key);
                 }
+                row.truncate(plan.visible);
                 row
             })
             .collect();
         (rows, keys)
+    }
+}
+
+impl Drop for Pipeline {
+    /// A query that ends early leaves rows behind, DISTINCT all its keys.
+    fn drop(&mut self) {
+        if self.unsorted.len() + self.out.len() + self.seen.len() > MANY {
+            let rows = (std::mem::take(&mut self.unsorted), std::mem::take(&mut self.out));
+            drop_elsewhere((rows, std::mem::take(&mut self.seen)));
+        }
     }
 }
 
@@ -226,8 +245,10 @@ fn row_count(expr: Option<&Expr>, env: &Env<'_>, clause: &str) -> Result<Option<
     }
 }
 
-fn sort(rows: &mut [(Option<Key>, Row)], keys: &[SortKey]) {
+/// Sorts rows and keeps the first `most`. Returns the bytes of the others.
+fn sort_first(rows: &mut Vec<(Option<Key>, Row)>, keys: &[SortKey], most: usize) -> usize {
     rows.sort_by(|(_, a), (_, b)| order(keys, a, b));
+    rows.drain(most.min(rows.len())..).map(|(_, row)| row_bytes(&row)).sum()
 }
 
 /// The order of two output rows.

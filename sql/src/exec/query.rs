@@ -11,6 +11,7 @@ use super::cursor::Cursor;
 use super::pipeline::Pipeline;
 use super::plain::{self, Sink};
 use super::rows::Row;
+use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::Env;
 use crate::plan::{PlainOutput, SelectPlan, TableAccess};
@@ -25,14 +26,18 @@ pub(super) struct QueryRun {
     pairs: VecDeque<(Key, Bytes)>,
     /// The state of the transaction that it reads, once others write to it.
     view: Option<View>,
+    /// Work for a row.
+    row_units: usize,
+    turn: Turn,
 }
 
 impl QueryRun {
-    /// Computes the bounds of the source. Does no I/O.
-    pub(super) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<QueryRun, SqlError> {
+    /// Computes the bounds of the source. Does no I/O. `row_units`: the work for a row, in units of [`Turn`].
+    pub(super) async fn new(plan: &SelectPlan, row_units: usize, env: &Env<'_>) -> Result<QueryRun, SqlError> {
         let pipeline = Pipeline::new(plan, env)?;
-        let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), env)?;
-        Ok(QueryRun { cursor, pipeline, exhausted: false, pairs: VecDeque::new(), view: None })
+        let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), row_units, env).await?;
+        let (pairs, turn) = (VecDeque::new(), Turn::new());
+        Ok(QueryRun { cursor, pipeline, exhausted: false, pairs, view: None, row_units, turn })
     }
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
@@ -111,8 +116,7 @@ impl QueryRun {
         while !self.exhausted && self.pipeline.ready() < max_rows {
             if self.pipeline.is_satisfied() {
                 self.exhausted = true;
-                self.pipeline.presort(plan).await?;
-                self.pipeline.finish(plan, &ctx.env(params))?;
+                self.pipeline.finish(plan, &ctx.env(params)).await?;
                 break;
             }
             let wanted = u32::try_from(max_rows - self.pipeline.ready()).unwrap_or(u32::MAX);
@@ -121,12 +125,15 @@ impl QueryRun {
                 Some(rows) => {
                     for (key, row) in rows {
                         self.pipeline.push(plan, key, row, &env)?;
+                        if self.pipeline.is_overfull() {
+                            self.pipeline.sort(plan).await?;
+                        }
+                        self.turn.spend(self.row_units).await;
                     }
                 }
                 None => {
                     self.exhausted = true;
-                    self.pipeline.presort(plan).await?;
-                    self.pipeline.finish(plan, &env)?;
+                    self.pipeline.finish(plan, &env).await?;
                 }
             }
         }

@@ -299,6 +299,13 @@ impl Expr {
         }
     }
 
+    /// The number of nodes, and of values in IN lists of constants.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let values = if let Expr::InSet { values, .. } = self { values.len() } else { 0 };
+        let children = self.children().into_iter().map(Expr::size);
+        children.fold((1, values), |(nodes, values), (more, listed)| (nodes + more, values + listed))
+    }
+
     /// Whether any node satisfies `test`.
     pub(crate) fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         test(self) || self.children().into_iter().any(|child| child.any(test))

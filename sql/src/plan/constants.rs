@@ -38,9 +38,10 @@ pub(super) fn check(body: &Body, params: &[Datum]) -> Result<(), SqlError> {
 }
 
 /// A function over the expressions of a plan.
-type Visitor<'v> = dyn FnMut(&Expr) -> Result<(), SqlError> + 'v;
+pub(super) type Visitor<'v> = dyn FnMut(&Expr) -> Result<(), SqlError> + 'v;
 
-fn visit(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+/// Passes all expressions of a plan to `visitor`, up to its first error.
+pub(super) fn visit(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match body {
         Body::Select(plan) => visit_select(plan, visitor),
         Body::Insert(plan) => {

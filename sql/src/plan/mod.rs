@@ -11,7 +11,7 @@
 //! 2. `node`: the nodes of a plan
 //! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 4. `coerce`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
+//! 4. `coerce`, `cost`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
 //! 5. `comparison`: comparisons and constructs built from them
 //! 6. `bind_expr`, `functions`: expressions
 //! 7. `assign`, `projection`: values for columns, output columns
@@ -27,6 +27,7 @@ mod binder;
 mod coerce;
 mod comparison;
 mod constants;
+mod cost;
 mod ddl;
 mod decimal;
 mod explain;
@@ -94,6 +95,7 @@ fn bind_on_this_stack(
         is_ddl,
         outside_block_only,
         constant_parts: constants::any_in(&body),
+        cost: cost::of(&body),
         plain: plain::plain_output(&body),
         notices,
         body,

@@ -7,10 +7,14 @@ use super::access::{PlainOutput, TableAccess};
 use super::aggregate::AggregateCall;
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
+use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::table::{StorageId, Table};
 use crate::types::SqlType;
+
+/// The nodes of a plan that is visited and dropped on another thread. Fewer take a millisecond or two.
+const LARGE_NODES: usize = 16_384;
 
 /// A result column, as RowDescription describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +52,19 @@ pub struct Plan {
     pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.
     pub notices: Vec<Notice>,
+    /// The size of its expressions.
+    pub(crate) cost: Cost,
     pub(crate) body: Body,
+}
+
+/// The size of the expressions of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// The nodes of all expressions, and the values of IN lists.
+    pub(crate) nodes: usize,
+    /// About the nodes that are evaluated and the columns that are decoded for each row, in units of
+    /// [`crate::coop::Turn`].
+    pub(crate) row: usize,
 }
 
 /// The look-up of a table's name in the catalog.
@@ -83,6 +99,11 @@ impl Plan {
         self.lookups.iter().filter_map(|lookup| lookup.found.as_ref())
     }
 
+    /// Whether a walk over its expressions takes too long for a session's thread.
+    pub(crate) fn is_large(&self) -> bool {
+        self.cost.nodes > LARGE_NODES
+    }
+
     /// Whether it is INSERT, UPDATE or DELETE. These run to their end before the first row of RETURNING is sent.
     pub(crate) fn changes_rows(&self) -> bool {
         matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
@@ -98,6 +119,15 @@ impl Plan {
             _ => return None,
         };
         Some(table.storage)
+    }
+}
+
+impl Drop for Plan {
+    /// A plan of many expressions is freed on another thread.
+    fn drop(&mut self) {
+        if self.is_large() {
+            drop_elsewhere(std::mem::replace(&mut self.body, Body::Nothing("")));
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub struct SqlConfig {
     /// This node's number, different from that of every other node. Modulo 2048 it is part of the process ids in
     /// BackendKeyData, which makes them distinct between nodes.
     pub node_id: u64,
+    /// Where `cortado txn status` finds this node, for the errors of unknown outcomes. None if not known.
+    pub status_host: Option<String>,
 }
 
 impl Default for SqlConfig {
@@ -44,6 +46,7 @@ impl Default for SqlConfig {
             database: "postgres".to_owned(),
             catalog: CatalogConfig::default(),
             node_id: 0,
+            status_host: None,
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::SqlConfig;
 use super::registry::{Registered, Registry};
 use crate::clock;
+use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::{Frontend, Gateway, violation};
 use crate::protocol::output::{Output, Severity};
@@ -39,6 +40,9 @@ const KEEP_BYTES: usize = 64 << 10;
 /// reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
+
+/// The work of a message of a pipeline, in units of [`Turn`].
+const MESSAGE_UNITS: usize = 100;
 
 /// The components that all connections of a node share.
 pub(crate) struct Node {
@@ -190,8 +194,12 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         let _counted = self.node.context.metrics.connection();
         let gateway = Gateway::new(self.node.config.max_message_bytes);
         let mut request_start = None;
+        let mut turn = Turn::new();
         loop {
             let Some(message) = gateway.next(&mut self.input).map_err(Fault::Fatal)? else {
+                if self.input.is_empty() {
+                    turn = Turn::new();
+                }
                 match self.wait(&gateway, &session, &registered).await? {
                     Wait::Bytes => continue,
                     Wait::Closed => return Ok(()),
@@ -210,6 +218,10 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             if ends {
                 self.node.context.metrics.request(clock::instant().duration_since(start).as_secs_f64());
                 request_start = None;
+            }
+            if !self.input.is_empty() {
+                // Few messages of a pipeline wait for anything if their data is on this node.
+                turn.spend(MESSAGE_UNITS).await;
             }
         }
     }

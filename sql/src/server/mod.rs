@@ -30,6 +30,7 @@ use txn::Database;
 use crate::catalog::{CatalogPeers, NodeCatalog, NodeId};
 use crate::clock;
 pub use crate::clock::WallClock;
+use crate::coop::Workers;
 use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
 use crate::session::state::NodeContext;
@@ -63,7 +64,8 @@ impl SqlServer {
         let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
         let sessions = Registry::new(config.node_id);
         let catalog = NodeCatalog::new(db, NodeId(config.node_id), config.catalog.clone(), metrics.clone());
-        let context = Arc::new(NodeContext { catalog, metrics, wall_clock });
+        let status_host = config.status_host.as_deref().map(Box::from);
+        let context = Arc::new(NodeContext { catalog, metrics, wall_clock, workers: Workers::for_node(), status_host });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 

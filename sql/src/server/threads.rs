@@ -4,8 +4,8 @@
 //! and wake-ups concern one core, and no thread is woken to take over work of another. Thread-per-core servers such as
 //! ScyllaDB and Pingora work this way; `docs/benchmarks.md` has the figures.
 //!
-//! The price is that a long computation delays the other sessions of its thread. So the executor yields between the
-//! pages of a scan, and sorts many rows on another thread ([`crate::exec`]).
+//! The price is that a long computation delays the other sessions of its thread. So sessions yield, and move long
+//! computations to other threads ([`crate::coop`]).
 
 use std::io;
 use std::sync::Arc;

@@ -7,21 +7,20 @@ use pgwire::messages::response::CommandComplete;
 use tokio::time::Instant;
 use tso::Timestamp;
 
-use super::control;
 use super::fault::Fault;
+use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
 use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
-use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody};
+use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
 use super::values::SessionValues;
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
+use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, Tag};
 use crate::lexer;
 use crate::metrics::StatementKind;
-use crate::parse;
-use crate::plan;
 use crate::protocol::output::{Notice, Output};
 use crate::types::{DatumRef, SqlType};
 
@@ -49,28 +48,58 @@ impl Session {
         if let Some((query, _)) = self.plans.get(text, declared) {
             return Ok(StatementBody::Query(query.clone()));
         }
-        if let Some(control) = control::parse_control(text)? {
-            return Ok(StatementBody::Control(Arc::new(control)));
+        parse_body(text).map_err(|error| self.refused_command(error, &lexer::command_name(text)))
+    }
+
+    /// As [`Session::parse_statement`], for a text of any length.
+    pub(crate) async fn parse_any(&mut self, text: &str, declared: &[SqlType]) -> Result<StatementBody, SqlError> {
+        if !is_long(text) {
+            return self.parse_statement(text, declared);
         }
-        let mut statements =
-            parse::parse(text).map_err(|error| self.refused_command(error, &lexer::command_name(text)))?;
-        match statements.pop() {
-            None => Ok(StatementBody::Empty),
-            Some(parsed) if statements.is_empty() => Ok(StatementBody::Query(Arc::new(Query::new(text, parsed)))),
-            Some(_) => Err(several_commands()),
+        let parsed = Box::pin(self.off_thread(text, parse_body)).await?;
+        parsed.map_err(|error| self.refused_command(error, &lexer::command_name(text)))
+    }
+
+    /// Parses one statement to find its errors only.
+    pub(crate) async fn check_statement(&mut self, text: &str) -> Result<(), SqlError> {
+        if !is_long(text) {
+            return self.parse_statement(text, &[]).map(drop);
         }
+        let checked = Box::pin(self.off_thread(text, check_body)).await?;
+        checked.map_err(|error| self.refused_command(error, &lexer::command_name(text)))
+    }
+
+    /// Splits a long text, and parses it if it is one statement.
+    pub(crate) async fn split_long(&mut self, text: &str) -> Result<SplitText, SqlError> {
+        Ok(match self.off_thread(text, SplitText::new).await? {
+            SplitText::Single(span, parsed) => {
+                self.char_offset = span.char_offset;
+                let refused = |error| span.locate(self.refused_command(error, &lexer::command_name(span.text(text))));
+                SplitText::Single(span, parsed.map_err(refused))
+            }
+            spans => spans,
+        })
     }
 
     /// Parses the single statement of an extended-protocol text. Returns the number of characters before it too.
     pub(crate) fn parse_single(&mut self, text: &str, declared: &[SqlType]) -> Result<(StatementBody, u32), SqlError> {
         match lexer::split_statements(text).as_slice() {
             [] => Ok((StatementBody::Empty, 0)),
-            [piece] => {
-                self.char_offset = piece.char_offset;
-                let body = self.parse_statement(piece.text, declared).map_err(|error| piece.locate(error))?;
-                Ok((body, piece.char_offset))
+            [span] => {
+                self.char_offset = span.char_offset;
+                let parsed = self.parse_statement(span.text(text), declared);
+                Ok((parsed.map_err(|error| span.locate(error))?, span.char_offset))
             }
             _ => Err(several_commands()),
+        }
+    }
+
+    /// As [`Session::parse_single`], for a long text.
+    pub(crate) async fn parse_single_long(&mut self, text: &str) -> Result<(StatementBody, u32), SqlError> {
+        match self.split_long(text).await? {
+            SplitText::Spans(none) if none.is_empty() => Ok((StatementBody::Empty, 0)),
+            SplitText::Single(span, parsed) => Ok((parsed?, span.char_offset)),
+            SplitText::Spans(_) => Err(several_commands()),
         }
     }
 
@@ -109,37 +138,54 @@ impl Session {
         let mut wait = None;
         loop {
             self.active().await?;
-            let bound = self.bind_query(query, declared, known)?;
+            let bound = match self.known_plan(query, declared, known)? {
+                Some(bound) => bound,
+                None => self.bind_query(query, declared).await?,
+            };
             if self.may_use(&bound, &mut wait).await? {
                 return Ok(bound);
             }
         }
     }
 
-    fn bind_query(
+    /// `known` or the cached plan, if valid for the transaction's catalog.
+    fn known_plan(
         &mut self,
         query: &Arc<Query>,
         declared: Option<&Arc<[SqlType]>>,
         known: Option<&Arc<BoundStatement>>,
-    ) -> Result<Arc<BoundStatement>, Fault> {
+    ) -> Result<Option<Arc<BoundStatement>>, Fault> {
         let Some(active) = &self.active else { return Err(missing_transaction().into()) };
         let (catalog, own_schema) = active.catalog();
         self.state.mark_snapshot_used();
-        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.is_valid_for(catalog);
-        if !own_schema {
-            if let Some(bound) = known.filter(holds) {
-                return Ok(bound.clone());
-            }
-            let cached = self.plans.get(&query.text, declared.unwrap_or(&self.no_types)).map(|(_, b)| b);
-            let fits = |bound: &&Arc<BoundStatement>| declared.is_some() || bound.params.is_empty();
-            if let Some(bound) = cached.filter(holds).filter(fits) {
-                return Ok(bound.clone());
-            }
+        if own_schema {
+            return Ok(None);
         }
+        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.is_valid_for(catalog);
+        if let Some(bound) = known.filter(holds) {
+            return Ok(Some(bound.clone()));
+        }
+        let cached = self.plans.get(&query.text, declared.unwrap_or(&self.no_types)).map(|(_, b)| b);
+        let fits = |bound: &&Arc<BoundStatement>| declared.is_some() || bound.params.is_empty();
+        Ok(cached.filter(holds).filter(fits).cloned())
+    }
+
+    /// Binds a query for the transaction's catalog.
+    async fn bind_query(
+        &mut self,
+        query: &Arc<Query>,
+        declared: Option<&Arc<[SqlType]>>,
+    ) -> Result<Arc<BoundStatement>, Fault> {
+        let Some(active) = &self.active else { return Err(missing_transaction().into()) };
+        let (catalog, own_schema) = active.catalog();
         self.node.metrics.binding();
-        let plan = plan::bind(&query.parsed()?, declared.map(|types| &**types), catalog)
-            .map_err(|error| self.refused_command(error, &query.command))?;
-        let bound = Arc::new(BoundStatement::new(plan, own_schema)?);
+        let bound = if is_long(&query.text) {
+            let catalog = catalog.clone();
+            Box::pin(self.bind_off_thread(query, declared, (catalog, own_schema))).await
+        } else {
+            bind_body(query, declared.map(|types| &**types), catalog, own_schema)
+        };
+        let bound = bound.map_err(|error| self.refused_command(error, &query.command))?;
         if !own_schema {
             self.plans.put(&query.text, declared.unwrap_or(&self.no_types), (query.clone(), bound.clone()));
         }
@@ -225,6 +271,8 @@ impl Session {
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
+        let mut turn = Turn::new();
+        let width = 1 + run.bound.plan.columns.as_ref().map_or(0, Vec::len);
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
             let count = self.next_rows(run, wanted, out).await?;
@@ -232,6 +280,10 @@ impl Session {
             sent += count;
             if out.is_full() && !(run.commit_follows && run.bound.plan.changes_rows()) {
                 self.write_pending(out).await?;
+            }
+            if !run.finished {
+                // Rows in memory, and a client that reads at once, never wait.
+                turn.spend(count * width).await;
             }
             if limit != 0 && sent >= limit {
                 return Ok(Progress::Suspended);
@@ -349,7 +401,7 @@ impl Session {
     pub(crate) async fn wait_to_retry(&mut self, attempt: u32) -> Result<(), Fault> {
         // Only the transaction in the store begins anew. Modes and settings that earlier statements of the pipeline
         // have set, and reported, stay.
-        self.active = None;
+        self.discard_transaction();
         self.executed = 0;
         self.now = (self.node.wall_clock)();
         self.node.metrics.retry();
@@ -382,40 +434,17 @@ pub(crate) fn changed_result() -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }
 
-fn several_commands() -> SqlError {
-    SqlError::new(SqlState::SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
-}
-
 fn missing_transaction() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement runs without a transaction")
 }
 
 #[cfg(test)]
 mod tests {
-    use kv::client::Client;
-    use kv::memory::MemoryCluster;
-    use tso::TsoClient;
-    use txn::Database;
-
     use bytes::BytesMut;
 
     use super::*;
-    use crate::metrics::SqlMetrics;
     use crate::protocol::frame::Gateway;
-    use crate::session::interrupt::Interrupt;
-    use crate::session::settings::Settings;
     use crate::session::state::{NodeContext, RETRY_WINDOW};
-
-    /// A session over an in-memory cluster.
-    fn session() -> Session {
-        let cluster = MemoryCluster::new();
-        let tso = TsoClient::new(cluster.tso());
-        let db = Database::new(Client::new(Arc::new(cluster)), tso);
-        let metrics = SqlMetrics::new(&prometheus::Registry::new()).unwrap();
-        let node = Arc::new(NodeContext::new(db, metrics, clock::system_micros));
-        let (user, database) = ("ann".to_owned(), "postgres".to_owned());
-        Session::new(node, user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
-    }
 
     /// Passes the messages in `bytes` to the session.
     async fn send(session: &mut Session, out: &mut Output, bytes: &[u8]) {
@@ -431,7 +460,7 @@ mod tests {
         const PARSE: &[u8] = b"P\0\0\0\x11\0values(1)\0\0\0";
         const BIND: &[u8] = b"B\0\0\0\x0c\0\0\0\0\0\0\0\0";
         let execute = |limit: u8| [b"E\0\0\0\x09\0\0\0\0", &[limit][..]].concat();
-        let mut session = session();
+        let mut session = Session::over(NodeContext::in_memory());
         let mut out = Output::new(Box::new(tokio::io::sink()), 1 << 20);
         session.settings.set("statement_timeout", Some(&["2s".to_owned()]), false).unwrap();
         session.settings.commit();
@@ -457,7 +486,7 @@ mod tests {
     /// Every retry started a new timeout: a statement that had waited for a lock in vain waited ten times.
     #[tokio::test(start_paused = true)]
     async fn retries_share_the_timeout_of_the_statement() {
-        let mut session = session();
+        let mut session = Session::over(NodeContext::in_memory());
         session.settings.set("statement_timeout", Some(&["2000".to_owned()]), false).unwrap();
         session.settings.commit();
         session.begin_statement(0);

@@ -17,6 +17,7 @@ use super::command::Reply;
 use super::control::Control;
 use super::execute::{Progress, changed_result};
 use super::fault::Fault;
+use super::long_text::is_long;
 use super::rows::Formats;
 use super::state::Session;
 use super::statement::{
@@ -32,6 +33,9 @@ use crate::types::{Datum, SqlType};
 /// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
 
+/// Parameters that are decoded before the session yields, in less than a millisecond.
+const PARAMETERS_AT_ONCE: usize = 2048;
+
 impl Session {
     /// Parse: prepares a statement. Binds it at once, so that errors are reported here.
     pub(crate) async fn parse(&mut self, message: Parse, out: &mut Output) -> Result<(), Fault> {
@@ -45,7 +49,12 @@ impl Session {
         let bytes = message.query.len().saturating_mul(PLAN_WEIGHT);
         self.statements.check_capacity(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
-        let (body, char_offset) = self.parse_single(&message.query, &declared)?;
+        let (body, char_offset) = if is_long(&message.query) {
+            self.begin_parsing();
+            Box::pin(self.parse_single_long(&message.query)).await?
+        } else {
+            self.parse_single(&message.query, &declared)?
+        };
         if !ends_transaction(&body) && !matches!(body, StatementBody::Empty) {
             self.state.check_not_failed()?;
         }
@@ -101,9 +110,24 @@ impl Session {
             }
             StatementBody::Query(query) => {
                 let bound = self.current_plan(statement, &prepared).await?;
-                let params = self.decode_parameters(&bound.params, &formats, &message.parameters)?;
+                let mut params = Vec::with_capacity(message.parameters.len());
+                let types = (&*bound.params, &formats);
+                if message.parameters.len() <= PARAMETERS_AT_ONCE {
+                    self.decode_parameters(types, &message.parameters, &mut params)?;
+                } else {
+                    for chunk in message.parameters.chunks(PARAMETERS_AT_ONCE) {
+                        self.decode_parameters(types, chunk, &mut params)?;
+                        self.interrupt.check()?;
+                        tokio::task::yield_now().await;
+                    }
+                }
                 let formats = columns(bound.plan.columns.as_ref().map(Vec::len))?;
-                bound.plan.check_constants(&params)?;
+                let params = if bound.plan.is_large() {
+                    self.check_constants(&bound, params).await?
+                } else {
+                    bound.plan.check_constants(&params)?;
+                    params
+                };
                 let call = Call { query: query.clone(), bound, params, formats: formats.clone() };
                 Portal::new(Action::Call(Box::new(call)), formats, prepared.char_offset)
             }
@@ -367,17 +391,21 @@ impl Session {
         Ok(bound)
     }
 
+    /// Decodes the parameter values that follow those in `params`, and appends them.
     fn decode_parameters(
         &self,
-        types: &[SqlType],
-        formats: &Formats,
+        (types, formats): (&[SqlType], &Formats),
         values: &[Option<bytes::Bytes>],
-    ) -> Result<Vec<Datum>, SqlError> {
-        let decode = |(index, (value, ty)): (usize, (&Option<bytes::Bytes>, &SqlType))| match value {
-            Some(bytes) => Datum::decode(*ty, formats.get(index), bytes, self.settings.zone()),
-            None => Ok(Datum::Null),
-        };
-        values.iter().zip(types).enumerate().map(decode).collect()
+        params: &mut Vec<Datum>,
+    ) -> Result<(), SqlError> {
+        let first = params.len();
+        for (index, (value, ty)) in values.iter().zip(types.iter().skip(first)).enumerate() {
+            params.push(match value {
+                Some(bytes) => Datum::decode(*ty, formats.get(first + index), bytes, self.settings.zone())?,
+                None => Datum::Null,
+            });
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{SqlError, SqlState};
@@ -87,7 +88,8 @@ impl Interrupt {
         self.check()?;
         let timeout = async {
             match deadline {
-                Some(at) => sleep_until(at).await,
+                // The budget of the task may be used up by `work`, in every poll.
+                Some(at) => unconstrained(sleep_until(at)).await,
                 None => std::future::pending().await,
             }
         };
@@ -176,5 +178,26 @@ mod tests {
         let deadline = Some(Instant::now());
         let error = interrupt.guard(deadline, pending_work()).await.unwrap_err();
         assert_eq!(error.message, "canceling statement due to statement timeout");
+    }
+
+    /// Work that used up the budget of its task in every poll starved the timer: the timeout never came.
+    #[tokio::test(start_paused = true)]
+    #[expect(clippy::disallowed_methods, reason = "a test of a deadline")]
+    async fn a_deadline_stops_work_that_never_waits() {
+        let session = tokio::spawn(async {
+            let interrupt = Interrupt::default();
+            interrupt.begin();
+            let deadline = Some(Instant::now() + std::time::Duration::from_secs(1));
+            let busy = async {
+                for _ in 0..1_000_000 {
+                    tokio::task::coop::consume_budget().await;
+                }
+                Ok::<_, SqlError>(())
+            };
+            interrupt.guard(deadline, busy).await
+        });
+        tokio::task::yield_now().await;
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        assert_eq!(session.await.unwrap().unwrap_err().code.0, "57014");
     }
 }

@@ -20,9 +20,10 @@
 //! 3. `settings`: the values of settings
 //! 4. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
 //! 5. `state`: the state of the session, the components of the node
-//! 6. `execute`: execution of plans
-//! 7. `command`: execution of the session's own statements
-//! 8. `simple`, `extended`: the query protocols
+//! 6. `long_text`: parsing and binding, on other threads if a text is long
+//! 7. `execute`: execution of plans
+//! 8. `command`: execution of the session's own statements
+//! 9. `simple`, `extended`: the query protocols
 
 mod bounded_map;
 mod command;
@@ -31,6 +32,9 @@ mod execute;
 mod extended;
 pub(crate) mod fault;
 pub(crate) mod interrupt;
+mod long_text;
+#[cfg(test)]
+mod long_text_tests;
 mod plans;
 mod rows;
 pub(crate) mod settings;

@@ -34,6 +34,9 @@ impl<V> PlanCache<V> {
 
     /// The value of a text and types.
     pub(crate) fn get(&mut self, text: &str, declared: &[SqlType]) -> Option<&V> {
+        if text.len() > MAX_TEXT_BYTES {
+            return None;
+        }
         self.clock += 1;
         let entry = self.entries.get_mut(text)?.iter_mut().find(|e| *e.declared == *declared)?;
         entry.used = self.clock;

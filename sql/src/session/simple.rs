@@ -9,16 +9,26 @@ use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 use super::command::Reply;
 use super::execute::Progress;
 use super::fault::Fault;
+use super::long_text::{SplitText, is_long};
 use super::rows::Formats;
 use super::state::Session;
 use super::statement::{Call, StatementBody, describe};
 use super::txn_state::Block;
+use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
-use crate::lexer::{self, StatementText};
+use crate::lexer::{self, StatementSpan};
 use crate::protocol::output::Output;
 
 /// Limit of statements in one query string.
 const MAX_STATEMENTS: usize = 100_000;
+
+/// The work of a statement apart from its text and its rows, in units of [`Turn`].
+const STATEMENT_UNITS: usize = 100;
+
+/// The work of parsing and binding a short text, in units of [`Turn`]. A long one is parsed on another thread.
+fn parse_units(text: &str) -> usize {
+    if is_long(text) { STATEMENT_UNITS } else { STATEMENT_UNITS + 2 * text.len() }
+}
 
 impl Session {
     /// Handles a query string and sends the reply with ReadyForQuery.
@@ -34,51 +44,80 @@ impl Session {
     }
 
     async fn run_query_string(&mut self, text: &str, out: &mut Output) -> Result<(), Fault> {
-        let statements = lexer::split_statements(text);
-        match statements.as_slice() {
+        self.deadline = None;
+        if is_long(text) {
+            return Box::pin(self.run_long_string(text, out)).await;
+        }
+        let spans = lexer::split_statements(text);
+        match spans.as_slice() {
             [] => {
                 out.put(&EmptyQueryResponse::new())?;
                 Ok(())
             }
-            [statement] => {
-                self.char_offset = statement.char_offset;
-                let body = self.parse_statement(statement.text, &[]).map_err(|error| statement.locate(error))?;
-                if matches!(body, StatementBody::Empty) {
-                    out.put(&EmptyQueryResponse::new())?;
-                    return Ok(());
-                }
-                let tag = self.run_single(&body, statement.char_offset, out).await?;
-                out.put(&CommandComplete::new(tag))?;
+            [span] => {
+                self.char_offset = span.char_offset;
+                let parsed = self.parse_statement(span.text(text), &[]);
+                let body = parsed.map_err(|error| span.locate(error))?;
+                self.run_only(&body, span.char_offset, out).await
+            }
+            several => self.run_multi(text, several, out).await,
+        }
+    }
+
+    /// Runs a long string. The statement timeout includes the parsing.
+    async fn run_long_string(&mut self, text: &str, out: &mut Output) -> Result<(), Fault> {
+        self.begin_parsing();
+        match self.split_long(text).await? {
+            SplitText::Single(span, parsed) => {
+                let body = parsed?;
+                self.run_only(&body, span.char_offset, out).await
+            }
+            SplitText::Spans(none) if none.is_empty() => {
+                out.put(&EmptyQueryResponse::new())?;
                 Ok(())
             }
-            several => self.run_multi(several, out).await,
+            SplitText::Spans(several) => self.run_multi(text, &several, out).await,
         }
+    }
+
+    /// Runs the only statement of a string and sends its tag.
+    async fn run_only(&mut self, body: &StatementBody, char_offset: u32, out: &mut Output) -> Result<(), Fault> {
+        if matches!(body, StatementBody::Empty) {
+            out.put(&EmptyQueryResponse::new())?;
+            return Ok(());
+        }
+        self.begin_message(char_offset);
+        let tag = self.run_single(body, char_offset, out).await?;
+        out.put(&CommandComplete::new(tag))?;
+        Ok(())
     }
 
     /// Runs statements in order in one transaction. Parses all of them first and drops the trees: a string may have
     /// 100,000 statements.
-    async fn run_multi(&mut self, statements: &[StatementText<'_>], out: &mut Output) -> Result<(), Fault> {
-        if statements.len() > MAX_STATEMENTS {
-            let message =
-                format!("query string of {} statements exceeds the limit of {MAX_STATEMENTS}", statements.len());
+    async fn run_multi(&mut self, query: &str, spans: &[StatementSpan], out: &mut Output) -> Result<(), Fault> {
+        if spans.len() > MAX_STATEMENTS {
+            let message = format!("query string of {} statements exceeds the limit of {MAX_STATEMENTS}", spans.len());
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).into());
         }
-        for statement in statements {
+        let mut turn = Turn::new();
+        for span in spans {
             self.interrupt.check()?;
-            // This loop never waits, so it has to yield to other tasks.
-            tokio::task::coop::consume_budget().await;
-            self.char_offset = statement.char_offset;
-            self.parse_statement(statement.text, &[]).map_err(|error| statement.locate(error))?;
+            self.char_offset = span.char_offset;
+            let text = span.text(query);
+            self.check_statement(text).await.map_err(|error| span.locate(error))?;
+            turn.spend(parse_units(text)).await;
         }
-        let last = statements.len() - 1;
-        for (at, statement) in statements.iter().enumerate() {
-            self.begin_statement(statement.char_offset);
-            let body = self.parse_statement(statement.text, &[])?;
+        for (at, span) in spans.iter().enumerate() {
+            self.begin_statement(span.char_offset);
+            let text = span.text(query);
+            let body = self.parse_any(text, &[]).await?;
             let tag = self.run_body(&body, false, out).await?;
-            if at == last {
+            if at + 1 == spans.len() {
                 self.commit_implicit().await?;
             }
             out.put(&CommandComplete::new(tag))?;
+            // Few statements wait for anything if their data is on this node.
+            turn.spend(STATEMENT_UNITS + parse_units(text)).await;
         }
         Ok(())
     }
@@ -87,7 +126,6 @@ impl Session {
     async fn run_single(&mut self, body: &StatementBody, char_offset: u32, out: &mut Output) -> Result<String, Fault> {
         let mark = out.position();
         let mut attempt = 0;
-        self.begin_statement(char_offset);
         loop {
             self.restart_statement(char_offset);
             // A pipeline without Sync may have statements in the transaction.
@@ -128,10 +166,10 @@ impl Session {
             StatementBody::Query(query) => {
                 self.state.check_not_failed()?;
                 let bound = self.plan(query, None, None).await?;
-                bound.plan.check_constants(&[])?;
+                let params = self.check_constants(&bound, Vec::new()).await?;
                 // RETURNING: an error, also one of the commit, replaces the whole reply.
                 let undone = bound.plan.changes_rows().then(|| out.position());
-                let call = Call { query: query.clone(), bound, params: Vec::new(), formats: Formats::TEXT };
+                let call = Call { query: query.clone(), bound, params, formats: Formats::TEXT };
                 let mut run = self.start(call, commit_follows).await?;
                 if let Some(row_description) = run.bound.row_description(&Formats::TEXT)? {
                     out.put_encoded(&row_description);

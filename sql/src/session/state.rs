@@ -23,6 +23,7 @@ use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SessionSlot, constraint_error, doomed,
 };
 use crate::clock::{self, WallClock};
+use crate::coop::{MANY, Workers, drop_elsewhere};
 use crate::error::{SqlError, SqlState};
 use crate::metrics::SqlMetrics;
 use crate::protocol::output::{Notice, Output, Severity};
@@ -45,6 +46,10 @@ pub(crate) struct NodeContext {
     pub(crate) metrics: SqlMetrics,
     /// The source of `now()`.
     pub(crate) wall_clock: WallClock,
+    /// The threads that parse and bind long texts.
+    pub(crate) workers: Workers,
+    /// Where `cortado txn status` finds this node, if it is reachable.
+    pub(crate) status_host: Option<Box<str>>,
 }
 
 #[cfg(test)]
@@ -53,7 +58,24 @@ impl NodeContext {
     pub(crate) fn new(db: txn::Database, metrics: SqlMetrics, wall_clock: WallClock) -> NodeContext {
         use crate::catalog::{CatalogConfig, NodeId};
         let catalog = NodeCatalog::new(db, NodeId(1), CatalogConfig::default(), metrics.clone());
-        NodeContext { catalog, metrics, wall_clock }
+        NodeContext { catalog, metrics, wall_clock, workers: Workers::for_node(), status_host: None }
+    }
+
+    /// A context over an in-memory cluster.
+    pub(crate) fn in_memory() -> NodeContext {
+        let cluster = kv::memory::MemoryCluster::new();
+        let tso = tso::TsoClient::new(cluster.tso());
+        let db = txn::Database::new(kv::client::Client::new(Arc::new(cluster)), tso);
+        NodeContext::new(db, SqlMetrics::new(&prometheus::Registry::new()).unwrap(), clock::system_micros)
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// A session of a node.
+    pub(crate) fn over(node: NodeContext) -> Session {
+        let (user, database) = ("ann".to_owned(), "postgres".to_owned());
+        Session::new(Arc::new(node), user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
     }
 }
 
@@ -255,6 +277,7 @@ impl Session {
     /// Sends the error of the running statement and fails its transaction.
     pub(crate) fn report(&mut self, error: SqlError, out: &mut Output) -> Result<(), Fault> {
         self.fail();
+        let error = error.with_status_host(self.node.status_host.as_deref());
         if error.code == SqlState::INTERNAL_ERROR {
             tracing::error!(user = self.user, "a statement failed inside: {error}");
         }
@@ -266,7 +289,7 @@ impl Session {
     /// Drops the transaction of a failed statement.
     pub(crate) fn fail(&mut self) {
         self.state.fail();
-        self.active = None;
+        self.discard_transaction();
         self.deadline = None;
         self.replay = None;
         self.last_complete = None;
@@ -274,6 +297,21 @@ impl Session {
         if self.state.block() == Block::Idle {
             self.settings.rollback();
         }
+    }
+
+    /// Drops the transaction in the store. Nothing was sent. A large buffer is freed on another thread.
+    pub(crate) fn discard_transaction(&mut self) {
+        if let Some(ActiveTxn { txn, .. }) = self.active.take()
+            && txn.savepoint() > MANY
+        {
+            drop_elsewhere(txn);
+        }
+    }
+
+    /// Starts the timeout of a statement that has to be parsed first, unless it runs already.
+    pub(crate) fn begin_parsing(&mut self) {
+        let limit = self.settings.statement_timeout();
+        self.deadline = self.deadline.or_else(|| limit.map(|limit| clock::instant() + limit));
     }
 
     /// Starts the timeout and retry window of a new statement. Outside of a block begins an implicit transaction.
@@ -321,7 +359,9 @@ impl Session {
         let result = match (self.active.take(), outcome) {
             (Some(active), Outcome::Commit) => active.commit(self.settings.zone(), &self.node.catalog).await,
             (_, Outcome::Commit) => Ok(()),
-            (_, Outcome::Rollback) => {
+            (active, Outcome::Rollback) => {
+                self.active = active;
+                self.discard_transaction();
                 self.settings.rollback();
                 return Ok(());
             }

@@ -48,9 +48,14 @@ impl Query {
         Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command_name(text) }
     }
 
+    /// Takes the syntax tree, if it is there.
+    pub(crate) fn take_tree(&self) -> Option<Parsed> {
+        self.parsed.lock().take()
+    }
+
     /// The syntax tree. Parses again if the tree was taken before.
     pub(crate) fn parsed(&self) -> Result<Parsed, SqlError> {
-        if let Some(parsed) = self.parsed.lock().take() {
+        if let Some(parsed) = self.take_tree() {
             return Ok(parsed);
         }
         let again = parse::parse(&self.text)?.pop();
@@ -116,6 +121,11 @@ fn check_counts(params: usize, columns: usize) -> Result<(), SqlError> {
         return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
     }
     Ok(())
+}
+
+/// 42601 for several statements where one is expected.
+pub(crate) fn several_commands() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
 }
 
 /// 26000 for an unknown prepared statement.

@@ -43,13 +43,19 @@ async fn many_rows_are_sorted() {
     let server = TestServer::start().await;
     let client = server.connect().await;
     client.batch_execute("create table t (a int primary key, b int)").await.expect("create");
-    fill(&client, 0, 5000).await;
+    fill(&client, 0, 10_000).await;
     let sorted = ints(&client, "select a from t order by b desc, a").await;
-    let mut expected: Vec<i64> = (0..5000).collect();
+    let mut expected: Vec<i64> = (0..10_000).collect();
     expected.sort_by_key(|a| (-(a % 7), *a));
     assert_eq!(sorted, expected);
     let middle = ints(&client, "select a from t order by b desc, a limit 10 offset 4500").await;
     assert_eq!(middle, expected[4500..4510]);
+    // Surplus rows are dropped in between.
+    let first = ints(&client, "select a from t order by b desc, a limit 3 offset 2497").await;
+    assert_eq!(first, expected[2497..2500]);
+    let first = ints(&client, "select a from t order by b desc, a limit 2500").await;
+    assert_eq!(first, expected[..2500]);
+    assert!(ints(&client, "select a from t order by b desc, a limit 0").await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
