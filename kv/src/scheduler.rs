@@ -122,12 +122,18 @@ impl<H: RegionStore> Scheduler<H> {
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
                 #[cfg(feature = "planted-bugs")]
+                let batch = self.planted_batch(batch);
+                #[cfg(feature = "planted-bugs")]
                 let latches = self.planted_release(latches).await;
                 #[cfg(feature = "planted-bugs")]
                 let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
                 let held = HeldProposal::new(&self.fences, context.region, basis.term, locks, (latches, permit));
-                let proposal = propose(self.store.clone(), basis, batch, held);
-                DetachOnDrop::new(proposal).await.map(|()| response)
+                let proposal = DetachOnDrop::new(propose(self.store.clone(), basis, batch, held));
+                #[cfg(feature = "planted-bugs")]
+                if self.planted_bug.is_some_and(|bug| bug.answers_early(&response)) {
+                    return Ok(response);
+                }
+                proposal.await.map(|()| response)
             }
             Ok((_, response)) => {
                 self.confirm_term(context, basis.term).await?;
@@ -192,6 +198,12 @@ impl<H: RegionStore> Scheduler<H> {
             return Some(locks);
         }
         let locks = entry.publish(term, keys, owner, least);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LateCount) {
+            locks.set_counted(false);
+            self.store.preempted().await;
+            locks.set_counted(true);
+        }
         (locks.min_commit_ts() <= greatest.min(Timestamp::MAX.prev())).then_some(locks)
     }
 
@@ -238,16 +250,18 @@ impl<H: RegionStore> Scheduler<H> {
         self.latches.acquire(&[]).await.unwrap_or(latches)
     }
 
-    /// Forgets the last secondary of an async commit if the planted bug says so.
+    /// The request as the planted bug changes it.
     #[cfg(feature = "planted-bugs")]
     fn planted_body(&self, mut body: RequestBody) -> RequestBody {
-        if self.planted_bug == Some(PlantedBug::ForgottenSecondary)
-            && let RequestBody::Prewrite(PrewriteRequest { commit: CommitMode::Async { secondaries, .. }, .. }) =
-                &mut body
-        {
-            secondaries.pop();
-        }
+        self.planted_bug.into_iter().for_each(|bug| bug.spoil_request(&mut body));
         body
+    }
+
+    /// The effect as the planted bug changes it.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_batch(&self, mut batch: WriteBatch) -> WriteBatch {
+        self.planted_bug.into_iter().for_each(|bug| bug.spoil_batch(&mut batch));
+        batch
     }
 
     fn busy(&self, what: &str) -> ServerError {
