@@ -455,6 +455,17 @@ impl MemoryLocks {
         }
     }
 
+    /// A planted bug: locks in the map that are not counted.
+    #[cfg(feature = "planted-bugs")]
+    pub fn set_counted(&self, is_counted: bool) {
+        let (published, locks) = (&self.entry.published, self.keys.len());
+        if is_counted {
+            published.fetch_add(locks, Ordering::SeqCst);
+        } else {
+            published.fetch_sub(locks, Ordering::SeqCst);
+        }
+    }
+
     /// The outcome of the write is unknown: the locks stay until a later term.
     pub fn keep_doubtful(mut self) {
         self.is_doubtful = true;

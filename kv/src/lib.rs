@@ -6,10 +6,11 @@
 //!
 //! # Layers
 //!
-//! 1. `key`, `placement`, `read_pool`, `planted`, `detach`: keys and their storage form, the cluster's stores, threads
-//!    for long reads, deliberate bugs, futures that run to their end
+//! 1. `key`, `placement`, `read_pool`, `detach`: keys and their storage form, the cluster's stores, threads for long
+//!    reads, futures that run to their end
 //! 2. `api`, `latch`: requests and responses, taking turns on a key
-//! 3. `error`, `size`, `proto`, `metrics`: errors below the wire, limits, the wire form, the server's metrics
+//! 3. `error`, `size`, `proto`, `metrics`, `planted`: errors below the wire, limits, the wire form, the server's
+//!    metrics, deliberate bugs
 //! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
 //! 5. `percolator`, `scan_cache`, `concurrency`: the actions (pure), scans between two pages, computed commit_ts
 //! 6. `read`: the read path

@@ -1,5 +1,10 @@
 //! Deliberate bugs, so that a test can prove that it finds real ones. Each is inert unless a setting names it.
 
+use engine::{Cf, Op, WriteBatch};
+use tso::Timestamp;
+
+use crate::api::{CommitMode, PrewriteRequest, RequestBody, Response, TxnStatus};
+
 /// A deliberate bug of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlantedBug {
@@ -24,4 +29,42 @@ pub enum PlantedBug {
     LeastNotTaken,
     /// The primary's lock of an async commit does not name the last secondary.
     ForgottenSecondary,
+    /// A reader pushes the lock of an async commit as if it were a plain one.
+    AsyncPushed,
+    /// The expired lock of an async commit is rolled back at once. Its other keys are neither asked nor marked.
+    ExpiredAsyncRolledBack,
+    /// A push is answered before it is replicated.
+    PushAnsweredEarly,
+    /// The count of the locks in memory rises only after `max_ts` was read and the locks are in the map.
+    LateCount,
+}
+
+impl PlantedBug {
+    /// Changes what a write is asked to do.
+    pub(crate) fn spoil_request(self, body: &mut RequestBody) {
+        match (self, body) {
+            (
+                PlantedBug::ForgottenSecondary,
+                RequestBody::Prewrite(PrewriteRequest { commit: CommitMode::Async { secondaries, .. }, .. }),
+            ) => {
+                secondaries.pop();
+            }
+            // The lock of a commit that fell back is a plain one. At time zero none has expired.
+            (PlantedBug::AsyncPushed, RequestBody::CheckTxnStatus(request))
+                if !request.fell_back && request.reader_ts > Timestamp::ZERO =>
+            {
+                (request.fell_back, request.current_ts) = (true, Timestamp::ZERO);
+            }
+            // Without a reader, a plain lock is not pushed.
+            (PlantedBug::ExpiredAsyncRolledBack, RequestBody::CheckTxnStatus(request)) => {
+                (request.fell_back, request.reader_ts) = (true, Timestamp::ZERO);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a write with this response, which changes data, is answered before it is replicated.
+    pub(crate) fn answers_early(self, response: &Response) -> bool {
+        self == PlantedBug::PushAnsweredEarly && matches!(response, Response::Status(TxnStatus::Alive { .. }))
+    }
 }

@@ -137,7 +137,14 @@ impl<H: RegionStore> Scheduler<H> {
                 #[cfg(feature = "planted-bugs")]
                 let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
                 let held = HeldProposal::new(&self.fences, context.region, basis.term, locks, (latches, permit));
-                self.propose(&basis, batch, held).await.map(|()| response)
+                let proposal = self.propose(&basis, batch, held);
+                #[cfg(feature = "planted-bugs")]
+                if self.planted_bug.is_some_and(|bug| bug.answers_early(&response)) {
+                    // It leaves with the first poll.
+                    drop(futures::poll!(Box::pin(proposal)));
+                    return Ok(response);
+                }
+                proposal.await.map(|()| response)
             }
             Ok((_, response)) => {
                 self.confirm_term(context, basis.term).await?;
@@ -202,6 +209,12 @@ impl<H: RegionStore> Scheduler<H> {
             return Some(locks);
         }
         let locks = entry.publish(term, keys, owner, least);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LateCount) {
+            locks.set_counted(false);
+            self.store.preempted().await;
+            locks.set_counted(true);
+        }
         let is_within = locks.min_commit_ts() <= greatest.min(Timestamp::MAX.prev());
         (is_within && !self.concurrency.is_long_past(greatest)).then_some(locks)
     }
@@ -272,15 +285,10 @@ impl<H: RegionStore> Scheduler<H> {
         self.latches.acquire(&[]).await.unwrap_or(latches)
     }
 
-    /// Forgets the last secondary of an async commit if the planted bug says so.
+    /// The request as the planted bug changes it.
     #[cfg(feature = "planted-bugs")]
     fn planted_body(&self, mut body: RequestBody) -> RequestBody {
-        if self.planted_bug == Some(PlantedBug::ForgottenSecondary)
-            && let RequestBody::Prewrite(PrewriteRequest { commit: CommitMode::Async { secondaries, .. }, .. }) =
-                &mut body
-        {
-            secondaries.pop();
-        }
+        self.planted_bug.into_iter().for_each(|bug| bug.spoil_request(&mut body));
         body
     }
 

@@ -102,7 +102,8 @@ fn server_config(settings: &Settings) -> KvServerConfig {
 /// Opens a gateway of a node in this life.
 pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) -> Gateway {
     let (wire, seed) = (&node.wire, node.wire.draw_seed());
-    let number = wire.nodes.next_gateway();
+    let registry = Registry::new();
+    let number = wire.nodes.next_gateway(&registry);
     let sender = Sender { gateway: Some(number), ..node.clone() };
     let endpoint = Servers {
         sender,
@@ -111,7 +112,6 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
         refused: Mutex::default(),
         settings: settings.clone(),
     };
-    let registry = Registry::new();
     let Settings { deadline, kv_batch_keys, lock_ttl, txn_batch_keys, batches_in_flight, .. } = *settings;
     let config = ClientConfig { seed: Some(seed), deadline, batch_keys: kv_batch_keys, ..ClientConfig::default() };
     let client = Client::with_config(Arc::new(endpoint), config, &registry).expect("valid settings");
@@ -248,8 +248,12 @@ impl Endpoint for Servers {
                 self.sender.wire.nodes.seen.lock().first_reads += u64::from(is_first);
                 return answer;
             };
-            let leaves_least = leaves_least(&request.body);
+            let (leaves_least, body) = (leaves_least(&request.body), request.body.clone());
+            self.sender.wire.nodes.watch.lock().leaves(&body);
             let answer = self.write(store, request, write).await;
+            if let Ok(answer) = &answer {
+                self.sender.wire.nodes.watch.lock().see(&body, answer, self.commits.is_own(write.1));
+            }
             let is_ahead = leaves_least && matches!(answer, Ok(Response::Committed { .. }));
             self.sender.wire.nodes.seen.lock().names_ahead += u64::from(is_ahead);
             let (Sender { store: own, wire, .. }, (work, start_ts)) = (&self.sender, write);

@@ -13,6 +13,7 @@ mod options;
 mod panics;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod protocols;
 mod regressions;
 mod run;
 mod settle;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kv::server::KvServer;
 use parking_lot::Mutex;
+use prometheus::Registry;
 use raftstore::{RegionId, StoreId};
 use simulator::node::VirtualTime;
 use tokio::sync::Notify;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tso::{TsoClient, TsoService};
 use txn::Database;
 
+use crate::protocols::{Protocols, Watch};
 use crate::steps::Step;
 use crate::store::SimStore;
 
@@ -85,6 +87,9 @@ pub(crate) struct Nodes {
     notes: Mutex<Vec<String>>,
     gateways: AtomicU64,
     pub(crate) seen: Mutex<Deaths>,
+    pub(crate) watch: Mutex<Watch>,
+    /// The metrics of every gateway that was opened.
+    registries: Mutex<Vec<Registry>>,
     pub(crate) has_calls: Notify,
     /// All stores, running or not.
     pub(crate) stores: Vec<StoreId>,
@@ -101,6 +106,8 @@ impl Nodes {
             notes: Mutex::default(),
             gateways: AtomicU64::new(0),
             seen: Mutex::default(),
+            watch: Mutex::default(),
+            registries: Mutex::default(),
             has_calls: Notify::new(),
             stores: (1..=stores).map(StoreId::new).collect(),
         }
@@ -153,9 +160,17 @@ impl Nodes {
         std::mem::take(&mut self.notes.lock())
     }
 
-    /// The number of a new gateway.
-    pub(crate) fn next_gateway(&self) -> u64 {
+    /// The number of a new gateway, which counts in these metrics.
+    pub(crate) fn next_gateway(&self, metrics: &Registry) -> u64 {
+        self.registries.lock().push(metrics.clone());
         self.gateways.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What the gateways did so far.
+    pub(crate) fn protocols(&self) -> Protocols {
+        let mut protocols = self.watch.lock().counts;
+        self.registries.lock().iter().for_each(|metrics| protocols.add_metrics(metrics));
+        protocols
     }
 
     pub(crate) fn start(&self, store: StoreId, life: Life, gateway: Gateway) {

@@ -24,24 +24,57 @@ struct Planted {
     words: &'static [&'static str],
 }
 
-/// Not a snapshot: a transaction saw a part of another one, or not what was there before, or overwrote it.
-const SNAPSHOT: &[&str] = &[
-    "cycle",
+/// A read missed a commit at or below its timestamp. It changes when it is repeated, and what was written by it
+/// overwrites the commit.
+const MISSED: &[&str] = &["the read of", "the total", "its transfers make", "is lost"];
+/// Parts of a transaction have different outcomes.
+const TORN: &[&str] =
+    &["the total", "its transfers make", "is lost", "of the aborted transaction", "cycle through", "the read of"];
+/// As above, and a node knows two outcomes of one transaction: it refuses to go on with either.
+const CONTRADICTION: &[&str] = &[
     "the total",
-    "changed to",
-    "was read as",
-    "is not linearizable",
-    "is lost",
     "its transfers make",
-    "was seen",
-    "the read of",
+    "is lost",
+    "of the aborted transaction",
+    "cycle through",
+    "internal error: transaction",
 ];
+/// As [`TORN`] or [`MISSED`], and a lock refuses the commit_ts of its transaction, because it was pushed above.
+const TOO_EARLY: &[&str] = &[
+    "the read of",
+    "the total",
+    "its transfers make",
+    "is lost",
+    "of the aborted transaction",
+    "internal error: resolving a lock: commit_ts",
+];
+/// A read does not see what was acknowledged before it began.
+const STALE: &[&str] = &["is not linearizable", "stale: cycle through"];
 /// A commit_ts does not follow the order of acknowledgements.
 const ORDER: &[&str] = &["committed below"];
-/// A transaction was applied twice, or although it failed.
-const EFFECT: &[&str] = &["is twice in", "was seen", "took effect", "its transfers make", "is not linearizable"];
-/// A store refuses to serve data that contradict each other.
-const DAMAGE: &[&str] = &["does not run", "not done within", "no progress", "a transaction failed: internal error"];
+/// A transaction was applied twice, or although it failed. Nobody knows what it wrote the other time.
+const TWICE: &[&str] = &[
+    "is twice in",
+    "of the aborted transaction",
+    "took effect",
+    "its transfers make",
+    "is not linearizable",
+    "was never appended",
+    "append of its own in the wrong place",
+];
+/// Two writes were evaluated on one state of a key, and both were applied. Only this bug may show by damage alone: the
+/// records of a key then contradict each other, so that a store stops serving or refuses whoever meets them. Words of
+/// that kind would hide, at any other bug, that it was found by something else.
+const OVERWRITTEN: &[&str] = &[
+    "the total",
+    "its transfers make",
+    "is lost",
+    "was read as",
+    "inconsistent data",
+    "internal error: transaction",
+    "not done within 120s: the sweep",
+    "does not run",
+];
 
 const fn in_txn(bug: InTxn) -> Bugs {
     Bugs { kv: None, tso: None, txn: Some(bug) }
@@ -76,12 +109,16 @@ fn transferred(options: &mut Options) {
     options.requests.stop_at_cuts = false;
 }
 
+/// Every transaction of several keys commits in two phases: readers push their locks.
+fn in_two_phases(options: &mut Options) {
+    options.settings.txn_batch_keys = 1;
+}
+
 /// Seeks the bug among its seeds.
 fn must_find(planted: &Planted) {
     let Planted { bugs, narrow, words, .. } = *planted;
     let ordinary = number_from("CORTADO_STACK_ORDINARY");
-    let words = [words, DAMAGE].concat();
-    seeds::must_find(&bugs, ordinary.unwrap_or(planted.seeds), &words, |seed, is_planted| {
+    seeds::must_find(&bugs, ordinary.unwrap_or(planted.seeds), words, |seed, is_planted| {
         let mut options = Options::from_seed(seed);
         if ordinary.is_none() {
             narrow(&mut options);
@@ -105,18 +142,26 @@ macro_rules! planted {
     };
 }
 
+// `MissingFence` of kv is not here. A proposal whose outcome is unknown ends with the leadership of its term: raftstore
+// answers so when it steps down, and a write whose caller is gone goes on. Only an answer that the store loses leaves a
+// term that goes on, and the simulation loses none. `kv/tests/kv/write_path` does, and finds the bug.
 planted! {
-    commit_ts_before_prewrites: in_txn(InTxn::CommitTsBeforePrewrites), ordinary, 10, SNAPSHOT;
-    unknown_outcome_rerun: in_txn(InTxn::UnknownOutcomeRerun), refused, 20, EFFECT;
-    secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, SNAPSHOT;
-    committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, SNAPSHOT;
-    timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, SNAPSHOT;
-    least_not_taken: in_kv(InKv::LeastNotTaken), ordinary, 20, ORDER;
-    early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, SNAPSHOT;
-    max_ts_before_locks: in_kv(InKv::MaxTsBeforeLocks), ordinary, 10, SNAPSHOT;
-    early_memory_release: in_kv(InKv::EarlyMemoryRelease), ordinary, 10, SNAPSHOT;
-    max_ts_not_raised: in_kv(InKv::MaxTsNotRaised), ordinary, 10, SNAPSHOT;
-    unsynced_one_phase: in_kv(InKv::UnsyncedOnePhase), handed_over, 20, SNAPSHOT;
-    forgotten_secondary: in_kv(InKv::ForgottenSecondary), ordinary, 20, SNAPSHOT;
-    lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, SNAPSHOT;
+    commit_ts_before_prewrites: in_txn(InTxn::CommitTsBeforePrewrites), ordinary, 10, TOO_EARLY;
+    unknown_outcome_rerun: in_txn(InTxn::UnknownOutcomeRerun), refused, 20, TWICE;
+    secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, TORN;
+    committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, CONTRADICTION;
+    fallback_on_async_locks: in_txn(InTxn::FallbackOnAsyncLocks), ordinary, 40, CONTRADICTION;
+    timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, STALE;
+    least_not_taken: in_kv(InKv::LeastNotTaken), ordinary, 40, ORDER;
+    early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, OVERWRITTEN;
+    max_ts_before_locks: in_kv(InKv::MaxTsBeforeLocks), ordinary, 10, MISSED;
+    late_count: in_kv(InKv::LateCount), ordinary, 10, MISSED;
+    early_memory_release: in_kv(InKv::EarlyMemoryRelease), ordinary, 10, MISSED;
+    max_ts_not_raised: in_kv(InKv::MaxTsNotRaised), ordinary, 10, MISSED;
+    unsynced_one_phase: in_kv(InKv::UnsyncedOnePhase), handed_over, 20, MISSED;
+    forgotten_secondary: in_kv(InKv::ForgottenSecondary), ordinary, 20, TOO_EARLY;
+    async_pushed: in_kv(InKv::AsyncPushed), ordinary, 20, TORN;
+    expired_async_rolled_back: in_kv(InKv::ExpiredAsyncRolledBack), ordinary, 20, TORN;
+    push_answered_early: in_kv(InKv::PushAnsweredEarly), in_two_phases, 40, MISSED;
+    lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, STALE;
 }

@@ -15,6 +15,7 @@ use crate::load::{Counts, Session, SharedBook, bank, lists, registers};
 use crate::nodes::Deaths;
 use crate::options::Options;
 use crate::panics;
+use crate::protocols::Protocols;
 use crate::settle::settle;
 use crate::stack::{self, Parts, Stack, run_until};
 use crate::steps::STEPS;
@@ -28,6 +29,7 @@ pub(crate) struct Outcome {
     pub(crate) stats: Stats,
     pub(crate) counts: Counts,
     pub(crate) deaths: Deaths,
+    pub(crate) protocols: Protocols,
     /// Leaderships of the oracle's region, and faults of its node.
     pub(crate) oracles: u64,
     pub(crate) oracle_faults: u64,
@@ -47,6 +49,7 @@ impl Outcome {
         outcomes.fold(Outcome::default(), |mut sum, one| {
             sum.lines += one.lines;
             sum.stats.add(&one.stats);
+            sum.protocols.add(&one.protocols);
             sum.oracles += one.oracles;
             sum.oracle_faults += one.oracle_faults;
             sum.oracle_faults_in_commits += one.oracle_faults_in_commits;
@@ -76,7 +79,7 @@ impl Outcome {
 
     /// Asserts that the seeds together covered enough of everything.
     pub(crate) fn assert_covers(&self) {
-        let (stats, counts, deaths) = (&self.stats, &self.counts, &self.deaths);
+        let (stats, counts, deaths, protocols) = (&self.stats, &self.counts, &self.deaths, &self.protocols);
         assert_enough(&[
             ("acknowledged transfers", counts.transfers, 500),
             ("audits", counts.audits, 200),
@@ -85,6 +88,15 @@ impl Outcome {
             ("reads of registers", counts.register_reads, 300),
             ("transactions whose store took start_ts", deaths.first_reads, 500),
             ("commits whose store took the least commit_ts", deaths.names_ahead, 30),
+            ("commits in one phase", protocols.one_phase, 800),
+            ("asynchronous commits", protocols.async_commits, 200),
+            ("commits in two phases", protocols.two_phase, 800),
+            ("commits that fell back to two phases", protocols.fallbacks, 120),
+            ("locks of living transactions that reads passed", protocols.passed, 300),
+            ("pushes of min_commit_ts", protocols.pushes, 200),
+            ("unanswered attempts whose coordinator asked all keys", protocols.settled, 30),
+            ("asynchronous commits ended by a mark on a missing key", protocols.marked, 30),
+            ("expired ones that others ended so", protocols.expired, 3),
             ("conflicts", counts.conflicts, 100),
             ("unknown outcomes", counts.unknown, 5),
             ("transactions that their session left", counts.left, 100),
@@ -132,6 +144,7 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
                 stats: world.stats(),
                 counts: book.borrow().counts,
                 deaths,
+                protocols: parts.nodes.protocols(),
                 oracles: world.load.oracles,
                 oracle_faults: world.load.oracle_faults,
                 oracle_faults_in_commits: world.load.oracle_faults_in_commits,

@@ -73,9 +73,12 @@ impl Step {
     }
 }
 
-/// The transactions of a gateway whose primary's commit was acknowledged: their next commits are those of secondaries.
+/// The transactions of a gateway.
 #[derive(Default)]
 pub(crate) struct Commits {
+    /// Those that it has begun to commit.
+    begun: Mutex<BTreeSet<Timestamp>>,
+    /// Those whose primary's commit was acknowledged: their next commits are those of secondaries.
     acknowledged: Mutex<BTreeSet<Timestamp>>,
 }
 
@@ -84,7 +87,10 @@ impl Commits {
     pub(crate) fn work(&self, body: &RequestBody) -> Option<(Work, Timestamp)> {
         Some(match body {
             RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) => return None,
-            RequestBody::Prewrite(request) => (Work::Prewrite, request.start_ts),
+            RequestBody::Prewrite(request) => {
+                self.begun.lock().insert(request.start_ts);
+                (Work::Prewrite, request.start_ts)
+            }
             RequestBody::Commit { start_ts, .. } if self.acknowledged.lock().contains(start_ts) => {
                 (Work::CommitSecondaries, *start_ts)
             }
@@ -95,6 +101,11 @@ impl Commits {
             RequestBody::ResolveLock { start_ts, .. } => (Work::ResolveLocks, *start_ts),
             RequestBody::Heartbeat { start_ts, .. } => (Work::Heartbeat, *start_ts),
         })
+    }
+
+    /// Whether the gateway commits this transaction.
+    pub(crate) fn is_own(&self, start_ts: Timestamp) -> bool {
+        self.begun.lock().contains(&start_ts)
     }
 
     /// The commit of a primary was acknowledged.

@@ -310,7 +310,20 @@ impl Driver {
         let bounds = CommitBounds { least: self.least, greatest };
         let request = CommitAttempt { primary, start_ts, bounds, one_phase, async_commit };
         let attempted = self.coordinator.kv.try_commit(mutations, &request, || self.lock_ttl_ms()).await;
+        #[cfg(feature = "planted-bugs")]
+        let attempted = self.planted_fallback(attempted);
         Completed::Answer(Event::Tried(attempted))
+    }
+
+    /// Takes locks of an async commit for those of two phases, if that bug is planted.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_fallback(&self, mut attempted: CommitAttempted) -> CommitAttempted {
+        if self.coordinator.config.planted_bug == Some(PlantedBug::FallbackOnAsyncLocks)
+            && let Ok(prewritten @ Prewritten::AsyncLocked { .. }) = &mut attempted.result
+        {
+            *prewritten = Prewritten::Locked;
+        }
+        attempted
     }
 
     /// Asks the keys of an asynchronous commit whether it is complete, and marks one that is missing.

@@ -11,4 +11,6 @@ pub enum PlantedBug {
     SecondariesFirst,
     /// The resolver rolls back the locks of a committed transaction.
     CommittedRolledBack,
+    /// A commit falls back to two phases although every lock that it has is one of an async commit.
+    FallbackOnAsyncLocks,
 }

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::api::{
-    CheckTxnStatusRequest, CommitBounds, CommitMode, KeyError, Mutation, MutationOp, PrewriteRequest, Request,
-    Response, ScanRequest, TxnStatus,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, KeyError, LocksStatus, Mutation, MutationOp,
+    PrewriteRequest, Request, Response, ScanRequest, TxnStatus,
 };
 use crate::memory::CountingTso;
 use crate::region_store::fake::{FakeStore, ProposalOutcome};
@@ -198,6 +198,48 @@ async fn a_status_check_of_a_reader_raises_max_ts() {
     assert_eq!(status, Ok(Response::Status(TxnStatus::Missing)));
     let committed = fixture.send(fixture.one_phase(b"k", lock_ts, Timestamp::MAX)).await;
     assert_eq!(committed, Ok(Response::Committed { commit_ts: reader_ts.next() }));
+}
+
+impl Fixture {
+    async fn check_locks(&self, lock_ts: Timestamp, reader_ts: Timestamp, mark_missing: bool) -> LocksStatus {
+        let keys = vec![Key::from_static(b"k")];
+        let check = CheckLocksRequest { keys, lock_ts, reader_ts, mark_missing };
+        let Ok(Response::Locks(status)) = self.send(RequestBody::CheckLocks(check)).await else { panic!("no status") };
+        status
+    }
+
+    fn async_lock(&self, start_ts: Timestamp) -> RequestBody {
+        let mut body = self.one_phase(b"k", start_ts, Timestamp::MAX);
+        if let RequestBody::Prewrite(prewrite) = &mut body {
+            let bounds = CommitBounds { least: start_ts, greatest: Timestamp::MAX };
+            prewrite.commit = CommitMode::Async { bounds, secondaries: Vec::new() };
+        }
+        body
+    }
+}
+
+/// So does a question about the keys of an asynchronous commit.
+#[tokio::test]
+async fn a_key_that_a_reader_found_missing_is_locked_above_the_reader() {
+    let fixture = Fixture::synced().await;
+    let lock_ts = fixture.oracle.next();
+    let reader_ts = fixture.oracle.next();
+    assert_eq!(fixture.check_locks(lock_ts, reader_ts, false).await, LocksStatus::Missing);
+    let min_commit_ts = reader_ts.next();
+    let locked = fixture.send(fixture.async_lock(lock_ts)).await;
+    assert_eq!(locked, Ok(Response::AsyncLocked { min_commit_ts }));
+    // It is not missing any more, so that it gets no mark.
+    assert_eq!(fixture.check_locks(lock_ts, reader_ts, true).await, LocksStatus::Locked { min_commit_ts });
+}
+
+#[tokio::test]
+async fn a_key_that_was_marked_as_missing_is_never_locked() {
+    let fixture = Fixture::synced().await;
+    let lock_ts = fixture.oracle.next();
+    let reader_ts = fixture.oracle.next();
+    assert_eq!(fixture.check_locks(lock_ts, reader_ts, true).await, LocksStatus::RolledBack);
+    let refused = fixture.send(fixture.async_lock(lock_ts)).await;
+    assert_eq!(refused, Err(KeyError::RolledBack { start_ts: lock_ts }.into()));
 }
 
 #[tokio::test]

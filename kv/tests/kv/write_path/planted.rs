@@ -58,3 +58,9 @@ fn memory_locks_released_before_the_proposal_is_applied() {
 fn a_computed_commit_ts_before_max_ts_is_synced() {
     must_find(PlantedBug::UnsyncedOnePhase, "the read of");
 }
+
+/// A push is answered, and its proposal is lost.
+#[test]
+fn a_push_answered_before_it_is_replicated() {
+    must_find(PlantedBug::PushAnsweredEarly, "the read of");
+}
