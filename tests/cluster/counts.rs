@@ -1,12 +1,17 @@
 //! What a statement costs, in counts: timestamps, messages between nodes, Raft rounds, syncs of the log, reads of the
 //! catalog, for each kind of statement, through the gateway that leads and through another one.
 //!
-//! Nodes also work in the background: they renew leases, raise the oracle's window, place regions. So a kind is counted
-//! in rounds of a few statements, until one has met nothing of that: its cost is that of its statements alone. It must
-//! not be above the table. And it must not be below the work that no statement of the kind can leave out, which shows
-//! that the counters count.
+//! Nodes also work in the background: they renew leases, raise the oracle's window, place regions, fetch timestamps
+//! ahead. So a kind is counted in rounds of a few statements, and each round is judged as a whole: it is within the table
+//! if no counter is above it. Background work disturbs some rounds. An extra message of some of the statements, such as
+//! every fifth, disturbs nearly all. So at least half of the rounds must be within the table. A machine under load may
+//! disturb that many of the first rounds, and gets more of them.
+//!
+//! No round may be below the work that no statement of the kind can leave out, which shows that the counters count.
 
-use tokio_postgres::{Client, Statement};
+use std::ops::Range;
+
+use tokio_postgres::{Client, Error, Statement};
 
 use crate::exclusive::ClusterLock;
 use crate::harness::{Begun, Cluster};
@@ -14,8 +19,13 @@ use crate::process::metrics;
 
 /// Statements, or transactions, of a round.
 const STATEMENTS: i64 = 10;
-/// The most rounds of a kind. Most meet nothing else.
-const ROUNDS: usize = 60;
+/// Rounds of a kind. Background work disturbs about one in ten. If one statement in five costs more, chance leaves
+/// 0.8^10 of the rounds undisturbed, a tenth: half of 8 are so in one run of 170.
+const ROUNDS: usize = 8;
+/// The most rounds, if too few of the first are within the table.
+const ROUNDS_MAX: usize = 32;
+/// Rows of a range, and of an INSERT of several.
+const ROWS: i64 = 3;
 
 /// The counters of [`Counts`], in its order. `docs/metrics.md` lists them.
 const COUNTERS: [&str; 5] = [
@@ -65,11 +75,18 @@ impl Counts {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Select,
     Insert,
+    /// An INSERT of [`ROWS`] rows.
+    InsertRows,
+    /// An INSERT with its values in the text, by the simple protocol.
+    SimpleInsert,
     Update,
+    Delete,
+    /// A SELECT of [`ROWS`] rows by a range of their keys.
+    SelectRange,
     /// An explicit transaction that reads a row and updates it.
     ReadWrite,
 }
@@ -87,10 +104,15 @@ struct Cost {
     rounds: u64,
 }
 
-const COSTS: [Cost; 4] = [
+/// INSERT and SELECT first: the others change, delete and read their rows.
+const COSTS: [Cost; 8] = [
     Cost { kind: Kind::Select, by_gateway: 0, by_store: 1, requests: 1, rounds: 0 },
     Cost { kind: Kind::Insert, by_gateway: 0, by_store: 1, requests: 1, rounds: 1 },
+    Cost { kind: Kind::InsertRows, by_gateway: 0, by_store: 1, requests: 1, rounds: 1 },
+    Cost { kind: Kind::SimpleInsert, by_gateway: 0, by_store: 1, requests: 1, rounds: 1 },
+    Cost { kind: Kind::SelectRange, by_gateway: 0, by_store: 1, requests: 1, rounds: 0 },
     Cost { kind: Kind::Update, by_gateway: 0, by_store: 1, requests: 2, rounds: 1 },
+    Cost { kind: Kind::Delete, by_gateway: 0, by_store: 1, requests: 2, rounds: 1 },
     Cost { kind: Kind::ReadWrite, by_gateway: 1, by_store: 1, requests: 3, rounds: 1 },
 ];
 
@@ -126,9 +148,13 @@ impl Cost {
 struct Session {
     client: Client,
     select: Statement,
+    select_range: Statement,
     insert: Statement,
+    insert_rows: Statement,
     update: Statement,
-    next: i64,
+    delete: Statement,
+    /// The rows of this session: the first that is not deleted yet, and the one after the last.
+    rows: Range<i64>,
 }
 
 impl Session {
@@ -136,33 +162,67 @@ impl Session {
         let client = cluster.connect(node).await;
         let prepare = async |sql| client.prepare(sql).await.unwrap();
         let select = prepare("SELECT v FROM counted WHERE id = $1").await;
+        let select_range = prepare("SELECT v FROM counted WHERE id >= $1 AND id < $2").await;
         let insert = prepare("INSERT INTO counted VALUES ($1, 1)").await;
+        let insert_rows = prepare("INSERT INTO counted VALUES ($1, 1), ($2, 1), ($3, 1)").await;
         let update = prepare("UPDATE counted SET v = v + 1 WHERE id = $1").await;
-        let mut session = Session { client, select, insert, update, next: 1_000 * (node as i64 + 1) };
+        let delete = prepare("DELETE FROM counted WHERE id = $1").await;
+        let first = 10_000 * (node as i64 + 1);
+        let rows = first..first;
+        let mut session = Session { client, select, select_range, insert, insert_rows, update, delete, rows };
         // Caches of regions and plans are filled, and each row that is read is there.
-        for kind in [Kind::Insert, Kind::Select, Kind::Update, Kind::ReadWrite] {
-            session.run(kind).await;
+        session.run(Kind::InsertRows).await;
+        for cost in &COSTS {
+            session.run(cost.kind).await;
         }
         session
     }
 
     /// Runs one statement or transaction.
     async fn run(&mut self, kind: Kind) {
-        let (client, id) = (&self.client, self.next);
+        let (client, last, rows) = (&self.client, self.rows.end - 1, &mut self.rows);
+        let one = |changed: Result<u64, Error>| assert_eq!(changed.unwrap(), 1, "{kind:?}");
         match kind {
-            Kind::Select => drop(client.query_one(&self.select, &[&(id - 1)]).await.unwrap()),
-            Kind::Insert => {
-                assert_eq!(client.execute(&self.insert, &[&id]).await.unwrap(), 1);
-                self.next += 1;
+            Kind::Select => drop(client.query_one(&self.select, &[&last]).await.unwrap()),
+            Kind::SelectRange => {
+                let found = client.query(&self.select_range, &[&(rows.end - ROWS), &rows.end]).await.unwrap();
+                assert_eq!(found.len() as i64, ROWS);
             }
-            Kind::Update => assert_eq!(client.execute(&self.update, &[&(id - 1)]).await.unwrap(), 1),
+            Kind::Insert => {
+                one(client.execute(&self.insert, &[&rows.end]).await);
+                rows.end += 1;
+            }
+            Kind::InsertRows => {
+                let ids = [rows.end, rows.end + 1, rows.end + 2];
+                let inserted = client.execute(&self.insert_rows, &[&ids[0], &ids[1], &ids[2]]).await.unwrap();
+                assert_eq!(inserted as i64, ROWS);
+                rows.end += ROWS;
+            }
+            Kind::SimpleInsert => {
+                client.batch_execute(&format!("INSERT INTO counted VALUES ({}, 1)", rows.end)).await.unwrap();
+                rows.end += 1;
+            }
+            Kind::Update => one(client.execute(&self.update, &[&last]).await),
+            Kind::Delete => {
+                one(client.execute(&self.delete, &[&rows.start]).await);
+                rows.start += 1;
+            }
             Kind::ReadWrite => {
                 client.batch_execute("BEGIN").await.unwrap();
-                client.query_one(&self.select, &[&(id - 1)]).await.unwrap();
-                assert_eq!(client.execute(&self.update, &[&(id - 1)]).await.unwrap(), 1);
+                client.query_one(&self.select, &[&last]).await.unwrap();
+                one(client.execute(&self.update, &[&last]).await);
                 client.batch_execute("COMMIT").await.unwrap();
             }
         }
+    }
+
+    /// Counts a round.
+    async fn round(&mut self, cluster: &Cluster, kind: Kind) -> Counts {
+        let before = Counts::now(cluster);
+        for _ in 0..STATEMENTS {
+            self.run(kind).await;
+        }
+        Counts::now(cluster).zip(before, |after, before| after - before)
     }
 }
 
@@ -179,25 +239,23 @@ async fn findings(cluster: &Cluster, oracle: usize, leader: usize) -> Vec<String
         let mut session = Session::open(cluster, gateway).await;
         for cost in &COSTS {
             let (most, least) = cost.bounds(gateway, oracle, leader);
-            let mut cheapest: Option<Counts> = None;
-            for _ in 0..ROUNDS {
-                let before = Counts::now(cluster);
-                for _ in 0..STATEMENTS {
-                    session.run(cost.kind).await;
-                }
-                let round = Counts::now(cluster).zip(before, |after, before| after - before);
-                cheapest = Some(cheapest.map_or(round, |cheapest| cheapest.zip(round, u64::min)));
-                if round.is_within(most) {
+            let mut rounds = Vec::new();
+            let is_within = |round: &&Counts| round.is_within(most);
+            while rounds.len() < ROUNDS_MAX {
+                rounds.push(session.round(cluster, cost.kind).await);
+                if rounds.len() % ROUNDS == 0 && 2 * rounds.iter().filter(is_within).count() >= rounds.len() {
                     break;
                 }
             }
-            let Some(cheapest) = cheapest else { continue };
-            println!("{STATEMENTS} {:?} at {gateway}, leader {leader}, oracle {oracle}: {cheapest:?}", cost.kind);
-            if !cheapest.is_within(most) || !least.is_within(cheapest) {
-                let kind = cost.kind;
+            let (within, all) = (rounds.iter().filter(is_within).count(), rounds.len());
+            let kind = cost.kind;
+            println!("{kind:?} at {gateway}, leader {leader}, oracle {oracle}: {within} of {all} rounds are within");
+            if 2 * within < all || !rounds.iter().all(|round| least.is_within(*round)) {
+                let rounds: Vec<String> = rounds.iter().map(|round| format!("{round:?}")).collect();
                 findings.push(format!(
                     "{STATEMENTS} of {kind:?} through gateway {gateway} (leader {leader}, oracle {oracle}): \
-                     {cheapest:?}, not from {least:?} to {most:?}"
+                     {within} of {all} rounds are from {least:?} to {most:?}:\n{}",
+                    rounds.join("\n")
                 ));
             }
         }
