@@ -1,9 +1,10 @@
 //! Unknown outcomes: a commit that loses the majority of its region fails with 08007, and `cortado txn status` says what
 //! became of it.
 //!
-//! Clients insert through the leader of the data region. The two other nodes are paused, so that what is in its log can
-//! neither be committed nor be taken back, and the leader cannot tell. `--retry-for` shortens the time that it tries to.
-//! Then the others continue, and decide. The answer to what each DETAIL asks for must agree with the row.
+//! Clients insert through a node that does not lead. The leader is killed, which leaves each client with a commit that
+//! was sent and not answered, and the third node is paused. So nothing can be committed or rolled back, and the gateway
+//! cannot tell. `--retry-for` shortens the time that it tries to. Then the others are there again, and what is in the
+//! logs decides. The answer to what each DETAIL asks for must agree with the row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -51,14 +52,17 @@ impl Unknown {
 }
 
 /// What a client has seen: acknowledged rows, and the error that ended it.
+#[derive(Default)]
 struct Seen {
     acknowledged: Vec<i64>,
     unknown: Option<Unknown>,
+    /// The row whose INSERT has failed: it is not there, and never will be.
+    failed: Option<i64>,
 }
 
 /// Inserts rows, one after the other, until one fails.
 async fn insert(client: tokio_postgres::Client, first: i64) -> Seen {
-    let mut seen = Seen { acknowledged: Vec::new(), unknown: None };
+    let mut seen = Seen::default();
     for id in first.. {
         match client.execute("INSERT INTO t VALUES ($1)", &[&id]).await {
             Ok(inserted) => {
@@ -70,6 +74,8 @@ async fn insert(client: tokio_postgres::Client, first: i64) -> Seen {
                 if error.code() == Some(&SqlState::TRANSACTION_RESOLUTION_UNKNOWN) {
                     let detail = error.as_db_error().and_then(|error| error.detail()).expect("a DETAIL");
                     seen.unknown = Some(Unknown::new(id, detail));
+                } else if error.code().is_some() {
+                    seen.failed = Some(id);
                 }
                 break;
             }
@@ -89,24 +95,28 @@ async fn the_status_of_an_unknown_outcome_agrees_with_the_row() {
     let lock = ClusterLock::acquire();
     let mut cluster = Cluster::start_with(&lock, 3, &["--retry-for", "500ms"]).await;
     cluster.connect(0).await.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY)").await.unwrap();
-    let gateway = cluster.leader_of(2);
-    let others = [(gateway + 1) % 3, (gateway + 2) % 3];
+    let leader = cluster.leader_of(2);
+    let (gateway, third) = ((leader + 1) % 3, (leader + 2) % 3);
     let mut clients = Vec::new();
     for n in 0..CLIENTS {
         clients.push(tokio::spawn(insert(cluster.connect(gateway).await, n * APART)));
     }
-    let inserted = || async { rows(&cluster, others[0]).await.len() };
+    let inserted = || async { rows(&cluster, leader).await.len() };
     while inserted().await < 100 {}
-    cluster.pause(&others);
-    let (paused, mut acknowledged, mut unknown) = (Instant::now(), Vec::new(), Vec::new());
+    cluster.pause(&[third]);
+    cluster.kill(leader);
+    let killed = Instant::now();
+    let (mut acknowledged, mut unknown, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for client in clients {
         let seen = client.await.unwrap();
         acknowledged.extend(seen.acknowledged);
         unknown.extend(seen.unknown);
+        failed.extend(seen.failed);
     }
-    println!("{} rows, {} unknown outcomes after {:?}", acknowledged.len(), unknown.len(), paused.elapsed());
+    println!("{} rows, {} unknown outcomes after {:?}", acknowledged.len(), unknown.len(), killed.elapsed());
     assert!(!unknown.is_empty(), "no outcome was unknown");
-    cluster.resume(&others);
+    cluster.resume(&[third]);
+    cluster.spawn(leader);
     for node in 0..3 {
         cluster.wait_until_serving(node).await;
     }
@@ -133,5 +143,7 @@ async fn the_status_of_an_unknown_outcome_agrees_with_the_row() {
         }
         let lost: Vec<_> = acknowledged.iter().filter(|id| !after.contains(id)).collect();
         assert!(lost.is_empty(), "acknowledged rows are lost: {lost:?}");
+        let there: Vec<_> = failed.iter().filter(|id| after.contains(id)).collect();
+        assert!(there.is_empty(), "rows are there although their INSERT failed: {there:?}");
     }
 }
