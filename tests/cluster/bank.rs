@@ -155,6 +155,7 @@ impl Load {
             let select = client.prepare(&versions.select_row()).await.unwrap();
             sessions.push((client, select, versions));
         }
+        println!("node {} leads {} regions and is paused", paused + 1, cluster.leads(paused));
         cluster.pause(&[paused]);
         cluster.wait_until_they_lead(&others);
         let seen = self.tables.clone().map(|versions| versions.acknowledged());

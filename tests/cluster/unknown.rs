@@ -14,9 +14,11 @@ use tokio_postgres::error::SqlState;
 use crate::clients::is_transient;
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::{cortado, run};
+use crate::process::{POLL_INTERVAL, WAIT_TIMEOUT, cortado, run, wait_for};
 
 const CLIENTS: i64 = 8;
+/// Rows that are there when the leader is killed.
+const ROWS: usize = 100;
 /// The distance between the first row ids of two clients.
 const APART: i64 = 1 << 32;
 
@@ -43,9 +45,13 @@ impl Unknown {
     fn ask(&self, cluster: &Cluster, node: usize) -> (String, Option<String>) {
         let host = format!("127.0.0.1:{}", cluster.nodes[node].listen);
         let args = ["txn", "status", &self.start_ts, "--primary", &self.primary, "--host", &host, "--json"];
-        let out = run(cortado().args(args));
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let outcome: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let mut outcome = serde_json::Value::Null;
+        // A node may be without a leader for a while, and does not wait for one for long.
+        wait_for("an answer to `cortado txn status`", || {
+            let out = run(cortado().args(args));
+            outcome = serde_json::from_slice(&out.stdout).unwrap_or_default();
+            out.status.success()
+        });
         let text = |name: &str| outcome[name].as_str().map(str::to_owned);
         (text("state").unwrap(), text("commit_ts"))
     }
@@ -86,8 +92,14 @@ async fn insert(client: tokio_postgres::Client, first: i64) -> Seen {
 
 /// The rows that are there, through a node.
 async fn rows(cluster: &Cluster, node: usize) -> BTreeSet<i64> {
-    let rows = cluster.connect(node).await.query("SELECT id FROM t", &[]).await.unwrap();
-    rows.iter().map(|row| row.get(0)).collect()
+    let deadline = Instant::now() + WAIT_TIMEOUT;
+    loop {
+        match cluster.connect(node).await.query("SELECT id FROM t", &[]).await {
+            Ok(rows) => return rows.iter().map(|row| row.get(0)).collect(),
+            Err(error) => assert!(is_transient(&error) && Instant::now() < deadline, "{error:?}"),
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,8 +113,9 @@ async fn the_status_of_an_unknown_outcome_agrees_with_the_row() {
     for n in 0..CLIENTS {
         clients.push(tokio::spawn(insert(cluster.connect(gateway).await, n * APART)));
     }
-    let inserted = || async { rows(&cluster, leader).await.len() };
-    while inserted().await < 100 {}
+    while rows(&cluster, leader).await.len() < ROWS {
+        assert!(clients.iter().all(|client| !client.is_finished()), "an INSERT failed before its time");
+    }
     cluster.pause(&[third]);
     cluster.kill(leader);
     let killed = Instant::now();
