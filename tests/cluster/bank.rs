@@ -246,8 +246,8 @@ async fn the_total_never_changes() {
         protocols(&cluster).map(|now| now - before.next().unwrap())
     };
     println!(
-        "{few} few and {wide} wide writes; commits: {one_phase} one-phase, {asynchronous} async, {two_phase} two-phase; \
-         {locks} locks passed or resolved"
+        "{few} few and {wide} wide writes; commits: {one_phase} one-phase, {asynchronous} async, {two_phase} \
+         two-phase; {locks} locks passed or resolved"
     );
     assert!(one_phase > 0.0 && asynchronous > 0.0 && locks > 0.0);
     // A commit of few keys may fall back to two phases; one of many has no other way.

@@ -2,12 +2,12 @@
 //! catalog, for each kind of statement, through the gateway that leads and through another one.
 //!
 //! Nodes also work in the background: they renew leases, raise the oracle's window, place regions, fetch timestamps
-//! ahead. So a kind is counted in rounds of a few statements, and each round is judged as a whole: it is within the table
-//! if no counter is above it. Background work disturbs some rounds. An extra message of some of the statements, such as
-//! every fifth, disturbs nearly all. So at least half of the rounds must be within the table.
+//! ahead. So a kind is counted in rounds of a few statements, and each round is judged as a whole: it is within the
+//! table if no counter is above it. Background work disturbs some rounds. An extra message of some of the statements,
+//! such as every fifth, disturbs nearly all. So at least half of the rounds must be within the table.
 //!
-//! On a machine under load a round takes longer, and meets more of the background. So where too few are within, there are
-//! more rounds, each followed by an interval of its length without statements. At least half as many rounds must be
+//! On a machine under load a round takes longer, and meets more of the background. So where too few are within, there
+//! are more rounds, each followed by an interval of its length without statements. At least half as many rounds must be
 //! within the table as intervals are quiet.
 //!
 //! No round may be below the work that no statement of the kind can leave out, which shows that the counters count.

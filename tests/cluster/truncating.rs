@@ -2,8 +2,8 @@
 //!
 //! A table is truncated, or dropped and created again, through one gateway. An acknowledged row whose last message was
 //! sent after the acknowledgement of that must be there. So must one whose last message was sent after the
-//! acknowledgement of any row that is there: that one was committed after the change. A row that was acknowledged before
-//! the change was sent must be gone.
+//! acknowledgement of any row that is there: that one was committed after the change. A row that was acknowledged
+//! before the change was sent must be gone.
 //!
 //! In between the gateway of most writers is paused until the table was truncated without it. Statements and COMMITs
 //! wait for it meanwhile: when it continues, it handles them while it still believes in its old catalog.

@@ -1,5 +1,5 @@
-//! Unknown outcomes: a commit that loses the majority of its region fails with 08007, and `cortado txn status` says what
-//! became of it.
+//! Unknown outcomes: a commit that loses the majority of its region fails with 08007, and `cortado txn status` says
+//! what became of it.
 //!
 //! Clients insert through a node that does not lead. The leader is killed, which leaves each client with a commit that
 //! was sent and not answered, and the third node is paused. So nothing can be committed or rolled back, and the gateway
