@@ -26,8 +26,9 @@ const STATEMENTS: i64 = 10;
 /// Rounds of a kind. Background work disturbs about one in ten. If one statement in five costs more, chance leaves
 /// 0.8^10 of the rounds undisturbed, a tenth: half of 8 are so in one case of 150.
 const ROUNDS: usize = 8;
-/// Further rounds, if too few of the first are within the table, and the least number of quiet intervals to judge by.
+/// Further rounds, if too few of the first are within the table: so many, until so many intervals were quiet, at most.
 const MORE_ROUNDS: usize = 24;
+const MORE_ROUNDS_MAX: usize = 120;
 const QUIET_MIN: usize = 6;
 /// Rows of a range, and of an INSERT of several.
 const ROWS: i64 = 3;
@@ -242,7 +243,7 @@ impl Session {
             return (rounds, true);
         }
         let mut quiet = 0;
-        for _ in 0..MORE_ROUNDS {
+        while rounds.len() < ROUNDS + MORE_ROUNDS || (quiet < QUIET_MIN && rounds.len() < ROUNDS + MORE_ROUNDS_MAX) {
             let (round, took) = self.round(cluster, kind).await;
             rounds.push(round);
             let before = Counts::now(cluster);
@@ -250,7 +251,8 @@ impl Session {
             quiet += usize::from(Counts::now(cluster) == before);
         }
         let within = rounds[ROUNDS..].iter().filter(is_within).count();
-        println!("{kind:?}: {within} of {MORE_ROUNDS} more rounds are within, {quiet} intervals were quiet");
+        let more = rounds.len() - ROUNDS;
+        println!("{kind:?}: {within} of {more} more rounds are within, {quiet} intervals were quiet");
         (rounds, quiet >= QUIET_MIN && 2 * within >= quiet)
     }
 }
