@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use engine::log::Compression;
@@ -203,6 +204,9 @@ pub(crate) struct NodeArgs {
     /// Size of the block cache, such as 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = crate::config::parse_size)]
     pub(crate) cache: u64,
+    /// How long a request is retried while the replicas of its rows cannot be reached; then its statement fails
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = crate::config::parse_time)]
+    pub(crate) retry_for: Duration,
     /// The flags of the Raft log.
     #[command(flatten)]
     pub(crate) raft_log: RaftLogArgs,
@@ -351,6 +355,7 @@ mod tests {
     fn raft_log_flags_have_the_engines_defaults() {
         let cli = Cli::try_parse_from(["cortado", "start-single-node", "--data", "d"]).unwrap();
         let Command::StartSingleNode(args) = cli.command else { panic!("another command") };
+        assert_eq!(args.node.retry_for, kv::client::ClientConfig::default().deadline);
         let config = args.node.raft_log.config();
         assert_eq!(format!("{:?}", config.options()), format!("{:?}", engine::log::LogOptions::default()));
         assert_eq!(format!("{config:?}"), format!("{:?}", crate::config::tests::raft_log()));

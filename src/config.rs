@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use engine::log::{Compression, LogOptions};
 use raftstore::transport::ClusterId;
@@ -25,6 +26,8 @@ pub(crate) struct NodeConfig {
     pub(crate) http: Option<SocketAddr>,
     /// The size of the block cache.
     pub(crate) cache_bytes: u64,
+    /// How long a request to a region that cannot be reached is retried, counted from its first failure.
+    pub(crate) retry_for: Duration,
     /// The settings of the Raft log.
     pub(crate) raft_log: RaftLogConfig,
     /// How the node becomes a member of its cluster.
@@ -286,6 +289,22 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "is too large".to_string())
 }
 
+/// Parses a time from a millisecond to an hour, with its unit: `500ms`, `20s`, `2min`.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| "expected a time such as 20s".to_string())?;
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        _ => return Err(format!("unknown unit {unit:?}; use ms, s or min")),
+    };
+    let time = Duration::from_millis(number.saturating_mul(unit_ms));
+    let is_valid = (Duration::from_millis(1)..=Duration::from_secs(3_600)).contains(&time);
+    is_valid.then_some(time).ok_or_else(|| "must be from 1ms to 60min".to_string())
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -312,6 +331,7 @@ pub(crate) mod tests {
             pg: pg.parse().unwrap(),
             http: None,
             cache_bytes: 1 << 30,
+            retry_for: Duration::from_secs(20),
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),
@@ -424,6 +444,15 @@ pub(crate) mod tests {
         }
         for bad in ["", "gzip", "lz4:1", "none:1", "zstd:", "zstd:0", "zstd:20", "zstd:x", "ZSTD"] {
             assert!(parse_compression(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_are_parsed() {
+        let ms = |text| parse_time(text).map(|time| time.as_millis());
+        assert_eq!([ms("500ms"), ms("20s"), ms("2min")], [Ok(500), Ok(20_000), Ok(120_000)]);
+        for bad in ["", "20", "s", "-1s", "1.5s", "20sec", "0s", "61min", "99999999999999999999s"] {
+            assert!(parse_time(bad).is_err(), "{bad}");
         }
     }
 

@@ -164,6 +164,7 @@ fn common_config(args: &NodeArgs, membership: Membership, locality: Locality) ->
         pg: args.pg,
         http: args.http,
         cache_bytes: args.cache,
+        retry_for: args.retry_for,
         raft_log: args.raft_log.config(),
         membership,
         locality,

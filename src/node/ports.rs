@@ -111,6 +111,7 @@ fn pg_listener(addr: SocketAddr) -> io::Result<TcpListener> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::time::Duration;
 
     use super::*;
     use crate::config::tests::raft_log;
@@ -125,6 +126,7 @@ mod tests {
             pg,
             http: None,
             cache_bytes: 1 << 20,
+            retry_for: Duration::from_secs(1),
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),

@@ -118,7 +118,7 @@ impl Serving {
             .add_service(transport_server.service())
             .serve_with_incoming_shutdown(incoming, grpc_stop.clone().cancelled_owned());
         let grpc_task = tokio::spawn(grpc);
-        let (client, remote) = kv_client(&ident, server, links, registry)?;
+        let (client, remote) = kv_client(&state, &ident, server, links, registry)?;
         background.spawn(background::update_client_addresses(state.clone(), remote));
         background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone()));
         let database = Database::with_config(client, tso_client.clone(), TxnConfig::default(), registry)
@@ -280,6 +280,7 @@ fn tso_client(
 }
 
 fn kv_client(
+    state: &NodeState,
     ident: &Ident,
     server: KvServer<StoreHandle<RocksStore>>,
     links: Arc<Links>,
@@ -287,7 +288,8 @@ fn kv_client(
 ) -> Result<(Client, Arc<RemoteEndpoint>), ServingError> {
     let remote = Arc::new(RemoteEndpoint::new(RemoteConfig::default(), links));
     let endpoint = RoutedEndpoint::new(ident.store_id, Arc::new(Local(server)), remote.clone(), LOCAL_TIMEOUT);
-    let client = Client::with_config(Arc::new(endpoint), ClientConfig::default(), registry);
+    let config = ClientConfig { deadline: state.config.retry_for, ..ClientConfig::default() };
+    let client = Client::with_config(Arc::new(endpoint), config, registry);
     Ok((client.map_err(in_layer("key-value client"))?, remote))
 }
 

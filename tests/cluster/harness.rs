@@ -25,6 +25,8 @@ pub struct Node {
 /// A cluster of processes in a temporary directory.
 pub struct Cluster {
     pub nodes: Vec<Node>,
+    /// Flags that all nodes are started with, beside those of each.
+    flags: Vec<String>,
     _dir: tempfile::TempDir,
 }
 
@@ -48,7 +50,12 @@ impl Begun {
 impl Cluster {
     /// Starts and initialises `count` nodes, and waits until they serve.
     pub async fn start(lock: &ClusterLock, count: usize) -> Cluster {
-        let mut cluster = Cluster::start_uninitialised(lock, count);
+        Cluster::start_with(lock, count, &[]).await
+    }
+
+    /// As [`Cluster::start`], with these flags of `cortado start` for all nodes.
+    pub async fn start_with(lock: &ClusterLock, count: usize, flags: &[&str]) -> Cluster {
+        let mut cluster = Cluster::spawn_all(lock, count, flags);
         cluster.init();
         for i in 0..count {
             cluster.wait_until_serving(i).await;
@@ -57,7 +64,11 @@ impl Cluster {
     }
 
     /// Starts `count` nodes, which wait for `cortado init`.
-    pub fn start_uninitialised(_lock: &ClusterLock, count: usize) -> Cluster {
+    pub fn start_uninitialised(lock: &ClusterLock, count: usize) -> Cluster {
+        Cluster::spawn_all(lock, count, &[])
+    }
+
+    fn spawn_all(_lock: &ClusterLock, count: usize, flags: &[&str]) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let node = |number: usize| Node {
             pg: free_port(),
@@ -67,7 +78,8 @@ impl Cluster {
             log: dir.path().join(format!("node-{number}.log")),
             process: None,
         };
-        let mut cluster = Cluster { nodes: (1..=count).map(node).collect(), _dir: dir };
+        let flags = flags.iter().map(ToString::to_string).collect();
+        let mut cluster = Cluster { nodes: (1..=count).map(node).collect(), flags, _dir: dir };
         for i in 0..count {
             cluster.spawn(i);
         }
@@ -93,7 +105,8 @@ impl Cluster {
             .arg("--data")
             .arg(&node.dir)
             .args(["--listen", &format!("127.0.0.1:{}", node.listen), "--pg", &format!("127.0.0.1:{}", node.pg)])
-            .args(["--http", &format!("127.0.0.1:{}", node.http), "--join", &join.join(",")]);
+            .args(["--http", &format!("127.0.0.1:{}", node.http), "--join", &join.join(",")])
+            .args(&self.flags);
         command
     }
 
@@ -114,6 +127,22 @@ impl Cluster {
         processes.iter_mut().for_each(Process::kill);
         for process in &mut processes {
             process.wait();
+        }
+    }
+
+    /// SIGSTOP: the nodes stand still, with all that they believe, until [`Cluster::resume`].
+    pub fn pause(&self, nodes: &[usize]) {
+        self.signal(nodes, "STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self, nodes: &[usize]) {
+        self.signal(nodes, "CONT");
+    }
+
+    fn signal(&self, nodes: &[usize], name: &str) {
+        for node in nodes {
+            self.nodes[*node].process.as_ref().expect("a node that runs").signal(name);
         }
     }
 
@@ -185,6 +214,16 @@ impl Cluster {
     /// The number of regions that node `i` leads now, by its own metric; 0 if it does not run.
     pub fn leads(&self, i: usize) -> usize {
         metric(self.nodes[i].http, "raftstore_leaders").unwrap_or(0.0) as usize
+    }
+
+    /// Waits until these nodes lead both regions, by their own metrics.
+    pub fn wait_until_they_lead(&self, nodes: &[usize]) {
+        wait_for("new leaders", || nodes.iter().map(|node| self.leads(*node)).sum::<usize>() == 2);
+    }
+
+    /// A metric, summed over all nodes, which must run.
+    pub fn sum_metric(&self, name: &str) -> f64 {
+        self.nodes.iter().map(|node| metric(node.http, name).expect("a node that runs")).sum()
     }
 
     /// The number of leaderships that these nodes have begun since they started, by their own metrics.

@@ -1,7 +1,8 @@
 //! System tests with real processes, real drivers and `kill -9`.
 //!
 //! - [`failures`]: nodes are killed while clients write. No acknowledged row is lost, and writing resumes.
-//! - [`bank`]: transfers between accounts keep the total in every snapshot, also when a leader is killed.
+//! - [`bank`]: transfers between accounts keep the total in every snapshot, and [`versions`] are whole and never stale,
+//!   also when a leader is killed or paused, and when all nodes are paused.
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
 //! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
 //!   disk.
@@ -10,6 +11,8 @@
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
 //! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
 //! - [`serving`]: the answers of a node that cannot serve.
+//! - [`truncating`]: DROP and TRUNCATE lose no acknowledged row of another gateway.
+//! - [`unknown`]: what `cortado txn status` says of an unknown outcome is so.
 //!
 //! [`process`] runs the binary, [`harness`] runs clusters of it, [`clients`] are their clients. [`exclusive`] runs one
 //! test with a cluster at a time and bounds its time.
@@ -40,3 +43,6 @@ mod power_cut;
 mod process;
 mod serving;
 mod single_node;
+mod truncating;
+mod unknown;
+mod versions;
