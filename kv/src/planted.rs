@@ -1,6 +1,5 @@
 //! Deliberate bugs, so that a test can prove that it finds real ones. Each is inert unless a setting names it.
 
-use engine::{Cf, Op, WriteBatch};
 use tso::Timestamp;
 
 use crate::api::{CommitMode, PrewriteRequest, RequestBody, Response, TxnStatus};
