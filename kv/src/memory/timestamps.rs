@@ -110,7 +110,8 @@ impl TimestampSource for ObservedTimestamps {
         Box::pin(std::future::ready(Ok(self.tso.next().max(self.greatest()))))
     }
 
+    /// Of the cluster's own.
     fn newest(&self) -> NewestTimestamp {
-        NewestTimestamp { timestamp: self.greatest(), age: Duration::ZERO }
+        TimestampSource::newest(&*self.tso)
     }
 }
