@@ -304,16 +304,19 @@ fn malformed_messages_are_refused() {
 fn messages_arrive_in_order_and_in_few_frames() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 4096, &sender.addresses);
-    for number in 0..2000 {
+    // A stream that opens in the middle of a turn sends what is queued.
+    sender.send(numbered(0, 10)).unwrap();
+    assert_eq!(endpoint.receive(), numbered(0, 10));
+    for number in 1..2001 {
         sender.transport.send(numbered(number, 10)).unwrap();
     }
     sender.transport.flush();
-    for number in 0..2000 {
+    for number in 1..2001 {
         assert_eq!(endpoint.receive(), numbered(number, 10));
     }
-    assert_eq!((sender.metrics.sent_messages.get(), sender.metrics.sent_frames.get()), (2000, 2));
-    sender.until("the server has counted", || endpoint.metrics.received_messages.get() == 2000);
-    assert_eq!(endpoint.metrics.received_frames.get(), 2);
+    assert_eq!((sender.metrics.sent_messages.get(), sender.metrics.sent_frames.get()), (2001, 3));
+    sender.until("the server has counted", || endpoint.metrics.received_messages.get() == 2001);
+    assert_eq!(endpoint.metrics.received_frames.get(), 3);
 }
 
 /// A turn costs a lane one frame, hence one write, and the receiver one delivery.
