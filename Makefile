@@ -41,7 +41,8 @@ nightly: setup
 
 # Whole systems beside PostgreSQL 15 with two synchronous standbys: the scripts of sysbench with 1, 16 and 64 clients.
 # Needs postgresql-15 and sysbench. ARGS replace the options: make bench-system ARGS="--seconds 4 --clients 16"
-SYSTEM := --seconds 4 --rounds 3 --clients 1,16,64 --driver sysbench
+SYSTEM := --seconds 4 --rounds 3 --clients 1,16,64 --driver sysbench \
+	--workload point_select,read_only,read_write,update_non_index,insert,delete
 bench-system: setup
 	@cargo bench --locked --bench system -- $(or $(ARGS),$(SYSTEM))
 
