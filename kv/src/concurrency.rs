@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
-use raftstore::{RegionError, RegionId, Term};
+use raftstore::{RegionContext, RegionError, RegionId, Term};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tso::oracle::{WINDOW_MS, advance_max};
@@ -43,10 +43,11 @@ use crate::api::{LockInfo, RequestBody, ServerError};
 use crate::key::Key;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
+use crate::region_store::RegionReads;
 use crate::size::BlockingLocks;
 
-/// How long a read waits for the timestamp that its store takes for it. Shorter than the patience of its client, which
-/// may reach an oracle that this store does not reach.
+/// How long a request waits for the timestamp that its store takes for it. Shorter than the patience of its client,
+/// which may reach an oracle that this store does not reach.
 const TAKE_WAIT: Duration = Duration::from_millis(500);
 
 /// No commit that is requested so long after its greatest commit_ts takes effect. A node that was suspended for longer
@@ -192,17 +193,27 @@ impl ConcurrencyManager {
         }
     }
 
-    /// Takes a timestamp for a read that has arrived without one, if the oracle is on this node. One that was received
-    /// before the read arrived would not do: the read would miss what was acknowledged since.
-    pub fn try_take_timestamp(&self) -> Option<Timestamp> {
-        self.source.try_timestamp().map(|taken| self.admit(taken))
-    }
-
-    /// As [`ConcurrencyManager::try_take_timestamp`] from any oracle, together with all others who wait for a
-    /// timestamp. `None` if the oracle does not answer within [`TAKE_WAIT`].
-    pub async fn take_timestamp(&self) -> Option<Timestamp> {
-        let taken = tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok()?.ok()?;
-        Some(self.admit(taken))
+    /// Takes a timestamp for a request to `store` that has arrived without one: within this call if the oracle is on
+    /// this node, else together with all others who wait for one. One that was received before the request arrived
+    /// would not do: the request would miss what was acknowledged since. `None` if the oracle does not answer within
+    /// [`TAKE_WAIT`].
+    ///
+    /// # Errors
+    ///
+    /// [`RegionError`] if the oracle is elsewhere and the store does not lead the region: it asks for none then.
+    pub async fn take_timestamp(
+        &self,
+        store: &impl RegionReads,
+        context: RegionContext,
+    ) -> Result<Option<Timestamp>, RegionError> {
+        let taken = match self.source.try_timestamp() {
+            Some(taken) => Some(taken),
+            None => {
+                store.has_lease(context)?;
+                tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok().and_then(Result::ok)
+            }
+        };
+        Ok(taken.map(|taken| self.admit(taken)))
     }
 
     /// Notes that the oracle has issued `taken`, and returns it.

@@ -130,15 +130,8 @@ impl<H: RegionReads> ReadExecutor<H> {
     pub async fn run(&self, mut request: Request) -> Result<Response, ServerError> {
         let context = request.context;
         let Some(start_ts) = request.body.unset_start_ts() else { return self.read(request).await };
-        let taken = match self.concurrency.try_take_timestamp() {
-            Some(taken) => taken,
-            None => {
-                // A store that does not lead says so, and asks for none.
-                self.store.has_lease(context)?;
-                let busy = || RegionError::ServerBusy { store: self.store.store_id(), what: "timestamps".to_owned() };
-                self.concurrency.take_timestamp().await.ok_or_else(busy)?
-            }
-        };
+        let busy = || RegionError::ServerBusy { store: self.store.store_id(), what: "timestamps".to_owned() };
+        let taken = self.concurrency.take_timestamp(&self.store, context).await?.ok_or_else(busy)?;
         *start_ts = taken;
         let outcome = match self.read(request).await {
             Ok(response) => Ok(response),

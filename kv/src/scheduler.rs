@@ -167,15 +167,7 @@ impl<H: RegionStore> Scheduler<H> {
         if self.planted_bug == Some(PlantedBug::LeastNotTaken) {
             return Ok(());
         }
-        let taken = match self.concurrency.try_take_timestamp() {
-            Some(taken) => Some(taken),
-            None => {
-                // A store that does not lead says so, and asks for none.
-                self.store.has_lease(request.context)?;
-                self.concurrency.take_timestamp().await
-            }
-        };
-        match taken {
+        match self.concurrency.take_timestamp(&self.store, request.context).await? {
             Some(taken) => *least = taken,
             None => prewrite.commit = CommitMode::TwoPhase,
         }

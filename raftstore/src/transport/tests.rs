@@ -151,6 +151,9 @@ async fn accept(listener: TcpListener, server: TransportServer, grpc: mpsc::Send
     }
 }
 
+/// What keeps an announced file arriving, and the call that is stalled.
+pub(super) type Announced = (mpsc::Sender<wire::SnapshotChunk>, tokio::task::JoinHandle<Result<(), tonic::Status>>);
+
 /// The sending side of store 1.
 pub(super) struct Sender {
     pub(super) runtime: Runtime,
@@ -200,11 +203,7 @@ impl Sender {
 
     /// Announces a file to store 2 and sends nothing of it, until the returned sender is dropped. Returns once the
     /// announcement has arrived.
-    pub(super) fn announce(
-        &self,
-        endpoint: &Endpoint,
-        start: SnapshotStart,
-    ) -> (mpsc::Sender<wire::SnapshotChunk>, tokio::task::JoinHandle<Result<(), tonic::Status>>) {
+    pub(super) fn announce(&self, endpoint: &Endpoint, start: SnapshotStart) -> Announced {
         let start = start.encode(options(1).hello(StoreId::new(2)));
         let (chunks, outgoing) = mpsc::channel(1);
         let mut raw = self.raw(2);

@@ -9,7 +9,7 @@ use crate::ports::{Delivery, Transport as _};
 use crate::region::StoreId;
 use crate::snapshot::tests::{key, noise, region, store};
 use crate::transport::proto::{SnapshotStart, wire};
-use crate::transport::tests::{Endpoint, LIMIT, Sender, announcement, options};
+use crate::transport::tests::{Announced, Endpoint, LIMIT, Sender, announcement, options};
 
 #[test]
 fn snapshot_is_durable_before_its_message() {
@@ -43,6 +43,15 @@ fn file_that_the_receiver_has_is_not_sent_again() {
     assert_eq!((sender.metrics.snapshots_sent.get(), endpoint.metrics.snapshots_received.get()), (2, 1));
 }
 
+/// The file `7-2-9` is refused while what was announced is arriving, and taken once that is cut off.
+fn waits_for(sender: &Sender, endpoint: &mut Endpoint, (chunks, stalled): Announced) {
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
+    drop(chunks);
+    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
+    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
+    assert_eq!(endpoint.receive(), announcement());
+}
+
 /// While a file is still being received or verified, nobody sends it a second time.
 #[test]
 fn file_that_is_arriving_is_not_received_twice() {
@@ -50,12 +59,8 @@ fn file_that_is_arriving_is_not_received_twice() {
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1000 };
-    let (chunks, stalled) = sender.announce(&endpoint, start);
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
-    drop(chunks);
-    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-    assert_eq!(endpoint.receive(), announcement());
+    let announced = sender.announce(&endpoint, start);
+    waits_for(&sender, &mut endpoint, announced);
 }
 
 /// Snapshots of 16 GiB and more were refused.
@@ -126,12 +131,8 @@ fn receiver_at_its_limit_is_busy() {
     sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
     let mut other = announcement();
     other.message.mut_snapshot().mut_metadata().index = 8;
-    let (chunks, stalled) = sender.announce(&endpoint, SnapshotStart { message: other, key: key(7, 2, 8), size: 1000 });
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Busy);
-    drop(chunks);
-    assert!(sender.runtime.block_on(stalled).unwrap().is_err(), "it is cut off");
-    assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
-    assert_eq!(endpoint.receive(), announcement());
+    let announced = sender.announce(&endpoint, SnapshotStart { message: other, key: key(7, 2, 8), size: 1000 });
+    waits_for(&sender, &mut endpoint, announced);
 }
 
 #[test]
