@@ -1,6 +1,7 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds stack nightly bench bench-system bench-peers
+.PHONY: demo test setup build seeds stack nightly bench bench-system bench-distance bench-expensive bench-hot \
+	bench-tail bench-peers soak
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.
@@ -46,10 +47,46 @@ SYSTEM := --seconds 4 --rounds 3 --clients 1,16,64 --driver sysbench \
 bench-system: setup
 	@cargo bench --locked --bench system -- $(or $(ARGS),$(SYSTEM))
 
+# Reads of one region by clients at all nodes, each of which has 0.4 cores: at the leader only, and at all replicas.
+# 8 minutes; needs to be root, for control groups. Writes the table hot-table.txt and the chart docs/hot.svg. ARGS
+# replace the options: make bench-hot ARGS="--seconds 3 --rounds 1 --workload points"
+HOT = --svg $(CURDIR)/docs/hot.svg --markdown $(CURDIR)/hot-table.txt
+bench-hot: setup
+	@cargo bench --locked --bench hot -- $(or $(ARGS),$(HOT))
+
+# The tail of read latency while a follower stalls, with and without hedged reads: about 10 minutes. Writes the table
+# tail-table.txt and the chart docs/tail.svg. ARGS replace the options: make bench-tail ARGS="--seconds 5 --rounds 1"
+TAIL = --svg $(CURDIR)/docs/tail.svg --markdown $(CURDIR)/tail-table.txt
+bench-tail: setup
+	@cargo bench --locked --bench tail -- $(or $(ARGS),$(TAIL))
+
+# What a client that scans 20,000 rows of 1 to 4 KB in a loop costs 100 readers and 20 writers at half of the capacity.
+# Writes the table expensive-table.txt and the chart docs/expensive.svg. ARGS replace the options, for example for
+# settings of every connection:
+#   make bench-expensive ARGS='--gateway other --set "cortado.replica_read = closest"'
+EXPENSIVE = --svg $(CURDIR)/docs/expensive.svg --markdown $(CURDIR)/expensive-table.txt
+bench-expensive: setup
+	@cargo bench --locked --bench expensive -- $(or $(ARGS),$(EXPENSIVE))
+
+# Reads in a region 28 ms away over 297 Mbit/s, by each way to read, and without a distance: 15 minutes. A full run
+# writes docs/distance.json, the chart docs/distance.svg and distance-table.txt, the table for docs/benchmarks.md. ARGS
+# replace the options: make bench-distance ARGS="--seconds 1 --keys 10,1000"
+DISTANCE = --json $(CURDIR)/docs/distance.json --svg $(CURDIR)/docs/distance.svg \
+	--markdown $(CURDIR)/distance-table.txt
+bench-distance: setup
+	@cargo bench --locked --bench distance -- $(or $(ARGS),$(DISTANCE))
+
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). Whole systems need PostgreSQL 15's servers.
 bench: setup
 	@cargo bench --locked --bench store --bench log --bench mvcc --bench commit --bench codec --bench system \
-		--bench scan --bench failover
+		--bench scan --bench failover --bench expensive
+
+# Reads at the replicas of three real nodes, with every setting and while nodes are paused, each compared with the same
+# read on the leader: prints samples and differences. A million samples take about half an hour on two cores.
+#   make soak SAMPLES=10000
+SAMPLES ?= 1000000
+soak: setup
+	@cargo bench --locked --bench soak -- $(or $(ARGS),--samples $(SAMPLES))
 
 # The log beside raft-engine and RocksDB: 15 to 35 minutes, 20 GB of space. A full run writes docs/peers.json, the chart
 # docs/peers.svg and peers-table.txt, the table for docs/benchmarks.md.

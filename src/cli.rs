@@ -2,7 +2,7 @@
 //!
 //! A parse error is one line on stderr ([`one_line`]) and exit code 2.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kv::Key;
 use raftstore::transport::ClusterId;
 use tso::Timestamp;
 
-use crate::config::{HostPort, Locality, RaftLogConfig};
+use crate::config::{Bandwidth, HostPort, Locality, RaftLogConfig, RoundTrip};
 
 /// A distributed SQL database that speaks the PostgreSQL protocol.
 #[derive(Debug, Parser)]
@@ -181,12 +181,24 @@ pub(crate) struct DemoArgs {
     /// Number of nodes, 1 to 9
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
     pub(crate) nodes: u16,
+    /// Names of 3 to 9 regions, with a node in each; the first one leads
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', conflicts_with = "nodes")]
+    pub(crate) regions: Option<Vec<String>>,
+    /// Round-trip time between the regions, 1ms to 300ms: one for all, or also of single pairs, such as 28ms,A-B=230ms
+    #[arg(long, value_name = "TIME,..", value_delimiter = ',', requires = "regions")]
+    pub(crate) rtt: Vec<RoundTrip>,
+    /// Bandwidth from each region to each other one, 1Mbit to 100Gbit; by default unlimited
+    #[arg(long, value_name = "BITS", requires = "rtt")]
+    pub(crate) bandwidth: Option<Bandwidth>,
     /// PostgreSQL port of the first node; the other nodes use the following ports
     #[arg(long, default_value_t = 5433, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) pg_port: u16,
     /// Data directory; by default a temporary one that is removed at exit
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// A further flag of every node, such as --node-flag=--cache=1GiB; for measurements
+    #[arg(long, value_name = "FLAG", hide = true)]
+    pub(crate) node_flag: Vec<String>,
 }
 
 /// Flags shared by every command that starts a node.
@@ -207,6 +219,13 @@ pub(crate) struct NodeArgs {
     /// How long a request is retried while the replicas of its rows cannot be reached; then its statement fails
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = crate::config::parse_time)]
     pub(crate) retry_for: Duration,
+    /// How often the leader of a table that other nodes read tells them how far they may read; 0 tells only who asks
+    #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = crate::config::parse_pause)]
+    pub(crate) push_interval: Duration,
+    /// Fraction of the reads at replicas, from 0 to 1, that are read again on the leader and compared; a difference is
+    /// a defect, which is logged and counted
+    #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = crate::config::parse_fraction)]
+    pub(crate) shadow_reads: f64,
     /// The flags of the Raft log.
     #[command(flatten)]
     pub(crate) raft_log: RaftLogArgs,
@@ -281,6 +300,9 @@ pub(crate) struct StartArgs {
     /// Address at which other nodes reach this one; by default the listen address
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) advertise: Option<HostPort>,
+    /// Local address of the connections to other nodes; by default the system chooses
+    #[arg(long, value_name = "IP")]
+    pub(crate) connect_from: Option<IpAddr>,
     /// Addresses of the initial nodes of the cluster, this node included
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', required = true)]
     pub(crate) join: Vec<HostPort>,
@@ -356,6 +378,7 @@ mod tests {
         let cli = Cli::try_parse_from(["cortado", "start-single-node", "--data", "d"]).unwrap();
         let Command::StartSingleNode(args) = cli.command else { panic!("another command") };
         assert_eq!(args.node.retry_for, kv::client::ClientConfig::default().deadline);
+        assert_eq!(args.node.push_interval, kv::grants::GrantsConfig::default().push_interval);
         let config = args.node.raft_log.config();
         assert_eq!(format!("{:?}", config.options()), format!("{:?}", engine::log::LogOptions::default()));
         assert_eq!(format!("{config:?}"), format!("{:?}", crate::config::tests::raft_log()));

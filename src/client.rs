@@ -1,14 +1,17 @@
 //! The client of a node's service: for the commands `init`, `status` and `demo`, and between nodes.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use raftstore::transport::ClusterId;
+use raftstore::{RegionId, StoreId};
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::config::HostPort;
 use crate::plan::{Candidate, Plan};
 use crate::proto::node_client::NodeClient;
-use crate::proto::{InfoRequest, InitRequest};
+use crate::proto::{InfoRequest, InitRequest, TransferLeaderRequest};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The timeout of a call. Long, because `init` may dial every node.
@@ -35,15 +38,16 @@ impl ClientError {
     }
 }
 
-/// Connects to the node at `host`.
-pub(crate) async fn connect(host: &HostPort) -> Result<NodeClient<Channel>, ClientError> {
+/// Connects to the node at `host`, from the local address `from` if there is one.
+pub(crate) async fn connect(host: &HostPort, from: Option<IpAddr>) -> Result<NodeClient<Channel>, ClientError> {
     let unreachable = |e: &dyn std::error::Error| {
         // tonic's own message is only "transport error"; the root cause is informative.
         let why = e.source().map_or_else(|| e.to_string(), |cause| root_cause(cause).to_string());
         ClientError::Unreachable { host: host.to_string(), why }
     };
     let endpoint = Endpoint::from_shared(format!("http://{host}")).map_err(|e| unreachable(&e))?;
-    let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT).timeout(CALL_TIMEOUT).tcp_nodelay(true);
+    let endpoint =
+        endpoint.connect_timeout(CONNECT_TIMEOUT).timeout(CALL_TIMEOUT).tcp_nodelay(true).local_address(from);
     let channel = endpoint.connect().await.map_err(|e| unreachable(&e))?;
     Ok(NodeClient::new(channel))
 }
@@ -55,9 +59,9 @@ fn root_cause<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn 
     error
 }
 
-/// Asks the node at `host` for its identity and its plan.
-pub(crate) async fn info(host: &HostPort) -> Result<Candidate, ClientError> {
-    let mut node = connect(host).await?;
+/// Asks the node at `host` for its identity and its plan, as [`connect`] does.
+pub(crate) async fn info(host: &HostPort, from: Option<IpAddr>) -> Result<Candidate, ClientError> {
+    let mut node = connect(host, from).await?;
     let info = node.info(InfoRequest {}).await.map_err(|s| ClientError::refused(host, &s))?.into_inner();
     let plan = info.plan.map(Plan::try_from).transpose().map_err(|s| ClientError::refused(host, &s))?;
     Ok(Candidate {
@@ -79,7 +83,23 @@ fn decode_cluster_id(raw: u64) -> Option<ClusterId> {
 
 /// Initialises the cluster through the node at `host`. Returns the cluster's id and its number of nodes.
 pub(crate) async fn init(host: &HostPort) -> Result<(ClusterId, u32), ClientError> {
-    let mut node = connect(host).await?;
+    let mut node = connect(host, None).await?;
     let answer = node.init(InitRequest {}).await.map_err(|s| ClientError::refused(host, &s))?.into_inner();
     Ok((ClusterId::new(answer.cluster_id), answer.nodes))
+}
+
+/// Asks the node at `host` to make a store the leader of a region. `false`: another node leads the region, or none.
+pub(crate) async fn transfer_leader(
+    host: &HostPort,
+    cluster: ClusterId,
+    region: RegionId,
+    to: StoreId,
+) -> Result<bool, ClientError> {
+    let mut node = connect(host, None).await?;
+    let (cluster_id, region_id, store_id) = (cluster.get(), region.get(), to.get());
+    match node.transfer_leader(TransferLeaderRequest { cluster_id, region_id, store_id }).await {
+        Ok(_) => Ok(true),
+        Err(status) if [Code::FailedPrecondition, Code::Unavailable].contains(&status.code()) => Ok(false),
+        Err(status) => Err(ClientError::refused(host, &status)),
+    }
 }

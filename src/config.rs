@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(crate) struct NodeConfig {
     pub(crate) fall_back_to_any_port: bool,
     /// The address at which other nodes reach this one.
     pub(crate) advertise: HostPort,
+    /// The local address of connections to other nodes, if one was given.
+    pub(crate) connect_from: Option<IpAddr>,
     /// The listen address for PostgreSQL clients.
     pub(crate) pg: SocketAddr,
     /// The listen address for metrics and health checks.
@@ -28,6 +30,10 @@ pub(crate) struct NodeConfig {
     pub(crate) cache_bytes: u64,
     /// How long a request to a region that cannot be reached is retried, counted from its first failure.
     pub(crate) retry_for: Duration,
+    /// How often grants of regions that other nodes read are pushed to them; zero for never.
+    pub(crate) push_interval: Duration,
+    /// The fraction of the reads at replicas that are compared with the leader's.
+    pub(crate) shadow_reads: f64,
     /// The settings of the Raft log.
     pub(crate) raft_log: RaftLogConfig,
     /// How the node becomes a member of its cluster.
@@ -252,6 +258,75 @@ impl fmt::Display for Locality {
     }
 }
 
+/// A bandwidth in bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bandwidth {
+    bits: u64,
+}
+
+impl Bandwidth {
+    /// In bits per second.
+    pub(crate) fn bits(self) -> u64 {
+        self.bits
+    }
+
+    /// How long it takes to send `bytes`.
+    pub(crate) fn time_of(self, bytes: usize) -> Duration {
+        let nanos = bytes as u128 * 8 * 1_000_000_000 / u128::from(self.bits);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// Parses a bandwidth from 1Mbit to 100Gbit: `297Mbit`.
+impl FromStr for Bandwidth {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bandwidth, String> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let number: u64 = number.parse().map_err(|_| "expected a bandwidth such as 297Mbit".to_string())?;
+        let unit_bits: u64 = match unit {
+            "Mbit" => 1_000_000,
+            "Gbit" => 1_000_000_000,
+            _ => return Err(format!("unknown unit {unit:?}; use Mbit or Gbit")),
+        };
+        let bits = number.saturating_mul(unit_bits);
+        let is_valid = (1_000_000..=100_000_000_000).contains(&bits);
+        is_valid.then_some(Bandwidth { bits }).ok_or_else(|| "must be from 1Mbit to 100Gbit".to_string())
+    }
+}
+
+impl fmt::Display for Bandwidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} Mbit/s", self.bits / 1_000_000)
+    }
+}
+
+/// A round-trip time between regions: of a pair that is named as `A-B`, or of all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RoundTrip {
+    /// The text `A-B`; `None` for all pairs that are not named.
+    pub(crate) pair: Option<String>,
+    /// The time, from 1 ms to 300 ms: elections begin after a second of silence.
+    pub(crate) time: Duration,
+}
+
+/// Parses `28ms` or `A-B=230ms`.
+impl FromStr for RoundTrip {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RoundTrip, String> {
+        let (pair, time) = match text.rsplit_once('=') {
+            Some((pair, time)) => (Some(pair.to_string()), time),
+            None => (None, text),
+        };
+        match parse_time(time) {
+            Ok(time) if time <= Duration::from_millis(300) => Ok(RoundTrip { pair, time }),
+            _ => Err("expected a round trip from 1ms to 300ms".to_string()),
+        }
+    }
+}
+
 /// Parses a compression: `none`, `lz4`, `zstd`, or with a level `zstd:5`.
 pub(crate) fn parse_compression(text: &str) -> Result<Compression, String> {
     /// zstd's own default.
@@ -305,6 +380,21 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     is_valid.then_some(time).ok_or_else(|| "must be from 1ms to 60min".to_string())
 }
 
+/// Parses a pause up to a second: as [`parse_time`], or `0` for none.
+pub(crate) fn parse_pause(text: &str) -> Result<Duration, String> {
+    if text.trim_end_matches("ms") == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let pause = parse_time(text).map_err(|why| format!("{why}, or 0"))?;
+    (pause <= Duration::from_secs(1)).then_some(pause).ok_or_else(|| "must be 0, or from 1ms to 1s".to_string())
+}
+
+/// Parses a fraction from 0 to 1.
+pub(crate) fn parse_fraction(text: &str) -> Result<f64, String> {
+    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
+    fraction.ok_or_else(|| "must be from 0 to 1".to_string())
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -328,10 +418,13 @@ pub(crate) mod tests {
             listen,
             fall_back_to_any_port: false,
             advertise: listen.into(),
+            connect_from: None,
             pg: pg.parse().unwrap(),
             http: None,
             cache_bytes: 1 << 30,
             retry_for: Duration::from_secs(20),
+            push_interval: Duration::from_millis(2),
+            shadow_reads: 0.0,
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),
@@ -448,6 +541,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn bandwidths_are_parsed() {
+        let bits = |text: &str| text.parse().map(Bandwidth::bits);
+        assert_eq!([bits("297Mbit"), bits("100Gbit")], [Ok(297_000_000), Ok(100_000_000_000)]);
+        assert_eq!("297Mbit".parse::<Bandwidth>().unwrap().to_string(), "297 Mbit/s");
+        for bad in ["", "297", "Mbit", "0Mbit", "101Gbit", "-1Mbit", "1.5Gbit", "297MB", "99999999999999999999Gbit"] {
+            assert!(bits(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn round_trips_are_parsed() {
+        let parsed = |text: &str| text.parse::<RoundTrip>().map(|parsed| (parsed.pair, parsed.time.as_millis()));
+        assert_eq!(parsed("28ms"), Ok((None, 28)));
+        assert_eq!(parsed("us-east-tokyo=230ms"), Ok((Some("us-east-tokyo".to_string()), 230)));
+        for bad in ["", "0", "0ms", "28", "301ms", "1s", "a-b=", "a-b"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn times_are_parsed() {
         let ms = |text| parse_time(text).map(|time| time.as_millis());
         assert_eq!([ms("500ms"), ms("20s"), ms("2min")], [Ok(500), Ok(20_000), Ok(120_000)]);
@@ -464,6 +577,24 @@ pub(crate) mod tests {
         assert!(parse_bytes("18446744073709551615G").is_err());
         for bad in ["", "x", "12XB", "1", "99999999999999999999G", "18446744073709551615G"] {
             assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_from_0_to_1() {
+        assert_eq!((parse_fraction("0"), parse_fraction("0.25"), parse_fraction("1")), (Ok(0.0), Ok(0.25), Ok(1.0)));
+        for bad in ["", "-0.1", "1.1", "NaN", "10%"] {
+            assert!(parse_fraction(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_none_or_up_to_a_second() {
+        assert_eq!(parse_pause("0"), Ok(Duration::ZERO));
+        assert_eq!(parse_pause("0ms"), Ok(Duration::ZERO));
+        assert_eq!(parse_pause("5ms"), Ok(Duration::from_millis(5)));
+        for bad in ["", "5", "2s", "-1ms", "0x", "ms"] {
+            assert!(parse_pause(bad).is_err(), "{bad}");
         }
     }
 }

@@ -11,6 +11,11 @@ pub(crate) fn print_line(text: impl Display) -> io::Result<()> {
     ignore_broken_pipe(writeln!(io::stdout(), "{text}"))
 }
 
+/// Writes a line for a user who may do without it: the command continues if that fails.
+pub(crate) fn show_line(text: impl Display) {
+    let _ = print_line(text);
+}
+
 fn ignore_broken_pipe(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -149,6 +149,7 @@ fn cluster_node(args: &StartArgs) -> NodeConfig {
     NodeConfig {
         listen: args.listen,
         advertise: args.advertise.clone().unwrap_or_else(|| args.listen.into()),
+        connect_from: args.connect_from,
         cluster_id: args.cluster_id,
         ..common_config(&args.node, Membership::Join(args.join.clone()), args.locality.clone())
     }
@@ -161,10 +162,13 @@ fn common_config(args: &NodeArgs, membership: Membership, locality: Locality) ->
         listen: args.pg,
         fall_back_to_any_port: false,
         advertise: args.pg.into(),
+        connect_from: None,
         pg: args.pg,
         http: args.http,
         cache_bytes: args.cache,
         retry_for: args.retry_for,
+        push_interval: args.push_interval,
+        shadow_reads: args.shadow_reads,
         raft_log: args.raft_log.config(),
         membership,
         locality,

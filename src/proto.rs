@@ -3,6 +3,8 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::too_many_lines, reason = "generated code")]
 
+use std::time::Duration;
+
 use kv::placement::{Heartbeat, RegionReport as DomainReport};
 use raftstore::transport::ClusterId;
 use raftstore::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, RegionId, StoreId, Term};
@@ -72,6 +74,7 @@ impl HeartbeatRequest {
             term: r.term.get(),
             leads: r.leads,
             applied: r.applied.get(),
+            behind_ms: r.behind.map(|behind| behind.as_millis() as u64),
         };
         HeartbeatRequest {
             cluster_id: cluster.get(),
@@ -94,6 +97,7 @@ impl From<HeartbeatRequest> for Heartbeat {
                 term: Term::new(r.term),
                 leads: r.leads,
                 applied: LogIndex::new(r.applied),
+                behind: r.behind_ms.map(Duration::from_millis),
             })
         };
         Heartbeat {

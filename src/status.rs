@@ -44,11 +44,13 @@ struct Region {
 struct Replica {
     node: u64,
     applied: Option<u64>,
+    /// How far its safe_ts is behind; `None` where the region is led, or if it has none.
+    behind_ms: Option<u64>,
 }
 
 /// Fetches the status from `host` and renders it.
 pub(crate) async fn run(host: &HostPort, json: bool) -> Result<String, ClientError> {
-    let mut node = client::connect(host).await?;
+    let mut node = client::connect(host, None).await?;
     let answer = node.status(StatusRequest::default()).await.map_err(|s| ClientError::refused(host, &s))?;
     let page = Page::from(answer.into_inner());
     if json {
@@ -86,7 +88,10 @@ impl From<StoreStatus> for Node {
 impl From<RegionStatus> for Region {
     fn from(status: RegionStatus) -> Region {
         let region = status.region.unwrap_or_default();
-        let applied = |store: u64| status.applied.iter().find(|a| a.store_id == store).map(|a| a.index);
+        let replica = |node: u64| {
+            let known = status.applied.iter().find(|a| a.store_id == node);
+            Replica { node, applied: known.map(|a| a.index), behind_ms: known.and_then(|a| a.behind_ms) }
+        };
         Region {
             id: region.id,
             start: bound(&region.start, "-inf"),
@@ -94,11 +99,7 @@ impl From<RegionStatus> for Region {
             epoch: format!("{}.{}", region.version, region.conf_ver),
             leader: (status.leader_store != 0).then_some(status.leader_store),
             term: status.term,
-            replicas: region
-                .peers
-                .iter()
-                .map(|peer| Replica { node: peer.store_id, applied: applied(peer.store_id) })
-                .collect(),
+            replicas: region.peers.iter().map(|peer| replica(peer.store_id)).collect(),
         }
     }
 }
@@ -134,10 +135,24 @@ impl Page {
                 n.version.clone(),
             ]);
         }
-        let mut regions = Table::new(&["region", "from", "to", "epoch", "leader", "term", "replicas (node:applied)"]);
+        let mut regions = Table::new(&[
+            "region",
+            "from",
+            "to",
+            "epoch",
+            "leader",
+            "term",
+            "replicas (node:applied)",
+            "safe_ts behind (node:ms)",
+        ]);
         for r in &self.regions {
             let replicas = r.replicas.iter().map(|replica| match replica.applied {
                 Some(applied) => format!("{}:{applied}", replica.node),
+                None => format!("{}:?", replica.node),
+            });
+            let followers = r.replicas.iter().filter(|replica| Some(replica.node) != r.leader);
+            let behind = followers.map(|replica| match replica.behind_ms {
+                Some(behind_ms) => format!("{}:{behind_ms}", replica.node),
                 None => format!("{}:?", replica.node),
             });
             regions.row([
@@ -148,6 +163,7 @@ impl Page {
                 r.leader.map_or("none".to_string(), |node| node.to_string()),
                 r.term.to_string(),
                 replicas.collect::<Vec<_>>().join(" "),
+                behind.collect::<Vec<_>>().join(" "),
             ]);
         }
         format!("cluster {}\n\n{}\n{}", self.cluster_id, nodes.render(), regions.render())
@@ -188,7 +204,10 @@ mod tests {
             region: Some(region),
             leader_store: 1,
             term: 6,
-            applied: vec![proto::Applied { store_id: 1, index: 42 }],
+            applied: vec![
+                proto::Applied { store_id: 1, index: 42, behind_ms: None },
+                proto::Applied { store_id: 2, index: 41, behind_ms: Some(120) },
+            ],
         }];
         let page = Page::from(StatusResponse { cluster_id: 0xabc, stores: vec![store, silent], regions });
         assert_eq!(
@@ -197,8 +216,8 @@ mod tests {
              node  state       address          postgres        locality   replicas  leads  version\n\
              1     alive       127.0.0.1:26257  127.0.0.1:5433  region=eu  2         1      0.1.0\n\
              12    silent 7 s  127.0.0.1:26257  127.0.0.1:5433  region=eu  2         1      0.1.0\n\n\
-             region  from  to  epoch  leader  term  replicas (node:applied)\n\
-             1       -inf  t   1.1    1       6     1:42 2:?\n"
+             region  from  to  epoch  leader  term  replicas (node:applied)  safe_ts behind (node:ms)\n\
+             1       -inf  t   1.1    1       6     1:42 2:41                2:120\n"
         );
     }
 }

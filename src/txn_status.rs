@@ -51,7 +51,7 @@ pub(crate) async fn run(
     primary: &Key,
     json: bool,
 ) -> Result<String, ClientError> {
-    let mut node = client::connect(host).await?;
+    let mut node = client::connect(host, None).await?;
     let request = TxnStatusRequest { start_ts: start_ts.raw(), primary: primary.as_bytes().to_vec() };
     let answer = node.txn_status(request).await.map_err(|status| ClientError::refused(host, &status))?.into_inner();
     Outcome::new(answer.state(), Timestamp::from_raw(answer.commit_ts))?.render(json)

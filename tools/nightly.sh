@@ -34,6 +34,8 @@ step "leases on the catalog, $((SEEDS / 10)) seeds" \
     env CORTADO_CATALOG_SEEDS="$((SEEDS / 10))" cargo test --locked -p sql --lib history_tests:: -- --nocapture
 step "Raft, planted bugs among ordinary seeds" env CORTADO_SIM_ORDINARY=2000 \
     cargo test --locked -p raftstore --features planted-bugs --test sim planted:: -- --nocapture
+step "planted bugs that no run can show" cargo test --locked -p raftstore -p kv \
+    --features raftstore/planted-bugs,kv/planted-bugs --lib planted_
 step "the whole stack, planted bugs among ordinary seeds" env CORTADO_STACK_ORDINARY=2000 \
     cargo test --locked -p stack --features planted-bugs --test stack planted:: -- --nocapture
 step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz batch_decode --

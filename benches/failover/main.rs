@@ -18,16 +18,21 @@
     reason = "a benchmark, at the edge"
 )]
 
+#[path = "../system/client.rs"]
+mod client;
 #[path = "../system/demo.rs"]
 mod demo;
+#[path = "../system/signal.rs"]
+mod signal;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
+use crate::client::connect;
 use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION, free_port_range};
+use crate::signal::signal;
 
 /// How long the client writes before the event.
 const BEFORE: Duration = Duration::from_secs(2);
@@ -84,7 +89,7 @@ async fn main() {
 /// The longest time without an acknowledgement after the event, and the number of failed inserts.
 async fn measure(event: Event) -> (Duration, usize) {
     let data = tempfile::tempdir().unwrap();
-    let demo = Demo::start(free_port_range(), data.path());
+    let demo = Demo::start(free_port_range(), data.path(), &[]).expect("the demo comes up");
     let (leader, system) = (demo.leader(DATA_REGION), demo.leader(SYSTEM_REGION));
     let gateway = (0..NODES).find(|node| ![leader, system].contains(node)).expect("three nodes, two regions");
     let client = connect(demo.port + gateway).await;
@@ -135,16 +140,4 @@ async fn write(client: Client, time: Duration) -> (Vec<Instant>, usize) {
             }
         }
     }
-}
-
-async fn connect(port: u16) -> Client {
-    let config = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
-    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-fn signal(name: &str, process: u32) {
-    let done = Command::new("kill").args(["-s", name, &process.to_string()]).status();
-    assert!(done.is_ok_and(|status| status.success()), "cannot signal process {process}");
 }

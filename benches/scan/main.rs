@@ -19,6 +19,8 @@
     reason = "a benchmark, at the edge"
 )]
 
+#[path = "../system/client.rs"]
+mod client;
 #[path = "../system/cortado.rs"]
 mod cortado;
 #[path = "../system/cpu.rs"]
@@ -35,7 +37,8 @@ use std::time::Instant;
 
 use clap::Parser;
 
-use crate::system::{System, connect};
+use crate::client::connect;
+use crate::system::System;
 
 /// Rows of one statement that changes rows.
 const BATCH: usize = 1_000;

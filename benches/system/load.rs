@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, Statement};
 
-use crate::system::connect;
+use crate::client::connect;
 
 /// What the clients run: a script of sysbench, or the statement that it is named for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

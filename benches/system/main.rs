@@ -24,10 +24,12 @@
 )]
 
 mod ceiling;
+mod client;
 mod cortado;
 mod cpu;
 mod demo;
 mod load;
+mod median;
 mod postgres;
 mod report;
 mod sysbench;

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::Driver;
 use crate::load::{Outcome, Workload};
+use crate::median::median;
 
 /// The system that the others are compared with.
 const BASELINE: &str = "postgres";
@@ -73,11 +74,7 @@ impl Cell {
 
     /// The median of each figure, and the sum of the errors: one error makes the other figures doubtful.
     fn median(runs: &[Cell]) -> Cell {
-        let figures = Figures::each(|figure| {
-            let mut values: Vec<f64> = runs.iter().map(|run| figure(&run.figures)).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        });
+        let figures = Figures::each(|figure| median(runs.iter().map(|run| figure(&run.figures))));
         Cell { figures, errors: runs.iter().map(|run| run.errors).sum() }
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use raftstore::{Region, RegionContext, RegionError, RegionId};
+use raftstore::{Region, RegionContext, RegionError, RegionId, StoreId};
 use tso::Timestamp;
 
 use crate::key::{Key, storage_range};
@@ -45,6 +45,8 @@ pub enum RequestBody {
     },
     /// Reads a key range. Answered with [`Response::Pairs`].
     Scan(ScanRequest),
+    /// A read that any replica of the region may serve. Answered with [`Response::Replica`].
+    Replica(ReplicaRead),
     /// First phase of a commit: locks keys and stages their values. With a [`CommitMode`] it may be the whole commit.
     /// Answered with [`Response::Done`] (locked for two phases), [`Response::AsyncLocked`] or [`Response::Committed`].
     Prewrite(PrewriteRequest),
@@ -93,7 +95,10 @@ pub enum RequestBody {
 impl RequestBody {
     /// Whether the request may change data.
     pub fn is_write(&self) -> bool {
-        !matches!(self, RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_))
+        !matches!(
+            self,
+            RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_)
+        )
     }
 
     /// The place of the snapshot of a read that leaves it to the store; `None` for other requests.
@@ -109,6 +114,7 @@ impl RequestBody {
         match self {
             RequestBody::Get { key, .. } => vec![key],
             RequestBody::Scan(_) => Vec::new(),
+            RequestBody::Replica(replica) => replica.read.keys(),
             RequestBody::Prewrite(request) => request.mutations.iter().map(|mutation| &mutation.key).collect(),
             RequestBody::BatchGet { keys, .. }
             | RequestBody::Commit { keys, .. }
@@ -132,10 +138,69 @@ impl RequestBody {
                 let (start, end) = storage_range(&scan.start, &scan.end);
                 region.contains_range(&start, &end)
             }
+            RequestBody::Replica(replica) => return replica.read.check_range(region),
             _ => self.keys().into_iter().all(|key| region.contains(&key.to_storage())),
         };
         if inside { Ok(()) } else { Err(RegionError::KeyNotInRegion { region: region.id }) }
     }
+}
+
+/// A read that any replica of the region may serve, and what proves that the replica misses nothing. Only the version
+/// of the epoch is compared: a change of members changes no data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaRead {
+    /// A `Get`, `BatchGet` or `Scan`. Its start_ts may be [`Timestamp::ZERO`]: then the replica takes the snapshot.
+    pub read: Box<RequestBody>,
+    /// The proof.
+    pub proof: ReplicaProof,
+    /// Which snapshot the replica takes, if the read has none. `None`: a fresh one, which several reads may share.
+    /// `Some`: the newest that it has a proof for, if it is not below this bound; else it waits for one.
+    pub floor: Option<Timestamp>,
+}
+
+/// What proves that a replica holds every transaction that can commit at or below the snapshot of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaProof {
+    /// A grant that covers the snapshot. If there is none, the replica waits for one and asks the leader.
+    Grant,
+    /// A grant that the leader gives for this read alone.
+    ReadIndex,
+    /// A grant that is there already; otherwise the read is refused with `NotReady`.
+    Covered,
+    /// Nothing. The read sees what is applied, and passes all locks.
+    Unproven,
+}
+
+/// How a replica served a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The store of the replica.
+    pub store: StoreId,
+    /// The proof.
+    pub path: ReadPath,
+    /// The snapshot.
+    pub start_ts: Timestamp,
+    /// The timestamp of the replica's newest grant that is applied.
+    pub safe_ts: Timestamp,
+    /// How often the replica asked the leader, or the oracle, for this read, alone or together with other reads.
+    pub asked: u32,
+    /// The requests in flight at the store when it answered, this one included. 0 if it was not counted.
+    pub load: u32,
+}
+
+/// The ways in which a read is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadPath {
+    /// The leader's lease.
+    Lease,
+    /// A read index.
+    ReadIndex,
+    /// A grant.
+    Grant,
+    /// A grant, at the newest timestamp that the replica had a grant for.
+    SessionSnapshot,
+    /// Nothing.
+    Unproven,
 }
 
 /// The most transactions whose locks one read may pass.
@@ -347,6 +412,13 @@ pub enum Response {
         /// The timestamp that the store took. No other request has it.
         start_ts: Timestamp,
         /// The outcome of the read at that timestamp.
+        outcome: Box<Result<Response, KeyError>>,
+    },
+    /// To `Replica`.
+    Replica {
+        /// How it was served.
+        served: Served,
+        /// The outcome of the read.
         outcome: Box<Result<Response, KeyError>>,
     },
     /// To `CheckTxnStatus`.

@@ -28,12 +28,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
-use raftstore::{RegionContext, RegionError, RegionId, Term};
+use raftstore::{LogIndex, RegionContext, RegionError, RegionId, Term};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tso::oracle::{WINDOW_MS, advance_max};
@@ -64,9 +64,15 @@ pub trait TimestampSource: Send + Sync + 'static {
     }
     /// The newest timestamp that this node has received.
     fn newest(&self) -> NewestTimestamp;
+    /// Takes note of a timestamp of the oracle that another store has named. A source that issues them itself knows.
+    fn note(&self, _timestamp: Timestamp) {}
 }
 
 impl TimestampSource for TsoClient {
+    fn note(&self, timestamp: Timestamp) {
+        TsoClient::note(self, timestamp);
+    }
+
     fn timestamp(&self) -> BoxFuture<'_, Result<Timestamp, TsoError>> {
         Box::pin(TsoClient::timestamp(self))
     }
@@ -206,14 +212,25 @@ impl ConcurrencyManager {
         store: &impl RegionReads,
         context: RegionContext,
     ) -> Result<Option<Timestamp>, RegionError> {
-        let taken = match self.source.try_timestamp() {
-            Some(taken) => Some(taken),
-            None => {
-                store.has_lease(context)?;
-                tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await.ok().and_then(Result::ok)
-            }
-        };
-        Ok(taken.map(|taken| self.admit(taken)))
+        if let Some(taken) = self.try_timestamp() {
+            return Ok(Some(taken));
+        }
+        store.has_lease(context)?;
+        Ok(self.timestamp().await)
+    }
+
+    /// Takes a timestamp from the oracle. `None` if it does not answer within [`TAKE_WAIT`].
+    pub async fn timestamp(&self) -> Option<Timestamp> {
+        if let Some(taken) = self.try_timestamp() {
+            return Some(taken);
+        }
+        let taken = tokio::time::timeout(TAKE_WAIT, self.source.timestamp()).await;
+        taken.ok().and_then(Result::ok).map(|taken| self.admit(taken))
+    }
+
+    /// Takes a timestamp within this call, if the oracle is on this node.
+    pub fn try_timestamp(&self) -> Option<Timestamp> {
+        self.source.try_timestamp().map(|taken| self.admit(taken))
     }
 
     /// Notes that the oracle has issued `taken`, and returns it.
@@ -227,6 +244,12 @@ impl ConcurrencyManager {
         taken
     }
 
+    /// Takes note of a timestamp of the oracle that another store has named, so that nobody here asks the oracle
+    /// whether it has issued it.
+    pub fn note(&self, timestamp: Timestamp) {
+        self.source.note(timestamp);
+    }
+
     /// The newest timestamp that this node has received.
     pub fn newest(&self) -> Timestamp {
         self.source.newest().timestamp
@@ -234,10 +257,15 @@ impl ConcurrencyManager {
 
     /// Whether the oracle's time is more than [`COMMIT_LATE_MAX`] beyond `ts`, as far as this node knows.
     pub fn is_long_past(&self, ts: Timestamp) -> bool {
+        self.behind(ts).is_some_and(|behind| behind > COMMIT_LATE_MAX)
+    }
+
+    /// How far `ts` is behind the oracle's time, as far as this node knows. `None` if it has never had a timestamp.
+    pub fn behind(&self, ts: Timestamp) -> Option<Duration> {
         let NewestTimestamp { timestamp, age } = self.source.newest();
-        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let now_ms = timestamp.physical_ms().saturating_add(ms(age));
-        timestamp > Timestamp::ZERO && now_ms > ts.physical_ms().saturating_add(ms(COMMIT_LATE_MAX))
+        let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let behind_ms = timestamp.physical_ms().saturating_add(age_ms).saturating_sub(ts.physical_ms());
+        (timestamp > Timestamp::ZERO).then(|| Duration::from_millis(behind_ms))
     }
 
     /// Whether the region may compute commit_ts under `leadership`. If not, it starts the request for the timestamp
@@ -287,23 +315,54 @@ pub struct RegionConcurrency {
     state: Mutex<RegionState>,
     /// Locks were released, or will stay for long.
     changed: Notify,
+    /// A write got its place in the log, or locks were released.
+    placed: Notify,
 }
 
 #[derive(Default)]
 struct RegionState {
     /// By key and publication. Latches keep two writes of a key apart, fences keep those of one term apart.
-    locks: BTreeMap<(Key, u64), MemoryLock>,
+    locks: BTreeMap<(Key, u64), Arc<PublishedWrite>>,
+    /// By publication: those that have locks.
+    writes: BTreeMap<u64, Arc<PublishedWrite>>,
     next: u64,
     synced: Option<Leadership>,
     syncing: Option<Leadership>,
 }
 
-struct MemoryLock {
-    owner: Arc<LockOwner>,
-    min_commit_ts: Timestamp,
+/// A write with locks in memory.
+struct PublishedWrite {
+    owner: LockOwner,
+    /// A timestamp; fixed, unless a planted bug changes it.
+    min_commit_ts: AtomicU64,
     term: Term,
-    /// Whether the outcome of its write is unknown.
-    is_doubtful: bool,
+    /// The index of its entry in the leader's log; 0 as long as it has none.
+    index: AtomicU64,
+    /// Whether its outcome is unknown.
+    is_doubtful: AtomicBool,
+}
+
+impl PublishedWrite {
+    fn min_commit_ts(&self) -> Timestamp {
+        Timestamp::from_raw(self.min_commit_ts.load(Ordering::SeqCst))
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.is_doubtful.load(Ordering::SeqCst)
+    }
+
+    fn index(&self) -> Option<LogIndex> {
+        Some(LogIndex::new(self.index.load(Ordering::SeqCst))).filter(|index| index.get() > 0)
+    }
+}
+
+/// The writes under way that may commit at or below a timestamp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// The greatest index of their entries, of those that have one.
+    pub index: LogIndex,
+    /// The least commit_ts of those that have none yet.
+    pub unplaced: Option<Timestamp>,
 }
 
 /// What a read finds among the locks in memory.
@@ -344,16 +403,16 @@ impl RegionConcurrency {
         }
         let state = self.state.lock();
         let mut report = BlockingLocks::default();
-        let mut add = |key: &Key, lock: &MemoryLock| {
-            if lock.is_doubtful {
-                let LockOwner { primary, start_ts, ttl_ms } = LockOwner::clone(&lock.owner);
+        let mut add = |key: &Key, lock: &PublishedWrite| {
+            if lock.is_doubtful() {
+                let LockOwner { primary, start_ts, ttl_ms } = lock.owner.clone();
                 report.push(LockInfo { key: key.clone(), primary, start_ts, ttl_ms });
             }
-            lock.is_doubtful
+            lock.is_doubtful()
         };
         let mut all_doubtful = true;
-        let mut visit = |(key, _): &(Key, u64), lock: &MemoryLock, ts: Timestamp, pass: &[Timestamp]| {
-            if lock.min_commit_ts <= ts && !pass.contains(&lock.owner.start_ts) {
+        let mut visit = |(key, _): &(Key, u64), lock: &Arc<PublishedWrite>, ts: Timestamp, pass: &[Timestamp]| {
+            if lock.min_commit_ts() <= ts && !pass.contains(&lock.owner.start_ts) {
                 all_doubtful &= add(key, lock);
             }
         };
@@ -404,6 +463,7 @@ impl RegionConcurrency {
         let mut state = self.state.lock();
         let before = state.locks.len();
         state.locks.retain(|_, lock| lock.term >= term);
+        state.writes.retain(|_, write| write.term >= term);
         let retired = before - state.locks.len();
         self.published.fetch_sub(retired, Ordering::SeqCst);
         drop(state);
@@ -411,6 +471,27 @@ impl RegionConcurrency {
             self.changed.notify_waiters();
         }
         retired > 0
+    }
+
+    /// The writes under way that may commit at or below `ts`, which must be in `max_ts` already: whatever is published
+    /// later commits above it. What was released before was applied before.
+    pub fn in_flight(&self, ts: Timestamp) -> InFlight {
+        let mut found = InFlight::default();
+        if self.published.load(Ordering::SeqCst) == 0 {
+            return found;
+        }
+        for write in self.state.lock().writes.values().filter(|write| write.min_commit_ts() <= ts) {
+            match write.index() {
+                Some(index) => found.index = found.index.max(index),
+                None => found.unplaced = Some(found.unplaced.unwrap_or(Timestamp::MAX).min(write.min_commit_ts())),
+            }
+        }
+        found
+    }
+
+    /// Completes once a write under way has got its place in the log, or was released, after the call of this function.
+    pub fn placed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.placed.notified()
     }
 
     /// The least commit_ts that `max_ts` allows now.
@@ -423,19 +504,27 @@ impl RegionConcurrency {
     /// or above `least`.
     pub fn publish(self: &Arc<Self>, term: Term, keys: Vec<Key>, owner: LockOwner, least: Timestamp) -> MemoryLocks {
         self.retire_before(term);
-        let owner = Arc::new(owner);
         let mut state = self.state.lock();
         self.published.fetch_add(keys.len(), Ordering::SeqCst);
         let max_ts = Timestamp::from_raw(self.max_ts.load(Ordering::SeqCst));
         let min_commit_ts = if max_ts == Timestamp::MAX { max_ts } else { max_ts.next() }.max(least);
         let id = state.next;
         state.next += 1;
+        let write = Arc::new(PublishedWrite {
+            owner,
+            min_commit_ts: AtomicU64::new(min_commit_ts.raw()),
+            term,
+            index: AtomicU64::new(0),
+            is_doubtful: AtomicBool::new(false),
+        });
         for key in &keys {
-            let lock = MemoryLock { owner: Arc::clone(&owner), min_commit_ts, term, is_doubtful: false };
-            state.locks.insert((key.clone(), id), lock);
+            state.locks.insert((key.clone(), id), Arc::clone(&write));
+        }
+        if !keys.is_empty() {
+            state.writes.insert(id, Arc::clone(&write));
         }
         drop(state);
-        MemoryLocks { entry: Arc::clone(self), keys, id, min_commit_ts, is_doubtful: false }
+        MemoryLocks { entry: Arc::clone(self), keys, id, write, keeps: false }
     }
 }
 
@@ -444,26 +533,27 @@ pub struct MemoryLocks {
     entry: Arc<RegionConcurrency>,
     keys: Vec<Key>,
     id: u64,
-    min_commit_ts: Timestamp,
-    is_doubtful: bool,
+    write: Arc<PublishedWrite>,
+    /// Whether the locks stay.
+    keeps: bool,
 }
 
 impl MemoryLocks {
     /// The least commit_ts of the write.
     pub fn min_commit_ts(&self) -> Timestamp {
-        self.min_commit_ts
+        self.write.min_commit_ts()
+    }
+
+    /// The write has an entry in the leader's log. A replica that has applied it has the write, or never will.
+    pub fn appended(&self, index: LogIndex) {
+        self.write.index.store(index.get(), Ordering::SeqCst);
+        self.entry.placed.notify_waiters();
     }
 
     /// A planted bug: the least commit_ts was read before the locks were published.
     #[cfg(feature = "planted-bugs")]
     pub fn lower_min_commit_ts(&mut self, to: Timestamp) {
-        self.min_commit_ts = to;
-        let mut state = self.entry.state.lock();
-        for key in &self.keys {
-            if let Some(lock) = state.locks.get_mut(&(key.clone(), self.id)) {
-                lock.min_commit_ts = to;
-            }
-        }
+        self.write.min_commit_ts.store(to.raw(), Ordering::SeqCst);
     }
 
     /// A planted bug: locks in the map that are not counted.
@@ -479,7 +569,7 @@ impl MemoryLocks {
 
     /// The outcome of the write is unknown: the locks stay until a later term.
     pub fn keep_doubtful(mut self) {
-        self.is_doubtful = true;
+        self.keeps = true;
     }
 }
 
@@ -489,18 +579,20 @@ impl Drop for MemoryLocks {
             return;
         }
         let mut state = self.entry.state.lock();
-        for key in std::mem::take(&mut self.keys) {
-            let at = (key, self.id);
-            if !self.is_doubtful {
+        if self.keeps {
+            self.write.is_doubtful.store(true, Ordering::SeqCst);
+        } else {
+            let mut removed = 0;
+            for key in std::mem::take(&mut self.keys) {
                 // A later term may have retired it.
-                let removed = state.locks.remove(&at).is_some();
-                self.entry.published.fetch_sub(usize::from(removed), Ordering::SeqCst);
-            } else if let Some(lock) = state.locks.get_mut(&at) {
-                lock.is_doubtful = true;
+                removed += usize::from(state.locks.remove(&(key, self.id)).is_some());
             }
+            state.writes.remove(&self.id);
+            self.entry.published.fetch_sub(removed, Ordering::SeqCst);
         }
         drop(state);
         self.entry.changed.notify_waiters();
+        self.entry.placed.notify_waiters();
     }
 }
 

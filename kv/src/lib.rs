@@ -6,23 +6,27 @@
 //!
 //! # Layers
 //!
-//! 1. `key`, `placement`, `read_pool`, `detach`: keys and their storage form, the cluster's stores, threads for long
-//!    reads, futures that run to their end
-//! 2. `api`, `latch`: requests and responses, taking turns on a key
+//! 1. `key`, `placement`, `read_pool`, `detach`: keys and their storage form, the cluster's stores, threads for reads
+//!    that take long, futures that run to their end
+//! 2. `api`, `grant`, `latch`: requests and responses, what stores say about grants, taking turns on a key
 //! 3. `error`, `size`, `proto`, `metrics`, `planted`: errors below the wire, limits, the wire form, the server's
 //!    metrics, deliberate bugs
 //! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
-//! 5. `percolator`, `scan_cache`, `concurrency`: the actions (pure), scans between two pages, computed commit_ts
-//! 6. `read`: the read path
-//! 7. `scheduler`: the write path
-//! 8. `server`, `memory`: admission limits, reads and writes; a test double of server and endpoint
-//! 9. `service`: the adapter to links
+//! 5. `percolator`, `scan_cache`, `scan_cost`, `concurrency`: the actions (pure), scans and what they have cost between
+//!    two pages, computed commit_ts
+//! 6. `grants`, `scan_page`: what lets a replica serve reads; one page of a scan, in slices
+//! 7. `read`: the read path
+//! 8. `scheduler`, `replica_read`: the write path, reads that any replica may serve
+//! 9. `server`, `memory`: admission limits, reads and writes; a test double of server and endpoint
+//! 10. `service`: the adapter to links
 
 pub mod api;
 pub mod client;
 pub mod concurrency;
 pub mod detach;
 pub mod error;
+pub mod grant;
+pub mod grants;
 pub mod key;
 pub mod latch;
 pub mod memory;
@@ -36,7 +40,10 @@ pub mod proto;
 pub mod read;
 pub mod read_pool;
 pub mod region_store;
+mod replica_read;
 pub mod scan_cache;
+pub mod scan_cost;
+mod scan_page;
 pub mod scheduler;
 pub mod server;
 pub mod service;

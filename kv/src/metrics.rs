@@ -1,11 +1,13 @@
-//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight, continued scans.
+//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight, continued scans, the read
+//! pool.
 
 use prometheus::{Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 use crate::api::{RequestBody, Response, ServerError};
+use crate::read_pool::PoolMetrics;
 
 /// Kinds of request, in the order of the counters.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "get",
     "batch_get",
     "scan",
@@ -16,6 +18,7 @@ const KINDS: [&str; 10] = [
     "resolve_lock",
     "heartbeat",
     "check_locks",
+    "replica_read",
 ];
 /// Outcomes of a request, in the order of the counters.
 const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
@@ -31,6 +34,8 @@ pub struct ServerMetrics {
     pub in_flight: IntGauge,
     /// Pages of scans that were read on a kept scan.
     pub continued_scans: IntCounter,
+    /// Those of the read pool.
+    pub pool: PoolMetrics,
 }
 
 impl ServerMetrics {
@@ -60,6 +65,7 @@ impl ServerMetrics {
             seconds: KINDS.iter().map(|kind| histograms.with_label_values(&[kind])).collect(),
             in_flight,
             continued_scans,
+            pool: PoolMetrics::new(registry)?,
         })
     }
 
@@ -74,7 +80,7 @@ impl ServerMetrics {
     /// Counts a finished request, and how many seconds it took.
     pub(crate) fn observe(&self, kind: Kind, result: &Result<Response, ServerError>, seconds: f64) {
         let outcome = match result {
-            Ok(Response::Started { outcome, .. }) if outcome.is_err() => 2,
+            Ok(Response::Started { outcome, .. } | Response::Replica { outcome, .. }) if outcome.is_err() => 2,
             Ok(_) => 0,
             Err(ServerError::Region(_)) => 1,
             Err(ServerError::Key(_)) => 2,
@@ -110,6 +116,7 @@ impl Kind {
             RequestBody::ResolveLock { .. } => 7,
             RequestBody::Heartbeat { .. } => 8,
             RequestBody::CheckLocks(_) => 9,
+            RequestBody::Replica(_) => 10,
         })
     }
 }

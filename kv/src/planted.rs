@@ -36,6 +36,18 @@ pub enum PlantedBug {
     PushAnsweredEarly,
     /// The count of the locks in memory rises only after `max_ts` was read and the locks are in the map.
     LateCount,
+    /// A replica's grants count on after its range has changed or its data was replaced.
+    GrantKeptOverChange,
+    /// The index of a grant is read before its timestamp is taken.
+    GrantIndexEarly,
+    /// A leader does not look at the locks in memory when it gives a grant.
+    GrantIgnoresLocks,
+    /// A grant counts before its index is applied.
+    QueueAnsweredEarly,
+    /// A wish for a grant joins the request that is on its way, whose timestamp may be older than the wish.
+    WishJoinsRequest,
+    /// A session snapshot may be below what the session has committed.
+    FloorIgnored,
 }
 
 impl PlantedBug {

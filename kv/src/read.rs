@@ -6,10 +6,14 @@
 //! state in the caller's task, as far as it is in memory, and the lease proves it afterwards (`mvcc::point`). A read
 //! that needs a file runs in the pool. Without a lease, and in all other cases, a read takes a snapshot, which the
 //! store proves fit for a linearizable read (lease or read index), and checks its keys against the range of the
-//! snapshot's region. A scan reads a first slice in the caller's task, which is all that a short scan needs, and the
-//! rest slice by slice in the read pool. So a long scan blocks no worker of the runtime, takes turns with other reads,
-//! and ends soon after its caller is dropped. The next page of a long scan continues on the snapshot of the first one
-//! ([`scan_cache`](crate::scan_cache)): it passes the same checks, but takes no snapshot for them.
+//! snapshot's region. A batch get of few keys, and the first slice of a statement's scan, read what is in memory in the
+//! caller's task: all that a short scan needs. The rest runs slice by slice in the read pool, at the level to which the
+//! statement has fallen (`scan_cost`). So no read of a file blocks a worker of the runtime, and a long scan takes turns
+//! with other reads, falls behind them, and ends soon after its caller is dropped. The next page of a long scan
+//! continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes the same checks, but takes
+//! no snapshot for them.
+
+use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use engine::store::NewestReader;
@@ -21,15 +25,18 @@ use tso::Timestamp;
 use crate::api::{KeyError, PASS_MAX, Request, RequestBody, Response, ScanRequest, ServerError};
 use crate::concurrency::{ConcurrencyManager, Found};
 use crate::error::ActionError;
+use crate::grants::{Grants, Wanted};
 use crate::key::Key;
 use crate::mvcc::point::{PointRead, get_newest};
-use crate::mvcc::reader::{batch_get, get};
-use crate::mvcc::scanner::{PageEnd, PageLimits, ScanPage};
+use crate::mvcc::reader::{BatchGet, BatchPage, batch_get, get};
+use crate::mvcc::scanner::ScanPage;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
-use crate::read_pool::{PoolError, ReadPool};
+use crate::read_pool::{Cost, Demand, PoolError, ReadPool};
 use crate::region_store::{RegionReads, RegionView, into_server_error};
 use crate::scan_cache::{KeepLimits, OpenScan, ScanCache};
+use crate::scan_cost::ScanCosts;
+use crate::scan_page::{PageJob, response};
 
 /// How reads are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +48,13 @@ pub struct ReadConfig {
     pub page_bytes: u32,
     /// Steps after which a page of a scan ends, however few pairs it has. Default 200,000.
     pub page_steps: usize,
-    /// Steps of the first slice of a page, which runs in the caller's task. Default 512.
+    /// Steps of the first slice of a statement, which runs in the caller's task and reads no file. Default 256.
     pub first_slice_steps: usize,
-    /// Steps of each later slice, which runs in the read pool. Default 8,192.
+    /// The most steps of each later slice, which runs in the read pool. The time that the slices take decides how many
+    /// they have. Default 8,192.
     pub pool_slice_steps: usize,
-    /// A batch get of more keys than this runs in the read pool, others in the caller's task. Default 64.
+    /// A batch get of more keys than this runs in the read pool as a scan does. Others run in the caller's task as far
+    /// as their keys are in memory. Default 64.
     pub inline_keys: usize,
     /// Whether the scan of a first page is kept although its first slice was enough. Such a page is most often the only
     /// one of its statement. Default false.
@@ -60,7 +69,7 @@ impl Default for ReadConfig {
             page_pairs: 10_000,
             page_bytes: 2 << 20,
             page_steps: 200_000,
-            first_slice_steps: 512,
+            first_slice_steps: 256,
             pool_slice_steps: 8_192,
             inline_keys: 64,
             keeps_short_scans: false,
@@ -69,14 +78,30 @@ impl Default for ReadConfig {
     }
 }
 
+/// What proves a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// This store leads, by its lease or a read index.
+    Leader,
+    /// A grant.
+    Granted,
+    /// Nothing.
+    Unproven,
+}
+
 /// Executes reads on a store. Clones share the store, the pool and the kept scans.
 #[derive(Clone)]
 pub struct ReadExecutor<H: RegionReads> {
-    store: H,
-    concurrency: ConcurrencyManager,
+    pub(crate) store: H,
+    pub(crate) concurrency: ConcurrencyManager,
+    /// What lets replicas serve. Without it, only the leader does.
+    pub(crate) grants: Option<Grants<H>>,
     pool: ReadPool,
     config: ReadConfig,
     scans: ScanCache<H::View>,
+    /// What statements have cost. `None` if the pool runs its jobs in their callers' tasks, whose order no clock may
+    /// change.
+    costs: Option<ScanCosts>,
     /// Pages that were read on a kept scan.
     continued: IntCounter,
     #[cfg(feature = "planted-bugs")]
@@ -94,16 +119,25 @@ impl<H: RegionReads> ReadExecutor<H> {
         continued: IntCounter,
     ) -> ReadExecutor<H> {
         let scans = ScanCache::new(config.keep);
+        let costs = if pool.has_threads() { Some(ScanCosts::default()) } else { None };
         ReadExecutor {
             store,
             concurrency,
+            grants: None,
             pool,
             config,
             scans,
+            costs,
             continued,
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
+    }
+
+    /// The executor, which serves also where a grant covers a read.
+    pub fn with_grants(mut self, grants: Grants<H>) -> ReadExecutor<H> {
+        self.grants = Some(grants);
+        self
     }
 
     /// The executor with this deliberate bug.
@@ -117,8 +151,8 @@ impl<H: RegionReads> ReadExecutor<H> {
     ///
     /// # Errors
     ///
-    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the read pool is full, or the
-    ///   read has no timestamp and the oracle does not answer the store.
+    /// - [`ServerError::Region`]: this store cannot serve the region now. `ServerBusy`: the pool has shed it, or it has
+    ///   no timestamp and the oracle does not answer the store.
     /// - [`ServerError::Key`]: locks block the read. If the store took its timestamp, [`Response::Started`] says so.
     /// - [`ServerError::Invalid`]: the request is a write, its timestamp was not issued by the oracle, or it passes
     ///   more than [`PASS_MAX`] transactions.
@@ -126,52 +160,60 @@ impl<H: RegionReads> ReadExecutor<H> {
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped at any time; a read has no effect. A slice that runs in the pool completes.
+    /// The future may be dropped at any time; a read has no effect. A slice that runs in the pool completes, and is the
+    /// last one.
     pub async fn run(&self, mut request: Request) -> Result<Response, ServerError> {
         let context = request.context;
-        let Some(start_ts) = request.body.unset_start_ts() else { return self.read(request).await };
-        let busy = || RegionError::ServerBusy { store: self.store.store_id(), what: "timestamps".to_owned() };
-        let taken = self.concurrency.take_timestamp(&self.store, context).await?.ok_or_else(busy)?;
+        if let RequestBody::Replica(replica) = request.body {
+            return self.replica(context, replica).await;
+        }
+        let Some(start_ts) = request.body.unset_start_ts() else { return self.read(request, Proof::Leader).await };
+        let taken = self.take_start_ts(context).await?;
         *start_ts = taken;
-        let outcome = match self.read(request).await {
-            Ok(response) => Ok(response),
-            Err(ServerError::Key(error)) => Err(error),
-            Err(error) => return Err(error),
-        };
+        let outcome = outcome_of(self.read(request, Proof::Leader).await)?;
         Ok(Response::Started { start_ts: taken, outcome: Box::new(outcome) })
     }
 
+    /// Takes the timestamp of a read that leaves it to this store.
+    pub(crate) async fn take_start_ts(&self, context: RegionContext) -> Result<Timestamp, RegionError> {
+        let busy = || RegionError::ServerBusy { store: self.store.store_id(), what: "timestamps".to_owned() };
+        self.concurrency.take_timestamp(&self.store, context).await?.ok_or_else(busy)
+    }
+
     /// Executes a read at its timestamp.
-    async fn read(&self, request: Request) -> Result<Response, ServerError> {
+    pub(crate) async fn read(&self, request: Request, proof: Proof) -> Result<Response, ServerError> {
         let Request { context, body } = request;
-        let page_bytes = self.config.page_bytes as usize;
         match &body {
-            RequestBody::Scan(request) => self.scan(context, &body, self.clamp_limits(request)).await,
+            RequestBody::Scan(request) => self.scan((context, proof), &body, self.clamp_limits(request)).await,
             RequestBody::BatchGet { keys, start_ts, pass } => {
-                let view = self.view(context, &body).await?;
-                let page = if keys.len() > self.config.inline_keys {
-                    let (keys, start_ts, pass) = (keys.clone(), *start_ts, pass.clone());
-                    self.in_pool(move || batch_get(&view, &keys, (start_ts, &pass), page_bytes)).await?
-                } else {
-                    let page = batch_get(&view, keys, (*start_ts, pass), page_bytes);
-                    page.map_err(|error| self.server_error(error))?
-                };
+                let view = self.proven_for((context, proof), &body).await?;
+                let page = self.batch_get(view, keys, (*start_ts, pass)).await?;
                 Ok(Response::Pairs { pairs: page.pairs, resume: page.resume })
             }
             RequestBody::Get { key, start_ts, pass } => {
-                let newest =
-                    if pass.is_empty() { self.get_newest(context, (key, &key.to_storage()), *start_ts) } else { None };
+                let newest = match proof {
+                    Proof::Leader if pass.is_empty() => self.get_newest(context, (key, &key.to_storage()), *start_ts),
+                    Proof::Granted if pass.is_empty() => {
+                        let read = self.replica_newest(context, (key, &key.to_storage()), Wanted::At(*start_ts));
+                        read.map(|(read, ..)| read)
+                    }
+                    Proof::Leader | Proof::Granted | Proof::Unproven => None,
+                };
                 let is_cold = match newest {
                     None => false,
                     Some(Err(error)) if error.is_not_cached() => true,
                     Some(read) => return read.map(Response::Value).map_err(|error| self.server_error(error)),
                 };
-                let view = self.view(context, &body).await?;
-                if is_cold {
-                    let (key, start_ts) = (key.clone(), *start_ts);
-                    return self.in_pool(move || get(&view, &key, start_ts, &[])).await.map(Response::Value);
+                let view = self.proven_for((context, proof), &body).await?;
+                if !is_cold {
+                    match get(&view.cached(), key, *start_ts, pass) {
+                        Err(error) if error.is_not_cached() => (),
+                        read => return read.map(Response::Value).map_err(|error| self.server_error(error)),
+                    }
                 }
-                get(&view, key, *start_ts, pass).map(Response::Value).map_err(|error| self.server_error(error))
+                let (key, start_ts, pass) = (key.clone(), *start_ts, pass.clone());
+                let read = move |_| ControlFlow::Break(get(&view, &key, start_ts, &pass));
+                Ok(Response::Value(self.in_pool(Demand::point(), read).await?.0))
             }
             _ => Err(self.server_error(ActionError::Invalid("an action is not a read"))),
         }
@@ -219,6 +261,18 @@ impl<H: RegionReads> ReadExecutor<H> {
             Ok(PointRead::Locked(lock)) => Some(Err(KeyError::Locked(vec![lock]).into())),
             Ok(PointRead::Torn) => None,
             Err(error) => Some(Err(error.into())),
+        }
+    }
+
+    /// A view for a read, by its proof.
+    async fn proven_for(
+        &self,
+        (context, proof): (RegionContext, Proof),
+        body: &RequestBody,
+    ) -> Result<H::View, ServerError> {
+        match proof {
+            Proof::Leader => self.view(context, body).await,
+            Proof::Granted | Proof::Unproven => self.replica_view(context, body, proof),
         }
     }
 
@@ -270,48 +324,93 @@ impl<H: RegionReads> ReadExecutor<H> {
     /// with clamped limits.
     async fn scan(
         &self,
-        context: RegionContext,
+        (context, proof): (RegionContext, Proof),
         body: &RequestBody,
         request: ScanRequest,
     ) -> Result<Response, ServerError> {
-        let mut merged = SliceMerger::new(&request);
-        let kept = self.scans.take(context, &request, now());
+        let steps_max = self.config.page_steps;
+        let mut cost = self.costs.as_ref().map_or_else(Cost::default, |costs| costs.before_page(&request));
+        // What is not proven is not for others.
+        let kept = if proof == Proof::Unproven { None } else { self.scans.take(context, &request, now()) };
         let is_continued = kept.is_some();
-        let mut scan = match kept {
-            Some(scan) => self.check_kept(context, scan).await?,
+        let mut job = match kept {
+            Some(scan) => {
+                let scan = if proof == Proof::Leader { self.check_kept(context, scan).await? } else { scan };
+                PageJob::on_scan(context, scan, request.clone(), steps_max)
+            }
             None => {
-                let view = self.view(context, body).await?;
+                let view = self.proven_for((context, proof), body).await?;
                 if request.is_empty() {
-                    return Ok(merged.into_response());
+                    return Ok(response(ScanPage::empty()));
                 }
-                self.scans.open(context, view, &request, now()).map_err(|error| self.server_error(error.into()))?
+                PageJob::on_view(context, (view, now()), request.clone(), steps_max)
             }
         };
-        let (mut more, mut steps) = (true, 0);
-        // A search that a kept scan goes on with may be long.
-        if !scan.is_searching() {
-            let first = scan.next_page(merged.limits(self.config.first_slice_steps));
-            more = merged.add(first).map_err(|error| self.server_error(error))?;
-            steps = self.config.first_slice_steps;
+        let mut is_short = false;
+        // A statement that has cost a whole slice, or goes on with a scan, leaves this thread to others.
+        if !is_continued && cost.is_small() {
+            let (started, steps) = (now(), self.config.first_slice_steps);
+            let done = job.first_slice(steps, self.config.keeps_short_scans);
+            is_short = done.map_err(|error| self.server_error(error))?;
+            cost.add(steps, now().duration_since(started), false);
         }
-        let is_short = !more;
-        // A page advances, so that the next one asks for less.
-        while more && (steps < self.config.page_steps || !scan.has_advanced_from(&request)) {
-            let limits = merged.limits(self.config.pool_slice_steps);
-            let job = move || {
-                let slice = scan.next_page(limits);
-                Ok((scan, slice))
+        if !is_short {
+            let (mut taken, steps_max) = (Some(job), self.config.pool_slice_steps);
+            let work = move |steps: usize| match taken.as_mut().map(|job| job.slice(steps.min(steps_max))) {
+                Some(ControlFlow::Continue(())) => ControlFlow::Continue(()),
+                Some(ControlFlow::Break(done)) => ControlFlow::Break(done.map(|()| taken.take())),
+                None => ControlFlow::Break(Ok(None)),
             };
-            let slice;
-            (scan, slice) = self.in_pool(job).await?;
-            more = merged.add(slice).map_err(|error| self.server_error(error))?;
-            steps += self.config.pool_slice_steps;
+            let done;
+            (done, cost) = self.in_pool(Demand::scan(cost, request.max_bytes as usize), work).await?;
+            job = done.ok_or_else(|| ServerError::Failed(PoolError::Lost.to_string()))?;
         }
-        let is_kept = is_continued || !is_short || self.config.keeps_short_scans;
-        if is_kept && matches!(merged.page.end, PageEnd::Limit | PageEnd::Work) {
-            self.scans.keep(scan, now()).map_err(|error| self.server_error(error.into()))?;
+        let (page, scan) = job.into_parts();
+        if let Some(costs) = self.costs.as_ref().filter(|_| page.resume.is_some() || !is_short) {
+            costs.after_page(&request, page.resume.as_ref(), cost);
         }
-        Ok(merged.into_response())
+        if let Some(scan) = scan.filter(|_| proof != Proof::Unproven) {
+            self.scans.keep(scan, now());
+        }
+        Ok(response(page))
+    }
+
+    /// Notes what a statement has cost with this page.
+    #[cfg(test)]
+    pub(crate) fn note_cost(&self, page: &ScanRequest, resume: &Key, cost: Cost) {
+        self.costs.iter().for_each(|costs| costs.after_page(page, Some(resume), cost));
+    }
+
+    /// Reads many keys, of a view that is proven for it: few of them from memory within this call, others in the pool.
+    async fn batch_get(
+        &self,
+        view: H::View,
+        keys: &[Key],
+        (start_ts, pass): (Timestamp, &[Timestamp]),
+    ) -> Result<BatchPage, ServerError> {
+        let page_bytes = self.config.page_bytes as usize;
+        let is_small = keys.len() <= self.config.inline_keys;
+        if is_small {
+            match batch_get(&view.cached(), keys, (start_ts, pass), page_bytes) {
+                Err(error) if error.is_not_cached() => (),
+                page => return page.map_err(|error| self.server_error(error)),
+            }
+        }
+        let mut batch = Some(BatchGet::new(keys.to_vec(), start_ts, pass.to_vec(), page_bytes));
+        let work = move |steps| match batch.as_mut().map(|batch| batch.advance(&view, steps)) {
+            Some(Ok(false)) => ControlFlow::Continue(()),
+            Some(Ok(true)) | None => ControlFlow::Break(Ok(batch.take().map(BatchGet::into_page).unwrap_or_default())),
+            Some(Err(error)) => ControlFlow::Break(Err(error)),
+        };
+        if is_small {
+            return Ok(self.in_pool(Demand::point(), work).await?.0);
+        }
+        let cost = self.costs.as_ref().map_or_else(Cost::default, |costs| costs.before_batch(start_ts));
+        let (page, cost) = self.in_pool(Demand::scan(cost, page_bytes), work).await?;
+        if let Some(costs) = &self.costs {
+            costs.after_batch(start_ts, cost);
+        }
+        Ok(page)
     }
 
     /// Passes the checks of the read path for a page of a kept scan. They need no new snapshot: the one of the scan is
@@ -343,17 +442,18 @@ impl<H: RegionReads> ReadExecutor<H> {
         }
     }
 
-    fn server_error(&self, error: ActionError) -> ServerError {
+    pub(crate) fn server_error(&self, error: ActionError) -> ServerError {
         into_server_error(&self.store, error)
     }
 
     async fn in_pool<T: Send + 'static>(
         &self,
-        job: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
-    ) -> Result<T, ServerError> {
-        match self.pool.run(job).await {
-            Ok(result) => result.map_err(|error| self.server_error(error)),
-            Err(PoolError::Full) => {
+        demand: Demand,
+        work: impl FnMut(usize) -> ControlFlow<Result<T, ActionError>> + Send + 'static,
+    ) -> Result<(T, Cost), ServerError> {
+        match self.pool.run(demand, work).await {
+            Ok((result, cost)) => Ok((result.map_err(|error| self.server_error(error))?, cost)),
+            Err(PoolError::Shed) => {
                 let busy = RegionError::ServerBusy { store: self.store.store_id(), what: "read pool".to_owned() };
                 Err(busy.into())
             }
@@ -362,8 +462,18 @@ impl<H: RegionReads> ReadExecutor<H> {
     }
 }
 
+/// What a read has found at its timestamp: a response, or why the transaction cannot proceed. Other errors say nothing
+/// of the timestamp.
+pub(crate) fn outcome_of(result: Result<Response, ServerError>) -> Result<Result<Response, KeyError>, ServerError> {
+    match result {
+        Ok(response) => Ok(Ok(response)),
+        Err(ServerError::Key(error)) => Ok(Err(error)),
+        Err(error) => Err(error),
+    }
+}
+
 /// The timestamp of a read, and the transactions that it passes.
-fn snapshot_of(body: &RequestBody) -> Result<(Timestamp, &[Timestamp]), ServerError> {
+pub(crate) fn snapshot_of(body: &RequestBody) -> Result<(Timestamp, &[Timestamp]), ServerError> {
     match body {
         RequestBody::Get { start_ts, pass, .. } | RequestBody::BatchGet { start_ts, pass, .. } => Ok((*start_ts, pass)),
         RequestBody::Scan(scan) => Ok((scan.start_ts, &scan.pass)),
@@ -374,48 +484,4 @@ fn snapshot_of(body: &RequestBody) -> Result<(Timestamp, &[Timestamp]), ServerEr
 #[expect(clippy::disallowed_methods, reason = "the read path is an edge: kept scans expire")]
 fn now() -> Instant {
     Instant::now()
-}
-
-/// Merges the slices of a scan into one page.
-struct SliceMerger {
-    page: ScanPage,
-    /// How many pairs and bytes the page may still take.
-    pairs_left: u32,
-    bytes_left: u32,
-}
-
-impl SliceMerger {
-    fn new(request: &ScanRequest) -> SliceMerger {
-        SliceMerger { page: ScanPage::empty(), pairs_left: request.limit, bytes_left: request.max_bytes }
-    }
-
-    /// The limits of the next slice.
-    fn limits(&self, steps: usize) -> PageLimits {
-        PageLimits { pairs: self.pairs_left, bytes: self.bytes_left, steps }
-    }
-
-    /// Appends the next slice. Returns whether the page needs another one.
-    fn add(&mut self, slice: Result<ScanPage, ActionError>) -> Result<bool, ActionError> {
-        let slice = match slice {
-            Ok(slice) => slice,
-            // The page ends before the lock. Its `resume` is the start of this slice.
-            Err(ActionError::Key(KeyError::Locked(_))) if !self.page.pairs.is_empty() => {
-                self.page.end = PageEnd::Lock;
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        };
-        let bytes: usize = slice.pairs.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum();
-        let pairs = u32::try_from(slice.pairs.len()).unwrap_or(u32::MAX);
-        self.pairs_left = self.pairs_left.saturating_sub(pairs);
-        self.bytes_left = self.bytes_left.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
-        self.page.pairs.extend(slice.pairs);
-        self.page.resume = slice.resume;
-        self.page.end = slice.end;
-        Ok(slice.end == PageEnd::Work)
-    }
-
-    fn into_response(self) -> Response {
-        Response::Pairs { pairs: self.page.pairs, resume: self.page.resume }
-    }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use engine::WriteBatch;
 use engine::store::{NewestReader, Reader, Store};
 use raftstore::{
-    Basis, LogIndex, OnOutcome, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus,
-    StoreHandle, StoreId, Term,
+    Basis, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot,
+    RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
 };
 
 use crate::api::ServerError;
@@ -25,6 +25,8 @@ pub trait RegionView: Reader + Clone + Send + Sync + 'static {
     fn region(&self) -> &Region;
     /// The term of the leader on which the view was taken.
     fn term(&self) -> Term;
+    /// The same view, read from memory alone: reads that would have to read a file fail with `StoreError::NotCached`.
+    fn cached(&self) -> Self;
 }
 
 /// The reads of a store of replicated regions. The methods are those of `raftstore::StoreHandle`.
@@ -66,6 +68,58 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
     ///
     /// As [`RegionReads::try_read`], and `ServerBusy` if the store's mailbox or the region's queue of reads is full.
     fn read(&self, context: RegionContext) -> impl Future<Output = Result<Self::View, RegionError>> + Send;
+    /// The regions with a replica here.
+    fn regions(&self) -> Vec<RegionStatus>;
+    /// The store that leads a region, as far as the replica here knows.
+    fn leader(&self, region: RegionId) -> Option<StoreId>;
+    /// Whether this store leads a region, as far as its replica knows.
+    fn leads(&self, region: RegionId) -> bool {
+        self.leader(region) == Some(self.store_id())
+    }
+    /// Runs `look` on the leader and then reads its applied index, under the lease. `None` if the lease does not cover
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionReads::try_read`], but the epoch is that of the replica.
+    fn sample<T>(
+        &self,
+        region: RegionId,
+        look: impl FnOnce(&Region, Term) -> T,
+    ) -> Result<Option<(T, LogIndex, Basis)>, RegionError>;
+    /// The state of this store's replica, whoever leads.
+    ///
+    /// # Errors
+    ///
+    /// [`RegionError`] if there is none (`RegionNotFound`), or its data is being replaced (`NotReady`).
+    fn replica(&self, region: RegionId) -> Result<ReplicaState, RegionError>;
+    /// Runs `read` on the newest state of this store's replica, whoever leads. Returns what it returned, if the data
+    /// was the replica's own all the time and held at least what the state says.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionReads::replica`], and `EpochNotMatch` if the version of the epoch is another.
+    fn replica_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
+    ) -> Result<Option<T>, RegionError>;
+    /// A view of this store's replica, if `is_enough` says that its state from before is enough.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionReads::replica_newest`].
+    fn replica_view(
+        &self,
+        context: RegionContext,
+        is_enough: impl FnOnce(&ReplicaState) -> bool,
+    ) -> Result<Option<Self::View>, RegionError>;
+    /// Ends once the replica has applied `index`, or its data has changed in another way.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionReads::replica`].
+    fn applied(&self, region: RegionId, index: LogIndex) -> impl Future<Output = Result<(), RegionError>> + Send;
     /// Stops the store's service because its data is corrupt. Its leaderships pass to other stores.
     fn poison(&self, why: &str);
 }
@@ -110,8 +164,9 @@ pub trait RegionStore: RegionReads {
         if view.term() == basis.term { Ok(view) } else { Err(RegionError::StaleCommand { region }) }
     }
     /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
-    /// is dropped, the batch may still take effect. `on_outcome` is called with the outcome when it is known, whether
-    /// the future is polled or not, by whatever thread knows it. It is dropped if the outcome stays unknown.
+    /// is dropped, the batch may still take effect. `observer` is told of the entry and of the outcome when they are
+    /// known, whether the future is polled or not, by whatever thread knows it. It is dropped if the outcome stays
+    /// unknown.
     ///
     /// # Errors
     ///
@@ -123,7 +178,7 @@ pub trait RegionStore: RegionReads {
         &self,
         basis: &Basis,
         batch: WriteBatch,
-        on_outcome: OnOutcome,
+        observer: ProposalObserver,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
     /// Lets other requests run at a planted bug. A simulation with a clock of its own lets time pass.
     #[cfg(feature = "planted-bugs")]
@@ -152,6 +207,10 @@ impl<S: Store> RegionView for RegionSnapshot<S> {
 
     fn term(&self) -> Term {
         self.term
+    }
+
+    fn cached(&self) -> RegionSnapshot<S> {
+        RegionSnapshot::cached(self)
     }
 }
 
@@ -182,6 +241,46 @@ impl<S: Store> RegionReads for StoreHandle<S> {
         StoreHandle::read(self, context)
     }
 
+    fn regions(&self) -> Vec<RegionStatus> {
+        StoreHandle::regions(self)
+    }
+
+    fn leader(&self, region: RegionId) -> Option<StoreId> {
+        StoreHandle::leader(self, region)
+    }
+
+    fn sample<T>(
+        &self,
+        region: RegionId,
+        look: impl FnOnce(&Region, Term) -> T,
+    ) -> Result<Option<(T, LogIndex, Basis)>, RegionError> {
+        StoreHandle::sample(self, region, look)
+    }
+
+    fn replica(&self, region: RegionId) -> Result<ReplicaState, RegionError> {
+        StoreHandle::replica(self, region)
+    }
+
+    fn replica_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
+    ) -> Result<Option<T>, RegionError> {
+        StoreHandle::replica_newest(self, context, read)
+    }
+
+    fn replica_view(
+        &self,
+        context: RegionContext,
+        is_enough: impl FnOnce(&ReplicaState) -> bool,
+    ) -> Result<Option<RegionSnapshot<S>>, RegionError> {
+        StoreHandle::replica_snapshot(self, context, is_enough)
+    }
+
+    fn applied(&self, region: RegionId, index: LogIndex) -> impl Future<Output = Result<(), RegionError>> + Send {
+        StoreHandle::applied(self, region, index)
+    }
+
     fn poison(&self, why: &str) {
         StoreHandle::poison(self, why);
     }
@@ -208,8 +307,8 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         &self,
         basis: &Basis,
         batch: WriteBatch,
-        on_outcome: OnOutcome,
+        observer: ProposalObserver,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
-        StoreHandle::propose_holding(self, basis, batch, on_outcome)
+        StoreHandle::propose_observed(self, basis, batch, observer)
     }
 }

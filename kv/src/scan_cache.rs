@@ -63,9 +63,29 @@ impl<V: RegionView> OpenScan<V> {
         self.view = view;
     }
 
-    /// Whether the next page must not block other work. See [`Scanner::is_searching`].
-    pub fn is_searching(&self) -> bool {
-        self.scanner.is_searching()
+    /// Opens a scan on `view`, which must be proven for a read at the request's `start_ts`. `opened`: when it was
+    /// taken.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError`](crate::error::MvccError) if the store fails.
+    pub fn open(context: RegionContext, view: V, request: &ScanRequest, opened: Instant) -> Result<OpenScan<V>> {
+        let scanner = Scanner::open(&view, request)?;
+        Ok(OpenScan { context, view, scanner, opened })
+    }
+
+    /// The part of the range that is not read yet.
+    pub fn rest(&self) -> &ScanRequest {
+        self.scanner.rest()
+    }
+
+    /// Forgets what takes memory and is not returned yet. To be called before the scan is kept. May read a file.
+    ///
+    /// # Errors
+    ///
+    /// [`MvccError`](crate::error::MvccError) if the store fails.
+    pub fn pause(&mut self) -> Result<()> {
+        self.scanner.forget_unchecked()
     }
 
     /// Reads the next page. See [`Scanner::next_page`].
@@ -123,23 +143,9 @@ impl<V: RegionView> ScanCache<V> {
         taken
     }
 
-    /// Opens a scan on `view`, which must be proven for a read at the request's `start_ts`.
-    ///
-    /// # Errors
-    ///
-    /// [`MvccError`](crate::error::MvccError) if the store fails.
-    pub fn open(&self, context: RegionContext, view: V, request: &ScanRequest, now: Instant) -> Result<OpenScan<V>> {
-        let scanner = Scanner::open(&view, request)?;
-        Ok(OpenScan { context, view, scanner, opened: now })
-    }
-
-    /// Keeps a scan whose last page ended at a limit, unless it is too old. Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    ///
-    /// [`MvccError`](crate::error::MvccError) if the store fails.
-    pub fn keep(&self, mut scan: OpenScan<V>, now: Instant) -> Result<()> {
-        scan.scanner.forget_unchecked()?;
+    /// Keeps a scan that pauses after a page which ended at a limit, unless it is too old. Must be called within a
+    /// tokio runtime.
+    pub fn keep(&self, scan: OpenScan<V>, now: Instant) {
         let mut kept = self.kept.lock();
         // Dropping a scan may take a while: do it without the lock.
         let dropped = kept.keep(scan, now);
@@ -148,7 +154,6 @@ impl<V: RegionView> ScanCache<V> {
         }
         drop(kept);
         drop(dropped);
-        Ok(())
     }
 }
 
@@ -227,16 +232,16 @@ mod tests {
         ScanRequest { start, end, start_ts, limit: 1, max_bytes: 1, reverse: false, keys_only: false, pass: Vec::new() }
     }
 
-    fn open(store: &FakeStore, cache: &ScanCache<FakeView>, request: &ScanRequest) -> OpenScan<FakeView> {
+    fn open(store: &FakeStore, request: &ScanRequest) -> OpenScan<FakeView> {
         let view = store.evaluate(store.context()).unwrap();
-        cache.open(store.context(), view, request, now()).unwrap()
+        OpenScan::open(store.context(), view, request, now()).unwrap()
     }
 
     #[tokio::test]
     async fn a_scan_is_continued_once_and_only_by_its_own_rest() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         let (context, kept) = (store.context(), request(1));
-        cache.keep(open(&store, &cache, &kept), now()).unwrap();
+        cache.keep(open(&store, &kept), now());
         let mut other = context;
         other.epoch.version += 1;
         assert!(cache.take(other, &kept, now()).is_none());
@@ -257,7 +262,7 @@ mod tests {
     async fn kept_scans_are_bounded_in_number() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         let count = LIMITS.scans as u32 + 3;
-        (0..count).for_each(|n| cache.keep(open(&store, &cache, &request(n)), now()).unwrap());
+        (0..count).for_each(|n| cache.keep(open(&store, &request(n)), now()));
         let is_kept = |n: &u32| cache.take(store.context(), &request(*n), now()).is_some();
         let kept: Vec<u32> = (0..count).filter(is_kept).collect();
         assert_eq!(kept, (3..count).collect::<Vec<_>>());
@@ -270,9 +275,9 @@ mod tests {
         let opened = now();
         for (age_s, expected) in [(0, true), (LIMITS.age_s, true), (LIMITS.age_s + 1, false)] {
             let later = opened + Duration::from_secs(age_s);
-            cache.keep(open(&store, &cache, &request(1)), opened).unwrap();
+            cache.keep(open(&store, &request(1)), opened);
             assert_eq!(cache.take(store.context(), &request(1), later).is_some(), expected, "taken after {age_s} s");
-            cache.keep(open(&store, &cache, &request(1)), later).unwrap();
+            cache.keep(open(&store, &request(1)), later);
             assert_eq!(!cache.kept.lock().scans.is_empty(), expected, "kept after {age_s} s");
             cache.take(store.context(), &request(1), later);
         }
@@ -283,7 +288,7 @@ mod tests {
     async fn old_scans_are_dropped_without_a_request() {
         let (store, cache) = (FakeStore::new(), ScanCache::new(LIMITS));
         for _ in 0..2 {
-            cache.keep(open(&store, &cache, &request(1)), now()).unwrap();
+            cache.keep(open(&store, &request(1)), now());
             tokio::time::sleep(EXPIRY_INTERVAL * (LIMITS.age_s as u32 - 1)).await;
             assert_eq!(cache.kept.lock().scans.len(), 1);
             tokio::time::sleep(EXPIRY_INTERVAL * 3).await;

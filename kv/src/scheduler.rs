@@ -29,7 +29,7 @@ use std::sync::Arc;
 use engine::WriteBatch;
 use engine::store::Reader;
 use parking_lot::Mutex;
-use raftstore::{Basis, LogIndex, ProposeError, RegionContext, RegionError, RegionId, Term};
+use raftstore::{Basis, LogIndex, Observer, ProposeError, RegionContext, RegionError, RegionId, Term};
 use tso::Timestamp;
 
 use crate::api::{
@@ -229,9 +229,9 @@ impl<H: RegionStore> Scheduler<H> {
             }
         }
         let view = self.store.evaluate_on(basis)?;
-        match self.pool.run(move || percolator::evaluate(&view, &body, action(&body, computed))).await {
+        match self.pool.run_point(move || percolator::evaluate(&view, &body, action(&body, computed))).await {
             Ok(evaluated) => Ok(evaluated),
-            Err(PoolError::Full) => Err(self.busy("read pool")),
+            Err(PoolError::Shed) => Err(self.busy("read pool")),
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),
         }
     }
@@ -245,8 +245,7 @@ impl<H: RegionStore> Scheduler<H> {
         held: HeldProposal<T>,
     ) -> Result<(), ServerError> {
         let region = basis.region.id;
-        let on_outcome = Box::new(move |outcome: &Result<_, _>| held.settle(outcome));
-        match self.store.propose(basis, batch, on_outcome).await {
+        match self.store.propose(basis, batch, Box::new(held)).await {
             Ok(_) => Ok(()),
             Err(ProposeError::Region(error)) => Err(error.into()),
             Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
@@ -333,9 +332,17 @@ impl<T> HeldProposal<T> {
     ) -> HeldProposal<T> {
         HeldProposal { fences: fences.clone(), region, term, is_settled: false, locks, _guards: guards }
     }
+}
+
+impl<T: Send> Observer<Result<LogIndex, ProposeError>> for HeldProposal<T> {
+    fn appended(&self, index: LogIndex) {
+        if let Some(locks) = &self.locks {
+            locks.appended(index);
+        }
+    }
 
     /// Releases everything, because the outcome is known, or fences the region.
-    fn settle(mut self, outcome: &Result<LogIndex, ProposeError>) {
+    fn answered(mut self: Box<Self>, outcome: &Result<LogIndex, ProposeError>) {
         self.is_settled = !matches!(outcome, Err(ProposeError::Undetermined { .. } | ProposeError::Poisoned(_)));
     }
 }

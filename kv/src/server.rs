@@ -1,8 +1,9 @@
 //! The key-value server of a store: executes requests of this process or of the network adapter.
 //!
 //! It enforces the limits of admission: the number and the bytes of requests in flight, the writes that wait for
-//! latches, the reads that wait for the pool. A request above a limit is refused with `ServerBusy`, and the client
-//! backs off.
+//! latches, the reads in the pool and the bytes of their results. A request above a limit is refused with `ServerBusy`,
+//! and the client backs off. A part of the requests in flight is left to writes and heartbeats, which reads therefore
+//! never crowd out, and in the pool the lowest level is shed first.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +14,15 @@ use raftstore::{RegionContext, RegionError, RegionStatus};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tso::Timestamp;
 
-use crate::api::{Request, Response, ServerError};
+use crate::api::{Request, Response, Served, ServerError};
 use crate::concurrency::{ConcurrencyManager, TimestampSource};
+use crate::grants::{GrantMetrics, Grants, GrantsConfig};
 use crate::key::Key;
 use crate::metrics::{Kind, ServerMetrics};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read::{ReadConfig, ReadExecutor};
-use crate::read_pool::ReadPool;
+use crate::read_pool::{PoolConfig, ReadPool, Workers};
 use crate::region_store::RegionStore;
 use crate::scheduler::Scheduler;
 use crate::size::request_bytes;
@@ -28,19 +30,19 @@ use crate::size::request_bytes;
 /// Settings of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvServerConfig {
-    /// The most requests in flight. Default 4096, minimum 1.
+    /// The most requests in flight, of which reads are at most three quarters. Default 4096, minimum 1.
     pub max_in_flight: usize,
     /// The most bytes of requests in flight. Default 256 MiB, minimum 1. A larger request counts as this much, so it
     /// runs alone.
     pub max_in_flight_bytes: u32,
     /// The most writes that hold latches or wait for them. Default 2048, minimum 1.
     pub latch_capacity: usize,
-    /// The most long reads that run at a time. Default 4, minimum 1.
-    pub read_threads: usize,
-    /// The most long reads that wait for a thread. Default 256, minimum 0.
-    pub read_queue: usize,
+    /// The read pool. Reads that take long, or must read a file, run there.
+    pub pool: PoolConfig,
     /// The sizes of pages and of the slices in which they are read.
     pub reads: ReadConfig,
+    /// How replicas get what lets them serve reads.
+    pub grants: GrantsConfig,
     /// A deliberate bug, so that a test can prove that it finds it.
     #[cfg(feature = "planted-bugs")]
     pub planted_bug: Option<PlantedBug>,
@@ -52,9 +54,9 @@ impl Default for KvServerConfig {
             max_in_flight: 4096,
             max_in_flight_bytes: 256 << 20,
             latch_capacity: 2048,
-            read_threads: 4,
-            read_queue: 256,
+            pool: PoolConfig::default(),
             reads: ReadConfig::default(),
+            grants: GrantsConfig::default(),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
@@ -83,7 +85,12 @@ impl KvServerConfig {
             ("max_in_flight", self.max_in_flight >= 1),
             ("max_in_flight_bytes", self.max_in_flight_bytes >= 1),
             ("latch_capacity", self.latch_capacity >= 1),
-            ("read_threads", self.read_threads >= 1),
+            (
+                "pool.workers",
+                !matches!(self.pool.workers, Workers::Threads { reads: 0, .. } | Workers::Threads { scans: 0, .. }),
+            ),
+            ("pool.jobs", self.pool.jobs >= 1),
+            ("pool.result_bytes", self.pool.result_bytes >= 1),
         ];
         match minimums.into_iter().find(|(_, valid)| !valid) {
             Some((name, _)) => Err(KvServerError::Config(name)),
@@ -101,6 +108,7 @@ pub struct KvServer<H: RegionStore> {
     store: H,
     reads: ReadExecutor<H>,
     writes: Scheduler<H>,
+    grants: Grants<H>,
     admission: Admission,
     metrics: Arc<ServerMetrics>,
 }
@@ -122,16 +130,20 @@ impl<H: RegionStore> KvServer<H> {
         let concurrency = ConcurrencyManager::new(timestamps);
         #[cfg(feature = "planted-bugs")]
         let concurrency = concurrency.with_planted_bug(config.planted_bug);
-        let pool = ReadPool::new(config.read_threads, config.read_queue);
         let metrics = Arc::new(ServerMetrics::new(registry)?);
+        let pool = ReadPool::new(&config.pool, metrics.pool.clone());
         let continued = metrics.continued_scans.clone();
+        let grants = Grants::new(store.clone(), concurrency.clone(), config.grants, GrantMetrics::new(registry)?);
+        #[cfg(feature = "planted-bugs")]
+        let grants = grants.with_planted_bug(config.planted_bug);
         let reads = ReadExecutor::new(store.clone(), concurrency.clone(), pool.clone(), config.reads, continued);
+        let reads = reads.with_grants(grants.clone());
         #[cfg(feature = "planted-bugs")]
         let reads = reads.with_planted_bug(config.planted_bug);
         let writes = Scheduler::new(store.clone(), concurrency, config.latch_capacity, pool);
         #[cfg(feature = "planted-bugs")]
         let writes = writes.with_planted_bug(config.planted_bug);
-        Ok(KvServer { reads, writes, store, admission: Admission::new(config), metrics })
+        Ok(KvServer { reads, writes, grants, store, admission: Admission::new(config), metrics })
     }
 
     /// Executes a request. Must be polled within a tokio runtime. Takes as long as replication or the read index takes:
@@ -154,7 +166,7 @@ impl<H: RegionStore> KvServer<H> {
     pub async fn handle(&self, request: Request) -> Result<Response, ServerError> {
         let kind = Kind::of(&request.body);
         let started = now();
-        let result = match self.admission.try_acquire(request_bytes(&request.body)) {
+        let result = match self.admission.try_acquire(request.body.is_write(), request_bytes(&request.body)) {
             Ok(permit) => self.execute(request, permit).await,
             Err(limit) => {
                 let store = self.store.store_id();
@@ -177,6 +189,25 @@ impl<H: RegionStore> KvServer<H> {
         Some(value)
     }
 
+    /// Executes a point read at this store's replica within this call, whoever leads: at `start_ts`, or, if that is
+    /// [`Timestamp::ZERO`], at the newest snapshot at or above `floor`. Otherwise as [`KvServer::try_get`].
+    pub fn try_replica_get(
+        &self,
+        context: RegionContext,
+        key: (&Key, &[u8]),
+        start_ts: Timestamp,
+        floor: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        let read = self.reads.try_replica_get(context, key, start_ts, floor)?;
+        self.metrics.count_inline_get();
+        Some(read)
+    }
+
+    /// The grants of this store: to be connected with the other stores, and run.
+    pub fn grants(&self) -> &Grants<H> {
+        &self.grants
+    }
+
     /// The region that has a replica on this store and holds the storage key; `None` if there is none. The replica may
     /// be a follower and may lag. Does not block.
     pub fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
@@ -189,21 +220,31 @@ impl<H: RegionStore> KvServer<H> {
             self.writes.run(request, in_flight).await
         } else {
             let _in_flight = in_flight;
-            self.reads.run(request).await
+            let mut answer = self.reads.run(request).await;
+            if let Ok(Response::Replica { served, .. }) = &mut answer {
+                served.load = u32::try_from(self.metrics.in_flight.get()).unwrap_or(0);
+            }
+            answer
         }
     }
 }
+
+/// Of the requests in flight, one in so many is left to writes.
+const WRITE_RESERVE: usize = 4;
 
 /// Limits the requests in flight by number and by bytes. Clones share the limits.
 #[derive(Clone)]
 struct Admission {
     requests: Arc<Semaphore>,
+    /// Those that may be reads.
+    reads: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     bytes_max: u32,
 }
 
 /// The share of one request in the limits. Returned when dropped.
 struct Permit {
+    _read: Option<OwnedSemaphorePermit>,
     _request: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
 }
@@ -213,17 +254,22 @@ impl Admission {
         let bytes_max = config.max_in_flight_bytes;
         Admission {
             requests: Arc::new(Semaphore::new(config.max_in_flight)),
+            reads: Arc::new(Semaphore::new(config.max_in_flight - config.max_in_flight / WRITE_RESERVE)),
             bytes: Arc::new(Semaphore::new(bytes_max as usize)),
             bytes_max,
         }
     }
 
     /// A permit for a request of `bytes`, or the name of the limit that is reached.
-    fn try_acquire(&self, bytes: usize) -> Result<Permit, &'static str> {
+    fn try_acquire(&self, is_write: bool, bytes: usize) -> Result<Permit, &'static str> {
+        let read = match is_write {
+            true => None,
+            false => Some(Arc::clone(&self.reads).try_acquire_owned().map_err(|_| "reads")?),
+        };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
         let request = Arc::clone(&self.requests).try_acquire_owned().map_err(|_| "requests")?;
         let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(bytes).map_err(|_| "bytes of requests")?;
-        Ok(Permit { _request: request, _bytes: bytes })
+        Ok(Permit { _read: read, _request: request, _bytes: bytes })
     }
 }
 

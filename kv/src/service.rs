@@ -10,15 +10,21 @@ use link::{Answer, Kind, Reason, Refused, Service};
 use prost::Message;
 
 use crate::api::{Request, ServerError};
-use crate::proto::{LOCATE, REQUEST, pb};
+use crate::grant::{AskGrants, PushGrants};
+use crate::proto::{ASK_GRANTS, LOCATE, PUSH_GRANTS, REQUEST, pb};
 use crate::region_store::RegionStore;
 use crate::server::KvServer;
 use crate::size::MESSAGE_BYTES_MAX;
 
 /// The services over `server`, by the kind of their requests.
-pub fn link_services<H: RegionStore>(server: KvServer<H>) -> [(Kind, Arc<dyn Service>); 2] {
+pub fn link_services<H: RegionStore>(server: KvServer<H>) -> [(Kind, Arc<dyn Service>); 4] {
     let server = Arc::new(server);
-    [(REQUEST, Arc::new(RequestService(server.clone()))), (LOCATE, Arc::new(LocateService(server)))]
+    [
+        (REQUEST, Arc::new(RequestService(server.clone()))),
+        (LOCATE, Arc::new(LocateService(server.clone()))),
+        (ASK_GRANTS, Arc::new(AskService(server.clone()))),
+        (PUSH_GRANTS, Arc::new(PushService(server))),
+    ]
 }
 
 /// Executes [`REQUEST`].
@@ -48,6 +54,32 @@ impl<H: RegionStore> Service for LocateService<H> {
             encode(&response)
         });
         Answer::Ready(located.map_err(malformed))
+    }
+}
+
+/// Answers [`ASK_GRANTS`].
+struct AskService<H: RegionStore>(Arc<KvServer<H>>);
+
+impl<H: RegionStore> Service for AskService<H> {
+    fn call(&self, payload: Bytes) -> Answer {
+        let ask = pb::AskGrants::decode(payload).map_err(malformed);
+        let ask = match ask.and_then(|ask| AskGrants::try_from(ask).map_err(malformed)) {
+            Ok(ask) => ask,
+            Err(refused) => return Answer::Ready(Err(refused)),
+        };
+        let server = Arc::clone(&self.0);
+        Answer::Later(async move { Ok(encode(&pb::GivenGrants::from(server.grants().give(ask).await))) }.boxed())
+    }
+}
+
+/// Takes [`PUSH_GRANTS`].
+struct PushService<H: RegionStore>(Arc<KvServer<H>>);
+
+impl<H: RegionStore> Service for PushService<H> {
+    fn call(&self, payload: Bytes) -> Answer {
+        let push = pb::PushGrants::decode(payload).map_err(malformed);
+        let taken = push.and_then(|push| PushGrants::try_from(push).map_err(malformed));
+        Answer::Ready(taken.map(|push| encode(&pb::PushAnswer::from(self.0.grants().take(&push)))))
     }
 }
 

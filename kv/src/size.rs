@@ -40,6 +40,7 @@ pub fn request_bytes(body: &RequestBody) -> usize {
     match body {
         RequestBody::Get { key, .. } => key_bytes(key),
         RequestBody::Scan(scan) => key_bytes(&scan.start) + key_bytes(&scan.end),
+        RequestBody::Replica(replica) => request_bytes(&replica.read),
         RequestBody::Prewrite(request) => {
             let mutations = request.mutations.iter().map(|mutation| key_bytes(&mutation.key) + value_len(mutation));
             let secondaries = match &request.commit {

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,12 +37,19 @@ pub struct LinkOptions {
     pub connect_timeout: Duration,
     /// Limits and times of each link.
     pub caller: CallerOptions,
+    /// The local address of the connections; by default the system chooses.
+    pub connect_from: Option<IpAddr>,
 }
 
 impl LinkOptions {
     /// The defaults.
     pub fn new(cluster: ClusterTag) -> LinkOptions {
-        LinkOptions { cluster, connect_timeout: Duration::from_secs(1), caller: CallerOptions::default() }
+        LinkOptions {
+            cluster,
+            connect_timeout: Duration::from_secs(1),
+            caller: CallerOptions::default(),
+            connect_from: None,
+        }
     }
 }
 
@@ -177,6 +185,7 @@ struct Link {
     address: String,
     hello: Hello,
     connect_timeout: Duration,
+    connect_from: Option<IpAddr>,
     /// Time zero of `state.caller`.
     epoch: Instant,
     state: Mutex<LinkState>,
@@ -201,6 +210,7 @@ impl Link {
             address: address.to_owned(),
             hello: Hello::new(options.cluster),
             connect_timeout: options.connect_timeout,
+            connect_from: options.connect_from,
             epoch: clock(),
             state: Mutex::new(LinkState { caller: Caller::new(options.caller), wire: None }),
             metrics: metrics.clone(),
@@ -263,7 +273,8 @@ impl Link {
 
     /// Opens a connection and shakes hands.
     async fn open(&self) -> Result<TcpStream, String> {
-        match tokio::time::timeout(self.connect_timeout, handshake::connect(&self.address, self.hello, &[])).await {
+        let connected = handshake::connect(&self.address, self.connect_from, self.hello, &[]);
+        match tokio::time::timeout(self.connect_timeout, connected).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("no connection within {:?}", self.connect_timeout)),

@@ -22,6 +22,8 @@ use crate::metrics::Metrics;
 use crate::peer::effects::Committed;
 use crate::peer::proposal::{CommittedReplies, ProposeReply};
 use crate::records::{self, LogPosition};
+#[cfg(feature = "epoch-changes")]
+use crate::region::Epoch;
 use crate::region::{LogIndex, Region, RegionId, Term};
 
 /// A committed entry that cannot be applied. The store stops, because going on would make this replica differ from the
@@ -84,6 +86,9 @@ struct PendingWrite {
     bytes: usize,
     positions: BTreeMap<RegionId, LogPosition>,
     outcomes: Vec<(ProposeReply, Result<LogIndex, ProposeError>)>,
+    /// Regions whose range has changed.
+    #[cfg(feature = "epoch-changes")]
+    changed: Vec<Arc<Region>>,
 }
 
 impl<S: Store> ApplyLoop<S> {
@@ -170,6 +175,10 @@ impl<S: Store> ApplyLoop<S> {
                 return Err(ApplyFault::AboveCommit { region: id, index, commit });
             }
             let verdict = apply_entry(&state.region, entry, pending)?;
+            #[cfg(feature = "epoch-changes")]
+            if let Some(changed) = pending.changed.last().filter(|changed| changed.id == id) {
+                state.region = Arc::clone(changed);
+            }
             state.position = LogPosition { index, term: Term::new(entry.term) };
             if let Some((_, reply)) = replies.pop_front_if(|(at, _)| *at == entry.index) {
                 pending.outcomes.push((reply, verdict.map(|()| index).map_err(ProposeError::from)));
@@ -182,12 +191,18 @@ impl<S: Store> ApplyLoop<S> {
 
     /// Writes the batch, publishes the applied positions, and answers the proposals.
     fn commit(&mut self, pending: &mut PendingWrite) -> Result<(), ApplyFault> {
+        #[cfg(feature = "epoch-changes")]
+        let changed = std::mem::take(&mut pending.changed);
         let PendingWrite { mut batch, entries, positions, outcomes, .. } = std::mem::take(pending);
         if positions.is_empty() {
             return Ok(());
         }
         for (region, position) in &positions {
             batch.put(Cf::Meta, &records::applied_key(*region), &records::encode_position(*position));
+        }
+        #[cfg(feature = "epoch-changes")]
+        for region in &changed {
+            self.regions.get(&region.id).into_iter().for_each(|state| state.delegate.hold_range());
         }
         if let Err(error) = self.store.write(&batch) {
             refuse_replies(outcomes.into_iter().map(|(reply, _)| reply), &error.to_string());
@@ -198,6 +213,11 @@ impl<S: Store> ApplyLoop<S> {
             if let Some(state) = self.regions.get(region) {
                 state.delegate.publish_applied(*position);
             }
+        }
+        #[cfg(feature = "epoch-changes")]
+        if !changed.is_empty() {
+            self.inbox.update(|c| c.changed.extend(changed));
+            self.inbox.want_applied(true);
         }
         self.inbox.update(|c| c.applied.extend(positions));
         for (reply, answer) in outcomes {
@@ -243,6 +263,17 @@ fn apply_entry(
             }
             pending.bytes += batch.size();
             pending.batch.append(&batch);
+            Ok(Ok(()))
+        }
+        #[cfg(feature = "epoch-changes")]
+        Command::RaiseVersion { term, epoch } => {
+            if term.get() != entry.term || epoch != region.epoch {
+                return Ok(Err(RegionError::StaleCommand { region: region.id }));
+            }
+            let epoch = Epoch { version: epoch.version + 1, ..epoch };
+            let changed = Region { epoch, ..region.clone() };
+            pending.batch.put(Cf::Meta, &records::descriptor_key(changed.id), &records::encode_region(&changed));
+            pending.changed.push(Arc::new(changed));
             Ok(Ok(()))
         }
     }

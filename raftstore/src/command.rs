@@ -14,6 +14,9 @@ use crate::region::{Epoch, Region, Term};
 
 const VERSION: u8 = 1;
 const KIND_WRITE: u8 = 1;
+/// Of no release: its stores stop at it.
+#[cfg(feature = "epoch-changes")]
+const KIND_RAISE_VERSION: u8 = 255;
 /// Bytes of a write command before its batch.
 pub(crate) const WRITE_HEADER_BYTES: usize = 2 + 8 + 8 + 8;
 
@@ -31,17 +34,43 @@ pub enum Command {
         /// The writes.
         batch: WriteBatch,
     },
+    /// Raises the version of the region's epoch, as a split does, and changes nothing else. For simulations.
+    #[cfg(feature = "epoch-changes")]
+    RaiseVersion {
+        /// Term of the leader that proposed it.
+        term: Term,
+        /// Epoch of the region when it was proposed.
+        epoch: Epoch,
+    },
 }
 
 /// Encodes a write command.
 pub fn encode_write(term: Term, epoch: Epoch, batch: &WriteBatch) -> Vec<u8> {
     let mut out = Vec::with_capacity(WRITE_HEADER_BYTES + batch.size());
-    out.extend_from_slice(&[VERSION, KIND_WRITE]);
+    encode_header(&mut out, KIND_WRITE, term, epoch);
+    out.extend_from_slice(batch.as_bytes());
+    out
+}
+
+fn encode_header(out: &mut Vec<u8>, kind: u8, term: Term, epoch: Epoch) {
+    out.extend_from_slice(&[VERSION, kind]);
     out.extend_from_slice(&term.get().to_le_bytes());
     out.extend_from_slice(&epoch.conf_ver.to_le_bytes());
     out.extend_from_slice(&epoch.version.to_le_bytes());
-    out.extend_from_slice(batch.as_bytes());
+}
+
+/// Encodes a command that raises the version.
+#[cfg(feature = "epoch-changes")]
+pub(crate) fn encode_raise_version(term: Term, epoch: Epoch) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_header(&mut out, KIND_RAISE_VERSION, term, epoch);
     out
+}
+
+/// Whether an encoded command may change the region's range.
+#[cfg(feature = "epoch-changes")]
+pub(crate) fn changes_range(data: &[u8]) -> bool {
+    data.get(1) == Some(&KIND_RAISE_VERSION)
 }
 
 impl Command {
@@ -52,6 +81,13 @@ impl Command {
         }
         let mut fields = Fields::new("command", data);
         fields.exactly(VERSION)?;
+        #[cfg(feature = "epoch-changes")]
+        if changes_range(data) {
+            fields.exactly(KIND_RAISE_VERSION)?;
+            let term = Term::new(fields.u64()?);
+            let epoch = Epoch { conf_ver: fields.u64()?, version: fields.u64()? };
+            return Ok(Command::RaiseVersion { term, epoch });
+        }
         fields.exactly(KIND_WRITE)?;
         let term = Term::new(fields.u64()?);
         let epoch = Epoch { conf_ver: fields.u64()?, version: fields.u64()? };

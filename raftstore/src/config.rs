@@ -139,6 +139,10 @@ pub enum PlantedBug {
     OwnTermUnchecked,
     /// A lease read does not look whether its replica changed meanwhile.
     StaleGeneration,
+    /// A lease read looks at the clock and the lease before it reads the data.
+    LeaseCheckedEarly,
+    /// A read at a replica does not look whether its data was replaced meanwhile.
+    GenerationUnchecked,
     /// A replica truncates its log to its applied index, whose effects may not be flushed.
     TruncationAboveFlushed,
 }

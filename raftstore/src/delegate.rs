@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arc_swap::ArcSwap;
 
+use crate::applied::Applied;
 use crate::error::RegionError;
 use crate::peer::effects::PeerView;
 use crate::records::LogPosition;
@@ -25,7 +26,7 @@ use crate::time::{Clock, MonoTime};
 /// Invariants:
 /// 1. `generation` is odd while term, role, descriptor or `serving` change, and differs before and after the change.
 /// 2. `lease` is zero unless this replica leads `term`. It is cleared before any of those change.
-/// 3. `applied_term` and `applied_index` are stored after the write they describe.
+/// 3. `data` is zero while the replica does not serve or its range changes, and no value returns.
 pub(crate) struct Delegate {
     region: ArcSwap<Region>,
     generation: AtomicU64,
@@ -35,10 +36,42 @@ pub(crate) struct Delegate {
     serving: AtomicBool,
     /// End of the lease in nanoseconds, exclusive; 0 for none.
     lease: AtomicU64,
-    applied_index: AtomicU64,
-    applied_term: AtomicU64,
+    /// The [`DataGeneration`]; 0 for none.
+    data: AtomicU64,
+    /// Whether apply has changed the range and the descriptor is that of before.
+    is_range_old: AtomicBool,
+    changes_range: AtomicBool,
+    applied: Applied,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::config::PlantedBug>,
+}
+
+/// A period in which a replica's data changes only because entries are applied: its range stays, no snapshot replaces
+/// it, and it is not destroyed. A change of term or leader does not end it. No two periods of a process are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataGeneration(u64);
+
+impl DataGeneration {
+    /// The generation with this number, for stores of tests. 0 is none.
+    pub const fn new(raw: u64) -> DataGeneration {
+        DataGeneration(raw)
+    }
+
+    fn next() -> DataGeneration {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        DataGeneration(LAST.fetch_add(1, SeqCst) + 1)
+    }
+}
+
+/// The state of a replica's data, as it was at some moment.
+#[derive(Clone, Debug)]
+pub struct ReplicaState {
+    /// The region's descriptor.
+    pub region: Arc<Region>,
+    /// What the state belongs to.
+    pub generation: DataGeneration,
+    /// The last entry that is certainly in the data.
+    pub applied: LogIndex,
 }
 
 /// The state of the replica under one generation.
@@ -59,8 +92,10 @@ impl Delegate {
             is_leader: AtomicBool::new(false),
             serving: AtomicBool::new(false),
             lease: AtomicU64::new(0),
-            applied_index: AtomicU64::new(applied.index.get()),
-            applied_term: AtomicU64::new(applied.term.get()),
+            data: AtomicU64::new(0),
+            is_range_old: AtomicBool::new(false),
+            changes_range: AtomicBool::new(false),
+            applied: Applied::new(applied),
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -80,18 +115,34 @@ impl Delegate {
             && self.term.load(SeqCst) == view.term.get()
             && self.leader.load(SeqCst) == leader
             && self.is_leader.load(SeqCst) == view.is_leader
-            && self.serving.load(SeqCst) == view.serving;
+            && self.serving.load(SeqCst) == view.serving
+            && self.changes_range.load(SeqCst) == view.changes_range;
+        let keeps_range = self.region.load().epoch.version == region.epoch.version;
+        let keeps_data = view.serving && keeps_range && self.data.load(SeqCst) != 0;
         if !unchanged {
             self.lease.store(0, SeqCst);
             self.generation.fetch_add(1, SeqCst);
+            if !keeps_data {
+                self.data.store(0, SeqCst);
+            }
             self.term.store(view.term.get(), SeqCst);
             self.leader.store(leader, SeqCst);
             self.is_leader.store(view.is_leader, SeqCst);
             self.serving.store(view.serving, SeqCst);
+            self.changes_range.store(view.changes_range, SeqCst);
             if region_changed {
                 self.region.store(Arc::clone(region));
             }
+            if !keeps_range {
+                self.is_range_old.store(false, SeqCst);
+            }
+            if view.serving && !keeps_data && !self.is_range_old.load(SeqCst) {
+                self.data.store(DataGeneration::next().0, SeqCst);
+            }
             self.generation.fetch_add(1, SeqCst);
+            if !keeps_data {
+                self.applied.wake_all();
+            }
         }
         let bound = view.lease.filter(|_| view.is_leader && view.serving).map_or(0, MonoTime::nanos);
         if self.lease.load(SeqCst) != bound {
@@ -109,13 +160,28 @@ impl Delegate {
             self.leader.store(0, SeqCst);
         }
         self.serving.store(false, SeqCst);
+        self.data.store(0, SeqCst);
         self.generation.fetch_add(1, SeqCst);
+        self.applied.wake_all();
+    }
+
+    /// Refuses reads at this replica until the descriptor of a new range is published. Apply thread only, before it
+    /// writes what changes the range.
+    #[cfg(feature = "epoch-changes")]
+    pub(crate) fn hold_range(&self) {
+        self.is_range_old.store(true, SeqCst);
+        self.data.store(0, SeqCst);
+        self.applied.wake_all();
     }
 
     /// Publishes the applied position. Apply thread only.
     pub(crate) fn publish_applied(&self, applied: LogPosition) {
-        self.applied_index.store(applied.index.get(), SeqCst);
-        self.applied_term.store(applied.term.get(), SeqCst);
+        self.applied.publish(applied);
+    }
+
+    /// Ends once `index` is applied, or the data has changed in another way.
+    pub(crate) async fn applied_up_to(&self, index: LogIndex) {
+        self.applied.wait(index).await;
     }
 
     pub(crate) fn region(&self) -> Arc<Region> {
@@ -135,7 +201,7 @@ impl Delegate {
     }
 
     pub(crate) fn applied_index(&self) -> LogIndex {
-        LogIndex::new(self.applied_index.load(SeqCst))
+        self.applied.index()
     }
 
     /// Takes a snapshot for a linearizable read under the lease. `Ok(None)` if the lease does not cover it.
@@ -151,20 +217,40 @@ impl Delegate {
         &self,
         epoch: Epoch,
         clock: &dyn Clock,
-        take_snapshot: impl FnOnce(&Region) -> R,
+        take_snapshot: impl FnOnce(&Permit) -> R,
     ) -> Result<Option<(R, Permit)>, RegionError> {
         let permit = self.permit(epoch)?;
         if !self.has_applied_own_term() || self.lease.load(SeqCst) == 0 {
             return Ok(None);
         }
-        let snapshot = take_snapshot(&permit.region);
-        let now = clock.now();
-        let covered = now.nanos() < self.lease.load(SeqCst);
+        let is_covered = || clock.now().nanos() < self.lease.load(SeqCst);
+        #[cfg(feature = "planted-bugs")]
+        let early = (self.planted == Some(crate::config::PlantedBug::LeaseCheckedEarly)).then(is_covered);
+        let snapshot = take_snapshot(&permit);
+        let covered = is_covered();
+        #[cfg(feature = "planted-bugs")]
+        let covered = early.unwrap_or(covered);
         #[cfg(feature = "planted-bugs")]
         if self.planted == Some(crate::config::PlantedBug::StaleGeneration) {
             return Ok(covered.then_some((snapshot, permit)));
         }
         Ok((covered && self.is_current(&permit)).then_some((snapshot, permit)))
+    }
+
+    /// Runs `look` and then reads the applied index, as [`Delegate::lease_read`] takes a snapshot.
+    pub(crate) fn lease_sample<T>(
+        &self,
+        clock: &dyn Clock,
+        look: impl FnOnce(&Permit) -> T,
+    ) -> Result<Option<(T, LogIndex, Permit)>, RegionError> {
+        // What is read in a new range may be written elsewhere once the entry is committed. (Who proposes it after this
+        // look changes the generation.)
+        if self.changes_range.load(SeqCst) {
+            return Err(self.not_ready("its range changes"));
+        }
+        let epoch = self.region.load().epoch;
+        let sampled = self.lease_read(epoch, clock, |permit| (look(permit), self.applied_index()))?;
+        Ok(sampled.map(|((looked, index), permit)| (looked, index, permit)))
     }
 
     /// Takes a snapshot to evaluate a write on, or evaluates it on the newest state. It holds everything committed in
@@ -205,6 +291,43 @@ impl Delegate {
         Ok((snapshot, region))
     }
 
+    /// Runs `read` at this replica, whoever leads. It gets the state of the replica from before, and decides whether it
+    /// reads. Returns what it returned, if the data was the same replica's all the time.
+    ///
+    /// The order of the steps is the proof: the position is loaded *before* the data is read, so the data holds at
+    /// least that; *after* it the generation is unchanged, so the data was neither replaced nor cut meanwhile.
+    pub(crate) fn replica_read<T>(
+        &self,
+        version: u64,
+        read: impl FnOnce(&ReplicaState) -> Option<T>,
+    ) -> Result<Option<T>, RegionError> {
+        let state = self.replica()?;
+        if state.region.epoch.version != version {
+            return Err(RegionError::EpochNotMatch { current: Box::new(Region::clone(&state.region)) });
+        }
+        let done = read(&state);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::config::PlantedBug::GenerationUnchecked) {
+            return Ok(done);
+        }
+        if self.data.load(SeqCst) != state.generation.0 {
+            return Err(self.not_ready("the replica changed under the read"));
+        }
+        Ok(done)
+    }
+
+    /// The state of this replica's data, whoever leads.
+    pub(crate) fn replica(&self) -> Result<ReplicaState, RegionError> {
+        let generation = DataGeneration(self.data.load(SeqCst));
+        let region = self.region.load_full();
+        let applied = self.applied_index();
+        // The descriptor belongs to the generation if that is the same on both sides.
+        if generation.0 == 0 || self.data.load(SeqCst) != generation.0 {
+            return Err(self.not_ready("the replica is changing"));
+        }
+        Ok(ReplicaState { region, generation, applied })
+    }
+
     fn permit(&self, epoch: Epoch) -> Result<Permit, RegionError> {
         let generation = self.generation.load(SeqCst);
         let region = self.region.load_full();
@@ -228,7 +351,7 @@ impl Delegate {
         if self.planted == Some(crate::config::PlantedBug::OwnTermUnchecked) {
             return true;
         }
-        self.applied_term.load(SeqCst) == self.term.load(SeqCst)
+        self.applied.term() == self.term()
     }
 
     /// The refusal that names the leader that this replica knows. A closed leader knows none.
@@ -286,115 +409,4 @@ impl Router {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::region::{PeerRole, StoreId};
-
-    const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
-
-    struct ManualClock(AtomicU64);
-
-    impl Clock for ManualClock {
-        fn now(&self) -> MonoTime {
-            MonoTime::from_nanos(self.0.load(SeqCst))
-        }
-    }
-
-    fn region() -> Arc<Region> {
-        let peer = PeerMeta { id: PeerId::new(1), store: StoreId::new(1), role: PeerRole::Voter };
-        Arc::new(Region { id: RegionId::new(2), start: Vec::new(), end: Vec::new(), epoch: EPOCH, peers: vec![peer] })
-    }
-
-    fn view(region: &Region, lease: u64) -> PeerView {
-        let lease = Some(MonoTime::from_nanos(lease)).filter(|l| *l > MonoTime::ZERO);
-        PeerView { term: Term::new(5), leader: Some(region.peers[0]), is_leader: true, lease, serving: true }
-    }
-
-    fn applied(term: u64) -> LogPosition {
-        LogPosition { index: LogIndex::new(9), term: Term::new(term) }
-    }
-
-    /// A leader in term 5 with a lease until 100.
-    fn leader() -> (Delegate, Arc<Region>, ManualClock) {
-        let region = region();
-        let delegate = Delegate::new(Arc::clone(&region), applied(5));
-        delegate.publish(&region, &view(&region, 100));
-        (delegate, region, ManualClock(AtomicU64::new(50)))
-    }
-
-    #[test]
-    fn lease_covers_until_its_bound() {
-        let (delegate, _, clock) = leader();
-        assert!(delegate.lease_read(EPOCH, &clock, |_| ()).unwrap().is_some());
-        clock.0.store(100, SeqCst);
-        assert!(delegate.lease_read(EPOCH, &clock, |_| ()).unwrap().is_none());
-    }
-
-    /// tikv#13553: if the lease is checked before the snapshot, a slow snapshot may lack writes that a newer leader
-    /// acknowledged.
-    #[test]
-    fn clock_is_read_after_the_snapshot() {
-        let (delegate, _, clock) = leader();
-        let slow_snapshot = |_: &Region| clock.0.store(100, SeqCst);
-        assert!(delegate.lease_read(EPOCH, &clock, slow_snapshot).unwrap().is_none());
-    }
-
-    #[test]
-    fn lease_is_checked_after_the_snapshot() {
-        let (delegate, region, clock) = leader();
-        let suspected = |_: &Region| {
-            delegate.publish(&region, &view(&region, 0));
-        };
-        assert!(delegate.lease_read(EPOCH, &clock, suspected).unwrap().is_none());
-    }
-
-    /// A snapshot from before the own-term entry was applied may lack writes that the previous leader acknowledged,
-    /// even under a valid lease.
-    #[test]
-    fn own_term_must_be_applied_before_the_snapshot() {
-        let (delegate, _, clock) = leader();
-        delegate.publish_applied(applied(4));
-        let apply_late = || delegate.publish_applied(applied(5));
-        assert!(delegate.lease_read(EPOCH, &clock, |_| apply_late()).unwrap().is_none());
-        delegate.publish_applied(applied(4));
-        assert!(matches!(delegate.evaluate(EPOCH, |_| apply_late()), Err(RegionError::NotReady { .. })));
-        apply_late();
-        assert!(delegate.evaluate(EPOCH, |_| ()).is_ok());
-    }
-
-    /// tikv#9517: a replica that was replaced or re-elected between two checks is not the one whose permit was checked.
-    #[test]
-    fn change_between_permit_and_snapshot_is_detected() {
-        let (delegate, region, clock) = leader();
-        let away_and_back = || {
-            delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
-            delegate.publish(&region, &view(&region, 100));
-        };
-        assert!(delegate.lease_read(EPOCH, &clock, |_| away_and_back()).unwrap().is_none());
-        assert!(matches!(delegate.evaluate(EPOCH, |_| away_and_back()), Err(RegionError::StaleCommand { .. })));
-        assert!(delegate.confirmed_read(EPOCH, away_and_back).is_err());
-    }
-
-    #[test]
-    fn wrong_epoch_role_and_installing_are_refused() {
-        let (delegate, region, clock) = leader();
-        let newer = Epoch { conf_ver: 1, version: 2 };
-        assert!(matches!(delegate.lease_read(newer, &clock, |_| ()), Err(RegionError::EpochNotMatch { .. })));
-        delegate.publish(&region, &PeerView { serving: false, ..view(&region, 100) });
-        assert!(delegate.confirmed_read(EPOCH, || ()).is_err());
-        assert!(matches!(delegate.evaluate(EPOCH, |_| ()), Err(RegionError::NotReady { .. })));
-    }
-
-    /// A closed leader that named itself would send every client back to itself.
-    #[test]
-    fn closed_leader_names_no_leader_and_closed_follower_keeps_its_leader() {
-        let (delegate, region, clock) = leader();
-        delegate.close();
-        let refused = delegate.lease_read(EPOCH, &clock, |_| ()).err();
-        assert_eq!(refused, Some(RegionError::NotLeader { region: region.id, leader: None }));
-        let (delegate, region, _) = leader();
-        delegate.publish(&region, &PeerView { is_leader: false, ..view(&region, 0) });
-        delegate.close();
-        assert_eq!(delegate.leader(), Some(region.peers[0]));
-    }
-}
+mod tests;

@@ -35,7 +35,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use engine::store::{Cursor, NewestReader, Reader, Store, StoreError};
+use engine::store::{Cursor, NewestReader, Reader, Snapshot, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use tokio::sync::oneshot;
 
@@ -49,11 +49,11 @@ use crate::metrics::Metrics;
 use crate::peer::proposal::{Proposal, ProposeReply};
 use crate::ports::RaftMessage;
 use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
-use crate::reply::Reply;
+use crate::reply::{Observer, Reply};
 use crate::time::Clock;
 
-/// What a caller of [`StoreHandle::propose_holding`] does with the outcome.
-pub type OnOutcome = Box<dyn FnOnce(&Result<LogIndex, ProposeError>) + Send>;
+/// What hears of a proposal's progress; see [`StoreHandle::propose_observed`].
+pub type ProposalObserver = Box<dyn Observer<Result<LogIndex, ProposeError>>>;
 
 /// The region of a request, and the epoch that the sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,10 +122,10 @@ impl From<Permit> for Basis {
 /// the store has stopped. It keeps old data from being compacted away, so it should not be held for long.
 #[derive(Clone)]
 pub struct RegionSnapshot<S: Store> {
-    snapshot: S::Snapshot,
+    pub(crate) snapshot: S::Snapshot,
     /// The region's descriptor and the leader's term when the snapshot was taken; from [`StoreHandle::read`] the term
-    /// in which it had applied the read index.
-    basis: Basis,
+    /// in which it had applied the read index, from a replica its own term.
+    pub(crate) basis: Basis,
 }
 
 impl<S: Store> Deref for RegionSnapshot<S> {
@@ -137,6 +137,11 @@ impl<S: Store> Deref for RegionSnapshot<S> {
 }
 
 impl<S: Store> RegionSnapshot<S> {
+    /// The same view, read from memory alone: reads that would have to read a file fail with `StoreError::NotCached`.
+    pub fn cached(&self) -> RegionSnapshot<S> {
+        RegionSnapshot { snapshot: self.snapshot.cached(), basis: self.basis.clone() }
+    }
+
     fn reader(&self) -> InRegion<'_, S::Snapshot> {
         InRegion { reader: &self.snapshot, region: &self.region }
     }
@@ -233,6 +238,11 @@ impl<S: Store> StoreHandle<S> {
         self.context.router.get(id).map(|d| status(&d))
     }
 
+    /// The store that leads a region, if this store's replica knows one.
+    pub fn leader(&self, region: RegionId) -> Option<StoreId> {
+        self.context.router.get(region)?.leader().map(|leader| leader.store)
+    }
+
     /// Takes a snapshot for a linearizable read under the leader's lease, without a message or a thread switch. Returns
     /// `Ok(None)` if the lease does not cover this moment or the leader has not applied an entry of its own term; then
     /// [`StoreHandle::read`] can still succeed.
@@ -267,7 +277,8 @@ impl<S: Store> StoreHandle<S> {
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
     ) -> Result<Option<T>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
-        let done = delegate.lease_read(ctx.epoch, &*self.context.clock, |region| read(&self.context.store, region))?;
+        let done =
+            delegate.lease_read(ctx.epoch, &*self.context.clock, |permit| read(&self.context.store, &permit.region))?;
         if done.is_some() {
             self.context.metrics.lease_reads.inc();
         }
@@ -406,20 +417,20 @@ impl<S: Store> StoreHandle<S> {
     }
 
     /// As [`StoreHandle::propose`], for a caller that holds something until the outcome is known, and must release it
-    /// then, whatever becomes of the future. `on_outcome` is called with the outcome, before the future has it, by the
-    /// thread that knows it: this one, a store thread or an apply thread. So it is short and waits for nothing. It is
-    /// dropped without a call if the store ends and the outcome stays unknown.
+    /// then, whatever becomes of the future. `observer` is told of the entry and of the outcome, before the future has
+    /// it, by the thread that knows it: this one, a store thread or an apply thread. It is dropped without an answer if
+    /// the store ends and the outcome stays unknown.
     ///
     /// # Errors
     ///
     /// As there.
-    pub async fn propose_holding(
+    pub async fn propose_observed(
         &self,
         basis: &Basis,
         batch: WriteBatch,
-        on_outcome: OnOutcome,
+        observer: ProposalObserver,
     ) -> Result<LogIndex, ProposeError> {
-        self.submit(basis, &batch, Reply::with(on_outcome)).await
+        self.submit(basis, &batch, Reply::observed(observer)).await
     }
 
     async fn submit(
@@ -522,7 +533,7 @@ impl<S: Store> StoreHandle<S> {
     }
 
     /// The delegate of a region, while the store serves.
-    fn delegate(&self, region: RegionId) -> Result<Arc<Delegate>, RegionError> {
+    pub(crate) fn delegate(&self, region: RegionId) -> Result<Arc<Delegate>, RegionError> {
         let missing = || RegionError::RegionNotFound { region, store: self.context.id };
         let delegate = self.context.router.get(region).ok_or_else(missing)?;
         let refuses = self.context.health.refuses_requests();
@@ -536,7 +547,7 @@ impl<S: Store> StoreHandle<S> {
 
     /// Queues a request, leaving the reserved places to messages between stores. A flood of requests must not drop the
     /// heartbeats that keep this store's peers leading, and with them the answers to those requests.
-    fn push(&self, region: RegionId, message: StoreMsg) -> Result<(), RegionError> {
+    pub(crate) fn push(&self, region: RegionId, message: StoreMsg) -> Result<(), RegionError> {
         self.push_or(region, message, |_, _| ())
     }
 

@@ -149,6 +149,9 @@ pub(crate) struct Completions {
     pub(crate) durable: u64,
     pub(crate) log_failure: Option<String>,
     pub(crate) applied: BTreeMap<RegionId, LogPosition>,
+    /// Descriptors of regions whose range has changed.
+    #[cfg(feature = "epoch-changes")]
+    pub(crate) changed: Vec<std::sync::Arc<Region>>,
     /// Snapshot files built; `None` if a build failed. One per region at most.
     pub(crate) built: Vec<(RegionId, Option<(SnapshotKey, Region)>)>,
     pub(crate) installed: Vec<SnapshotKey>,

@@ -4,13 +4,21 @@ use std::fmt;
 
 use tokio::sync::oneshot;
 
-/// What the thread that answers runs right before the answer leaves.
-type Before<T> = Box<dyn FnOnce(&T) + Send>;
+use crate::region::LogIndex;
+
+/// Hears of a request's progress from the threads that know it, whether its future is polled or not. What it does is
+/// short and waits for nothing. Dropped without an answer if there is none.
+pub trait Observer<T>: Send {
+    /// The request has an entry in this leader's log at `index`, which may yet be lost.
+    fn appended(&self, _index: LogIndex) {}
+    /// The answer is known, and the future does not have it yet.
+    fn answered(self: Box<Self>, answer: &T);
+}
 
 /// Takes one answer. If it is dropped unanswered, the future sees a closed channel.
 pub(crate) struct Reply<T> {
     sender: oneshot::Sender<T>,
-    before: Option<Before<T>>,
+    observer: Option<Box<dyn Observer<T>>>,
 }
 
 impl<T> fmt::Debug for Reply<T> {
@@ -23,20 +31,26 @@ impl<T> Reply<T> {
     /// A reply and the receiver of its answer.
     pub(crate) fn new() -> (Reply<T>, oneshot::Receiver<T>) {
         let (sender, receiver) = oneshot::channel();
-        (Reply { sender, before: None }, receiver)
+        (Reply { sender, observer: None }, receiver)
     }
 
-    /// As [`Reply::new`]. `before` is called with the answer before the receiver has it, also if there is no receiver
-    /// any more, and dropped if there is no answer.
-    pub(crate) fn with(before: Before<T>) -> (Reply<T>, oneshot::Receiver<T>) {
+    /// As [`Reply::new`], with an observer, which is told also if there is no receiver any more.
+    pub(crate) fn observed(observer: Box<dyn Observer<T>>) -> (Reply<T>, oneshot::Receiver<T>) {
         let (reply, receiver) = Reply::new();
-        (Reply { before: Some(before), ..reply }, receiver)
+        (Reply { observer: Some(observer), ..reply }, receiver)
+    }
+
+    /// The request has an entry in the log.
+    pub(crate) fn appended(&self, index: LogIndex) {
+        if let Some(observer) = &self.observer {
+            observer.appended(index);
+        }
     }
 
     /// Sends the answer. A dropped receiver is not an error.
     pub(crate) fn send(self, answer: T) {
-        if let Some(before) = self.before {
-            before(&answer);
+        if let Some(observer) = self.observer {
+            observer.answered(&answer);
         }
         // The receiver was dropped: the caller no longer wants the answer.
         let _ = self.sender.send(answer);

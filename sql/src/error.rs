@@ -2,7 +2,8 @@
 //!
 //! All modules of the front end return [`SqlError`]. The session turns it into an ErrorResponse. Errors of the
 //! transaction layer are mapped by the client's reaction: retry the transaction (40001), find out its outcome (08007),
-//! reconnect or wait (57P03), make it smaller (54000). XX000 is a defect of this program.
+//! reconnect or wait (57P03), ask for less at a time (53000), make it smaller (54000). XX000 is a defect of this
+//! program.
 
 use std::fmt;
 
@@ -107,9 +108,14 @@ impl From<TxnError> for SqlError {
             TxnError::Unavailable(why) => {
                 SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the cluster cannot serve now").detail(why)
             }
+            // No kind of the class fits: it is a share of the store's time and memory that is used up.
+            TxnError::Overloaded(why) => SqlError::new(SqlState::INSUFFICIENT_RESOURCES, "the cluster is overloaded")
+                .detail(why)
+                .hint("Run fewer large reads at a time, or try again later. Writes and short reads are served first."),
             TxnError::TooLarge(why) => {
                 SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "transaction is too large").detail(why)
             }
+            error @ TxnError::InFuture(_) => SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()),
             TxnError::Internal(why) => SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}")),
         }
     }
@@ -123,7 +129,10 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
         TxnError::AlreadyExists { .. } => SqlState::UNIQUE_VIOLATION,
         TxnError::Undetermined { .. } => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
         TxnError::Unavailable(_) => SqlState::CANNOT_CONNECT_NOW,
+        // With its hint.
+        TxnError::Overloaded(_) => return error.into(),
         TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        TxnError::InFuture(_) => SqlState::INVALID_PARAMETER_VALUE,
         TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
     };
     SqlError::new(code, error.to_string())
@@ -142,7 +151,9 @@ mod tests {
             (TxnError::AlreadyExists { key: kv::Key::new("k") }, "23505"),
             (TxnError::Undetermined { start_ts: Timestamp::new(17, 4), primary: kv::Key::new("t1") }, "08007"),
             (TxnError::Unavailable("no leader".into()), "57P03"),
+            (TxnError::Overloaded("read pool".into()), "53000"),
             (TxnError::TooLarge("100 MiB".into()), "54000"),
+            (TxnError::InFuture(Timestamp::MAX), "22023"),
             (TxnError::Internal("bad record".into()), "XX000"),
         ];
         for (error, state) in states {
@@ -156,6 +167,9 @@ mod tests {
         assert_eq!(error.clone().with_status_host(None), error);
         let located = error.with_status_host(Some("n1:26257")).detail;
         assert_eq!(located, Some(format!("{command} --host n1:26257").into()), "and where");
+        let shed = storage_error(TxnError::Overloaded("store 1 is busy: read pool".into()));
+        assert_eq!((shed.code.0, shed.detail.as_deref()), ("53000", Some("store 1 is busy: read pool")));
+        assert!(shed.hint.is_some_and(|hint| hint.contains("fewer large reads")));
         let other = SqlError::from(TxnError::Unavailable("no leader".into()));
         assert_eq!(other.clone().with_status_host(Some("n1:26257")), other);
     }

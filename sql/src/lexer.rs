@@ -196,23 +196,22 @@ impl<'a> Lexer<'a> {
         Some(Spanned { token, start, end: self.at })
     }
 
+    /// Continues at a byte of the text, between two characters.
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// The byte after the last token.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     fn skip_whitespace(&mut self) {
-        loop {
-            let rest = self.rest();
-            let trimmed = rest.trim_start_matches(is_space);
-            self.at += rest.len() - trimmed.len();
-            if trimmed.starts_with("--") {
-                self.at += trimmed.find(['\n', '\r']).unwrap_or(trimmed.len());
-            } else if trimmed.starts_with("/*") {
-                self.at += block_comment(trimmed);
-            } else {
-                return;
-            }
-        }
+        self.at = skip_blank(self.text, self.at, &mut |_, _| {});
     }
 
     fn word(&mut self) -> Token<'a> {
@@ -284,6 +283,25 @@ impl<'a> Lexer<'a> {
                 self.at = self.text.len();
                 Token::Unterminated
             }
+        }
+    }
+}
+
+/// The first byte from `at` that is neither white space nor within a comment. Passes the first byte of each block
+/// comment, and the byte after it, to `comment`.
+pub(crate) fn skip_blank(text: &str, mut at: usize, comment: &mut impl FnMut(usize, usize)) -> usize {
+    loop {
+        let rest = &text[at..];
+        let trimmed = rest.trim_start_matches(is_space);
+        at += rest.len() - trimmed.len();
+        if trimmed.starts_with("--") {
+            at += trimmed.find(['\n', '\r']).unwrap_or(trimmed.len());
+        } else if trimmed.starts_with("/*") {
+            let end = at + block_comment(trimmed);
+            comment(at, end);
+            at = end;
+        } else {
+            return at;
         }
     }
 }

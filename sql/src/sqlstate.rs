@@ -115,6 +115,8 @@ impl SqlState {
     pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// The cluster has no room for a statement: others come first.
+    pub const INSUFFICIENT_RESOURCES: SqlState = SqlState("53000");
     /// `out_of_memory`
     pub const OUT_OF_MEMORY: SqlState = SqlState("53200");
     /// The connection limit is reached.
@@ -141,6 +143,8 @@ impl SqlState {
     pub const CANNOT_CONNECT_NOW: SqlState = SqlState("57P03");
     /// The idle-session timeout.
     pub const IDLE_SESSION_TIMEOUT: SqlState = SqlState("57P05");
+    /// `snapshot_too_old`
+    pub const SNAPSHOT_TOO_OLD: SqlState = SqlState("72000");
     /// A defect of the server.
     pub const INTERNAL_ERROR: SqlState = SqlState("XX000");
     /// `data_corrupted`

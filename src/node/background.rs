@@ -1,17 +1,20 @@
-//! The background tasks of a serving node: heartbeats to placement, cleanup after dropped tables, and the addresses
-//! that the key-value client dials. None of them ends by itself; the node aborts them when it stops.
+//! The background tasks of a serving node: heartbeats to placement, cleanup after dropped tables, and where the
+//! key-value client finds the stores. None of them ends by itself; the node aborts them when it stops.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::store::rocks::RocksStore;
-use kv::client::RemoteEndpoint;
+use kv::client::{Locality, RemoteEndpoint};
+use kv::grants::Grants;
 use kv::placement::{Heartbeat, RegionReport};
 use raftstore::{RegionId, StoreHandle, StoreId};
 use sql::catalog::reclaim::Reclaimer;
 use tonic::transport::Channel;
 use txn::Database;
 
+use super::members::Member;
 use super::oracle::leader_address;
 use super::state::NodeState;
 use crate::client;
@@ -31,7 +34,12 @@ const RECLAIM_BUSY_INTERVAL: Duration = Duration::from_millis(100);
 const RECLAIM_IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Sends the store's heartbeats to the leader of the system region. The answers complete the address book.
-pub(crate) async fn send_heartbeats(state: Arc<NodeState>, ident: Ident, store: StoreHandle<RocksStore>) {
+pub(crate) async fn send_heartbeats(
+    state: Arc<NodeState>,
+    ident: Ident,
+    store: StoreHandle<RocksStore>,
+    grants: Grants<StoreHandle<RocksStore>>,
+) {
     let mut attempt = 0;
     // Reused while it leads to the right node and works.
     let mut connection: Option<Connection> = None;
@@ -41,11 +49,13 @@ pub(crate) async fn send_heartbeats(state: Arc<NodeState>, ident: Ident, store: 
         let reusable = connection.take().filter(leads_to_target);
         let connected = match (reusable, address) {
             (Some(known), _) => Ok(known),
-            (None, Some(address)) => connect(address).await,
+            (None, Some(address)) => connect(address, state.config.connect_from).await,
             (None, None) => Err("no address is known".to_string()),
         };
         let sent = match connected {
-            Ok(mut connected) => send_heartbeat(&state, &ident, &store, &mut connected.node).await.map(|()| connected),
+            Ok(mut connected) => {
+                send_heartbeat(&state, &ident, &store, &grants, &mut connected.node).await.map(|()| connected)
+            }
             Err(why) => Err(why),
         };
         match sent {
@@ -68,9 +78,9 @@ struct Connection {
     node: NodeClient<Channel>,
 }
 
-async fn connect(address: String) -> Result<Connection, String> {
+async fn connect(address: String, from: Option<IpAddr>) -> Result<Connection, String> {
     let host: HostPort = address.parse()?;
-    let node = client::connect(&host).await.map_err(|e| e.to_string())?;
+    let node = client::connect(&host, from).await.map_err(|e| e.to_string())?;
     Ok(Connection { address, node })
 }
 
@@ -89,9 +99,11 @@ async fn send_heartbeat(
     state: &NodeState,
     ident: &Ident,
     store: &StoreHandle<RocksStore>,
+    grants: &Grants<StoreHandle<RocksStore>>,
     node: &mut NodeClient<Channel>,
 ) -> Result<(), String> {
     let report = |status: raftstore::RegionStatus| RegionReport {
+        behind: grants.behind(status.region.id),
         region: status.region,
         term: status.term,
         leads: status.is_leader,
@@ -108,7 +120,7 @@ async fn send_heartbeat(
     let request = HeartbeatRequest::new(ident.cluster_id, heartbeat);
     let answer = node.heartbeat(request).await.map_err(|status| status.message().to_string())?;
     for known in answer.into_inner().stores {
-        state.members.learn(StoreId::new(known.store_id), &known.address);
+        state.members.learn_all(StoreId::new(known.store_id), &known.address, &known.locality);
     }
     Ok(())
 }
@@ -131,10 +143,12 @@ pub(crate) async fn reclaim_dropped_rows(database: Database, store: StoreHandle<
     }
 }
 
-/// Passes the addresses of the stores to the key-value client, now and after each change.
+/// Passes the addresses of the stores and where they are to the key-value client, now and after each change.
 pub(crate) async fn update_client_addresses(state: Arc<NodeState>, remote: Arc<RemoteEndpoint>) {
-    let update = |stores| {
-        if let Err(error) = remote.set_stores(stores) {
+    let update = |members: Vec<(StoreId, Member)>| {
+        remote.set_localities(members.iter().map(|(store, member)| (*store, Locality::parse(&member.locality))));
+        let addresses = members.into_iter().map(|(store, member)| (store, member.address));
+        if let Err(error) = remote.set_stores(addresses.collect()) {
             tracing::error!(%error, "an address cannot be dialled");
         }
     };

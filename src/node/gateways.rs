@@ -1,6 +1,7 @@
 //! The SQL gateways of the other nodes, as a schema change reaches them: over the node service, best effort.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
@@ -24,6 +25,8 @@ pub(super) struct OtherGateways {
     cluster: ClusterId,
     own: StoreId,
     members: Members,
+    /// The local address of connections, if one was given.
+    connect_from: Option<IpAddr>,
     /// Connections that worked, by address.
     connections: Mutex<BTreeMap<String, NodeClient<Channel>>>,
     /// The stores with a request under way. One at a time: another would not be answered sooner.
@@ -32,8 +35,12 @@ pub(super) struct OtherGateways {
 
 impl OtherGateways {
     /// The gateways of the cluster except the one of the store `own`.
-    pub(super) fn new((cluster, own): (ClusterId, StoreId), members: Members) -> OtherGateways {
-        OtherGateways { cluster, own, members, connections: Mutex::default(), asked: Mutex::default() }
+    pub(super) fn new(
+        (cluster, own): (ClusterId, StoreId),
+        members: Members,
+        connect_from: Option<IpAddr>,
+    ) -> OtherGateways {
+        OtherGateways { cluster, own, members, connect_from, connections: Mutex::default(), asked: Mutex::default() }
     }
 
     async fn renew_lease(&self, address: String) -> Result<(), String> {
@@ -42,7 +49,7 @@ impl OtherGateways {
             Some(node) => node,
             None => {
                 let host: HostPort = address.parse()?;
-                client::connect(&host).await.map_err(|error| error.to_string())?
+                client::connect(&host, self.connect_from).await.map_err(|error| error.to_string())?
             }
         };
         let request = RenewLeaseRequest { cluster_id: self.cluster.get() };

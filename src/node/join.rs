@@ -5,6 +5,7 @@
 //! gets the id of an earlier store: a store that lost its data would break the promises of its votes.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,6 +115,7 @@ fn cluster_to_join(others: &[Candidate], wanted: Option<ClusterId>) -> Result<Op
 /// The other nodes of `--join`.
 struct JoinPeers {
     own: HostPort,
+    connect_from: Option<IpAddr>,
     hosts: Vec<HostPort>,
     /// The last logged error of each node, so that an error is logged only when it changes.
     logged_errors: BTreeMap<HostPort, String>,
@@ -126,12 +128,12 @@ impl JoinPeers {
             Membership::SingleNode => Vec::new(),
             Membership::Join(join) => join.iter().filter(|host| **host != own).cloned().collect(),
         };
-        JoinPeers { own, hosts, logged_errors: BTreeMap::new() }
+        JoinPeers { own, connect_from: state.config.connect_from, hosts, logged_errors: BTreeMap::new() }
     }
 
     /// Asks all of them and returns the answers that came.
     async fn ask(&mut self) -> Vec<Candidate> {
-        let answers = join_all(self.hosts.iter().map(client::info)).await;
+        let answers = join_all(self.hosts.iter().map(|host| client::info(host, self.connect_from))).await;
         let mut found = Vec::new();
         for (host, answer) in self.hosts.clone().into_iter().zip(answers) {
             match answer {
@@ -197,7 +199,7 @@ async fn register(
     let Ok(host) = other.dialled.parse::<HostPort>() else {
         return Ok(None);
     };
-    let Ok(mut node) = client::connect(&host).await else {
+    let Ok(mut node) = client::connect(&host, state.config.connect_from).await else {
         return Ok(None);
     };
     let request = RegisterRequest {

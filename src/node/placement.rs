@@ -12,9 +12,17 @@ use kv::placement::registry::{self, Admission, InstanceId, RegistryError, StoreR
 use kv::placement::{ClusterView, Heartbeat, Liveness};
 use parking_lot::Mutex;
 use raftstore::transport::ClusterId;
-use raftstore::{ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, StoreHandle, StoreId, Term};
+use raftstore::{
+    PeerRole, ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
+    Term,
+};
 
 use crate::proto;
+
+/// How long a transfer of leadership may take.
+const TRANSFER_LIMIT: Duration = Duration::from_secs(2);
+/// The interval at which its end is looked for.
+const TRANSFER_POLL: Duration = Duration::from_millis(5);
 
 /// Why placement cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +42,15 @@ pub(crate) enum PlacementError {
     /// The change may or may not have been applied; a retry is safe.
     #[error(transparent)]
     Propose(ProposeError),
+    /// Another store leads the region.
+    #[error("this node does not lead region {0}")]
+    NotLeaderOf(RegionId),
+    /// The store could not lead.
+    #[error("store {store} has no voter of region {region}")]
+    NoVoter { region: RegionId, store: StoreId },
+    /// The leader still leads.
+    #[error("store {store} does not lead region {region} within {TRANSFER_LIMIT:?}")]
+    NotTransferred { region: RegionId, store: StoreId },
     /// The replicated records cannot be read.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -145,6 +162,33 @@ impl<S: Store> Placement<S> {
         self.with_view(&snapshot, |leader_view| leader_view.registered.clone())
     }
 
+    /// Makes `to` the leader of a region that this store leads, and waits until that is so. Works for every region, not
+    /// only for leaders of the system region.
+    pub(crate) async fn transfer_leader(&self, region: RegionId, to: StoreId) -> Result<(), PlacementError> {
+        let leads = |status: &RegionStatus| status.leader.as_ref().is_some_and(|leader| leader.store == to);
+        let status = self.store.region(region).ok_or(PlacementError::NotLeaderOf(region))?;
+        if !status.is_leader {
+            return Err(PlacementError::NotLeaderOf(region));
+        }
+        if leads(&status) {
+            return Ok(());
+        }
+        if status.region.peer_on(to).is_none_or(|peer| peer.role != PeerRole::Voter) {
+            return Err(PlacementError::NoVoter { region, store: to });
+        }
+        self.store.transfer_leader(region, to).map_err(|error| match error {
+            RegionError::NotLeader { .. } | RegionError::RegionNotFound { .. } => PlacementError::NotLeaderOf(region),
+            other => PlacementError::Region(other),
+        })?;
+        let done = async {
+            while !self.store.region(region).as_ref().is_some_and(leads) {
+                tokio::time::sleep(TRANSFER_POLL).await;
+            }
+        };
+        let not_transferred = |_| PlacementError::NotTransferred { region, store: to };
+        tokio::time::timeout(TRANSFER_LIMIT, done).await.map_err(not_transferred)
+    }
+
     /// The status of the cluster, as this leader sees it.
     pub(crate) fn status(&self, cluster: ClusterId, now: Duration) -> Result<proto::StatusResponse, PlacementError> {
         let snapshot = self.snapshot()?;
@@ -217,7 +261,11 @@ fn status_response(view: &ClusterView, cluster: ClusterId, now: Duration) -> pro
             applied: entry
                 .applied
                 .iter()
-                .map(|(store, index)| proto::Applied { store_id: store.get(), index: index.get() })
+                .map(|(store, (index, behind))| proto::Applied {
+                    store_id: store.get(),
+                    index: index.get(),
+                    behind_ms: behind.map(|behind| behind.as_millis() as u64),
+                })
                 .collect(),
         }
     });

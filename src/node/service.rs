@@ -1,6 +1,7 @@
 //! The node service over gRPC: identity, initialisation, membership, heartbeats and status. Served in every state of
 //! the node.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use futures::future::{join_all, try_join_all};
 use futures::stream::FuturesUnordered;
 use kv::Key;
 use kv::placement::InstanceId;
-use raftstore::StoreId;
 use raftstore::transport::ClusterId;
+use raftstore::{RegionId, StoreId};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 use tso::Timestamp;
@@ -28,7 +29,8 @@ use crate::proto::txn_status_response::State;
 use crate::proto::{
     BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
     InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, RenewLeaseRequest, RenewLeaseResponse,
-    StatusRequest, StatusResponse, StoreAddress, TxnStatusRequest, TxnStatusResponse,
+    StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest,
+    TxnStatusResponse,
 };
 
 /// How often a plan is sent to a node whose connection breaks, and the pause between.
@@ -72,7 +74,7 @@ impl NodeService {
         let others = self.state.members.all().into_iter().filter(|(store, _)| Some(*store) != own);
         let call = &call;
         let mut answers: FuturesUnordered<_> =
-            others.map(|(_, address)| async move { call(dial(&address).await?).await }).collect();
+            others.map(|(_, address)| async move { call(self.dial(&address).await?).await }).collect();
         while let Some(answer) = answers.next().await {
             match answer {
                 // Down, or not the leader: another node may be.
@@ -88,28 +90,33 @@ impl NodeService {
         for complete in [false, true] {
             let rounds = plan.stores.iter().map(|store| async move {
                 let request = BootstrapRequest { plan: Some(PlanMessage::from(plan)), store_id: store.id, complete };
-                send_plan(&store.address, request).await
+                self.send_plan(&store.address, request).await
             });
             try_join_all(rounds).await?;
         }
         Ok(())
     }
-}
 
-/// Sends a plan to a node, which may receive it twice. With its identity the node replaces the server of its port, and
-/// a connection that the old one has just accepted breaks.
-async fn send_plan(address: &str, request: BootstrapRequest) -> Result<(), Status> {
-    let mut attempt = 1;
-    loop {
-        let mut node = dial(address).await?;
-        match node.bootstrap(request.clone()).await {
-            Ok(_) => return Ok(()),
-            Err(status) if is_broken(&status) && attempt < PLAN_ATTEMPTS => {
-                attempt += 1;
-                tokio::time::sleep(PLAN_PAUSE).await;
+    /// Sends a plan to a node, which may receive it twice. With its identity the node replaces the server of its port,
+    /// and a connection that the old one has just accepted breaks.
+    async fn send_plan(&self, address: &str, request: BootstrapRequest) -> Result<(), Status> {
+        let mut attempt = 1;
+        loop {
+            let mut node = self.dial(address).await?;
+            match node.bootstrap(request.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(status) if is_broken(&status) && attempt < PLAN_ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(PLAN_PAUSE).await;
+                }
+                Err(status) => return Err(Status::aborted(format!("{address}: {}", status.message()))),
             }
-            Err(status) => return Err(Status::aborted(format!("{address}: {}", status.message()))),
         }
+    }
+
+    /// Connects to the node at a known address.
+    async fn dial(&self, address: &str) -> Result<NodeClient<Channel>, Status> {
+        dial(address, self.state.config.connect_from).await
     }
 }
 
@@ -119,13 +126,13 @@ fn is_broken(status: &Status) -> bool {
 }
 
 /// Connects to the node at a known address.
-async fn dial(address: &str) -> Result<NodeClient<Channel>, Status> {
+async fn dial(address: &str, from: Option<IpAddr>) -> Result<NodeClient<Channel>, Status> {
     let host: HostPort = address.parse().map_err(Status::unavailable)?;
-    client::connect(&host).await.map_err(|e| Status::unavailable(e.to_string()))
+    client::connect(&host, from).await.map_err(|e| Status::unavailable(e.to_string()))
 }
 
 fn address_of((store, address): (StoreId, String)) -> StoreAddress {
-    StoreAddress { store_id: store.get(), address }
+    StoreAddress { store_id: store.get(), address, locality: String::new() }
 }
 
 fn storage_error(error: DataDirError) -> Status {
@@ -135,9 +142,14 @@ fn storage_error(error: DataDirError) -> Status {
 impl From<PlacementError> for Status {
     fn from(error: PlacementError) -> Status {
         match &error {
-            PlacementError::NotLeader => Status::failed_precondition(error.to_string()),
+            PlacementError::NotLeader | PlacementError::NotLeaderOf(_) => {
+                Status::failed_precondition(error.to_string())
+            }
+            PlacementError::NoVoter { .. } => Status::invalid_argument(error.to_string()),
             PlacementError::AddressTaken { .. } => Status::already_exists(error.to_string()),
-            PlacementError::Region(_) | PlacementError::Propose(_) => Status::unavailable(error.to_string()),
+            PlacementError::Region(_) | PlacementError::Propose(_) | PlacementError::NotTransferred { .. } => {
+                Status::unavailable(error.to_string())
+            }
             PlacementError::Registry(_) => Status::internal(error.to_string()),
         }
     }
@@ -171,7 +183,8 @@ impl Node for NodeService {
         let Membership::Join(join) = &self.state.config.membership else {
             return Err(Status::failed_precondition("a single node initialises itself"));
         };
-        let answers = join_all(join.iter().map(client::info)).await;
+        let from = self.state.config.connect_from;
+        let answers = join_all(join.iter().map(|host| client::info(host, from))).await;
         let mut candidates = Vec::new();
         for answer in answers {
             // Every node must answer: an initial store cannot be added to a plan later.
@@ -237,7 +250,8 @@ impl Node for NodeService {
         let request = request.into_inner();
         self.check_cluster(request.cluster_id)?;
         let stores = self.placement()?.heartbeat(request.into(), self.state.uptime()).await?;
-        let stores = stores.into_iter().map(|s| address_of((s.id, s.address))).collect();
+        let stores = stores.into_iter();
+        let stores = stores.map(|s| StoreAddress { locality: s.locality, ..address_of((s.id, s.address)) }).collect();
         Ok(Response::new(HeartbeatResponse { stores }))
     }
 
@@ -246,6 +260,16 @@ impl Node for NodeService {
         let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
         sql.renew_lease().await.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Response::new(RenewLeaseResponse {}))
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<TransferLeaderRequest>,
+    ) -> Result<Response<TransferLeaderResponse>, Status> {
+        let TransferLeaderRequest { cluster_id, region_id, store_id } = request.into_inner();
+        self.check_cluster(cluster_id)?;
+        self.placement()?.transfer_leader(RegionId::new(region_id), StoreId::new(store_id)).await?;
+        Ok(Response::new(TransferLeaderResponse {}))
     }
 
     async fn txn_status(&self, request: Request<TxnStatusRequest>) -> Result<Response<TxnStatusResponse>, Status> {
@@ -323,7 +347,7 @@ mod tests {
                 drop(listener.accept().await.unwrap());
             }
         });
-        let mut node = dial(&address).await.unwrap();
+        let mut node = dial(&address, None).await.unwrap();
         let broken = node.bootstrap(BootstrapRequest::default()).await.unwrap_err();
         assert!(is_broken(&broken), "{broken:?}");
         assert!(!is_broken(&Status::failed_precondition("the node already belongs to cluster 7")));

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use engine::store::rocks::RocksStore;
 use futures::future::BoxFuture;
 use kv::Key;
-use kv::api::{Request, Response, ServerError};
-use kv::client::{Client, ClientConfig, LocalStore, RemoteConfig, RemoteEndpoint, RoutedEndpoint};
+use kv::api::{Request, Response, Served, ServerError};
+use kv::client::{Client, ClientConfig, LocalStore, Locality, RemoteConfig, RemoteEndpoint, RoutedEndpoint};
+use kv::grants::{Grants, GrantsConfig, LinkPeers};
 use kv::placement::oracle::OracleRoleListener;
 use kv::server::{KvServer, KvServerConfig};
 use link::{ClusterTag, LinkMetrics, LinkOptions, LinkServer, Links, ServerOptions};
@@ -85,11 +86,14 @@ impl Serving {
     ) -> Result<Serving, ServingError> {
         let cluster = ClusterTag::new(ident.cluster_id.get());
         let link_metrics = LinkMetrics::new(registry).map_err(in_layer("links"))?;
-        let links = Arc::new(Links::new(LinkOptions::new(cluster), link_metrics.clone()));
+        let connect_from = state.config.connect_from;
+        let options = LinkOptions { connect_from, ..LinkOptions::new(cluster) };
+        let links = Arc::new(Links::new(options, link_metrics.clone()));
         let storage = storage::open(state.clone(), ident.clone(), registry.clone()).await?;
         let (window, tso_service) = oracle::<RocksStore>(state.members.clone(), links.clone(), registry)
             .map_err(in_layer("timestamp oracle"))?;
         let options = TransportOptions::new(ident.cluster_id, ident.store_id, state::random_id());
+        let options = TransportOptions { connect_from, ..options };
         let metrics = TransportMetrics::new(registry).map_err(in_layer("transport"))?;
         let snapshots = storage.snapshots.clone();
         let mut background = JoinSet::new();
@@ -103,8 +107,11 @@ impl Serving {
             return Err(in_layer("placement")("started twice"));
         }
         let timestamps = Arc::new(tso_client.clone());
-        let server = KvServer::new(handle.clone(), timestamps, &KvServerConfig::default(), registry)
-            .map_err(in_layer("key-value server"))?;
+        let grants = GrantsConfig { push_interval: state.config.push_interval, ..GrantsConfig::default() };
+        let config = KvServerConfig { grants, ..KvServerConfig::default() };
+        let server =
+            KvServer::new(handle.clone(), timestamps, &config, registry).map_err(in_layer("key-value server"))?;
+        background.spawn(run_grants(&state, server.grants(), links.clone()));
         let transport_server = TransportServer::new(options.clone(), Arc::new(handle.clone()), snapshots, metrics);
         let services = kv::service::link_services(server.clone()).into_iter();
         let services = services.chain(tso::remote::link_services(tso_service));
@@ -118,11 +125,13 @@ impl Serving {
             .add_service(transport_server.service())
             .serve_with_incoming_shutdown(incoming, grpc_stop.clone().cancelled_owned());
         let grpc_task = tokio::spawn(grpc);
+        let grants = server.grants().clone();
         let (client, remote) = kv_client(&state, &ident, server, links, registry)?;
         background.spawn(background::update_client_addresses(state.clone(), remote));
-        background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone()));
-        let database = Database::with_config(client, tso_client.clone(), TxnConfig::default(), registry)
-            .map_err(in_layer("transactions"))?;
+        background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone(), grants));
+        let config = TxnConfig { shadow_reads: state.config.shadow_reads, ..TxnConfig::default() };
+        let database =
+            Database::with_config(client, tso_client.clone(), config, registry).map_err(in_layer("transactions"))?;
         background.spawn(background::reclaim_dropped_rows(database.clone(), handle));
         let sql = sql_server(&state, &ident, database.clone(), registry)?;
         let session_threads = SessionThreads::start().map_err(in_layer("threads of sessions"))?;
@@ -265,6 +274,17 @@ async fn start_store(
     storage::start_store(parts).await
 }
 
+/// Connects the grants of the store with the other nodes, and tells those of its regions.
+fn run_grants(
+    state: &NodeState,
+    grants: &Grants<StoreHandle<RocksStore>>,
+    links: Arc<Links>,
+) -> impl Future<Output = ()> + use<> {
+    let members = state.members.clone();
+    grants.connect(Arc::new(LinkPeers::new(links, Arc::new(move |store| members.get(store)))));
+    grants.clone().run(state::random_id())
+}
+
 fn tso_client(
     state: &NodeState,
     handle: &StoreHandle<RocksStore>,
@@ -288,7 +308,8 @@ fn kv_client(
 ) -> Result<(Client, Arc<RemoteEndpoint>), ServingError> {
     let remote = Arc::new(RemoteEndpoint::new(RemoteConfig::default(), links));
     let endpoint = RoutedEndpoint::new(ident.store_id, Arc::new(Local(server)), remote.clone(), LOCAL_TIMEOUT);
-    let config = ClientConfig { deadline: state.config.retry_for, ..ClientConfig::default() };
+    let locality = Locality::parse(&state.config.locality.to_string());
+    let config = ClientConfig { deadline: state.config.retry_for, locality, ..ClientConfig::default() };
     let client = Client::with_config(Arc::new(endpoint), config, registry);
     Ok((client.map_err(in_layer("key-value client"))?, remote))
 }
@@ -304,7 +325,7 @@ fn sql_server(
     let metrics = SqlMetrics::new(registry).map_err(in_layer("SQL"))?;
     let server = SqlServer::new(database.clone(), config, metrics);
     let own = (ident.cluster_id, ident.store_id);
-    server.set_peers(Arc::new(OtherGateways::new(own, state.members.clone())));
+    server.set_peers(Arc::new(OtherGateways::new(own, state.members.clone(), state.config.connect_from)));
     if state.database.set(database).is_err() || state.sql.set(server.clone()).is_err() {
         return Err(in_layer("SQL")("started twice"));
     }
@@ -321,6 +342,16 @@ impl LocalStore for Local {
 
     fn try_get(&self, context: RegionContext, key: (&Key, &[u8]), start_ts: Timestamp) -> Option<Option<Bytes>> {
         self.0.try_get(context, key, start_ts)
+    }
+
+    fn try_replica_get(
+        &self,
+        context: RegionContext,
+        key: (&Key, &[u8]),
+        start_ts: Timestamp,
+        floor: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        self.0.try_replica_get(context, key, start_ts, floor)
     }
 
     fn locate(&self, key: &[u8]) -> Option<RegionStatus> {

@@ -1,9 +1,13 @@
 //! The bank: transfers between accounts keep the total in every snapshot, whatever happens to the nodes.
 //!
 //! 50 accounts and 6 clients over all gateways. The leader of the data region is killed and restarted; the next leader
-//! is paused until others lead, and continues; then all nodes are paused at once. The gateways that run must make
-//! progress in each phase. An auditor at each gateway sums the balances in one statement, and in a transaction of many
-//! statements. Each sum must be the total.
+//! is stopped in order, and hands its leaderships over; the next one is cut off from the others; the next one is paused
+//! until others lead, and continues; then all nodes are paused at once. The gateways that can must make progress in
+//! each phase. An auditor at each gateway sums the balances in one statement, and in a transaction of many statements.
+//! Each sum must be the total.
+//!
+//! Auditors and readers take each choice of replicas and proofs in turn ([`Reads`]), and so do the clients of the
+//! [`lists`](crate::lists), whose history is checked for snapshot isolation.
 //!
 //! [`versions`](crate::versions) are written and read meanwhile: by each protocol of commit, and with reads that must
 //! see all that was acknowledged before they began. Reads wait at the paused leader, so they are its first work when it
@@ -21,6 +25,7 @@ use tokio_postgres::{Client, Error};
 use crate::clients::{connect, is_transient};
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
+use crate::lists::{self, Lists, Reads};
 use crate::process::{POLL_INTERVAL, WAIT_TIMEOUT, wait_for};
 use crate::versions::{self, Completed, Kind, Role, Versions};
 
@@ -47,6 +52,8 @@ struct Counts {
     audits: AtomicU64,
     retries: AtomicU64,
     versions: Arc<Completed>,
+    /// Transactions that read lists, by how.
+    lists: Arc<[AtomicU64; Reads::COUNT as usize]>,
 }
 
 /// A gateway, and its counters when the last phase ended.
@@ -93,6 +100,7 @@ impl Gateway {
 struct Load {
     gateways: Vec<Gateway>,
     tables: [Arc<Versions>; 3],
+    lists: Arc<Lists>,
     stop: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -103,6 +111,7 @@ impl Load {
         open_accounts(&client).await;
         let create = async |kind| Arc::new(Versions::create(&client, kind).await);
         let tables = [create(Kind::One).await, create(Kind::Few).await, create(Kind::Wide).await];
+        let lists = Arc::new(Lists::create(&client).await);
         let stop = Arc::new(AtomicBool::new(false));
         let gateway = |node| Gateway { node, port: cluster.nodes[node].pg, counts: Arc::default(), last: [0; 4] };
         let gateways: Vec<Gateway> = (0..3).map(gateway).collect();
@@ -113,6 +122,9 @@ impl Load {
         }
         for gateway in &gateways {
             tasks.push(tokio::spawn(audits(gateway.port, stop.clone(), gateway.counts.clone())));
+            let done = gateway.counts.lists.clone();
+            let first = seed.wrapping_add(7 * gateway.node as u64);
+            tasks.push(tokio::spawn(lists::run(lists.clone(), gateway.port, first, stop.clone(), done)));
             let [one, few, wide] = tables.clone();
             let seed = seed.wrapping_add(gateway.node as u64);
             // A schema change waits for nodes that do not answer, and must not hold up the other writers.
@@ -123,7 +135,7 @@ impl Load {
                 tasks.push(tokio::spawn(versions::run(tables, role, gateway.port, seed, stop.clone(), completed)));
             }
         }
-        Load { gateways, tables, stop, tasks }
+        Load { gateways, tables, lists, stop, tasks }
     }
 
     /// Waits until the gateways on the nodes that run have made progress; no client may fail.
@@ -206,6 +218,31 @@ impl Load {
                 versions.check_end(&client).await;
             }
         }
+        self.lists.check(&cluster.connect(0).await).await;
+        let read = |n: usize| self.gateways.iter().map(|gateway| gateway.counts.lists[n].load(Ordering::SeqCst)).sum();
+        let read: Vec<u64> = (0..Reads::COUNT as usize).map(read).collect();
+        println!("transactions that read lists, by how: {read:?}");
+        assert!(read.iter().all(|count| *count > 0), "each choice of replicas and proofs was used: {read:?}");
+    }
+
+    /// Stops the leader of the data region in order. It hands its leaderships over. Restarts it.
+    async fn stop_the_leader(&mut self, cluster: &mut Cluster) {
+        let stopped = cluster.leader_of(2);
+        let others = [(stopped + 1) % 3, (stopped + 2) % 3];
+        assert_eq!(cluster.terminate(stopped), Some(0));
+        self.phase("after a handover", &others).await;
+        cluster.spawn(stopped);
+        cluster.wait_until_serving(stopped).await;
+    }
+
+    /// Cuts the leader of the data region off from the others, with its clients, and lets it come back.
+    async fn cut_off_the_leader(&mut self, cluster: &Cluster) {
+        let alone = cluster.leader_of(2);
+        let others = [(alone + 1) % 3, (alone + 2) % 3];
+        cluster.cut_off(&[alone]);
+        cluster.wait_until_they_lead(&others);
+        self.phase("while the leader is cut off", &others).await;
+        cluster.cut_off(&[]);
     }
 }
 
@@ -223,7 +260,7 @@ async fn the_total_never_changes() {
     let seed: u64 = std::env::var("CORTADO_TEST_SEED").ok().map_or_else(rand::random, |s| s.parse().unwrap());
     println!("seed {seed} (repeat the clients' choices with CORTADO_TEST_SEED={seed})");
     let lock = ClusterLock::acquire();
-    let mut cluster = Cluster::start(&lock, 3).await;
+    let mut cluster = Cluster::start_apart(&lock, 3, Duration::ZERO).await;
     let mut load = Load::start(&cluster, seed).await;
 
     load.phase("before the kill", &[0, 1, 2]).await;
@@ -233,11 +270,12 @@ async fn the_total_never_changes() {
     load.phase("between the kill and the restart", &[(victim + 1) % 3, (victim + 2) % 3]).await;
     cluster.spawn(victim);
     cluster.wait_until_serving(victim).await;
-    load.phase("after the restart", &[0, 1, 2]).await;
+    load.stop_the_leader(&mut cluster).await;
 
     // From here on no node loses its counters.
     let (before, [_, few, wide]) = (protocols(&cluster), load.tables.clone());
     let written = (few.writes(), wide.writes());
+    load.cut_off_the_leader(&cluster).await;
     load.pause_the_leader(&cluster).await;
     load.pause_all(&cluster).await;
     let (few, wide) = ((few.writes() - written.0) as f64, (wide.writes() - written.1) as f64);
@@ -296,13 +334,15 @@ async fn transfer(client: &mut Client, from: i64, to: i64, amount: i64) -> Resul
 }
 
 async fn audits(port: u16, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
+    let mut turn = u64::from(port);
     while !stop.load(Ordering::SeqCst) {
         let Some(mut client) = connect(&[port]).await else {
             tokio::time::sleep(POLL_INTERVAL).await;
             continue;
         };
         while !stop.load(Ordering::SeqCst) && !client.is_closed() {
-            match audit(&mut client).await {
+            turn += 1;
+            match audit(&mut client, Reads::nth(turn)).await {
                 Ok(totals) => {
                     assert_eq!(totals, [TOTAL, TOTAL, TOTAL], "money appeared or vanished");
                     counts.audits.fetch_add(1, Ordering::SeqCst);
@@ -315,8 +355,9 @@ async fn audits(port: u16, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
 }
 
 /// Sums the balances three times in one snapshot: in one statement, row by row, in one statement again.
-async fn audit(client: &mut Client) -> Result<[i64; 3], Error> {
+async fn audit(client: &mut Client, reads: Reads) -> Result<[i64; 3], Error> {
     const SUM: &str = "SELECT sum(balance)::bigint FROM accounts";
+    reads.set(client).await?;
     let txn = client.build_transaction().read_only(true).start().await?;
     let first = txn.query_one(SUM, &[]).await?.get(0);
     let mut piecewise = 0;

@@ -43,12 +43,17 @@ pub async fn connect_with_retries(port: u16) -> Client {
 }
 
 /// Whether a client must expect the error while nodes stop and start: a serialization failure (40001), a cluster that
-/// cannot serve now (57P03), a gateway that stops (57P01), an unknown outcome or another connection error (08xxx), or a
-/// broken connection.
+/// cannot serve now (57P03) or is overloaded (53000), a gateway that stops (57P01), an unknown outcome or another
+/// connection error (08xxx), or a broken connection.
 pub fn is_transient(error: &Error) -> bool {
     match error.code() {
         Some(code) => {
-            let codes = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::CANNOT_CONNECT_NOW, SqlState::ADMIN_SHUTDOWN];
+            let codes = [
+                SqlState::T_R_SERIALIZATION_FAILURE,
+                SqlState::CANNOT_CONNECT_NOW,
+                SqlState::INSUFFICIENT_RESOURCES,
+                SqlState::ADMIN_SHUTDOWN,
+            ];
             codes.contains(code) || (code.code().starts_with("08") && *code != SqlState::PROTOCOL_VIOLATION)
         }
         None => error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()),

@@ -89,6 +89,31 @@ fn invalid_flags_fail() {
 }
 
 #[test]
+fn invalid_regions_fail() {
+    let demo = |flags: &str| error_line(cortado().arg("demo").args(flags.split_whitespace()));
+    for (flags, why) in [
+        ("--regions a,b,a", "names a twice"),
+        ("--regions a,b", "2 region(s)"),
+        ("--regions a,b,c,d,e,f,g,h,i,j", "10 region(s)"),
+        ("--regions a,b,c/d", "\"c/d\" is no name"),
+        ("--regions a,b,c --nodes 3", "cannot be used with"),
+        ("--regions a,b,c --rtt 0", "1ms to 300ms"),
+        ("--regions a,b,c --rtt 0ms", "1ms to 300ms"),
+        ("--regions a,b,c --rtt 5ms,a-d=5ms", "no pair of the regions a, b, c"),
+        ("--regions a,b,c --rtt a-b=5ms", "how far a is from c"),
+        ("--regions a,b,c --rtt 5ms --bandwidth 297", "unknown unit"),
+        ("--regions a,b,c --rtt 5ms --bandwidth 0Mbit", "1Mbit to 100Gbit"),
+        ("--regions a,b,c --bandwidth 297Mbit", "--rtt"),
+        ("--rtt 5ms", "--regions"),
+    ] {
+        let message = demo(flags);
+        assert!(message.contains(why), "{flags}: {message}");
+    }
+    let message = error_line(start(Path::new("unused"), 4000, 4001, "127.0.0.1:1").args(["--connect-from", "here"]));
+    assert!(message.contains("--connect-from"), "{message}");
+}
+
+#[test]
 fn a_port_in_use_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -110,6 +135,15 @@ fn a_port_in_use_fails() {
         command.args(["demo", "--nodes", "2", "--pg-port", &pg.to_string()]).env("TMPDIR", &temporary);
         let message = error_line(&mut command);
         assert!(message.contains(&(pg + node + up).to_string()) && message.contains("in use"), "{message}");
+    }
+    // The ports of the proxies too.
+    for up in [1100 + 2, 1200] {
+        let pg = free_ports(3, &[1000, 1100, 1200, 2000]);
+        let _taken = TcpListener::bind(("127.0.0.1", pg + up)).unwrap();
+        let mut command = cortado();
+        command.args(["demo", "--regions", "a,b,c", "--rtt", "5ms", "--pg-port", &pg.to_string()]);
+        let message = error_line(command.env("TMPDIR", &temporary));
+        assert!(message.contains(&(pg + up).to_string()) && message.contains("in use"), "{message}");
     }
     assert_eq!(contents(&temporary), [], "nothing was created");
     assert!(!data.exists(), "nothing was created");

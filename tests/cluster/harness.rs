@@ -4,12 +4,13 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
 use crate::clients;
 use crate::exclusive::ClusterLock;
+use crate::links::Links;
 use crate::process::{POLL_INTERVAL, Process, WAIT_TIMEOUT, cortado, free_port, http_get, metric, run, tail, wait_for};
 
 /// A node of a cluster, and its process while it runs.
@@ -27,6 +28,8 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// Flags that all nodes are started with, beside those of each.
     flags: Vec<String>,
+    /// What is between the nodes, if they are not beside each other.
+    links: Option<Links>,
     _dir: tempfile::TempDir,
 }
 
@@ -55,20 +58,33 @@ impl Cluster {
 
     /// As [`Cluster::start`], with these flags of `cortado start` for all nodes.
     pub async fn start_with(lock: &ClusterLock, count: usize, flags: &[&str]) -> Cluster {
-        let mut cluster = Cluster::spawn_all(lock, count, flags);
-        cluster.init();
-        for i in 0..count {
-            cluster.wait_until_serving(i).await;
-        }
+        let mut cluster = Cluster::new(lock, count, flags);
+        cluster.bring_up().await;
         cluster
+    }
+
+    /// As [`Cluster::start`], with links between the nodes that have this delay in each direction, and that
+    /// [`Cluster::cut_off`] cuts.
+    pub async fn start_apart(lock: &ClusterLock, count: usize, delay: Duration) -> Cluster {
+        let mut cluster = Cluster::new(lock, count, &[]);
+        cluster.links = Some(Links::start(cluster.nodes.iter().map(|node| node.listen).collect(), delay).await);
+        cluster.bring_up().await;
+        cluster
+    }
+
+    /// Cuts these nodes off from all others, and no others. Their clients are not.
+    pub fn cut_off(&self, nodes: &[usize]) {
+        self.links.as_ref().expect("nodes with links").cut_off(nodes);
     }
 
     /// Starts `count` nodes, which wait for `cortado init`.
     pub fn start_uninitialised(lock: &ClusterLock, count: usize) -> Cluster {
-        Cluster::spawn_all(lock, count, &[])
+        let mut cluster = Cluster::new(lock, count, &[]);
+        cluster.spawn_all();
+        cluster
     }
 
-    fn spawn_all(_lock: &ClusterLock, count: usize, flags: &[&str]) -> Cluster {
+    fn new(_lock: &ClusterLock, count: usize, flags: &[&str]) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let node = |number: usize| Node {
             pg: free_port(),
@@ -79,11 +95,21 @@ impl Cluster {
             process: None,
         };
         let flags = flags.iter().map(ToString::to_string).collect();
-        let mut cluster = Cluster { nodes: (1..=count).map(node).collect(), flags, _dir: dir };
-        for i in 0..count {
-            cluster.spawn(i);
+        Cluster { nodes: (1..=count).map(node).collect(), flags, links: None, _dir: dir }
+    }
+
+    fn spawn_all(&mut self) {
+        for i in 0..self.nodes.len() {
+            self.spawn(i);
         }
-        cluster
+    }
+
+    async fn bring_up(&mut self) {
+        self.spawn_all();
+        self.init();
+        for i in 0..self.nodes.len() {
+            self.wait_until_serving(i).await;
+        }
     }
 
     /// Initialises the cluster, once all nodes listen.
@@ -97,7 +123,9 @@ impl Cluster {
 
     /// The command that starts node `i`.
     fn command(&self, i: usize) -> Command {
-        let join: Vec<String> = self.nodes.iter().map(|n| format!("127.0.0.1:{}", n.listen)).collect();
+        let advertised = |(i, node): (usize, &Node)| self.links.as_ref().map_or(node.listen, |links| links.port(i));
+        let join: Vec<String> =
+            self.nodes.iter().enumerate().map(|node| format!("127.0.0.1:{}", advertised(node))).collect();
         let node = &self.nodes[i];
         let mut command = cortado();
         command
@@ -107,6 +135,9 @@ impl Cluster {
             .args(["--listen", &format!("127.0.0.1:{}", node.listen), "--pg", &format!("127.0.0.1:{}", node.pg)])
             .args(["--http", &format!("127.0.0.1:{}", node.http), "--join", &join.join(",")])
             .args(&self.flags);
+        if self.links.is_some() {
+            command.args(["--advertise", &join[i], "--connect-from", &Links::connect_from(i).to_string()]);
+        }
         command
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::disk::RealDisk;
@@ -10,7 +11,7 @@ use engine::log::{Durability, GroupId, LogBatch, LogEngine, LogOptions};
 use serde_json::Value;
 
 use crate::command_line::error_line;
-use crate::process::{contents, cortado, run};
+use crate::process::{contents, cortado, run, wait_for};
 
 /// Bytes that depend only on group and index, and hardly compress.
 fn entry(group: u64, index: u64) -> Bytes {
@@ -44,8 +45,21 @@ fn node(dir: &Path) -> PathBuf {
         engine.write(batch, Durability::Synced).unwrap();
     }
     writer.finish();
+    drop((engine, writer));
+    drop(locked(&data));
     assert_eq!(fs::read_dir(data.join("log")).unwrap().count(), 4, "three files and the lock");
     data
+}
+
+/// Takes the lock of the log of `data`. A process that another test is starting meanwhile has every open file of this
+/// one, and so the lock of a log that was just closed, until it runs its own program.
+fn locked(data: &Path) -> Arc<RealDisk> {
+    let mut disk = None;
+    wait_for("the lock of the log", || {
+        disk = RealDisk::open(data.join("log")).ok();
+        disk.is_some()
+    });
+    disk.unwrap()
 }
 
 fn file(data: &Path, seq: u64) -> PathBuf {
@@ -242,7 +256,7 @@ fn unreadable_logs_fail() {
     }
     assert_eq!(contents(dir.path()), [], "nothing was created");
     let data = node(dir.path());
-    let held = RealDisk::open(data.join("log")).unwrap();
+    let held = locked(&data);
     for command in ["check", "dump", "stats", "repair"] {
         let mut line = cortado();
         line.args(["log", command]).arg(&data);

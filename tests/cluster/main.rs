@@ -1,8 +1,9 @@
 //! System tests with real processes, real drivers and `kill -9`.
 //!
 //! - [`failures`]: nodes are killed while clients write. No acknowledged row is lost, and writing resumes.
-//! - [`bank`]: transfers between accounts keep the total in every snapshot, and [`versions`] are whole and never stale,
-//!   also when a leader is killed or paused, and when all nodes are paused.
+//! - [`bank`]: transfers between accounts keep the total in every snapshot, [`versions`] are whole and never stale, and
+//!   [`lists`] are snapshot isolated, at every choice of replicas, also when a leader is killed, stopped, cut off or
+//!   paused, and when all nodes are paused.
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
 //! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
 //!   disk.
@@ -10,11 +11,13 @@
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
 //! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
+//! - [`replicas`]: what reads at a replica cost, and what goes on at one that is cut off.
 //! - [`serving`]: the answers of a node that cannot serve.
 //! - [`truncating`]: DROP and TRUNCATE lose no acknowledged row of another gateway.
 //! - [`unknown`]: what `cortado txn status` says of an unknown outcome is so.
 //!
-//! [`process`] runs the binary, [`harness`] runs clusters of it, [`clients`] are their clients. [`exclusive`] runs one
+//! [`process`] runs the binary, [`harness`] runs clusters of it, over [`links`] where a test asks for them, [`clients`]
+//! are their clients. [`exclusive`] runs one
 //! test with a cluster at a time and bounds its time.
 
 #![allow(
@@ -36,11 +39,14 @@ mod exclusive;
 mod failures;
 mod harness;
 mod joining;
+mod links;
+mod lists;
 mod log_tools;
 mod power;
 #[path = "../../engine/tests/power/mod.rs"]
 mod power_cut;
 mod process;
+mod replicas;
 mod serving;
 mod single_node;
 mod truncating;

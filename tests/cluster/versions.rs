@@ -22,6 +22,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
 
 use crate::clients::{connect, is_transient};
+use crate::lists::Reads;
 use crate::process::POLL_INTERVAL;
 
 /// The tables.
@@ -198,6 +199,10 @@ pub async fn run(
             tokio::time::sleep(POLL_INTERVAL).await;
             continue;
         };
+        let reads = Reads { session_snapshot: false, ..Reads::nth(rng.random_range(0..Reads::COUNT)) };
+        if role == Role::Reader && reads.set(&client).await.is_err() {
+            continue;
+        }
         while !stop.load(Ordering::SeqCst) && !client.is_closed() {
             for versions in &all {
                 let result = match role {

@@ -9,10 +9,11 @@ use bytes::Bytes;
 use engine::store::memory::MemoryStore;
 use futures::future::BoxFuture;
 use kv::Key;
-use kv::api::{CommitMode, PrewriteRequest, Request, RequestBody, Response, ServerError};
-use kv::client::{CallError, Client, ClientConfig, Endpoint};
+use kv::api::{CommitMode, PrewriteRequest, Request, RequestBody, Response, Served, ServerError};
+use kv::client::{CallError, Client, ClientConfig, Endpoint, Locality};
 use kv::placement::oracle::{OtherNodes, RegionWindow};
 use kv::read::ReadConfig;
+use kv::read_pool::{PoolConfig, Workers};
 use kv::scan_cache::KeepLimits;
 use kv::server::{KvServer, KvServerConfig};
 use parking_lot::Mutex;
@@ -29,9 +30,10 @@ use txn::{CommitLimits, Database, TxnConfig};
 
 use crate::nodes::{Gateway, Life, Nodes};
 use crate::options::{Bugs, Settings};
+use crate::replicas;
 use crate::steps::{Commits, Step, Work};
 use crate::store::SimStore;
-use crate::wire::{NoAnswer, Sender};
+use crate::wire::{AbortOnDrop, NoAnswer, Sender};
 
 /// The wall clocks' time at the start.
 const WALL_START_MS: u64 = 1_700_000_000_000;
@@ -65,7 +67,10 @@ pub(crate) fn start(
     let source = Arc::new(timestamps.clone());
     let server = KvServer::new(store, source, &server_config(settings), &Registry::new()).expect("valid settings");
     window.connect(handle, timestamps.clone());
-    Life { number: sender.life, server, oracle, timestamps }
+    let grants = server.grants().clone();
+    grants.connect(Arc::new(replicas::GrantPeers(sender.clone())));
+    let streams = Arc::new(AbortOnDrop(tokio::spawn(grants.run(seed)).abort_handle()));
+    Life { number: sender.life, server, oracle, timestamps, _streams: streams }
 }
 
 #[cfg(not(feature = "planted-bugs"))]
@@ -81,7 +86,7 @@ fn oracle(window: Arc<RegionWindow<MemoryStore>>, clocks: Clocks, bugs: Bugs) ->
     }
 }
 
-/// No read runs on another thread, and no scan is kept for a real time.
+/// No read runs on another thread, or in slices, and no scan is kept for a real time.
 fn server_config(settings: &Settings) -> KvServerConfig {
     let defaults = ReadConfig::default();
     let reads = ReadConfig {
@@ -92,7 +97,9 @@ fn server_config(settings: &Settings) -> KvServerConfig {
     };
     KvServerConfig {
         reads,
+        pool: PoolConfig { workers: Workers::Caller, ..PoolConfig::default() },
         latch_capacity: settings.latch_capacity,
+        grants: settings.grants,
         #[cfg(feature = "planted-bugs")]
         planted_bug: settings.bugs.kv,
         ..KvServerConfig::default()
@@ -113,7 +120,9 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
         settings: settings.clone(),
     };
     let Settings { deadline, kv_batch_keys, lock_ttl, txn_batch_keys, batches_in_flight, .. } = *settings;
-    let config = ClientConfig { seed: Some(seed), deadline, batch_keys: kv_batch_keys, ..ClientConfig::default() };
+    let locality = locality(node.store);
+    let config =
+        ClientConfig { seed: Some(seed), deadline, batch_keys: kv_batch_keys, locality, ..ClientConfig::default() };
     let client = Client::with_config(Arc::new(endpoint), config, &registry).expect("valid settings");
     let computes = !seed.is_multiple_of(3);
     let config = TxnConfig {
@@ -128,6 +137,7 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
         },
         background: settings.background,
         status_cache_entries: settings.status_cache_entries,
+        shadow_reads: settings.shadow_reads,
         seed: Some(seed),
         #[cfg(feature = "planted-bugs")]
         planted_bug: settings.bugs.txn,
@@ -135,6 +145,12 @@ pub(crate) fn open(node: &Sender, timestamps: TsoClient, settings: &Settings) ->
     };
     let database = Database::with_config(client, timestamps, config, &registry).expect("valid settings");
     Gateway { number, database, ended: CancellationToken::new() }
+}
+
+/// Where a node is: in one of two regions, and every second node of a region in the same zone.
+fn locality(store: StoreId) -> Locality {
+    let number = store.get();
+    Locality::parse(&format!("region=r{},zone=z{}", number % 2, number % 4))
 }
 
 /// The clocks of a node. Reading them also sets the clocks of the stores, so that a lease is checked at the same time.
@@ -198,7 +214,22 @@ impl Servers {
         Err(CallError::Server(RegionError::NotLeader { region, leader: None }.into()))
     }
 
+    /// Sends a request, or the same read to any replica. What that cannot serve, the leader serves.
     async fn send(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
+        if let Some((replica, read)) = replicas::as_replica_read(&self.sender.wire, &request) {
+            match self.send_to(replica, read).await {
+                Ok(Response::Replica { served, outcome }) => {
+                    self.sender.wire.nodes.seen.lock().replica_reads.count(&served, self.settings.learner);
+                    return (*outcome).map_err(|error| CallError::Server(error.into()));
+                }
+                Ok(other) => panic!("not the answer of a replica: {other:?}"),
+                Err(_) => self.sender.wire.nodes.seen.lock().replica_reads.refused += 1,
+            }
+        }
+        self.send_to(store, request).await
+    }
+
+    async fn send_to(&self, store: StoreId, request: Request) -> Result<Response, CallError> {
         let serve = move |life: Life| {
             let request = request.clone();
             async move { life.server.handle(request).await }
@@ -282,7 +313,32 @@ impl Endpoint for Servers {
         key: (&Key, &[u8]),
         start_ts: Timestamp,
     ) -> Option<Option<Bytes>> {
+        let own = self.sender.store;
+        if replicas::reads_own_replica(&self.sender.wire, start_ts) {
+            let (value, served) = self.sender.own_life(own)?.server.try_replica_get(context, key, start_ts, None)?;
+            self.sender.wire.nodes.seen.lock().replica_reads.count(&served, self.settings.learner);
+            return Some(value);
+        }
         self.sender.own_life(store)?.server.try_get(context, key, start_ts)
+    }
+
+    fn try_replica_get(
+        &self,
+        store: StoreId,
+        context: RegionContext,
+        key: (&Key, &[u8]),
+        start_ts: Timestamp,
+        floor: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        self.sender.own_life(store)?.server.try_replica_get(context, key, start_ts, floor)
+    }
+
+    fn locality(&self, store: StoreId) -> Locality {
+        locality(store)
+    }
+
+    fn own_store(&self) -> Option<StoreId> {
+        Some(self.sender.store)
     }
 
     fn stores(&self) -> Vec<StoreId> {

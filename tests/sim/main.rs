@@ -8,6 +8,7 @@
 
 mod gateway;
 mod load;
+mod logs;
 mod nodes;
 mod options;
 mod panics;
@@ -15,6 +16,7 @@ mod panics;
 mod planted;
 mod protocols;
 mod regressions;
+mod replicas;
 mod run;
 mod settle;
 mod stack;

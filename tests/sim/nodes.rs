@@ -20,8 +20,10 @@ use tso::{TsoClient, TsoService};
 use txn::Database;
 
 use crate::protocols::{Protocols, Watch};
+use crate::replicas::{self, ReplicaReads, Surface};
 use crate::steps::Step;
 use crate::store::SimStore;
+use crate::wire::AbortOnDrop;
 
 /// What a node serves in one life.
 #[derive(Clone)]
@@ -31,6 +33,8 @@ pub(crate) struct Life {
     pub(crate) server: KvServer<SimStore>,
     pub(crate) oracle: TsoService,
     pub(crate) timestamps: TsoClient,
+    /// What the store tells the others; ends with the last copy.
+    pub(crate) _streams: Arc<AbortOnDrop>,
 }
 
 /// The coordinator of a node, which sessions use. It may end before the node's life does; then another one starts.
@@ -73,6 +77,7 @@ pub(crate) struct Deaths {
     pub(crate) first_reads: u64,
     /// Commits whose least commit_ts their store took.
     pub(crate) names_ahead: u64,
+    pub(crate) replica_reads: ReplicaReads,
 }
 
 /// See the module documentation.
@@ -171,6 +176,13 @@ impl Nodes {
         let mut protocols = self.watch.lock().counts;
         self.registries.lock().iter().for_each(|metrics| protocols.add_metrics(metrics));
         protocols
+    }
+
+    /// How the reads with options were served so far.
+    pub(crate) fn surface(&self) -> Surface {
+        let mut surface = Surface::default();
+        self.registries.lock().iter().for_each(|metrics| replicas::add_counters(&mut surface, metrics));
+        surface
     }
 
     pub(crate) fn start(&self, store: StoreId, life: Life, gateway: Gateway) {

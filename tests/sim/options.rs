@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kv::Key;
 use kv::client::ClientConfig;
+use kv::grants::GrantsConfig;
 use kv::server::KvServerConfig;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use rand::rngs::StdRng;
@@ -22,12 +23,18 @@ pub(crate) struct Options {
     pub(crate) cluster: simulator::options::Options,
     pub(crate) requests: RequestFaults,
     pub(crate) coordinators: CoordinatorFaults,
+    /// Mean time between two changes of the epoch of a data region.
+    pub(crate) epoch_changes: Option<Duration>,
     /// Mean virtual time between two faults of the oracle's node. `None`: it fails as any other.
     pub(crate) oracle_faults: Option<Duration>,
     /// Sessions that transfer and audit, that read and append to lists, and that read and write registers.
     pub(crate) transfers: u64,
     pub(crate) lists: u64,
     pub(crate) registers: u64,
+    /// The share of the transactions that choose how they read.
+    pub(crate) surface: f64,
+    /// Whether some of them ask for snapshots by their age.
+    pub(crate) ages: bool,
     /// The longest pause of a session between two transactions.
     pub(crate) pause: Duration,
     pub(crate) settings: Settings,
@@ -52,6 +59,8 @@ pub(crate) struct RequestFaults {
     pub(crate) drops: f64,
     /// Whether requests stop at the links that faults cut. Otherwise only Raft does.
     pub(crate) stop_at_cuts: bool,
+    /// A read goes to any replica instead of the leader.
+    pub(crate) replica_reads: f64,
 }
 
 /// Probabilities of the faults of a coordinator, at each of its steps.
@@ -88,7 +97,24 @@ pub(crate) struct Settings {
     pub(crate) status_cache_entries: usize,
     /// Writes of a store that hold latches or wait for them.
     pub(crate) latch_capacity: usize,
+    pub(crate) grants: GrantsConfig,
+    /// The fraction of the reads at replicas that are compared with the leader's.
+    pub(crate) shadow_reads: f64,
+    /// The store whose replicas of the data regions are learners.
+    pub(crate) learner: Option<StoreId>,
     pub(crate) bugs: Bugs,
+}
+
+/// Draws how stores exchange grants. A third of the seeds push none.
+fn draw_grants(rng: &mut StdRng) -> GrantsConfig {
+    let ms = Duration::from_millis;
+    GrantsConfig {
+        push_interval: if rng.random_bool(0.3) { Duration::ZERO } else { ms(rng.random_range(5..60)) },
+        exchange_interval: ms(rng.random_range(50..400)),
+        patience: ms(rng.random_range(100..3_000)),
+        place_wait: ms(rng.random_range(0..20)),
+        ..GrantsConfig::default()
+    }
 }
 
 impl Settings {
@@ -112,6 +138,9 @@ impl Settings {
             background: if rng.random_bool(0.7) { txn.background } else { rng.random_range(0..=2) },
             status_cache_entries: if rng.random_bool(0.8) { txn.status_cache_entries } else { 1 },
             latch_capacity: if rng.random_bool(0.8) { server.latch_capacity } else { 4 },
+            grants: server.grants,
+            shadow_reads: 0.0,
+            learner: None,
             bugs: Bugs::default(),
         }
     }
@@ -156,6 +185,7 @@ impl Options {
             refusals,
             drops: if rng.random_bool(0.5) { 0.0 } else { 0.5 },
             stop_at_cuts: rng.random_bool(0.7),
+            replica_reads: 0.0,
         };
         let step = STEPS[(seed % STEPS.len() as u64) as usize];
         let coordinators = CoordinatorFaults {
@@ -168,6 +198,20 @@ impl Options {
             leader_moves: if rng.random_bool(0.4) { 0.0 } else { rng.random_range(0.0..0.25) },
         };
         let mut settings = Settings::draw(&mut rng);
+        let mut of_replicas = cluster.generator(7);
+        settings.grants = draw_grants(&mut of_replicas);
+        let often = Duration::from_millis(of_replicas.random_range(300..4_000));
+        let epoch_changes = of_replicas.random_bool(0.5).then_some(often);
+        if stores > 3 && of_replicas.random_bool(0.5) {
+            let learner = StoreId::new(of_replicas.random_range(1..=stores));
+            make_learner(&mut cluster.regions, learner);
+            settings.learner = Some(learner);
+        }
+        let replica_reads = if of_replicas.random_bool(0.2) { 0.0 } else { of_replicas.random_range(0.2..0.9) };
+        let requests = RequestFaults { replica_reads, ..requests };
+        let surface = if of_replicas.random_bool(0.15) { 0.0 } else { of_replicas.random_range(0.3..1.0) };
+        // A comparison raises max_ts at the leader, so most seeds do without.
+        settings.shadow_reads = if of_replicas.random_bool(0.3) { 1.0 } else { 0.0 };
         if step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);
         }
@@ -175,14 +219,25 @@ impl Options {
             cluster,
             requests,
             coordinators,
+            epoch_changes,
             oracle_faults: rng.random_bool(0.5).then(|| Duration::from_millis(rng.random_range(500..5_000))),
             transfers: rng.random_range(1..=4),
             lists: rng.random_range(3..=10),
             registers: rng.random_range(1..=4),
+            surface,
+            ages: true,
             pause: Duration::from_millis(rng.random_range(1..=60)),
             settings,
             wall_skew_ms: if rng.random_bool(0.5) { 0 } else { 2_000 },
         }
+    }
+}
+
+/// Makes the replicas of the data regions on this store learners.
+fn make_learner(regions: &mut [Region], store: StoreId) {
+    let data_regions = regions.iter_mut().filter(|region| region.id != RegionId::SYSTEM);
+    for peer in data_regions.flat_map(|region| &mut region.peers).filter(|peer| peer.store == store) {
+        peer.role = PeerRole::Learner;
     }
 }
 

@@ -12,10 +12,12 @@ use simulator::stats::Stats;
 use tokio::task::LocalSet;
 
 use crate::load::{Counts, Session, SharedBook, bank, lists, registers};
+use crate::logs::Logs;
 use crate::nodes::Deaths;
 use crate::options::Options;
 use crate::panics;
 use crate::protocols::Protocols;
+use crate::replicas::Surface;
 use crate::settle::settle;
 use crate::stack::{self, Parts, Stack, run_until};
 use crate::steps::STEPS;
@@ -37,10 +39,14 @@ pub(crate) struct Outcome {
     pub(crate) oracle_faults_in_commits: u64,
     /// Leaders that were asked to hand over right before a commit in one phase.
     pub(crate) leader_moves: u64,
+    /// Versions of epochs that were asked to be raised.
+    pub(crate) epoch_changes: u64,
     /// Reads that were repeated at the end.
     pub(crate) reads: u64,
     /// Locks that were left when every session had ended.
     pub(crate) locks_left: u64,
+    /// What the reads with options asked for, and how they were served.
+    pub(crate) surface: Surface,
 }
 
 impl Outcome {
@@ -54,8 +60,12 @@ impl Outcome {
             sum.oracle_faults += one.oracle_faults;
             sum.oracle_faults_in_commits += one.oracle_faults_in_commits;
             sum.leader_moves += one.leader_moves;
+            sum.epoch_changes += one.epoch_changes;
             sum.reads += one.reads;
             sum.locks_left += one.locks_left;
+            for (kind, count) in &one.surface {
+                *sum.surface.entry(kind.clone()).or_default() += count;
+            }
             let (to, from) = (&mut sum.counts, &one.counts);
             to.transfers += from.transfers;
             to.audits += from.audits;
@@ -70,11 +80,16 @@ impl Outcome {
             sum.deaths.late += one.deaths.late;
             sum.deaths.first_reads += one.deaths.first_reads;
             sum.deaths.names_ahead += one.deaths.names_ahead;
+            sum.deaths.replica_reads.add(one.deaths.replica_reads);
             for (step, deaths) in &one.deaths.coordinators {
                 *sum.deaths.coordinators.entry(*step).or_default() += deaths;
             }
             sum
         })
+    }
+
+    fn used(&self, kind: &str) -> u64 {
+        self.surface.get(kind).copied().unwrap_or(0)
     }
 
     /// Asserts that the seeds together covered enough of everything.
@@ -88,6 +103,32 @@ impl Outcome {
             ("reads of registers", counts.register_reads, 300),
             ("transactions whose store took start_ts", deaths.first_reads, 500),
             ("commits whose store took the least commit_ts", deaths.names_ahead, 30),
+            ("reads by a grant", deaths.replica_reads.by_grant, 3_000),
+            ("those whose replica asked for it", deaths.replica_reads.asked, 300),
+            ("reads by a read index of a follower", deaths.replica_reads.by_read_index, 200),
+            ("reads of a leader that any replica might have served", deaths.replica_reads.by_leader, 300),
+            ("reads at a learner", deaths.replica_reads.by_learner, 200),
+            ("reads that a replica refused", deaths.replica_reads.refused, 100),
+            ("reads with options, by policy leader", self.used("policy leader"), 50),
+            ("those by policy follower", self.used("policy follower"), 200),
+            ("those by policy closest", self.used("policy closest"), 200),
+            ("those by policy any", self.used("policy any"), 100),
+            ("those by policy learner", self.used("policy learner"), 50),
+            ("those by read index", self.used("proof read index"), 100),
+            ("session snapshots", self.used("session snapshot"), 200),
+            ("requests for them at a follower", self.used("served by session_snapshot follower"), 150),
+            ("requests for them at a learner", self.used("served by session_snapshot learner"), 10),
+            ("fresh snapshots that a follower took", self.used("shared at a follower"), 100),
+            ("snapshots of an exact age", self.used("exact age"), 60),
+            ("snapshots of a bounded age", self.used("bounded age"), 80),
+            ("reads without a proof", self.used("unproven"), 20),
+            ("requests that grants of followers proved", self.used("served by grant follower"), 1_500),
+            ("those of learners", self.used("served by grant learner"), 100),
+            ("requests that read indexes of followers proved", self.used("served by read_index follower"), 400),
+            ("hedges", self.used("hedges sent"), 500),
+            ("hedges that won", self.used("hedges won"), 200),
+            ("hedges that lost", self.used("hedges wasted"), 200),
+            ("reads compared with the leader's", self.used("shadow reads"), 1_000),
             ("commits in one phase", protocols.one_phase, 800),
             ("asynchronous commits", protocols.async_commits, 200),
             ("commits in two phases", protocols.two_phase, 800),
@@ -107,6 +148,7 @@ impl Outcome {
             ("faults of the oracle's node", self.oracle_faults, 50),
             ("faults of the oracle's node in commits", self.oracle_faults_in_commits, 20),
             ("handovers right before a commit in one phase", self.leader_moves, 40),
+            ("changes of epochs", self.epoch_changes, 60),
             ("reads repeated at the end", self.reads, 10_000),
             ("locks left by sessions", self.locks_left, 20),
         ]);
@@ -124,13 +166,14 @@ impl Outcome {
 pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>> {
     panics::watch();
     drop(panics::take());
+    let (logs, _guard) = Logs::capture();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let tail = RefCell::new(Vec::new());
     let ran = caught(|| {
         LocalSet::new().block_on(&runtime, async {
             let (mut world, parts) = stack::start(&options, print)?;
             let book = SharedBook::default();
-            let checked = AssertUnwindSafe(drive(&options, &mut world, &parts, &book)).catch_unwind().await;
+            let checked = AssertUnwindSafe(drive(&options, &mut world, &parts, (&book, &logs))).catch_unwind().await;
             let checked = checked.unwrap_or_else(|panic| violated(panic_text(&*panic)));
             let at = world.now as f64 / 1e9;
             let locks_left = checked.map_err(|Violation(what)| {
@@ -138,6 +181,8 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
                 Violation(format!("at {at:.6} s: {what}; {:?}", book.borrow().counts))
             })?;
             let deaths = parts.nodes.seen.lock().clone();
+            let mut surface = parts.nodes.surface();
+            surface.extend(book.borrow().kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)));
             let outcome = Outcome {
                 hash: world.trace.hash(),
                 lines: world.trace.lines(),
@@ -149,8 +194,10 @@ pub(crate) fn run(options: Options, print: bool) -> Result<Outcome, Box<Failure>
                 oracle_faults: world.load.oracle_faults,
                 oracle_faults_in_commits: world.load.oracle_faults_in_commits,
                 leader_moves: world.load.leader_moves,
+                epoch_changes: world.load.epoch_changes,
                 reads: book.borrow().reads.len(),
                 locks_left,
+                surface,
             };
             Ok::<_, Violation>(outcome)
         })
@@ -166,7 +213,7 @@ async fn drive(
     options: &Options,
     world: &mut World<Stack>,
     parts: &Parts,
-    book: &SharedBook,
+    (book, logs): (&SharedBook, &Logs),
 ) -> Result<u64, Violation> {
     let nodes = &parts.nodes;
     book.borrow_mut().registers = registers::all();
@@ -188,8 +235,9 @@ async fn drive(
     run_until(world, nodes, end, |_| book.borrow().violation.is_some()).await?;
     {
         let book = book.borrow();
+        logs.check()?;
         book.check()?;
         registers::check(&book)?;
     }
-    settle(world, parts, book, sessions).await
+    settle(world, parts, (book, logs), sessions).await
 }

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use txn::{Database, Transaction, TxnError};
 
 use crate::load::{SharedBook, bank, lists, registers};
+use crate::logs::Logs;
 use crate::nodes::Nodes;
 use crate::stack::{Parts, Stack, complete, run_until};
 
@@ -39,7 +40,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) async fn settle(
     world: &mut World<Stack>,
     parts: &Parts,
-    book: &SharedBook,
+    (book, logs): (&SharedBook, &Logs),
     sessions: Vec<JoinHandle<()>>,
 ) -> Result<u64, Violation> {
     let nodes = &parts.nodes;
@@ -63,6 +64,7 @@ pub(crate) async fn settle(
             return violated(format!("commits in progress at {store} do not end"));
         }
     }
+    logs.check()?;
     let left = locks(world)?.len() as u64;
     sweep(world, nodes, book).await?;
     converge(world, nodes).await?;
@@ -141,7 +143,12 @@ where
 {
     loop {
         match work().await {
-            Err(TxnError::Unavailable(_) | TxnError::Undetermined { .. } | TxnError::Conflict(_)) => {
+            Err(
+                TxnError::Unavailable(_)
+                | TxnError::Overloaded(_)
+                | TxnError::Undetermined { .. }
+                | TxnError::Conflict(_),
+            ) => {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             done => return done,

@@ -8,7 +8,7 @@ use raftstore::{RegionId, StoreId, Term};
 use rand::Rng;
 use rand::rngs::StdRng;
 use simulator::checkers::{Checked, Violation, violated};
-use simulator::events::{Event, Part};
+use simulator::events::{Event as WorldEvent, Part};
 use simulator::{Load, World};
 use tso::LeaderTerm;
 
@@ -21,6 +21,7 @@ use crate::{gateway, panics};
 pub(crate) struct Stack {
     options: Options,
     rng: StdRng,
+    rng_of_epochs: StdRng,
     /// Set once the world knows its time and its links. Stores that started before are started again then.
     parts: Option<Parts>,
     /// Leaderships of the oracle's region.
@@ -31,6 +32,8 @@ pub(crate) struct Stack {
     pub(crate) oracle_faults_in_commits: u64,
     /// Leaders that were asked to hand over right before a commit in one phase.
     pub(crate) leader_moves: u64,
+    /// Versions that were asked to be raised.
+    pub(crate) epoch_changes: u64,
 }
 
 #[derive(Clone)]
@@ -39,8 +42,13 @@ pub(crate) struct Parts {
     pub(crate) wire: Arc<Wire>,
 }
 
-/// The oracle's node fails.
-pub(crate) struct OracleFault;
+/// What happens to the cluster beside the faults of the simulator.
+pub(crate) enum Event {
+    /// The oracle's node fails.
+    OracleFault,
+    /// The version of the epoch of a data region is raised, as by a split.
+    EpochChange,
+}
 
 /// Starts a cluster and what its nodes serve.
 pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Parts), Violation> {
@@ -48,11 +56,13 @@ pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Par
     let load = Stack {
         options: options.clone(),
         rng,
+        rng_of_epochs: options.cluster.generator(8),
         parts: None,
         oracles: 0,
         oracle_faults: 0,
         oracle_faults_in_commits: 0,
         leader_moves: 0,
+        epoch_changes: 0,
     };
     let mut world = World::start(options.cluster.clone(), load, print)?;
     let nodes = Arc::new(Nodes::new(options.cluster.stores, world.time()));
@@ -63,13 +73,34 @@ pub(crate) fn start(options: &Options, print: bool) -> Result<(World<Stack>, Par
         Stack::started(&mut world, *store);
     }
     schedule_oracle_fault(&mut world);
+    schedule_epoch_change(&mut world);
     Ok((world, parts))
+}
+
+fn schedule_epoch_change(world: &mut World<Stack>) {
+    if let Some(mean) = world.load.options.epoch_changes {
+        let delay = world.load.rng_of_epochs.random_range(mean / 4..mean * 2);
+        world.schedule(delay.as_nanos() as u64, WorldEvent::Load(Event::EpochChange));
+    }
+}
+
+/// The leader of a data region raises the version of its epoch. Does nothing if no node leads.
+fn change_epoch(world: &mut World<Stack>) -> Checked {
+    let data_regions = world.load.options.cluster.regions.len() as u64 - 1;
+    let region = RegionId::new(RegionId::FIRST_DATA.get() + world.load.rng_of_epochs.random_range(0..data_regions));
+    let Some(leader) = leader_of(world, region).filter(|_| world.faults_on) else { return Ok(()) };
+    let Some(live) = world.nodes.get(&leader).and_then(|node| node.live.as_ref()) else { return Ok(()) };
+    let asked = live.handle.raise_version(region);
+    world.load.epoch_changes += u64::from(asked.is_ok());
+    world.trace.line(world.now, format_args!("{leader} is asked to raise the version of region {region}: {asked:?}"));
+    world.wake(leader, Part::Store);
+    world.after_call(leader, false)
 }
 
 fn schedule_oracle_fault(world: &mut World<Stack>) {
     if let Some(mean) = world.load.options.oracle_faults {
         let delay = world.load.rng.random_range(mean / 4..mean * 2);
-        world.schedule(delay.as_nanos() as u64, Event::Load(OracleFault));
+        world.schedule(delay.as_nanos() as u64, WorldEvent::Load(Event::OracleFault));
     }
 }
 
@@ -119,13 +150,23 @@ fn hand_over(world: &mut World<Stack>, region: RegionId, leader: StoreId) -> Che
 }
 
 impl Load for Stack {
-    type Event = OracleFault;
+    type Event = Event;
 
-    fn step(world: &mut World<Stack>, OracleFault: OracleFault) -> Checked {
-        if world.faults_on {
-            schedule_oracle_fault(world);
+    fn step(world: &mut World<Stack>, event: Event) -> Checked {
+        match event {
+            Event::OracleFault => {
+                if world.faults_on {
+                    schedule_oracle_fault(world);
+                }
+                move_oracle(world, false)
+            }
+            Event::EpochChange => {
+                if world.faults_on {
+                    schedule_epoch_change(world);
+                }
+                change_epoch(world)
+            }
         }
-        move_oracle(world, false)
     }
 
     fn called(_: &mut World<Stack>, _: StoreId) -> Checked {

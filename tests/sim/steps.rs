@@ -86,7 +86,9 @@ impl Commits {
     /// What a request does, and for which transaction. `None` for a read.
     pub(crate) fn work(&self, body: &RequestBody) -> Option<(Work, Timestamp)> {
         Some(match body {
-            RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) => return None,
+            RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_) => {
+                return None;
+            }
             RequestBody::Prewrite(request) => {
                 self.begun.lock().insert(request.start_ts);
                 (Work::Prewrite, request.start_ts)

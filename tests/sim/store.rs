@@ -10,8 +10,8 @@ use engine::store::memory::MemoryStore;
 use engine::store::{NewestReader, Reader};
 use kv::region_store::{RegionReads, RegionStore};
 use raftstore::{
-    Basis, LogIndex, OnOutcome, ProposeError, Region, RegionContext, RegionError, RegionSnapshot, RegionStatus,
-    StoreHandle, StoreId,
+    Basis, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot,
+    RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
 };
 
 use crate::nodes::Nodes;
@@ -67,6 +67,46 @@ impl RegionReads for SimStore {
         self.now().read(context).await
     }
 
+    fn regions(&self) -> Vec<RegionStatus> {
+        self.now().regions()
+    }
+
+    fn leader(&self, region: RegionId) -> Option<StoreId> {
+        self.now().leader(region)
+    }
+
+    fn sample<T>(
+        &self,
+        region: RegionId,
+        look: impl FnOnce(&Region, Term) -> T,
+    ) -> Result<Option<(T, LogIndex, Basis)>, RegionError> {
+        self.now().sample(region, look)
+    }
+
+    fn replica(&self, region: RegionId) -> Result<ReplicaState, RegionError> {
+        self.now().replica(region)
+    }
+
+    fn replica_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
+    ) -> Result<Option<T>, RegionError> {
+        self.now().replica_newest(context, read)
+    }
+
+    fn replica_view(
+        &self,
+        context: RegionContext,
+        is_enough: impl FnOnce(&ReplicaState) -> bool,
+    ) -> Result<Option<Self::View>, RegionError> {
+        self.now().replica_snapshot(context, is_enough)
+    }
+
+    async fn applied(&self, region: RegionId, index: LogIndex) -> Result<(), RegionError> {
+        self.now().applied(region, index).await
+    }
+
     fn poison(&self, why: &str) {
         self.now().poison(why);
     }
@@ -95,7 +135,12 @@ impl RegionStore for SimStore {
         tokio::time::sleep(PREEMPTED).await;
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
-        self.now().propose_holding(basis, batch, on_outcome).await
+    async fn propose(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        observer: ProposalObserver,
+    ) -> Result<LogIndex, ProposeError> {
+        self.now().propose_observed(basis, batch, observer).await
     }
 }

@@ -93,6 +93,17 @@ impl Wire {
         self.chances.lock().rng.random()
     }
 
+    /// The store and the kind of a read that shall go to any replica; `None` if it shall go its way.
+    pub(crate) fn draw_replica(&self) -> Option<(StoreId, u32)> {
+        let mut chances = self.chances.lock();
+        let chance = chances.requests.replica_reads;
+        if !chances.rng.random_bool(chance) {
+            return None;
+        }
+        let store = self.nodes.stores[chances.rng.random_range(0..self.nodes.stores.len())];
+        Some((store, chances.rng.random_range(0..8)))
+    }
+
     /// The time that a message takes; `None` if it is lost.
     fn leg(&self, from: StoreId, to: StoreId) -> Option<Duration> {
         if from == to {
@@ -173,7 +184,7 @@ impl Wire {
 }
 
 /// Ends a task when its owner is dropped.
-struct AbortOnDrop(AbortHandle);
+pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -1,8 +1,11 @@
-//! The batching client: many callers, one request in flight.
+//! The batching client: many callers, few requests.
 //!
 //! A caller that finds no request in flight sends one itself. A caller that arrives during a request is queued and
-//! joins the *next* request, together with all others queued meanwhile: its timestamp must be issued after its call. So
-//! the round trip bounds the request rate, whatever the number of callers.
+//! joins the *next* request, together with all others queued meanwhile: its timestamp must be issued after its call.
+//! The next request leaves with the answer of one before, or a while after the last one left, whichever comes first. So
+//! near the oracle one request at a time is in flight and the round trip bounds their rate. Far from it a caller waits
+//! little longer than one round trip, instead of up to two, and the pause between requests bounds their rate. While
+//! requests fail, one at a time is retried.
 //!
 //! Transactions that read nothing take their names from a range that is fetched ahead (`ahead`).
 //!
@@ -38,6 +41,10 @@ pub struct TsoClientOptions {
     pub backoff_max: Duration,
     /// The most callers in the queue; further callers fail. Default 65,536, at most 2^17.
     pub queue: usize,
+    /// How long after a request the next one may leave although no answer has come. Default 1 ms.
+    pub spacing: Duration,
+    /// The most requests in flight. Default 64, minimum 1.
+    pub in_flight: usize,
     /// The seed of the jitter of pauses, so that a run repeats. Default `None`: from the operating system.
     pub seed: Option<u64>,
 }
@@ -49,13 +56,14 @@ impl Default for TsoClientOptions {
             backoff_min: Duration::from_millis(2),
             backoff_max: Duration::from_millis(250),
             queue: 1 << 16,
+            spacing: Duration::from_millis(1),
+            in_flight: 64,
             seed: None,
         }
     }
 }
 
-/// Fetches timestamps for any number of callers. Clones share the one request in flight, the queue and the closed
-/// state.
+/// Fetches timestamps for any number of callers. Clones share the requests in flight, the queue and the closed state.
 #[derive(Clone)]
 pub struct TsoClient {
     batcher: Arc<Batcher>,
@@ -69,6 +77,8 @@ struct Batcher {
     newest: Newest,
     ahead: Mutex<Ahead>,
     closed: AtomicBool,
+    /// Whether the last answer was a failure.
+    failing: AtomicBool,
     /// Only for the length of pauses.
     rng: Mutex<StdRng>,
     metrics: Option<ClientMetrics>,
@@ -127,12 +137,14 @@ impl Newest {
 type Waiter = oneshot::Sender<Result<Timestamp, TsoError>>;
 
 /// Invariants:
-/// 1. At most one request is in flight. Its permit is a [`RequestPermit`]; `in_flight` says that the permit exists.
+/// 1. `in_flight` counts the [`RequestPermit`]s; it is at most [`TsoClientOptions::in_flight`].
 /// 2. The queue is empty while no request is in flight.
 /// 3. Nobody is queued once the client is closed.
 #[derive(Default)]
 struct State {
-    in_flight: bool,
+    in_flight: usize,
+    /// Whether a task waits to send the next request.
+    is_timed: bool,
     queue: VecDeque<Waiter>,
 }
 
@@ -159,10 +171,22 @@ impl TsoClient {
         #[expect(clippy::disallowed_methods, reason = "the edge where the jitter of retries gets its seed")]
         let rng = Mutex::new(options.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64));
         let runtime = Handle::current();
-        let (state, newest, ahead, closed) =
-            (Mutex::default(), Newest::new(), Mutex::default(), AtomicBool::new(false));
+        options.in_flight = options.in_flight.max(1);
+        let (state, newest, ahead) = (Mutex::default(), Newest::new(), Mutex::default());
+        let (closed, failing) = (AtomicBool::new(false), AtomicBool::new(false));
         TsoClient {
-            batcher: Arc::new(Batcher { source, options, runtime, state, newest, ahead, closed, rng, metrics }),
+            batcher: Arc::new(Batcher {
+                source,
+                options,
+                runtime,
+                state,
+                newest,
+                ahead,
+                closed,
+                failing,
+                rng,
+                metrics,
+            }),
         }
     }
 
@@ -197,7 +221,7 @@ impl TsoClient {
     ///
     /// # Cancel safety
     /// The future may be dropped at any time. Its timestamp, if one was issued, is never used; other callers are not
-    /// affected: if the dropped caller had the request in flight, the queued callers send a new one.
+    /// affected: if the dropped caller had a request in flight, the queued callers send a new one.
     pub async fn timestamp(&self) -> Result<Timestamp, TsoError> {
         if let Some(timestamp) = self.try_timestamp() {
             // A caller in a loop yields to other tasks now and then, although it never waits.
@@ -274,7 +298,7 @@ enum Admission {
     Queued(oneshot::Receiver<Result<Timestamp, TsoError>>),
 }
 
-/// The permit to have a request in flight. On drop, also by a cancelled caller, it passes to the callers queued
+/// A permit to have a request in flight. On drop, also by a cancelled caller, it passes to the callers queued
 /// meanwhile.
 struct RequestPermit {
     batcher: Arc<Batcher>,
@@ -284,7 +308,7 @@ impl Drop for RequestPermit {
     fn drop(&mut self) {
         let waiters = {
             let mut state = self.batcher.state.lock();
-            state.in_flight = !state.queue.is_empty();
+            state.in_flight -= usize::from(state.queue.is_empty());
             std::mem::take(&mut state.queue)
         };
         if !waiters.is_empty() {
@@ -323,15 +347,31 @@ async fn send_batch(permit: RequestPermit, mut waiters: VecDeque<Waiter>) {
     }
 }
 
+/// Sends a request for those who are queued after a while, although others are in flight.
+async fn send_later(batcher: Arc<Batcher>) {
+    tokio::time::sleep(batcher.options.spacing).await;
+    let waiters = {
+        let mut state = batcher.state.lock();
+        state.is_timed = false;
+        let has_room = state.in_flight < batcher.options.in_flight && !batcher.failing.load(Acquire);
+        if state.queue.is_empty() || !has_room {
+            return;
+        }
+        state.in_flight += 1;
+        std::mem::take(&mut state.queue)
+    };
+    send_batch(RequestPermit { batcher }, waiters).await;
+}
+
 impl Batcher {
     fn admit(self: &Arc<Batcher>) -> Result<Admission, TsoError> {
         let mut state = self.state.lock();
         if self.closed.load(Acquire) {
             return Err(TsoError::Closed);
         }
-        if !state.in_flight {
+        if state.in_flight == 0 {
             assert!(state.queue.is_empty(), "invariant 2: callers are queued only during a request");
-            state.in_flight = true;
+            state.in_flight = 1;
             return Ok(Admission::Send(RequestPermit { batcher: Arc::clone(self) }));
         }
         if state.queue.len() >= self.options.queue {
@@ -339,6 +379,10 @@ impl Batcher {
         }
         let (sender, receiver) = oneshot::channel();
         state.queue.push_back(sender);
+        let has_room = state.in_flight < self.options.in_flight && !self.failing.load(Acquire);
+        if has_room && !std::mem::replace(&mut state.is_timed, true) {
+            self.runtime.spawn(send_later(Arc::clone(self)));
+        }
         Ok(Admission::Queued(receiver))
     }
 
@@ -377,6 +421,7 @@ impl Batcher {
     async fn request(&self, count: u32) -> Result<TsRange, TsoError> {
         let newest = self.newest.timestamp();
         let answer = self.source.allocate(count).await.and_then(|range| self.check_range(range, count, newest));
+        self.failing.store(answer.is_err(), Release);
         if let Some(metrics) = &self.metrics {
             metrics.requests.inc();
             metrics.failures.inc_by(u64::from(answer.is_err()));

@@ -500,6 +500,7 @@ impl Committer {
             // The client returns these for a commit only if no attempt took effect.
             Err(
                 error @ (ClientError::Unavailable { .. }
+                | ClientError::Overloaded { .. }
                 | ClientError::TooLarge { .. }
                 | ClientError::Invalid(_)
                 | ClientError::Failed(_)),
@@ -606,6 +607,7 @@ fn split(mutations: Vec<Mutation>, primary: Option<&Key>, limits: &CommitLimits)
 fn abort_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
+        ClientError::Overloaded { .. } => TxnError::Overloaded(error.to_string()),
         ClientError::TooLarge { .. } => TxnError::TooLarge(error.to_string()),
         ClientError::Key(_) | ClientError::Invalid(_) | ClientError::Failed(_) => TxnError::Internal(error.to_string()),
     }

@@ -13,6 +13,9 @@ const LOCK_TTL: Duration = Duration::from_secs(3);
 /// ttl, and two leave a third: the interval of its heartbeats, each of which gives it the whole ttl again.
 const _: () = assert!(LOCK_TTL.as_millis() >= 3 * WINDOW_MS as u128);
 
+/// What reads of replicas that wait to be compared weigh at most together, in KiB.
+pub(crate) const SHADOW_KIB: usize = 8 << 10;
+
 /// Limits of one transaction's write buffer. Exceeding one fails the write with [`crate::TxnError::TooLarge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
@@ -71,7 +74,7 @@ impl Default for CommitLimits {
 }
 
 /// Settings of a [`crate::Database`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TxnConfig {
     /// Limits of the write buffer.
     pub buffer: BufferLimits,
@@ -89,6 +92,9 @@ pub struct TxnConfig {
     pub background: usize,
     /// The most attempts of [`crate::Database::run`]. Default 24, at least 1.
     pub run_attempts: u32,
+    /// The fraction of the reads at replicas that are read again on the leader and compared, in the background, as far
+    /// as there is room. Default 0, from 0 to 1.
+    pub shadow_reads: f64,
     /// The seed of the jitter of pauses; drawn from the system if absent.
     pub seed: Option<u64>,
     /// A deliberate bug, so that a test can prove that it finds it.
@@ -106,6 +112,7 @@ impl Default for TxnConfig {
             status_cache_entries: 4_096,
             background: 256,
             run_attempts: 24,
+            shadow_reads: 0.0,
             seed: None,
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
@@ -114,10 +121,10 @@ impl Default for TxnConfig {
 }
 
 impl TxnConfig {
-    /// Checks every minimum.
+    /// Checks every bound.
     ///
     /// # Errors
-    /// Names the first setting that is below its minimum.
+    /// Names the first setting that is out of its bounds.
     pub fn validate(&self) -> Result<(), String> {
         let least = [
             ("commit.batch_keys", self.commit.batch_keys >= 1),
@@ -128,6 +135,9 @@ impl TxnConfig {
         ];
         match least.iter().find(|(_, fine)| !fine) {
             Some((name, _)) => Err(format!("txn.{name} is below its minimum")),
+            None if !(0.0..=1.0).contains(&self.shadow_reads) => {
+                Err("txn.shadow_reads is not between 0 and 1".to_owned())
+            }
             None => Ok(()),
         }
     }
@@ -142,5 +152,9 @@ mod tests {
         assert_eq!(TxnConfig::default().validate(), Ok(()));
         let config = TxnConfig { lock_ttl: Duration::from_millis(29), ..TxnConfig::default() };
         assert_eq!(config.validate(), Err("txn.lock_ttl is below its minimum".to_owned()));
+        for fraction in [-0.1, 1.1, f64::NAN] {
+            let config = TxnConfig { shadow_reads: fraction, ..TxnConfig::default() };
+            assert!(config.validate().is_err(), "{fraction}");
+        }
     }
 }

@@ -3,18 +3,19 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kv::api::{KeyError, LockInfo, PASS_MAX};
-use kv::client::{Client, ClientError, Jitter, Snapshot};
+use kv::client::{Client, ClientError, Jitter, ReadOptions, ReplicaPolicy, Snapshot};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
-use tso::{Timestamp, TsoClient};
+use tso::TsoClient;
 
-use crate::config::TxnConfig;
+use crate::config::{SHADOW_KIB, TxnConfig};
 use crate::error::TxnError;
 use crate::metrics::Metrics;
 use crate::resolver::{Resolved, Resolver};
@@ -27,10 +28,12 @@ pub(crate) struct Coordinator {
     pub(crate) config: TxnConfig,
     pub(crate) resolver: Resolver,
     pub(crate) metrics: Metrics,
-    /// Commits in progress, with their background work.
+    /// Commits in progress, with their background work, and reads of replicas that are being compared.
     pub(crate) tasks: TaskTracker,
     /// Permits for the work of a commit after its session was answered.
     pub(crate) background: Arc<Semaphore>,
+    /// The room, in KiB, for reads of replicas that wait to be compared.
+    pub(crate) shadows: Arc<Semaphore>,
     rng: Mutex<StdRng>,
 }
 
@@ -51,8 +54,9 @@ impl Coordinator {
         #[cfg(feature = "planted-bugs")]
         let resolver = resolver.with_planted_bug(config.planted_bug);
         let background = Arc::new(Semaphore::new(config.background));
+        let shadows = Arc::new(Semaphore::new(SHADOW_KIB));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        Ok(Coordinator { kv, tso, config, resolver, metrics, tasks: TaskTracker::new(), background, rng })
+        Ok(Coordinator { kv, tso, config, resolver, metrics, tasks: TaskTracker::new(), background, shadows, rng })
     }
 
     /// Draws the jitter of a pause.
@@ -60,12 +64,17 @@ impl Coordinator {
         Jitter::new(self.rng.lock().random::<f64>())
     }
 
-    /// Repeats `read` until it meets no lock that blocks it. `met` is what its first attempt has met, if that was made
-    /// already. Resolves the locks of finished and dead transactions, and
-    /// passes those of live ones, which are made to commit later. Waits for the others, up to `config.read_lock_wait`.
+    /// Whether a sample of this fraction of all holds the next one.
+    pub(crate) fn draws(&self, fraction: f64) -> bool {
+        fraction >= 1.0 || self.rng.lock().random_bool(fraction)
+    }
+
+    /// Repeats `read`, first with `at`, until it meets no lock that blocks it. `met` is what its first attempt has met,
+    /// if that was made already. Resolves the locks of finished and dead transactions, and passes those of live ones,
+    /// which are made to commit later. Waits for the others, up to `config.read_lock_wait`.
     pub(crate) async fn read<T, F, R>(
         &self,
-        start_ts: Timestamp,
+        mut at: Snapshot,
         mut met: Vec<LockInfo>,
         mut read: F,
     ) -> Result<T, TxnError>
@@ -75,20 +84,23 @@ impl Coordinator {
     {
         let mut since_first_lock: Option<Stopwatch> = None;
         let mut attempt = 0u32;
-        let mut pass: Vec<Timestamp> = Vec::new();
+        let start_ts = at.start_ts;
         loop {
             if met.is_empty() {
-                met = match read(Snapshot { start_ts, pass: pass.clone() }).await {
+                at.locks_met = since_first_lock.is_some();
+                met = match read(at.clone()).await {
                     Ok(value) => return Ok(value),
                     Err(ClientError::Key(KeyError::Locked(locks))) => locks,
                     Err(error) => return Err(read_error(error)),
                 };
             }
             let waited = since_first_lock.get_or_insert_with(Stopwatch::start).elapsed();
-            let Resolved { holders, passed } = self.resolver.resolve(std::mem::take(&mut met), start_ts).await?;
-            pass.extend(passed);
+            // At a replica that is cut off nobody says what became of their transactions.
+            let resolved = self.resolver.resolve(std::mem::take(&mut met), start_ts);
+            let Resolved { holders, passed } = in_time(patience_of(at.options.as_ref()), resolved).await?;
+            at.pass.extend(passed);
             // The oldest are the most likely to have ended.
-            pass.drain(..pass.len().saturating_sub(PASS_MAX));
+            at.pass.drain(..at.pass.len().saturating_sub(PASS_MAX));
             if waited >= self.config.read_lock_wait {
                 let of =
                     holders.first().map_or_else(String::new, |holder| format!(" of transaction {}", holder.start_ts));
@@ -102,10 +114,27 @@ impl Coordinator {
     }
 }
 
+/// How long a read waits for a replica or the oracle, each time that it needs one. `None`: leaders serve it, and the
+/// deadlines of the client and the oracle count.
+pub(crate) fn patience_of(reads: Option<&Arc<ReadOptions>>) -> Option<Duration> {
+    reads.filter(|reads| reads.replica != ReplicaPolicy::Leader).map(|reads| reads.patience)
+}
+
+/// Abandons `work` when `patience` is over. Cancel safe as `work` is.
+pub(crate) async fn in_time<T>(
+    patience: Option<Duration>,
+    work: impl Future<Output = Result<T, TxnError>>,
+) -> Result<T, TxnError> {
+    let Some(patience) = patience else { return work.await };
+    let late = |_| Err(TxnError::Unavailable(format!("no replica and no oracle answered within {patience:?}")));
+    tokio::time::timeout(patience, work).await.unwrap_or_else(late)
+}
+
 /// Maps a client error of a read.
 fn read_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } => TxnError::Unavailable(error.to_string()),
+        ClientError::Overloaded { .. } => TxnError::Overloaded(error.to_string()),
         // A read writes nothing, so its outcome is never undetermined.
         ClientError::Key(_)
         | ClientError::Undetermined(_)

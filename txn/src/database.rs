@@ -71,6 +71,50 @@ impl Database {
         Transaction::new(Arc::clone(&self.coordinator), self.coordinator.tso.try_timestamp())
     }
 
+    /// Begins a transaction that reads the past, at a timestamp that the oracle has issued, or that lies below one. It
+    /// never writes. Asks the oracle only if this node has received no timestamp as great.
+    ///
+    /// No data is collected yet, so every timestamp is far enough in the past to be read at.
+    ///
+    /// # Errors
+    /// [`TxnError::InFuture`] if the oracle has not issued a timestamp as great; those of [`Database::begin`].
+    pub async fn begin_at(&self, start_ts: Timestamp) -> Result<Transaction, TxnError> {
+        self.check_issued(start_ts).await?;
+        Ok(Transaction::new(Arc::clone(&self.coordinator), Some(start_ts)).shared())
+    }
+
+    /// Begins a transaction whose first read takes the snapshot, from the replica that serves it, as its options say
+    /// ([`Transaction::set_reads`]). It never writes.
+    pub fn begin_shared(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.coordinator), None).shared()
+    }
+
+    /// Fails unless the oracle has issued `timestamp` or a greater one.
+    ///
+    /// # Errors
+    /// As [`Database::begin_at`].
+    pub async fn check_issued(&self, timestamp: Timestamp) -> Result<(), TxnError> {
+        let tso = &self.coordinator.tso;
+        if timestamp <= tso.newest().timestamp {
+            return Ok(());
+        }
+        if timestamp <= tso.timestamp().await? { Ok(()) } else { Err(TxnError::InFuture(timestamp)) }
+    }
+
+    /// About the oracle's time: that of the newest timestamp that this node has received, and the time since. Asks the
+    /// oracle only if it has received none. Not a snapshot: see [`Database::begin_at`].
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub async fn now(&self) -> Result<Timestamp, TxnError> {
+        let NewestTimestamp { timestamp, age } = self.coordinator.tso.newest();
+        if timestamp == Timestamp::ZERO {
+            return Ok(self.coordinator.tso.timestamp().await?);
+        }
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        Ok(if age == 0 { timestamp } else { Timestamp::new(timestamp.physical_ms().saturating_add(age), 0) })
+    }
+
     /// A timestamp that the oracle has not passed by now, unless it was handed over unseen by this node: from the
     /// newest that this node has received. [`Timestamp::MAX`] if it has received none.
     pub fn latest(&self) -> Timestamp {

@@ -29,9 +29,16 @@ pub enum TxnError {
     /// The cluster could not serve in time; nothing was committed (SQLSTATE 57P03).
     #[error("the cluster cannot serve: {0}")]
     Unavailable(String),
+    /// A store had no room for a read in time, because it serves shorter reads and writes first; nothing was committed
+    /// (SQLSTATE 53000).
+    #[error("the cluster is overloaded: {0}")]
+    Overloaded(String),
     /// The transaction exceeds a size limit; nothing was committed (SQLSTATE 54000).
     #[error("transaction is too large: {0}")]
     TooLarge(String),
+    /// A snapshot that the oracle has not issued yet (SQLSTATE 22023).
+    #[error("timestamp {0} is in the future")]
+    InFuture(Timestamp),
     /// A defect, damaged data, or a request that every store refuses (SQLSTATE XX000). Nothing was committed. Also a
     /// setting out of range, when a database is created.
     #[error("internal error: {0}")]

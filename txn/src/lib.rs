@@ -24,7 +24,7 @@
 //! 3. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
 //! 5. `coordinator`: what the transactions and commits of a node share
-//! 6. `driver`: runs a commit
+//! 6. `driver`, `shadow`: run a commit; compare reads of replicas with the leader's
 //! 7. `transaction`: reads, writes, commit
 //! 8. `database`: begins transactions
 
@@ -40,6 +40,7 @@ mod metrics;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod resolver;
+mod shadow;
 mod status_cache;
 mod timing;
 mod transaction;

@@ -17,6 +17,8 @@ const HEARTBEATS: &str = "cortado_txn_heartbeats_total";
 const RERUNS: &str = "cortado_txn_reruns_total";
 const BACKGROUND: &str = "cortado_txn_background_tasks";
 const LEFTOVERS: &str = "cortado_txn_leftover_locks_total";
+const SHADOW_READS: &str = "cortado_txn_shadow_reads_total";
+const SHADOW_DIFFERENCES: &str = "cortado_txn_shadow_differences_total";
 
 /// How a transaction was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,10 @@ pub(crate) struct Metrics {
     pub(crate) background: IntGauge,
     /// Locks that the coordinator could not clean up itself; other transactions will resolve them.
     pub(crate) leftovers: IntCounter,
+    /// Reads of replicas that were compared with the leader's.
+    pub(crate) shadow_reads: IntCounter,
+    /// Those among them that differed.
+    pub(crate) shadow_differences: IntCounter,
 }
 
 impl Metrics {
@@ -72,6 +78,8 @@ impl Metrics {
             reruns: IntCounter::new(RERUNS, "Transactions run again after a conflict")?,
             background: IntGauge::new(BACKGROUND, "Transactions whose secondaries are being committed or rolled back")?,
             leftovers: IntCounter::new(LEFTOVERS, "Locks left for other transactions to resolve")?,
+            shadow_reads: IntCounter::new(SHADOW_READS, "Reads of replicas that were compared with the leader's")?,
+            shadow_differences: IntCounter::new(SHADOW_DIFFERENCES, "Reads of replicas that the leader contradicts")?,
         };
         registry.register(Box::new(protocols))?;
         registry.register(Box::new(metrics.fallbacks.clone()))?;
@@ -85,6 +93,8 @@ impl Metrics {
         registry.register(Box::new(metrics.reruns.clone()))?;
         registry.register(Box::new(metrics.background.clone()))?;
         registry.register(Box::new(metrics.leftovers.clone()))?;
+        registry.register(Box::new(metrics.shadow_reads.clone()))?;
+        registry.register(Box::new(metrics.shadow_differences.clone()))?;
         Ok(metrics)
     }
 
@@ -103,8 +113,10 @@ impl Metrics {
             Err(TxnError::AlreadyExists { .. }) => "already_exists",
             Err(TxnError::Undetermined { .. }) => "undetermined",
             Err(TxnError::Unavailable(_)) => "unavailable",
+            Err(TxnError::Overloaded(_)) => "overloaded",
             Err(TxnError::TooLarge(_)) => "too_large",
-            Err(TxnError::Internal(_)) => "internal",
+            // No commit fails with `InFuture`.
+            Err(TxnError::Internal(_) | TxnError::InFuture(_)) => "internal",
         };
         self.commits.with_label_values(&[label]).inc();
     }

@@ -298,6 +298,7 @@ fn group_by_transaction(locks: Vec<LockInfo>) -> Vec<LockGroup> {
 fn resolve_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } | ClientError::Undetermined(_) => TxnError::Unavailable(error.to_string()),
+        ClientError::Overloaded { .. } => TxnError::Overloaded(error.to_string()),
         ClientError::Key(_) | ClientError::TooLarge { .. } | ClientError::Invalid(_) | ClientError::Failed(_) => {
             TxnError::Internal(format!("resolving a lock: {error}"))
         }

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use futures::TryFutureExt;
 use kv::Key;
 use kv::api::LockInfo;
-use kv::client::{FirstRead, Page, ScanRange};
+use kv::client::{FirstRead, Page, ProofPolicy, ReadOptions, ReplicaPolicy, ScanRange, Snapshot};
 use tso::Timestamp;
 
 use crate::bound::CommitBound;
 use crate::buffer::{View, WriteBuffer};
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, in_time, patience_of};
 use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
+use crate::shadow::Sample;
 
 /// A transaction under snapshot isolation. Reads see the snapshot at `start_ts` with the transaction's own writes laid
 /// over it. Writes are buffered until [`Transaction::commit`]. Dropping the transaction without a commit discards the
@@ -23,6 +25,11 @@ use crate::error::TxnError;
 /// A transaction that is begun with [`crate::Database::begin_deferred`] takes start_ts when it needs it: with its first
 /// read, else with its commit. If the first read is of one key or of a range, the store that serves it takes the
 /// timestamp ([`kv::client::Client::first_get`]), and no message is sent for it.
+///
+/// # Snapshots that others share
+/// A writer is named by its start_ts, which no other transaction has. A transaction whose start_ts may be that of
+/// others never writes: one in the past ([`crate::Database::begin_at`]), or one with reads that say so
+/// ([`Transaction::set_reads`]).
 ///
 /// # Errors of reads
 /// Every read may fail with:
@@ -39,6 +46,8 @@ use crate::error::TxnError;
 /// exceed [`crate::BufferLimits`]. The buffer is then unchanged and the transaction stays usable.
 ///
 /// # Panics
+/// A write of a transaction that shares its snapshot panics.
+///
 /// Outside of a tokio runtime, a commit panics if it has something to send, and a read if it has to wait for a timer.
 ///
 /// # Cancel safety
@@ -51,6 +60,10 @@ pub struct Transaction {
     buffer: WriteBuffer,
     is_single_statement: bool,
     bound: Option<CommitBound>,
+    /// How its reads choose their replicas. `None`: leaders serve them.
+    reads: Option<Arc<ReadOptions>>,
+    /// Whether other transactions may have the same start_ts. Then the buffer is empty. Never unset.
+    is_shared: bool,
 }
 
 impl Transaction {
@@ -58,7 +71,41 @@ impl Transaction {
     pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Option<Timestamp>) -> Transaction {
         let buffer = WriteBuffer::new(coordinator.config.buffer);
         let start_ts = start_ts.map_or_else(OnceLock::new, OnceLock::from);
-        Transaction { coordinator, start_ts, buffer, is_single_statement: false, bound: None }
+        Transaction {
+            coordinator,
+            start_ts,
+            buffer,
+            is_single_statement: false,
+            bound: None,
+            reads: None,
+            is_shared: false,
+        }
+    }
+
+    /// The same with a start_ts that other transactions may have too.
+    pub(crate) fn shared(mut self) -> Transaction {
+        self.is_shared = true;
+        self
+    }
+
+    /// Sets how the reads that follow choose their replicas. With `read_only` or a `floor` the transaction shares its
+    /// snapshot from here on, and never writes.
+    ///
+    /// # Panics
+    /// If it has written, and would share its snapshot.
+    pub fn set_reads(&mut self, reads: Option<Arc<ReadOptions>>) {
+        self.is_shared |= reads.as_ref().is_some_and(|reads| reads.read_only || reads.floor.is_some());
+        assert!(!self.is_shared || self.buffer.is_empty(), "a writer does not share its snapshot");
+        self.reads = reads;
+    }
+
+    /// How its reads choose their replicas, and what they report. `None`: leaders serve them.
+    pub fn reads(&self) -> Option<&Arc<ReadOptions>> {
+        self.reads.as_ref()
+    }
+
+    fn check_writes(&self) {
+        assert!(!self.is_shared, "a transaction with a shared snapshot writes");
     }
 
     /// The timestamp of the snapshot, and the identity of the transaction. [`Timestamp::ZERO`] as long as it has none.
@@ -66,31 +113,45 @@ impl Transaction {
         self.start_ts.get().copied().unwrap_or(Timestamp::ZERO)
     }
 
-    /// Takes start_ts now, if the transaction has none. Returns it.
+    /// Takes start_ts now, if the transaction has none. Returns it. Waits no longer than the patience of its reads, if
+    /// replicas serve them.
     ///
     /// # Errors
     /// As [`crate::Database::begin`].
     pub async fn take_start_ts(&self) -> Result<Timestamp, TxnError> {
-        match self.start_ts.get() {
-            Some(start_ts) => Ok(*start_ts),
-            None => {
-                let taken = self.coordinator.tso.timestamp().await?;
-                Ok(*self.start_ts.get_or_init(|| taken))
-            }
+        if let Some(start_ts) = self.start_ts.get() {
+            return Ok(*start_ts);
         }
+        let taken =
+            in_time(patience_of(self.reads.as_ref()), self.coordinator.tso.timestamp().map_err(TxnError::from)).await?;
+        Ok(*self.start_ts.get_or_init(|| taken))
     }
 
     /// If the transaction has no start_ts, performs its first read, which takes it, and returns what that has found.
     /// Otherwise, or if the read found no store that serves it, sees to it that the transaction has a start_ts, and
-    /// returns the locks that are in the way.
+    /// returns the locks that are in the way. All of it within the patience of the reads.
     async fn first_read<T>(
+        &self,
+        read: impl Future<Output = Option<FirstRead<T>>>,
+    ) -> Result<Result<T, Vec<LockInfo>>, TxnError> {
+        match patience_of(self.reads.as_ref()).filter(|_| self.start_ts.get().is_none()) {
+            // Plain reads do not pay for the size of this future.
+            Some(patience) => Box::pin(in_time(Some(patience), self.read_first(read))).await,
+            None => self.read_first(read).await,
+        }
+    }
+
+    async fn read_first<T>(
         &self,
         read: impl Future<Output = Option<FirstRead<T>>>,
     ) -> Result<Result<T, Vec<LockInfo>>, TxnError> {
         if self.start_ts.get().is_none()
             && let Some(FirstRead { start_ts, outcome }) = read.await
         {
-            self.coordinator.tso.note(start_ts);
+            // A snapshot without a proof says nothing about the oracle.
+            if self.reads.as_ref().is_none_or(|reads| reads.proof != ProofPolicy::Unproven) {
+                self.coordinator.tso.note(start_ts);
+            }
             // Of two first reads at a time, one counts.
             if self.start_ts.set(start_ts).is_ok() {
                 self.coordinator.metrics.first_reads.inc();
@@ -99,6 +160,23 @@ impl Transaction {
         }
         self.take_start_ts().await?;
         Ok(Err(Vec::new()))
+    }
+
+    /// Takes start_ts for a read of several keys. If a replica takes the snapshot, a read of one of them asks it.
+    async fn start_with(&self, key: &Key) -> Result<Timestamp, TxnError> {
+        let by_replica = |reads: &Arc<ReadOptions>| {
+            reads.floor.is_some() || (reads.read_only && reads.replica != ReplicaPolicy::Leader)
+        };
+        if self.start_ts.get().is_none() && self.reads.as_ref().is_some_and(by_replica) {
+            // What it finds is read again, together with the other keys.
+            let _ = Box::pin(self.first_read(self.coordinator.kv.first_get(key, self.reads.as_deref()))).await?;
+        }
+        self.take_start_ts().await
+    }
+
+    /// What its reads see, and who serves them.
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { start_ts: self.start_ts(), pass: Vec::new(), options: self.reads.clone(), locks_met: false }
     }
 
     /// Reads the value of a key; `None` if it does not exist. Sends nothing if this transaction wrote the key.
@@ -112,10 +190,22 @@ impl Transaction {
             return Ok(value);
         }
         let kv = &self.coordinator.kv;
-        match self.first_read(kv.first_get(key)).await? {
-            Ok(value) => Ok(value),
-            Err(met) => self.coordinator.read(self.start_ts(), met, |at| kv.get(key, at)).await,
-        }
+        let value = match self.first_read(kv.first_get(key, self.reads.as_deref())).await? {
+            Ok(value) => value,
+            Err(met) => self.coordinator.read(self.snapshot(), met, |at| kv.get(key, at)).await?,
+        };
+        self.shadow_get(key, value.as_ref());
+        Ok(value)
+    }
+
+    /// Has a read that was served perhaps compared with the leader's.
+    fn shadow(&self, sample: impl FnOnce() -> Sample) {
+        self.coordinator.shadow(self.reads.as_ref(), self.start_ts(), sample);
+    }
+
+    fn shadow_get(&self, key: &Key, value: Option<&Bytes>) {
+        let found = || value.map(|value| (key.clone(), value.clone())).into_iter().collect();
+        self.shadow(|| Sample::Keys(vec![key.clone()], found()));
     }
 
     /// Reads the value of a key within this call, if that takes neither a message nor a wait. Otherwise returns `None`,
@@ -124,7 +214,9 @@ impl Transaction {
         if let Some(own) = self.buffer.get(key) {
             return Some(own);
         }
-        self.coordinator.kv.try_get(key, *self.start_ts.get()?)
+        let value = self.coordinator.kv.try_get(key, *self.start_ts.get()?, self.reads.as_deref())?;
+        self.shadow_get(key, value.as_ref());
+        Some(value)
     }
 
     /// Reads the values of many keys, in the order of `keys`, which need not be sorted or distinct. Absent keys are
@@ -140,8 +232,11 @@ impl Transaction {
             [] => Vec::new(),
             [key] => self.get(key).await?.map(|value| (key.clone(), value)).into_iter().collect(),
             remote => {
-                let start_ts = self.take_start_ts().await?;
-                self.coordinator.read(start_ts, Vec::new(), |at| self.coordinator.kv.batch_get(remote, at)).await?
+                self.start_with(&remote[0]).await?;
+                let kv = &self.coordinator.kv;
+                let found = self.coordinator.read(self.snapshot(), Vec::new(), |at| kv.batch_get(remote, at)).await?;
+                self.shadow(|| Sample::Keys(remote.to_vec(), found.clone()));
+                found
             }
         };
         let found: HashMap<Key, Bytes> = found.into_iter().collect();
@@ -166,8 +261,12 @@ impl Transaction {
                 Page { pairs: pair.into_iter().collect(), resume: None }
             }
             remote => {
-                let start_ts = self.take_start_ts().await?;
-                self.coordinator.read(start_ts, Vec::new(), |at| self.coordinator.kv.batch_get_page(remote, at)).await?
+                self.start_with(&remote[0]).await?;
+                let kv = &self.coordinator.kv;
+                let read = |at| kv.batch_get_page(remote, at);
+                let page = self.coordinator.read(self.snapshot(), Vec::new(), read).await?;
+                self.shadow(|| Sample::keys_of_page(remote, &page));
+                page
             }
         };
         let resume = page.resume.clone();
@@ -187,10 +286,11 @@ impl Transaction {
     pub async fn scan(&self, range: &ScanRange, limit: u32) -> Result<Page, TxnError> {
         let limit = limit.max(1);
         let kv = &self.coordinator.kv;
-        let page = match self.first_read(kv.first_scan(range, limit)).await? {
+        let page = match self.first_read(kv.first_scan(range, limit, self.reads.as_deref())).await? {
             Ok(page) => page,
-            Err(met) => self.coordinator.read(self.start_ts(), met, |at| kv.scan(range, at, limit)).await?,
+            Err(met) => self.coordinator.read(self.snapshot(), met, |at| kv.scan(range, at, limit)).await?,
         };
+        self.shadow(|| Sample::page(range, &page));
         Ok(self.buffer.merge(range, page, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 
@@ -199,6 +299,7 @@ impl Transaction {
     /// # Errors
     /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn put(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
+        self.check_writes();
         self.buffer.put(key, value)
     }
 
@@ -209,6 +310,7 @@ impl Transaction {
     /// [`TxnError::AlreadyExists`] if this transaction has written the key, [`TxnError::TooLarge`]; see
     /// [`Transaction`].
     pub fn insert(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
+        self.check_writes();
         self.buffer.insert(key, value)
     }
 
@@ -217,6 +319,7 @@ impl Transaction {
     /// # Errors
     /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn delete(&mut self, key: Key) -> Result<(), TxnError> {
+        self.check_writes();
         self.buffer.delete(key)
     }
 
@@ -226,6 +329,7 @@ impl Transaction {
     /// # Errors
     /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn lock(&mut self, key: Key) -> Result<(), TxnError> {
+        self.check_writes();
         self.buffer.lock(key)
     }
 
@@ -290,7 +394,8 @@ impl Transaction {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound } = self;
+        self.check_writes();
+        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, .. } = self;
         let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
         driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound }).await
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use parking_lot::Mutex;
 
-use super::{Cursor, NewestReader, Reader, Result, RowCheck, Store, StoreError, Visit, is_version_of};
+use super::{Cursor, NewestReader, Reader, Result, RowCheck, Snapshot, Store, StoreError, Visit, is_version_of};
 use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 
@@ -173,6 +173,13 @@ impl Reader for MemorySnapshot {
 
     fn limited_cursor(&self, cf: Cf, lower: &[u8], upper: &[u8], _: usize) -> Result<Box<dyn Cursor>> {
         self.cursor(cf, lower, upper)
+    }
+}
+
+impl Snapshot for MemorySnapshot {
+    /// Everything is in memory.
+    fn cached(&self) -> MemorySnapshot {
+        self.clone()
     }
 }
 

@@ -99,6 +99,12 @@ pub trait Reader {
     }
 }
 
+/// A consistent, immutable view of the store. Cheap to clone; may move to another thread.
+pub trait Snapshot: Reader + Clone + Send + Sync + 'static {
+    /// The same view, read from memory alone: calls that would have to read a file fail with [`StoreError::NotCached`].
+    fn cached(&self) -> Self;
+}
+
 /// A position in one column family within fixed bounds.
 ///
 /// Every seek and step returns whether the cursor is valid: positioned on a key. Errors are sticky. A cursor may move
@@ -147,8 +153,8 @@ pub fn is_version_of(key: &[u8], prefix: &[u8]) -> bool {
 
 /// A handle to the store. Clones share the store.
 pub trait Store: NewestReader + Clone + Send + Sync + 'static {
-    /// A snapshot. Cheap to clone; may move to another thread.
-    type Snapshot: Reader + Clone + Send + Sync + 'static;
+    /// The type of snapshots.
+    type Snapshot: Snapshot;
 
     /// A snapshot of everything written before the call.
     fn snapshot(&self) -> Self::Snapshot;

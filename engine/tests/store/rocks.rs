@@ -6,7 +6,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics, check_format};
-use engine::store::{NewestReader, Reader, Result, Store, StoreError};
+use engine::store::{NewestReader, Reader, Result, Snapshot, Store, StoreError};
 use engine::{Cf, WriteBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -239,7 +239,13 @@ fn what_is_not_in_memory_is_refused() {
     refused(store.get_newest(Cf::Lock, key).map(|_| true));
     refused(seek());
     refused(visit().map(|()| true));
-    rows(&store.snapshot());
+    let snapshot = store.snapshot();
+    let cached = snapshot.cached();
+    refused(cached.get(Cf::Lock, key).map(|_| true));
+    refused(cached.cursor(Cf::Write, b"", b"").and_then(|mut cursor| cursor.seek_to_first()));
+    refused(cached.limited_cursor(Cf::Write, b"", b"", 1).and_then(|mut cursor| cursor.seek_to_last()));
+    rows(&snapshot);
+    assert_eq!(rows(&cached), rows(&snapshot));
     assert_eq!(store.cached().get(Cf::Lock, key).unwrap(), Some(b"lock".to_vec()), "in the block cache");
     assert!(seek().unwrap());
     visit().unwrap();

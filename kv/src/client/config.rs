@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::locality::Locality;
+
 /// Settings of the client. The defaults suit a cluster within one continent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -22,6 +24,8 @@ pub struct ClientConfig {
     pub page_bytes: u32,
     /// Seed of the jitter between retries. Default `None`: drawn from the system.
     pub seed: Option<u64>,
+    /// Where this node is. Default: nobody knows. Only reads that choose among replicas use it.
+    pub locality: Locality,
 }
 
 impl Default for ClientConfig {
@@ -34,6 +38,7 @@ impl Default for ClientConfig {
             batch_bytes: 2 << 20,
             page_bytes: 1 << 20,
             seed: None,
+            locality: Locality::default(),
         }
     }
 }

@@ -16,10 +16,10 @@ use futures::stream::FuturesUnordered;
 use tso::Timestamp;
 
 use super::config::ClientConfig;
-use super::endpoint::CallError;
 use super::error::ClientError;
+use super::options::Reading;
 use super::region_cache::{RegionCache, Route};
-use super::retry::{Retry, RetrySemantics, pause};
+use super::retry::{ReadFailure, Retry, RetrySemantics, pause};
 use super::router::Router;
 use crate::api::{KeyError, LockInfo, Mutation, RequestBody, Response};
 use crate::key::Key;
@@ -47,6 +47,8 @@ impl Keyed for Mutation {
 pub(super) struct BatchOp<'a, T> {
     /// The name of the request, for errors.
     pub(super) request: &'static str,
+    /// Of a read: how it chooses its replicas. `None`: the leaders.
+    pub(super) reading: Option<Reading<'a>>,
     /// What an unknown outcome means.
     pub(super) semantics: RetrySemantics,
     /// Whether a response is of the kind that the request asks for.
@@ -63,11 +65,11 @@ pub(super) struct BatchOp<'a, T> {
 
 impl<T> BatchOp<'_, T> {
     /// Passes a failure on, and takes note if the attempt may have been delivered.
-    fn note_failure<R>(&self, error: CallError, handle: impl FnOnce(CallError) -> R) -> R {
-        if error.maybe_delivered() {
+    fn note_failure<R>(&self, failure: ReadFailure, handle: impl FnOnce(ReadFailure) -> R) -> R {
+        if failure.error.maybe_delivered() {
             self.unanswered.store(true, Ordering::Relaxed);
         }
-        handle(error)
+        handle(failure)
     }
 }
 
@@ -198,7 +200,10 @@ impl Router {
     }
 
     fn new_retry<T>(&self, op: &BatchOp<'_, T>) -> Retry {
-        Retry::new(self.config.deadline, op.semantics)
+        match op.reading {
+            None => Retry::new(self.config.deadline, op.semantics),
+            reading => self.read_retry(reading),
+        }
     }
 
     /// Splits a run into runs of one cached region and of bounded size, and queues a task for each.
@@ -231,16 +236,25 @@ impl Router {
             }
             Task::Send(mut run, route) => {
                 let Run { items, retry } = &mut run;
-                match retry.attempt(self, &route, || (op.body)(items.clone())).await {
+                let sent = match op.reading {
+                    None => retry
+                        .attempt(self, &route, || (op.body)(items.clone()))
+                        .await
+                        .map_err(|error| ReadFailure { error, at_target: true }),
+                    reading => self.attempt_read(&route, reading, retry.begin_read(), (op.body)(items.clone())).await,
+                };
+                match sent {
                     Ok(response) if (op.is_answer)(&response) => self.on_response(response, run, op),
                     Ok(other) => {
                         Outcome::Failed(self.unexpected_response(op.request, op.semantics, route.region.id, &other))
                     }
-                    Err(error) => match op.note_failure(error, |error| run.retry.on_failure(self, &route, error)) {
-                        Ok(wait) => Outcome::Retry(run, wait),
-                        Err(ClientError::Key(KeyError::Locked(locks))) => Outcome::Locked(locks),
-                        Err(error) => Outcome::Failed(error),
-                    },
+                    Err(failure) => {
+                        match op.note_failure(failure, |failure| run.retry.on_read_failure(self, &route, failure)) {
+                            Ok(wait) => Outcome::Retry(run, wait),
+                            Err(ClientError::Key(KeyError::Locked(locks))) => Outcome::Locked(locks),
+                            Err(error) => Outcome::Failed(error),
+                        }
+                    }
                 }
             }
         }
@@ -270,6 +284,23 @@ impl Router {
             match retry.attempt(self, &route, &body).await {
                 Ok(response) => return Ok(response),
                 Err(error) => pause(retry.on_failure(self, &route, error)?).await,
+            }
+        }
+    }
+
+    /// [`Router::send_to_key`] of a read: at the replicas that `reading` chooses.
+    pub(super) async fn read_key(
+        &self,
+        key: &Key,
+        reading: Option<Reading<'_>>,
+        body: impl Fn() -> RequestBody,
+    ) -> Result<Response, ClientError> {
+        let (storage, mut retry) = (key.to_storage(), self.read_retry(reading));
+        loop {
+            let route = self.route(&storage, &mut retry).await?;
+            match self.attempt_read(&route, reading, retry.begin_read(), body()).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => pause(retry.on_read_failure(self, &route, failure)?).await,
             }
         }
     }

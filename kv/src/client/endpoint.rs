@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use raftstore::{RegionContext, RegionStatus, StoreId};
 use tso::Timestamp;
 
-use crate::api::{Request, Response, ServerError};
+use super::locality::Locality;
+use crate::api::{Request, Response, Served, ServerError};
 use crate::key::Key;
 
 /// Delivers requests to stores. Every call must complete in bounded time.
@@ -30,8 +31,29 @@ pub trait Endpoint: Send + Sync + 'static {
     ) -> Option<Option<Bytes>> {
         None
     }
+    /// Reads a key at a store's replica, whoever leads, within this call: at `start_ts`, or, if that is
+    /// [`Timestamp::ZERO`], at the newest snapshot that the replica can prove, not below `floor`. `None` if that takes
+    /// a message or a wait, and for every outcome but a value or its absence.
+    fn try_replica_get(
+        &self,
+        _store: StoreId,
+        _context: RegionContext,
+        _key: (&Key, &[u8]),
+        _start_ts: Timestamp,
+        _floor: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        None
+    }
     /// The known stores, nearest first. This node's own store is first.
     fn stores(&self) -> Vec<StoreId>;
+    /// This node's own store, to which a call sends no message. `None` if the node has none.
+    fn own_store(&self) -> Option<StoreId> {
+        None
+    }
+    /// Where a store is, as far as it is known.
+    fn locality(&self, _store: StoreId) -> Locality {
+        Locality::default()
+    }
 }
 
 /// Why a call returned no [`Response`].

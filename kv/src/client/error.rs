@@ -25,6 +25,14 @@ pub enum ClientError {
         /// The last failure.
         last: String,
     },
+    /// A read was refused until the deadline passed, because a store has no room for it: it serves others first.
+    #[error("no room for a read within {waited:?}: {last}")]
+    Overloaded {
+        /// Time from the first failure to the last.
+        waited: Duration,
+        /// The last failure.
+        last: String,
+    },
     /// One item exceeds the largest message or proposal. That request had no effect.
     #[error("a write of {bytes} bytes; at most {limit} fit into one")]
     TooLarge {
@@ -50,6 +58,7 @@ impl ClientError {
             Response::Value(_) => "a value",
             Response::Pairs { .. } => "pairs",
             Response::Started { .. } => "a read at a timestamp of its own",
+            Response::Replica { .. } => "a read at a replica",
             Response::Status(_) => "a transaction status",
             Response::Locks(_) => "the state of locks",
             Response::AsyncLocked { .. } => "locks of an async commit",

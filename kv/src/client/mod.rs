@@ -16,17 +16,21 @@
 //!
 //! # Layers
 //!
-//! 1. `config`, `error`, `endpoint`, `backoff`, `bound`: settings, errors, the interface to stores, pure arithmetic
-//! 2. `commit`, `congestion`, `metrics`, `region_cache`, `remote`, `routed`: what a prewrite may do, turns at busy
-//!    stores, counters, routes, the endpoints
-//! 3. `router`: the state that clones share, one attempt of a request
-//! 4. `retry`: the retry loop's state
-//! 5. `locate`: the route of a key
-//! 6. `dispatch`, `scan`: operations on many keys, on ranges
-//! 7. `first`: reads at a timestamp that the store takes
+//! 1. `locality`, `options`, `error`, `backoff`, `bound`: where nodes are, how reads choose replicas, errors, pure
+//!    arithmetic
+//! 2. `config`, `endpoint`, `choice`, `hedge`: settings, the interface to stores, the order of replicas, when reads are
+//!    hedged
+//! 3. `commit`, `congestion`, `metrics`, `region_cache`, `remote`, `routed`, `stores`: what a prewrite may do, turns at
+//!    busy stores, counters, routes, the endpoints, what is known of stores
+//! 4. `router`: the state that clones share, one attempt of a request
+//! 5. `retry`: the retry loop's state
+//! 6. `locate`, `replicas`: the route of a key, one attempt of a read at the replica of its choice
+//! 7. `dispatch`, `scan`: operations on many keys, on ranges
+//! 8. `first`: reads at a timestamp that the store takes
 
 mod backoff;
 mod bound;
+mod choice;
 mod commit;
 mod config;
 mod congestion;
@@ -34,17 +38,22 @@ mod dispatch;
 mod endpoint;
 mod error;
 mod first;
+mod hedge;
+mod locality;
 mod locate;
 mod metrics;
+mod options;
 mod region_cache;
 mod remote;
+mod replicas;
 mod retry;
 mod routed;
 mod router;
 mod scan;
+mod stores;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -60,6 +69,8 @@ pub use config::ClientConfig;
 pub use endpoint::{CallError, Endpoint};
 pub use error::ClientError;
 pub use first::FirstRead;
+pub use locality::Locality;
+pub use options::{HedgePolicy, ProofPolicy, ReadOptions, ReadReport, ReadTrace, ReplicaPolicy};
 pub use region_cache::{RegionCache, Route};
 pub use remote::{BadAddress, RemoteConfig, RemoteEndpoint};
 pub use routed::{LocalStore, RoutedEndpoint};
@@ -74,6 +85,7 @@ use crate::size::{decision_bytes, prewrite_bytes};
 use congestion::Windows;
 use dispatch::{BatchOp, BatchResult, Keyed};
 use metrics::Metrics;
+use options::Reading;
 use retry::{Retry, RetrySemantics};
 use router::Router;
 
@@ -93,6 +105,7 @@ use router::Router;
 ///
 /// Every operation can return, unless its own documentation says otherwise:
 /// - [`ClientError::Unavailable`]: the deadline passed. An idempotent write may have taken effect.
+/// - [`ClientError::Overloaded`]: the deadline of a read passed, and the store has no room for it.
 /// - [`ClientError::Invalid`]: a store refused a request as such: a timestamp that the oracle does not issue, two
 ///   mutations of one key, a key above `percolator::KEY_LEN_MAX`, a read whose response exceeds the largest message.
 ///   That request had no effect.
@@ -142,7 +155,11 @@ impl Client {
         let seed = config.seed.unwrap_or_else(rand::random);
         let cache = RwLock::new(RegionCache::new(config.cached_regions));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        Ok(Client { router: Arc::new(Router { endpoint, config, cache, rng, metrics, windows: Windows::default() }) })
+        let own_store = endpoint.own_store();
+        let (windows, stores, hedges) = (Windows::default(), Mutex::default(), Mutex::default());
+        let turn = AtomicUsize::new(0);
+        let router = Router { endpoint, config, cache, rng, metrics, windows, own_store, stores, hedges, turn };
+        Ok(Client { router: Arc::new(router) })
     }
 
     /// Reads the newest value of `key` committed at or before `start_ts`; `None` if the key does not exist there.
@@ -152,18 +169,22 @@ impl Client {
     /// `Key(Locked)` if a transaction that may commit at or below `start_ts` holds the lock, and those of [`Client`].
     /// Never `Undetermined`.
     pub async fn get(&self, key: &Key, at: impl Into<Snapshot>) -> Result<Option<Bytes>, ClientError> {
-        let Snapshot { start_ts, pass } = at.into();
-        let body = || RequestBody::Get { key: key.clone(), start_ts, pass: pass.clone() };
-        match self.router.send_to_key(key, self.router.idempotent_retry(), body).await? {
+        let at = at.into();
+        let body = || RequestBody::Get { key: key.clone(), start_ts: at.start_ts, pass: at.pass.clone() };
+        match self.router.read_key(key, at.reading(), body).await? {
             Response::Value(value) => Ok(value),
             other => Err(ClientError::unexpected_response("Get", &other)),
         }
     }
 
     /// Reads `key` at `start_ts` within this call, without a message or a wait: if this node leads the key's region and
-    /// has a lease, and no lock is in the way. Otherwise returns `None`, and [`Client::get`] is the way.
-    pub fn try_get(&self, key: &Key, start_ts: Timestamp) -> Option<Option<Bytes>> {
+    /// has a lease, or `options` choose its replica and that one has a grant, and no lock is in the way. Otherwise
+    /// returns `None`, and [`Client::get`] is the way.
+    pub fn try_get(&self, key: &Key, start_ts: Timestamp, options: Option<&ReadOptions>) -> Option<Option<Bytes>> {
         let storage = key.to_storage();
+        if let Some(options) = options {
+            return self.router.try_read((key, &storage), start_ts, options);
+        }
         let (store, context) = self.router.cache.read().lookup_proven(&storage)?;
         let value = self.router.endpoint.try_get(store, context, (key, &storage), start_ts)?;
         self.router.metrics.requests.inc();
@@ -173,14 +194,23 @@ impl Client {
     /// Reads `key` at a timestamp that its leader's store takes, in one request. One attempt, which costs nothing if it
     /// fails but the time. `None`, and the caller takes a timestamp, if the region is not in the cache, or its store
     /// did not serve.
-    pub async fn first_get(&self, key: &Key) -> Option<FirstRead<Option<Bytes>>> {
-        self.router.first_get(key).await
+    ///
+    /// With `options` for another replica than the leader, that one takes the snapshot, and the next one is asked if it
+    /// fails, within the options' patience. `None`, and nothing is sent, if the options neither name a bound
+    /// ([`ReadOptions::floor`]) nor are of a transaction that never writes.
+    pub async fn first_get(&self, key: &Key, options: Option<&ReadOptions>) -> Option<FirstRead<Option<Bytes>>> {
+        self.router.first_get(key, options).await
     }
 
     /// Reads the first page of a range, as [`Client::scan`], at a timestamp that the store of its first region takes.
     /// It ends where that region ends. `None` as [`Client::first_get`], or if there is nothing to read.
-    pub async fn first_scan(&self, range: &ScanRange, limit: u32) -> Option<FirstRead<Page>> {
-        self.router.first_scan(range, limit).await
+    pub async fn first_scan(
+        &self,
+        range: &ScanRange,
+        limit: u32,
+        options: Option<&ReadOptions>,
+    ) -> Option<FirstRead<Page>> {
+        self.router.first_scan(range, limit, options).await
     }
 
     /// Reads many keys at `start_ts`, regions in parallel. Returns the pairs in key order; absent keys are left out.
@@ -207,20 +237,26 @@ impl Client {
 
     /// Reads keys in key order until the pairs found take `max_bytes` bytes.
     async fn batch_get_up_to(&self, keys: &[Key], at: Snapshot, max_bytes: usize) -> Result<Page, ClientError> {
-        let Snapshot { start_ts, pass } = at;
+        // Its requests are under way together.
+        let together = ReadTrace::default();
+        let reading = at.reading().map(|reading| Reading { trace: &together, is_parallel: true, ..reading });
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
         let op = BatchOp {
             request: "BatchGet",
-            semantics: RetrySemantics::Idempotent,
+            reading,
+            semantics: RetrySemantics::Read,
             is_answer: |response| matches!(response, Response::Pairs { .. }),
             item_bytes: &decision_bytes,
-            body: &|keys| RequestBody::BatchGet { keys, start_ts, pass: pass.clone() },
+            body: &|keys| RequestBody::BatchGet { keys, start_ts: at.start_ts, pass: at.pass.clone() },
             max_bytes,
             unanswered: &AtomicBool::new(false),
         };
         let BatchResult { mut pairs, unsent, .. } = self.router.fan_out(keys, &op).await?;
+        if let (Some(options), Some(report)) = (&at.options, together.take()) {
+            options.trace.add(report);
+        }
         pairs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let resume = unsent.into_iter().min();
         if let Some(resume) = &resume {
@@ -305,6 +341,7 @@ impl Client {
         };
         let op = BatchOp {
             request: "Prewrite",
+            reading: None,
             semantics: RetrySemantics::Idempotent,
             is_answer: |response| {
                 matches!(response, Response::Done | Response::AsyncLocked { .. } | Response::Committed { .. })
@@ -332,7 +369,16 @@ impl Client {
     ) -> Result<(), ClientError> {
         let is_answer = |response: &Response| *response == Response::Done;
         let unanswered = &AtomicBool::new(false);
-        let op = BatchOp { request, semantics, is_answer, item_bytes, body, max_bytes: usize::MAX, unanswered };
+        let op = BatchOp {
+            request,
+            reading: None,
+            semantics,
+            is_answer,
+            item_bytes,
+            body,
+            max_bytes: usize::MAX,
+            unanswered,
+        };
         self.router.fan_out(items, &op).await.map(drop)
     }
 
@@ -419,6 +465,7 @@ impl Client {
     ) -> Result<LocksStatus, ClientError> {
         let op = BatchOp {
             request: "CheckLocks",
+            reading: None,
             semantics: RetrySemantics::Idempotent,
             is_answer: |response| matches!(response, Response::Locks(_)),
             item_bytes: &decision_bytes,

@@ -150,6 +150,19 @@ impl RegionCache {
         true
     }
 
+    /// Learns the region that a replica beside the target named in place of the one of `route`. Returns false, and
+    /// changes nothing, if it is not newer: the replica lags.
+    pub fn learn_newer(&mut self, route: &Route, current: &Region) -> bool {
+        if current.epoch.version <= route.region.epoch.version {
+            return false;
+        }
+        self.insert(Region::clone(current), None);
+        if current.id != route.region.id {
+            self.invalidate(route.region.id);
+        }
+        true
+    }
+
     /// Drops a region.
     pub fn invalidate(&mut self, id: RegionId) {
         if let Some(start) = self.starts.remove(&id) {

@@ -16,6 +16,7 @@ use prost::Message;
 use raftstore::{RegionError, RegionStatus, StoreId};
 
 use super::endpoint::{CallError, Endpoint};
+use super::locality::Locality;
 use crate::api::{Request, Response, ServerError};
 use crate::proto::{LOCATE, REQUEST, pb};
 use crate::size::MESSAGE_BYTES_MAX;
@@ -51,6 +52,7 @@ struct StoreTable {
     /// Nearest first.
     order: Vec<StoreId>,
     by_id: HashMap<StoreId, Peer>,
+    localities: HashMap<StoreId, Locality>,
 }
 
 /// Sends requests to stores over links.
@@ -93,6 +95,11 @@ impl RemoteEndpoint {
         Ok(())
     }
 
+    /// Replaces what is known of where stores are.
+    pub fn set_localities(&self, localities: impl IntoIterator<Item = (StoreId, Locality)>) {
+        self.stores.write().localities = localities.into_iter().collect();
+    }
+
     fn peer(&self, store: StoreId) -> Result<Peer, CallError> {
         let stores = self.stores.read();
         let unknown = || CallError::Unreachable { store, why: "its address is not known".to_owned() };
@@ -132,6 +139,10 @@ impl Endpoint for RemoteEndpoint {
 
     fn stores(&self) -> Vec<StoreId> {
         self.stores.read().order.clone()
+    }
+
+    fn locality(&self, store: StoreId) -> Locality {
+        self.stores.read().localities.get(&store).cloned().unwrap_or_default()
     }
 }
 

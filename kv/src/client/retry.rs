@@ -3,21 +3,33 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use raftstore::RegionId;
+use raftstore::{RegionError, RegionId};
 use tokio::time::Instant;
 
 use super::backoff::{Backoff, RetryClass};
 use super::congestion::{Outcome, Turn};
 use super::endpoint::CallError;
 use super::error::ClientError;
+use super::options::{Reading, ReplicaPolicy};
 use super::region_cache::Route;
 use super::router::Router;
 use crate::api::{Request, RequestBody, Response, ServerError};
 
+/// A read that no replica has served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ReadFailure {
+    /// The last failure.
+    pub(super) error: CallError,
+    /// Whether it is that of the route's target.
+    pub(super) at_target: bool,
+}
+
 /// What it means that the outcome of a request is unknown when its retries end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetrySemantics {
-    /// A read, or a write whose outcome the caller need not know: the caller repeats it, or other transactions clean
+    /// A read. That a store has no room for it is an error of its own.
+    Read,
+    /// A write whose outcome the caller need not know: the caller repeats it, or other transactions clean
     /// up. An unknown outcome is reported as a failure.
     Idempotent,
     /// A commit: an unknown outcome must be reported as unknown.
@@ -25,9 +37,20 @@ pub(super) enum RetrySemantics {
 }
 
 impl Router {
-    /// The retry state of a read or an idempotent write, with the configured deadline.
+    /// The retry state of an idempotent write, with the configured deadline.
     pub(super) fn idempotent_retry(&self) -> Retry {
         Retry::new(self.config.deadline, RetrySemantics::Idempotent)
+    }
+
+    /// The retry state of a read. With options for other replicas than the leader it ends with their patience.
+    pub(super) fn read_retry(&self, reading: Option<Reading<'_>>) -> Retry {
+        match reading {
+            Some(Reading { options, .. }) if options.replica != ReplicaPolicy::Leader => {
+                let patience = options.patience.min(self.config.deadline);
+                Retry { patience: Some(patience), ..Retry::new(patience, RetrySemantics::Read) }
+            }
+            _ => Retry::new(self.config.deadline, RetrySemantics::Read),
+        }
     }
 
     /// The error of a response that is not of the kind that `request` asks for. It proves nothing about a commit: the
@@ -40,7 +63,7 @@ impl Router {
         response: &Response,
     ) -> ClientError {
         match semantics {
-            RetrySemantics::Idempotent => ClientError::unexpected_response(request, response),
+            RetrySemantics::Read | RetrySemantics::Idempotent => ClientError::unexpected_response(request, response),
             RetrySemantics::Commit => {
                 self.metrics.undetermined.inc();
                 ClientError::Undetermined(region)
@@ -58,6 +81,8 @@ pub(super) struct Retry {
     started: Option<Instant>,
     /// When an attempt under way is abandoned. `None`: the endpoint's own timeout ends it.
     cutoff: Option<Instant>,
+    /// How long a read may take from its first attempt.
+    patience: Option<Duration>,
     /// The region in which an attempt may have taken effect although it failed.
     maybe_applied: Option<RegionId>,
 }
@@ -65,7 +90,14 @@ pub(super) struct Retry {
 impl Retry {
     /// Retries until `deadline` has passed since the first failure.
     pub(super) fn new(deadline: Duration, semantics: RetrySemantics) -> Retry {
-        Retry { backoff: Backoff::new(deadline), semantics, started: None, cutoff: None, maybe_applied: None }
+        Retry {
+            backoff: Backoff::new(deadline),
+            semantics,
+            started: None,
+            cutoff: None,
+            patience: None,
+            maybe_applied: None,
+        }
     }
 
     /// Retries until `limit` has passed from now, and abandons an attempt that is under way then.
@@ -127,6 +159,29 @@ impl Retry {
         turn
     }
 
+    /// Begins an attempt of a read. Returns when it is abandoned. The patience counts from the first attempt, not from
+    /// when the read was queued.
+    pub(super) fn begin_read(&mut self) -> Option<Instant> {
+        if let Some(patience) = self.patience.take() {
+            let now = now();
+            (self.started, self.cutoff) = (Some(now), Some(now + patience));
+        }
+        self.cutoff
+    }
+
+    /// As [`Retry::on_failure`], of a read. What other replicas than the target did says nothing about the target.
+    pub(super) fn on_read_failure(
+        &mut self,
+        router: &Router,
+        route: &Route,
+        ReadFailure { error, at_target }: ReadFailure,
+    ) -> Result<Duration, ClientError> {
+        if at_target || error.is_final() {
+            return self.on_failure(router, route, error);
+        }
+        self.next_wait(router, RetryClass::Stale, &error)
+    }
+
     /// Handles the failure of a call along `route`: updates the cache, and returns the wait before the next attempt or
     /// the final error.
     pub(super) fn on_failure(
@@ -179,6 +234,9 @@ impl Retry {
                 router.metrics.undetermined.inc();
                 ClientError::Undetermined(region)
             }
+            (RetrySemantics::Read, _, CallError::Server(ServerError::Region(RegionError::ServerBusy { .. }))) => {
+                ClientError::Overloaded { waited, last: error.to_string() }
+            }
             (_, _, CallError::Server(ServerError::TooLarge { bytes, limit })) => {
                 ClientError::TooLarge { bytes: *bytes, limit: *limit }
             }
@@ -197,6 +255,6 @@ pub(super) async fn pause(wait: Duration) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge where retries read the clock; the arithmetic is in `backoff`")]
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }

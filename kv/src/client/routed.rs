@@ -12,7 +12,8 @@ use raftstore::{RegionContext, RegionStatus, StoreId};
 use tso::Timestamp;
 
 use super::endpoint::{CallError, Endpoint};
-use crate::api::{Request, Response, ServerError};
+use super::locality::Locality;
+use crate::api::{Request, Response, Served, ServerError};
 use crate::key::Key;
 
 /// This node's own store.
@@ -21,6 +22,16 @@ pub trait LocalStore: Send + Sync + 'static {
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Response, ServerError>>;
     /// Reads a key, given with its storage form, within this call, or returns `None`: see [`Endpoint::try_get`].
     fn try_get(&self, context: RegionContext, key: (&Key, &[u8]), start_ts: Timestamp) -> Option<Option<Bytes>>;
+    /// Reads a key at this store's own replica within this call, or returns `None`: see [`Endpoint::try_replica_get`].
+    fn try_replica_get(
+        &self,
+        _context: RegionContext,
+        _key: (&Key, &[u8]),
+        _start_ts: Timestamp,
+        _floor: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        None
+    }
     /// The region that has a replica on this store and holds the storage key. Must not block.
     fn locate(&self, key: &[u8]) -> Option<RegionStatus>;
 }
@@ -75,6 +86,25 @@ impl Endpoint for RoutedEndpoint {
         start_ts: Timestamp,
     ) -> Option<Option<Bytes>> {
         if store == self.local_id { self.local.try_get(context, key, start_ts) } else { None }
+    }
+
+    fn try_replica_get(
+        &self,
+        store: StoreId,
+        context: RegionContext,
+        key: (&Key, &[u8]),
+        start_ts: Timestamp,
+        floor: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        if store == self.local_id { self.local.try_replica_get(context, key, start_ts, floor) } else { None }
+    }
+
+    fn own_store(&self) -> Option<StoreId> {
+        Some(self.local_id)
+    }
+
+    fn locality(&self, store: StoreId) -> Locality {
+        self.remote.locality(store)
     }
 
     fn stores(&self) -> Vec<StoreId> {

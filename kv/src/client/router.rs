@@ -3,8 +3,10 @@
 //! `locate.rs`, `dispatch.rs` and `scan.rs` add the operations on top.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use parking_lot::{Mutex, RwLock};
+use raftstore::StoreId;
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -12,8 +14,10 @@ use super::backoff::{Jitter, RetryClass};
 use super::config::ClientConfig;
 use super::congestion::Windows;
 use super::endpoint::{CallError, Endpoint};
+use super::hedge::Hedges;
 use super::metrics::Metrics;
 use super::region_cache::{RegionCache, Route};
+use super::stores::StoreStates;
 use crate::api::{Request, Response, ServerError};
 
 /// Routes requests to region leaders.
@@ -26,6 +30,14 @@ pub(super) struct Router {
     pub(super) metrics: Metrics,
     /// The bounds of writes in flight at busy stores.
     pub(super) windows: Windows,
+    /// This node's own store. A call to it sends no message.
+    pub(super) own_store: Option<StoreId>,
+    /// What reads with options have learnt of stores.
+    pub(super) stores: Mutex<StoreStates>,
+    /// The delays and the budget of hedges.
+    pub(super) hedges: Mutex<Hedges>,
+    /// Counts the reads that take replicas by turns.
+    pub(super) turn: AtomicUsize,
 }
 
 impl Router {

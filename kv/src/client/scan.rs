@@ -1,14 +1,17 @@
 //! Scans: reads a range in pages, region by region.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tso::Timestamp;
 
 use super::bound;
 use super::error::ClientError;
+use super::options::{ReadOptions, Reading};
 use super::region_cache::Route;
 use super::retry::{Retry, pause};
 use super::router::Router;
-use crate::api::{Request, RequestBody, Response, ScanRequest};
+use crate::api::{RequestBody, Response, ScanRequest};
 use crate::key::Key;
 
 /// A page of a scan or of a batch get.
@@ -21,19 +24,31 @@ pub struct Page {
     pub resume: Option<Key>,
 }
 
-/// What a read sees: the snapshot at a timestamp.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a read sees, the snapshot at a timestamp, and who may serve it.
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The timestamp, issued by the oracle.
     pub start_ts: Timestamp,
     /// Transactions whose locks the read passes: each certainly commits above `start_ts`, or never. At most
     /// [`PASS_MAX`](crate::api::PASS_MAX).
     pub pass: Vec<Timestamp>,
+    /// How the read chooses its replicas. `None`: the leader.
+    pub options: Option<Arc<ReadOptions>>,
+    /// Whether an earlier attempt of the read met locks. It then goes to the leader: what resolves the locks reaches
+    /// the other replicas later.
+    pub locks_met: bool,
+}
+
+impl Snapshot {
+    /// How the read chooses its replicas; `None` without options.
+    pub(super) fn reading(&self) -> Option<Reading<'_>> {
+        self.options.as_deref().map(|options| Reading::new(options, self.locks_met))
+    }
 }
 
 impl From<Timestamp> for Snapshot {
     fn from(start_ts: Timestamp) -> Snapshot {
-        Snapshot { start_ts, pass: Vec::new() }
+        Snapshot { start_ts, pass: Vec::new(), options: None, locks_met: false }
     }
 }
 
@@ -64,7 +79,7 @@ impl ScanRange {
     }
 
     /// The end as a storage bound; empty for "after every key".
-    fn storage_end(&self) -> Vec<u8> {
+    pub(super) fn storage_end(&self) -> Vec<u8> {
         if self.end.is_empty() { Vec::new() } else { self.end.to_storage() }
     }
 
@@ -126,7 +141,8 @@ impl Router {
         let mut pairs: Vec<(Key, Bytes)> = Vec::new();
         let mut bytes_left = self.config.page_bytes;
         let mut rest = range.clone();
-        let mut retry = self.idempotent_retry();
+        let reading = at.reading();
+        let mut retry = self.read_retry(reading);
         if rest.is_empty() {
             return Ok(Page { pairs, resume: None });
         }
@@ -138,7 +154,7 @@ impl Router {
             let route = self.scan_route(&rest, &mut retry).await?;
             let part = rest.clip_to_region(&route);
             let body = part.request(at, left, bytes_left);
-            match self.send(&route, Request { context: route.context(), body }).await {
+            match self.attempt_read(&route, reading, retry.begin_read(), body).await {
                 Ok(Response::Pairs { pairs: more, resume }) => {
                     let size: usize = more.iter().map(|(key, value)| key.as_bytes().len() + value.len()).sum();
                     bytes_left = bytes_left.saturating_sub(u32::try_from(size).unwrap_or(u32::MAX));
@@ -147,10 +163,10 @@ impl Router {
                         Some(next) => rest = next,
                         None => return Ok(Page { pairs, resume: None }),
                     }
-                    retry = self.idempotent_retry();
+                    retry = self.read_retry(reading);
                 }
                 Ok(other) => return Err(ClientError::unexpected_response("Scan", &other)),
-                Err(error) => match retry.on_failure(self, &route, error) {
+                Err(failure) => match retry.on_read_failure(self, &route, failure) {
                     Ok(wait) => pause(wait).await,
                     Err(ClientError::Key(_)) if !pairs.is_empty() => {
                         return Ok(Page { pairs, resume: Some(rest.into_resume()) });

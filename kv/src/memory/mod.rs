@@ -77,8 +77,6 @@ pub use timestamps::CountingTso;
 
 /// The most writes that hold latches or wait for them.
 const LATCH_CAPACITY: usize = 10_000;
-/// The most reads that wait for a thread of a store's pool.
-const READ_QUEUE: usize = 10_000;
 
 /// An in-memory cluster; see the module documentation. Clones share the cluster.
 #[derive(Clone)]
@@ -150,8 +148,8 @@ impl MemoryClusterBuilder {
         self
     }
 
-    /// How the stores divide reads. By default all of a read runs in its caller's task, so that a seed determines a
-    /// run; the sizes of pages are those of a real store.
+    /// How the stores divide reads. All of a read runs in its caller's task, so that a seed determines a run. By
+    /// default a page is one slice; the sizes of pages are those of a real store.
     pub fn reads(mut self, config: ReadConfig) -> Self {
         self.read_config = config;
         self
@@ -175,7 +173,7 @@ impl MemoryClusterBuilder {
         let servers = (1..=self.stores).map(StoreId::new).map(|id| {
             let (data, topology) = (store.clone(), Arc::clone(&topology));
             let store = StoreRegions { id, data, topology, max_proposal_bytes: self.max_proposal_bytes };
-            let pool = ReadPool::new(1, READ_QUEUE);
+            let pool = ReadPool::in_caller();
             let concurrency = ConcurrencyManager::new(timestamps.clone());
             #[cfg(feature = "planted-bugs")]
             let concurrency = concurrency.with_planted_bug(self.planted_bug);

@@ -8,7 +8,8 @@ use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, 
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, LogIndex, OnOutcome, ProposeError, Region, RegionContext, RegionError, RegionStatus, StoreId, Term,
+    Basis, DataGeneration, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId,
+    RegionStatus, ReplicaState, StoreId, Term,
 };
 
 use super::topology::Topology;
@@ -37,6 +38,20 @@ impl StoreRegions {
     fn view(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
         let (region, term) = self.topology.lock().check(self.id, context)?;
         Ok(RegionReader::new(self.data.snapshot(), region, term))
+    }
+}
+
+/// The index of every entry, and of all that is applied.
+const APPLIED: LogIndex = LogIndex::new(1);
+
+impl StoreRegions {
+    /// The replica, if its range is that of the context.
+    fn current(&self, context: RegionContext) -> Result<ReplicaState, RegionError> {
+        let state = self.replica(context.region)?;
+        if state.region.epoch.version == context.epoch.version {
+            return Ok(state);
+        }
+        Err(RegionError::EpochNotMatch { current: Box::new(Region::clone(&state.region)) })
     }
 }
 
@@ -70,6 +85,58 @@ impl RegionReads for StoreRegions {
         self.view(context)
     }
 
+    fn regions(&self) -> Vec<RegionStatus> {
+        self.topology.lock().regions_on(self.id)
+    }
+
+    fn leader(&self, region: RegionId) -> Option<StoreId> {
+        self.topology.lock().leader(region)
+    }
+
+    fn sample<T>(
+        &self,
+        region: RegionId,
+        look: impl FnOnce(&Region, Term) -> T,
+    ) -> Result<Option<(T, LogIndex, Basis)>, RegionError> {
+        let state = self.replica(region)?;
+        let (region, term) = self.topology.lock().check(self.id, RegionContext::from(&*state.region))?;
+        let looked = look(&region, term);
+        Ok(Some((looked, state.applied, Basis { region: Arc::new(region), term })))
+    }
+
+    /// All stores share the data, so every replica has applied all of it.
+    fn replica(&self, region: RegionId) -> Result<ReplicaState, RegionError> {
+        let not_here = || RegionError::RegionNotFound { region, store: self.id };
+        let region = self.topology.lock().region(region).cloned().ok_or_else(not_here)?;
+        let generation = DataGeneration::new(region.epoch.version);
+        Ok(ReplicaState { region: Arc::new(region), generation, applied: APPLIED })
+    }
+
+    fn replica_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
+    ) -> Result<Option<T>, RegionError> {
+        let state = self.current(context)?;
+        let done = read(&state, &self.data);
+        self.current(context)?;
+        Ok(done)
+    }
+
+    fn replica_view(
+        &self,
+        context: RegionContext,
+        is_enough: impl FnOnce(&ReplicaState) -> bool,
+    ) -> Result<Option<RegionReader>, RegionError> {
+        let state = self.current(context)?;
+        let region = Region::clone(&state.region);
+        Ok(is_enough(&state).then(|| RegionReader::new(self.data.snapshot(), region, Term::new(1))))
+    }
+
+    async fn applied(&self, _region: RegionId, _index: LogIndex) -> Result<(), RegionError> {
+        Ok(())
+    }
+
     fn poison(&self, why: &str) {
         // All stores share the data: no other one could serve.
         panic!("the data of the cluster is corrupt: {why}");
@@ -86,13 +153,19 @@ impl RegionStore for StoreRegions {
     }
 
     /// As with a real store, what has begun goes on if the caller stops waiting.
-    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
+    async fn propose(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        observer: ProposalObserver,
+    ) -> Result<LogIndex, ProposeError> {
         let (regions, basis) = (self.clone(), basis.clone());
         let proposal = async move {
             // A real store replicates here. Let other requests run, so that they contend with this one.
             tokio::task::yield_now().await;
+            observer.appended(APPLIED);
             let outcome = regions.apply(&basis, &batch);
-            on_outcome(&outcome);
+            observer.answered(&outcome);
             outcome
         };
         DetachOnDrop::new(proposal).await
@@ -112,7 +185,7 @@ impl StoreRegions {
             return Err(RegionError::StaleCommand { region: id }.into());
         }
         match self.data.write(batch) {
-            Ok(()) => Ok(LogIndex::new(1)),
+            Ok(()) => Ok(APPLIED),
             Err(error) => panic!("the store in memory failed: {error}"),
         }
     }
@@ -153,5 +226,10 @@ impl RegionView for RegionReader {
 
     fn term(&self) -> Term {
         self.term
+    }
+
+    /// Everything is in memory.
+    fn cached(&self) -> RegionReader {
+        self.clone()
     }
 }

@@ -53,6 +53,11 @@ impl Topology {
         self.regions.values().map(|state| status(state, state.leader)).collect()
     }
 
+    /// The regions as `store` sees them.
+    pub(super) fn regions_on(&self, store: StoreId) -> Vec<RegionStatus> {
+        self.regions.values().map(|state| status(state, store)).collect()
+    }
+
     pub(super) fn locate(&self, store: StoreId, key: &[u8]) -> Option<RegionStatus> {
         self.stores().contains(&store).then(|| status(self.region_at(key), store))
     }
@@ -72,6 +77,11 @@ impl Topology {
             return Err(RegionError::EpochNotMatch { current: Box::new(state.region.clone()) });
         }
         Ok((state.region.clone(), state.term))
+    }
+
+    /// The leader of the region with this id.
+    pub(super) fn leader(&self, id: RegionId) -> Option<StoreId> {
+        self.regions.values().find(|state| state.region.id == id).map(|state| state.leader)
     }
 
     /// The region with this id.

@@ -63,33 +63,93 @@ pub fn batch_get<R: Reader + ?Sized>(
     (start_ts, pass): (Timestamp, &[Timestamp]),
     max_bytes: usize,
 ) -> Result<BatchPage, ActionError> {
-    let storage: Vec<Vec<u8>> = keys.iter().map(Key::to_storage).collect();
-    let (Some(first), Some(last)) = (storage.iter().min(), storage.iter().max()) else {
-        return Ok(BatchPage::default());
-    };
-    let mut locks = BlockingLocks::default();
-    for (key, storage) in keys.iter().zip(&storage) {
-        if let Some(lock) = blocking_lock(reader, key, storage, start_ts, pass)? {
-            locks.push(lock);
-        }
+    let mut batch = BatchGet::new(keys.to_vec(), start_ts, pass.to_vec(), max_bytes);
+    while !batch.advance(reader, usize::MAX)? {}
+    Ok(batch.into_page())
+}
+
+/// A [`batch_get`] in slices, of one view. First it looks for the locks of all keys, then it reads their values.
+pub struct BatchGet {
+    /// The keys, and their storage form.
+    keys: Vec<(Key, Vec<u8>)>,
+    start_ts: Timestamp,
+    pass: Vec<Timestamp>,
+    max_bytes: usize,
+    /// How many keys have no lock that was not seen.
+    checked: usize,
+    locks: BlockingLocks,
+    /// How many keys were looked up.
+    looked_up: usize,
+    /// Over the write records. `None` before the first lookup.
+    versions: Option<Versions>,
+    bytes: usize,
+    page: BatchPage,
+}
+
+impl BatchGet {
+    /// A read of distinct keys of which nothing is read yet. The limits are those of [`batch_get`].
+    pub fn new(keys: Vec<Key>, start_ts: Timestamp, pass: Vec<Timestamp>, max_bytes: usize) -> BatchGet {
+        let keys: Vec<(Key, Vec<u8>)> = keys.into_iter().map(|key| (key.clone(), key.to_storage())).collect();
+        let page = BatchPage { pairs: Vec::with_capacity(keys.len()), resume: None };
+        let (checked, looked_up, locks) = (0, 0, BlockingLocks::default());
+        BatchGet { keys, start_ts, pass, max_bytes, checked, locks, looked_up, versions: None, bytes: 0, page }
     }
-    if !locks.is_empty() {
-        return Err(KeyError::Locked(locks.into_locks()).into());
-    }
-    let mut versions = Versions::of_keys(reader, first, last)?;
-    let mut page = BatchPage { pairs: Vec::with_capacity(keys.len()), resume: None };
-    let mut bytes = 0;
-    for (key, storage) in keys.iter().zip(&storage) {
-        if bytes >= max_bytes {
-            page.resume = Some(key.clone());
-            break;
+
+    /// Reads the locks or the values of up to `steps` keys more, at least of one. Returns whether the page is done.
+    /// Every call gets the same view.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`batch_get`]. The read cannot go on after an error.
+    pub fn advance<R: Reader + ?Sized>(&mut self, reader: &R, steps: usize) -> Result<bool, ActionError> {
+        let steps = steps.max(1);
+        if self.checked < self.keys.len() {
+            let end = self.checked.saturating_add(steps).min(self.keys.len());
+            for (key, storage) in self.keys.iter().take(end).skip(self.checked) {
+                if let Some(lock) = blocking_lock(reader, key, storage, self.start_ts, &self.pass)? {
+                    self.locks.push(lock);
+                }
+            }
+            self.checked = end;
+            if end < self.keys.len() {
+                return Ok(false);
+            }
+            if !self.locks.is_empty() {
+                return Err(KeyError::Locked(std::mem::take(&mut self.locks).into_locks()).into());
+            }
+            return Ok(self.keys.is_empty());
         }
-        if let Some(value) = visible(reader, &mut versions, storage, start_ts)? {
-            bytes += key.as_bytes().len() + value.len();
-            page.pairs.push((key.clone(), value));
-        }
+        self.look_up(reader, steps)
     }
-    Ok(page)
+
+    /// What was read.
+    pub fn into_page(self) -> BatchPage {
+        self.page
+    }
+
+    fn look_up<R: Reader + ?Sized>(&mut self, reader: &R, steps: usize) -> Result<bool, ActionError> {
+        let mut versions = match self.versions.take() {
+            Some(versions) => versions,
+            None => {
+                let bounds = (self.keys.iter().map(|(_, key)| key).min(), self.keys.iter().map(|(_, key)| key).max());
+                let (Some(first), Some(last)) = bounds else { return Ok(true) };
+                Versions::of_keys(reader, first, last)?
+            }
+        };
+        for (key, storage) in self.keys.iter().skip(self.looked_up).take(steps) {
+            if self.bytes >= self.max_bytes {
+                self.page.resume = Some(key.clone());
+                return Ok(true);
+            }
+            if let Some(value) = visible(reader, &mut versions, storage, self.start_ts)? {
+                self.bytes += key.as_bytes().len() + value.len();
+                self.page.pairs.push((key.clone(), value));
+            }
+            self.looked_up += 1;
+        }
+        self.versions = Some(versions);
+        Ok(self.looked_up == self.keys.len())
+    }
 }
 
 /// The lock on `key`, if it blocks a read at `ts`.

@@ -164,13 +164,6 @@ impl Scanner {
         (&self.rest.start, &self.rest.end) != (&rest.start, &rest.end)
     }
 
-    /// Whether the next page first tries to pass a gap of deleted locks, of which only this is known: its length
-    /// exceeds the limits of the last page. The attempt takes no account of the page's limits, so it must not block
-    /// other work.
-    pub fn is_searching(&self) -> bool {
-        self.locks.is_raised()
-    }
-
     /// Forgets the pairs that are read but not returned. The next page reads them again. To be called before a pause,
     /// so that the scan takes no memory.
     ///

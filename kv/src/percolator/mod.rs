@@ -81,7 +81,7 @@ pub fn evaluate<R: Reader + ?Sized>(
             let (batch, ttl_ms) = heartbeat(reader, primary, *start_ts, *ttl_ms)?;
             Ok((batch, Response::Ttl(ttl_ms)))
         }
-        RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) => {
+        RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_) => {
             Err(ActionError::Invalid("a read is not an action"))
         }
     }

@@ -39,6 +39,8 @@ pub struct RegionReport {
     pub leads: bool,
     /// The replica's applied index.
     pub applied: LogIndex,
+    /// How far its safe_ts is behind the oracle's time; `None` where the region is led, or if it has none.
+    pub behind: Option<Duration>,
 }
 
 /// Whether a store sends heartbeats.
@@ -72,8 +74,8 @@ pub struct RegionEntry {
     pub region: Region,
     /// The highest term with a known leader, and the leader's store.
     pub leader: Option<(Term, StoreId)>,
-    /// The applied index of each store's replica.
-    pub applied: BTreeMap<StoreId, LogIndex>,
+    /// The applied index of each store's replica, and how far its safe_ts is behind.
+    pub applied: BTreeMap<StoreId, (LogIndex, Option<Duration>)>,
 }
 
 /// The view of one leader of the system region, from the start of its leadership.
@@ -147,7 +149,7 @@ impl ClusterView {
             entry.applied.retain(|store, _| members.contains(store));
             entry.region = report.region;
         }
-        entry.applied.insert(store, report.applied);
+        entry.applied.insert(store, (report.applied, report.behind));
         if report.leads && entry.leader.is_none_or(|(term, _)| report.term >= term) {
             entry.leader = Some((report.term, store));
         }
@@ -208,6 +210,7 @@ mod tests {
                 term: Term::new(term),
                 leads,
                 applied: LogIndex::new(7),
+                behind: None,
             }],
         }
     }

@@ -13,6 +13,10 @@ pub mod pb {
 pub const REQUEST: Kind = Kind::new(1);
 /// A [`pb::LocateRequest`], answered by a [`pb::LocateResponse`].
 pub const LOCATE: Kind = Kind::new(2);
+/// A [`pb::AskGrants`], answered by a [`pb::GivenGrants`].
+pub const ASK_GRANTS: Kind = Kind::new(3);
+/// A [`pb::PushGrants`], answered by a [`pb::PushAnswer`].
+pub const PUSH_GRANTS: Kind = Kind::new(4);
 
 /// A message lacks a required field or holds an unknown kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,8 +8,9 @@
 //! # Layers
 //!
 //! 1. `message`: the generated messages, the kinds of requests, the error of a malformed one
-//! 2. `region`, `request`, `response`: conversions
+//! 2. `grants`, `region`, `request`, `response`: conversions
 
+mod grants;
 mod message;
 mod region;
 mod request;
@@ -17,4 +18,4 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub use message::{LOCATE, MalformedMessage, REQUEST, pb};
+pub use message::{ASK_GRANTS, LOCATE, MalformedMessage, PUSH_GRANTS, REQUEST, pb};

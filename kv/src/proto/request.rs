@@ -7,8 +7,8 @@ use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, Mutation, MutationOp, PrewriteRequest, Request,
-    RequestBody, ScanRequest,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, Mutation, MutationOp, PrewriteRequest,
+    ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
 };
 use crate::key::Key;
 
@@ -40,6 +40,7 @@ impl From<RequestBody> for Body {
                 Body::BatchGet(pb::BatchGet { keys, start_ts: start_ts.raw(), pass })
             }
             RequestBody::Scan(scan) => Body::Scan(scan.into()),
+            RequestBody::Replica(replica) => Body::ReplicaRead(replica.into()),
             RequestBody::Prewrite(prewrite) => Body::Prewrite(prewrite.into()),
             RequestBody::Commit { keys, start_ts, commit_ts } => {
                 Body::Commit(pb::Commit { keys: from_keys(keys), start_ts: start_ts.raw(), commit_ts: commit_ts.raw() })
@@ -89,6 +90,7 @@ impl TryFrom<Body> for RequestBody {
                 pass: to_pass(get.pass),
             },
             Body::Scan(scan) => RequestBody::Scan(scan.into()),
+            Body::ReplicaRead(replica) => RequestBody::Replica(replica.try_into()?),
             Body::Prewrite(prewrite) => RequestBody::Prewrite(prewrite.try_into()?),
             Body::Commit(commit) => RequestBody::Commit {
                 keys: to_keys(commit.keys),
@@ -123,6 +125,48 @@ impl TryFrom<Body> for RequestBody {
                 ttl_ms: beat.ttl_ms,
             },
         })
+    }
+}
+
+impl From<ReplicaRead> for pb::ReplicaRead {
+    fn from(replica: ReplicaRead) -> pb::ReplicaRead {
+        use pb::replica_read::Read;
+        let read = match Body::from(*replica.read) {
+            Body::Get(get) => Some(Read::Get(get)),
+            Body::BatchGet(get) => Some(Read::BatchGet(get)),
+            Body::Scan(scan) => Some(Read::Scan(scan)),
+            // The receiver refuses what is not a read.
+            _ => None,
+        };
+        let proof = match replica.proof {
+            ReplicaProof::Grant => pb::ReplicaProof::Grant,
+            ReplicaProof::ReadIndex => pb::ReplicaProof::ReadIndex,
+            ReplicaProof::Covered => pb::ReplicaProof::Covered,
+            ReplicaProof::Unproven => pb::ReplicaProof::Unproven,
+        };
+        pb::ReplicaRead { read, proof: proof.into(), floor: replica.floor.map(Timestamp::raw) }
+    }
+}
+
+impl TryFrom<pb::ReplicaRead> for ReplicaRead {
+    type Error = MalformedMessage;
+
+    fn try_from(replica: pb::ReplicaRead) -> Result<ReplicaRead, MalformedMessage> {
+        use pb::replica_read::Read;
+        let proof = match replica.proof() {
+            pb::ReplicaProof::Grant => ReplicaProof::Grant,
+            pb::ReplicaProof::ReadIndex => ReplicaProof::ReadIndex,
+            pb::ReplicaProof::Covered => ReplicaProof::Covered,
+            pb::ReplicaProof::Unproven => ReplicaProof::Unproven,
+            pb::ReplicaProof::Unspecified => return Err(malformed("ReplicaRead", "no known proof")),
+        };
+        let read = match required(replica.read, "ReplicaRead", "no known read")? {
+            Read::Get(get) => Body::Get(get),
+            Read::BatchGet(get) => Body::BatchGet(get),
+            Read::Scan(scan) => Body::Scan(scan),
+        };
+        let floor = replica.floor.map(Timestamp::from_raw);
+        Ok(ReplicaRead { read: Box::new(read.try_into()?), proof, floor })
     }
 }
 

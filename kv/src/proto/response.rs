@@ -1,11 +1,11 @@
 //! Wire form of responses and errors.
 
-use raftstore::RegionId;
+use raftstore::{RegionId, StoreId};
 use tso::Timestamp;
 
 use super::message::pb::response::Outcome;
-use super::message::{MalformedMessage, pb, required};
-use crate::api::{KeyError, LockInfo, LocksStatus, Response, ServerError, TxnStatus};
+use super::message::{MalformedMessage, malformed, pb, required};
+use crate::api::{KeyError, LockInfo, LocksStatus, ReadPath, Response, Served, ServerError, TxnStatus};
 use crate::key::Key;
 
 impl From<Result<Response, ServerError>> for pb::Response {
@@ -14,6 +14,10 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::Started { start_ts, outcome }) => {
                 let read = pb::Response::from((*outcome).map_err(ServerError::from));
                 return pb::Response { start_ts: start_ts.raw(), ..read };
+            }
+            Ok(Response::Replica { served, outcome }) => {
+                let read = pb::Response::from((*outcome).map_err(ServerError::from));
+                return pb::Response { served: Some(served.into()), ..read };
             }
             Ok(Response::Value(value)) => Outcome::Value(pb::Value { value }),
             Ok(Response::Pairs { pairs, resume }) => Outcome::Pairs(pb::Pairs {
@@ -28,7 +32,7 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
         };
-        pb::Response { outcome: Some(outcome), start_ts: 0 }
+        pb::Response { outcome: Some(outcome), start_ts: 0, served: None }
     }
 }
 
@@ -37,6 +41,7 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
 
     fn try_from(response: pb::Response) -> Result<Result<Response, ServerError>, MalformedMessage> {
         let start_ts = Timestamp::from_raw(response.start_ts);
+        let served = response.served.map(Served::try_from).transpose()?;
         let result = match required(response.outcome, "Response", "no known outcome")? {
             Outcome::Value(value) => Ok(Response::Value(value.value)),
             Outcome::Pairs(pairs) => Ok(Response::Pairs {
@@ -52,12 +57,59 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
             Outcome::Error(error) => Err(error.try_into()?),
         };
         let outcome = match result {
-            result if start_ts == Timestamp::ZERO => return Ok(result),
+            result if start_ts == Timestamp::ZERO && served.is_none() => return Ok(result),
             Ok(response) => Ok(response),
             Err(ServerError::Key(error)) => Err(error),
             Err(error) => return Ok(Err(error)),
         };
-        Ok(Ok(Response::Started { start_ts, outcome: Box::new(outcome) }))
+        let outcome = Box::new(outcome);
+        Ok(Ok(match served {
+            Some(served) => Response::Replica { served, outcome },
+            None => Response::Started { start_ts, outcome },
+        }))
+    }
+}
+
+impl From<Served> for pb::Served {
+    fn from(served: Served) -> pb::Served {
+        let path = match served.path {
+            ReadPath::Lease => pb::ReadPath::Lease,
+            ReadPath::ReadIndex => pb::ReadPath::ReadIndex,
+            ReadPath::Grant => pb::ReadPath::Grant,
+            ReadPath::SessionSnapshot => pb::ReadPath::SessionSnapshot,
+            ReadPath::Unproven => pb::ReadPath::Unproven,
+        };
+        pb::Served {
+            store: served.store.get(),
+            path: path.into(),
+            start_ts: served.start_ts.raw(),
+            safe_ts: served.safe_ts.raw(),
+            asked: served.asked,
+            load: served.load,
+        }
+    }
+}
+
+impl TryFrom<pb::Served> for Served {
+    type Error = MalformedMessage;
+
+    fn try_from(served: pb::Served) -> Result<Served, MalformedMessage> {
+        let path = match served.path() {
+            pb::ReadPath::Lease => ReadPath::Lease,
+            pb::ReadPath::ReadIndex => ReadPath::ReadIndex,
+            pb::ReadPath::Grant => ReadPath::Grant,
+            pb::ReadPath::SessionSnapshot => ReadPath::SessionSnapshot,
+            pb::ReadPath::Unproven => ReadPath::Unproven,
+            pb::ReadPath::Unspecified => return Err(malformed("Served", "no known path")),
+        };
+        Ok(Served {
+            store: StoreId::new(served.store),
+            path,
+            start_ts: Timestamp::from_raw(served.start_ts),
+            safe_ts: Timestamp::from_raw(served.safe_ts),
+            asked: served.asked,
+            load: served.load,
+        })
     }
 }
 

@@ -10,9 +10,10 @@ use tso::Timestamp;
 
 use super::{MalformedMessage, pb};
 use crate::api::{
-    CheckTxnStatusRequest, KeyError, LockInfo, LocksStatus, Mutation, MutationOp, PrewriteRequest, Request,
-    RequestBody, Response, ScanRequest, ServerError, TxnStatus,
+    CheckTxnStatusRequest, KeyError, LockInfo, LocksStatus, Mutation, MutationOp, PrewriteRequest, ReadPath,
+    ReplicaProof, ReplicaRead, Request, RequestBody, Response, ScanRequest, Served, ServerError, TxnStatus,
 };
+use crate::grant::{AskGrants, Exchange, GivenGrants, Grant, PushAnswer, PushGrants};
 use crate::key::Key;
 
 const T1: Timestamp = Timestamp::new(1_000, 1);
@@ -60,7 +61,19 @@ fn bodies() -> Vec<RequestBody> {
         MutationOp::CheckNotExists,
     ];
     let mutations = mutations.into_iter().map(|op| Mutation { key: key(b"k"), op }).collect();
+    let get = RequestBody::Get { key: key(b"k"), start_ts: Timestamp::ZERO, pass: Vec::new() };
+    let replica = |read: &RequestBody, proof, floor| {
+        RequestBody::Replica(ReplicaRead { read: Box::new(read.clone()), proof, floor })
+    };
     vec![
+        replica(&get, ReplicaProof::Grant, Some(T1)),
+        replica(&RequestBody::Scan(scan.clone()), ReplicaProof::ReadIndex, None),
+        replica(
+            &RequestBody::BatchGet { keys: keys.clone(), start_ts: T1, pass: vec![T2] },
+            ReplicaProof::Covered,
+            None,
+        ),
+        replica(&get, ReplicaProof::Unproven, None),
         RequestBody::Get { key: key(b"k"), start_ts: Timestamp::MAX, pass: Vec::new() },
         RequestBody::BatchGet { keys: keys.clone(), start_ts: T1, pass: Vec::new() },
         RequestBody::Scan(scan.clone()),
@@ -92,6 +105,10 @@ fn results() -> Vec<Result<Response, ServerError>> {
     let region_id = RegionId::new(7);
     let lock = LockInfo { key: key(b"k"), primary: key(b"p"), start_ts: T1, ttl_ms: 9 };
     let pairs = vec![(key(b"k"), Bytes::from_static(b"v")), (key(b""), Bytes::new())];
+    let replica = |path, outcome| {
+        let served = Served { store: StoreId::new(3), path, start_ts: T1, safe_ts: T2, asked: 1, load: 9 };
+        Response::Replica { served, outcome: Box::new(outcome) }
+    };
     let mut all = vec![
         Ok(Response::Value(None)),
         Ok(Response::Value(Some(Bytes::new()))),
@@ -100,6 +117,11 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Pairs { pairs, resume: Some(key(b"")) }),
         Ok(Response::Started { start_ts: T1, outcome: Box::new(Ok(Response::Value(None))) }),
         Ok(Response::Started { start_ts: T1, outcome: Box::new(Err(KeyError::Locked(vec![lock.clone()]))) }),
+        Ok(replica(ReadPath::Lease, Ok(Response::Value(None)))),
+        Ok(replica(ReadPath::ReadIndex, Ok(Response::Pairs { pairs: Vec::new(), resume: None }))),
+        Ok(replica(ReadPath::Grant, Err(KeyError::Locked(vec![lock.clone()])))),
+        Ok(replica(ReadPath::SessionSnapshot, Ok(Response::Value(None)))),
+        Ok(replica(ReadPath::Unproven, Ok(Response::Value(None)))),
         Ok(Response::Status(TxnStatus::Alive { ttl_ms: 5, min_commit_ts: T2 })),
         Ok(Response::Status(TxnStatus::Async {
             ttl_ms: 5,
@@ -167,6 +189,34 @@ fn results_round_trip() {
 }
 
 #[test]
+fn messages_about_grants_round_trip() {
+    let grant = |ts| Grant { region: RegionId::new(7), version: 4, ts, index: LogIndex::new(9) };
+    let ask = AskGrants { from: StoreId::new(3), ts: T1, regions: vec![RegionId::new(7), RegionId::new(8)] };
+    let decoded = pb::AskGrants::decode(pb::AskGrants::from(ask.clone()).encode_to_vec().as_slice()).unwrap();
+    assert_eq!(AskGrants::try_from(decoded), Ok(ask));
+    let refused = vec![(RegionId::new(8), RegionError::StaleCommand { region: RegionId::new(8) })];
+    let given = GivenGrants { ts: T2, grants: vec![grant(T2), grant(T1)], refused };
+    let decoded = pb::GivenGrants::decode(pb::GivenGrants::from(given.clone()).encode_to_vec().as_slice()).unwrap();
+    assert_eq!(GivenGrants::try_from(decoded), Ok(given));
+    let exchange = Exchange {
+        incarnation: u64::MAX,
+        number: 5,
+        is_full: true,
+        withdrawn: vec![RegionId::new(2), RegionId::new(3)],
+    };
+    for exchange in [None, Some(exchange)] {
+        let push = PushGrants { from: StoreId::new(3), ts: T2, grants: vec![grant(T1)], exchange };
+        let decoded = pb::PushGrants::decode(pb::PushGrants::from(push.clone()).encode_to_vec().as_slice()).unwrap();
+        assert_eq!(PushGrants::try_from(decoded), Ok(push));
+    }
+    let answer = PushAnswer { lacks: true, wanted: vec![RegionId::new(7)] };
+    let decoded = pb::PushAnswer::decode(pb::PushAnswer::from(answer.clone()).encode_to_vec().as_slice()).unwrap();
+    assert_eq!(PushAnswer::from(decoded), answer);
+    let forged = pb::Grant::from(grant(Timestamp::MAX));
+    assert!(Grant::try_from(forged).is_err() && Grant::try_from(pb::Grant::default()).is_err());
+}
+
+#[test]
 fn region_status_round_trips() {
     let status = RegionStatus {
         region: region(),
@@ -205,7 +255,9 @@ fn errors_of_malformed_messages_name_the_field() {
     let peer = pb::Peer { id: 1, store: 1, role: 9 };
     let expected = MalformedMessage { message: "Peer", what: "no known role" };
     assert_eq!(PeerMeta::try_from(peer), Err(expected));
-    assert!(Result::<Response, ServerError>::try_from(pb::Response { outcome: None, start_ts: 7 }).is_err());
+    assert!(
+        Result::<Response, ServerError>::try_from(pb::Response { outcome: None, start_ts: 7, served: None }).is_err()
+    );
     assert!(KeyError::try_from(pb::KeyError { error: None }).is_err());
     assert!(RegionError::try_from(pb::RegionError { error: None }).is_err());
     assert!(ServerError::try_from(pb::ServerError { error: None }).is_err());

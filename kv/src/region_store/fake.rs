@@ -1,8 +1,9 @@
 //! A store of one region in memory. A test decides its leadership, its lease and the outcome of its proposals.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use engine::store::memory::{MemorySnapshot, MemoryStore};
@@ -10,8 +11,8 @@ use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, 
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, Epoch, LogIndex, OnOutcome, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError,
-    RegionId, RegionStatus, StoreId, Term,
+    Basis, DataGeneration, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposalObserver, ProposeError, Region,
+    RegionContext, RegionError, RegionId, RegionStatus, ReplicaState, StoreId, Term,
 };
 use tokio::sync::oneshot;
 
@@ -32,13 +33,20 @@ pub(crate) enum ProposalOutcome {
 
 #[derive(Clone)]
 pub(crate) struct FakeStore {
+    id: StoreId,
     data: MemoryStore,
     state: Arc<Mutex<State>>,
-    /// Cursors over write records that views opened.
+    /// Cursors over write records that views opened, but those of memory alone.
     write_cursors: Arc<AtomicUsize>,
     /// Views taken.
     views: Arc<AtomicUsize>,
+    /// The names of the threads that read the row in a file, as often as they did.
+    file_readers: Arc<Mutex<Vec<String>>>,
+    /// While its sender lives, reads of the row in a file do not return.
+    file_gate: FileGate,
 }
+
+type FileGate = Arc<Mutex<Option<Receiver<()>>>>;
 
 struct State {
     region: Region,
@@ -58,7 +66,16 @@ struct State {
     /// How long a read index takes.
     read_delay: Duration,
     proposals: usize,
+    /// What a replica says of itself.
+    applied: LogIndex,
+    generation: u64,
+    /// The leader, if it is another store.
+    leader: Option<StoreId>,
+    held: Vec<Weak<Mutex<Option<ProposalObserver>>>>,
 }
+
+/// The observer of a proposal that is held; gone once it has its answer.
+type HeldObserver = Arc<Mutex<Option<ProposalObserver>>>;
 
 /// A storage key, and the error of every read of it.
 type UnreadableRow = (Vec<u8>, fn() -> StoreError);
@@ -69,9 +86,13 @@ pub(crate) struct FakeView {
     region: Region,
     term: Term,
     unreadable: Option<UnreadableRow>,
-    /// A row that is not in memory, if the view reads nothing else.
-    cold: Option<Vec<u8>>,
+    /// A row that is only in a file.
+    in_file: Option<Vec<u8>>,
+    /// Whether the view reads memory alone.
+    is_cached: bool,
     write_cursors: Arc<AtomicUsize>,
+    file_readers: Arc<Mutex<Vec<String>>>,
+    file_gate: FileGate,
 }
 
 impl FakeStore {
@@ -98,12 +119,19 @@ impl FakeStore {
             read_indexes: 0,
             read_delay: Duration::ZERO,
             proposals: 0,
+            applied: LogIndex::new(1),
+            generation: 1,
+            leader: None,
+            held: Vec::new(),
         };
         FakeStore {
+            id: StoreId::new(1),
             data: MemoryStore::new(),
             state: Arc::new(Mutex::new(state)),
             write_cursors: Arc::default(),
             views: Arc::default(),
+            file_readers: Arc::default(),
+            file_gate: Arc::default(),
         }
     }
 
@@ -142,6 +170,44 @@ impl FakeStore {
         self.state.lock().region.epoch.version += 1;
     }
 
+    /// A store with a replica that follows this one's. It has the same data, whatever it says to have applied.
+    pub(crate) fn follower(&self, id: StoreId) -> FakeStore {
+        let follower = FakeStore { id, data: self.data.clone(), ..FakeStore::new() };
+        let mut state = follower.state.lock();
+        (state.is_leader, state.leader) = (false, Some(self.id));
+        drop(state);
+        follower
+    }
+
+    /// Adds a voter on another store.
+    pub(crate) fn add_peer(&self, store: StoreId) {
+        let peer = PeerMeta { id: PeerId::new(store.get()), store, role: PeerRole::Voter };
+        self.state.lock().region.peers.push(peer);
+    }
+
+    /// The proposals that are held get their entry in the log.
+    pub(crate) fn place_held(&self, index: LogIndex) {
+        let held: Vec<HeldObserver> = self.state.lock().held.iter().filter_map(Weak::upgrade).collect();
+        held.iter().for_each(|observer| observer.lock().iter().for_each(|observer| observer.appended(index)));
+    }
+
+    pub(crate) fn set_applied(&self, index: u64) {
+        self.state.lock().applied = LogIndex::new(index);
+    }
+
+    /// The replica's data is replaced.
+    pub(crate) fn replace_data(&self) {
+        self.state.lock().generation += 1;
+    }
+
+    fn check_generation(&self, before: &ReplicaState) -> Result<(), RegionError> {
+        let state = self.state.lock();
+        if DataGeneration::new(state.generation) == before.generation {
+            return Ok(());
+        }
+        Err(RegionError::NotReady { region: state.region.id, why: "replaced".to_owned() })
+    }
+
     /// The number of cursors over write records that reads opened so far.
     pub(crate) fn write_cursors(&self) -> usize {
         self.write_cursors.load(Ordering::Relaxed)
@@ -176,6 +242,18 @@ impl FakeStore {
         self.state.lock().unreadable = Some((key.to_vec(), error));
     }
 
+    /// The names of the threads that read the row in a file, as often as they did.
+    pub(crate) fn file_readers(&self) -> Vec<String> {
+        self.file_readers.lock().clone()
+    }
+
+    /// Makes reads of the row in a file take until the sender is dropped.
+    pub(crate) fn hold_file_reads(&self) -> SyncSender<()> {
+        let (gate, held) = sync_channel(0);
+        *self.file_gate.lock() = Some(held);
+        gate
+    }
+
     /// Makes this row be in a file alone.
     pub(crate) fn cool(&self, key: &[u8]) {
         self.state.lock().cold = Some(key.to_vec());
@@ -193,15 +271,38 @@ impl FakeStore {
 
     fn view(&self, state: &State, context: RegionContext, term: Term) -> Result<FakeView, RegionError> {
         Self::check(state, context)?;
+        Ok(self.view_of(state, term))
+    }
+
+    fn view_of(&self, state: &State, term: Term) -> FakeView {
         self.views.fetch_add(1, Ordering::Relaxed);
         let (region, unreadable) = (state.region.clone(), state.unreadable.clone());
-        let write_cursors = Arc::clone(&self.write_cursors);
-        Ok(FakeView { snapshot: self.data.snapshot(), region, term, unreadable, cold: None, write_cursors })
+        let (write_cursors, file_readers) = (Arc::clone(&self.write_cursors), Arc::clone(&self.file_readers));
+        let (snapshot, in_file, is_cached) = (self.data.snapshot(), state.cold.clone(), false);
+        let file_gate = Arc::clone(&self.file_gate);
+        FakeView { snapshot, region, term, unreadable, in_file, is_cached, write_cursors, file_readers, file_gate }
     }
 
     fn apply(&self, batch: &WriteBatch) -> LogIndex {
         self.data.write(batch).unwrap();
         LogIndex::new(1)
+    }
+}
+
+impl FakeView {
+    /// A read of the row, if it is true: fails if the view reads memory alone, and otherwise takes note of the thread.
+    fn touch(&self, is_row: impl Fn(&[u8]) -> bool) -> StoreResult<()> {
+        if self.in_file.as_deref().is_some_and(is_row) {
+            if self.is_cached {
+                return Err(StoreError::NotCached);
+            }
+            self.file_readers.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
+            if let Some(gate) = &*self.file_gate.lock() {
+                // Fails when the sender is dropped.
+                let _ = gate.recv();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -211,17 +312,16 @@ impl Reader for FakeView {
         if let Some((_, error)) = self.unreadable.as_ref().filter(|(row, _)| row == key) {
             return Err(error());
         }
-        if self.cold.as_deref() == Some(key) {
-            return Err(StoreError::NotCached);
-        }
+        self.touch(|row| row == key)?;
         self.snapshot.get(cf, key)
     }
 
     fn cursor(&self, cf: Cf, lower: &[u8], upper: &[u8]) -> StoreResult<Box<dyn Cursor>> {
         assert!(self.region.contains_range(lower, upper), "cursor outside the region");
-        if cf == Cf::Write {
+        if cf == Cf::Write && !self.is_cached {
             self.write_cursors.fetch_add(1, Ordering::Relaxed);
         }
+        self.touch(|row| row >= lower && (upper.is_empty() || row < upper))?;
         self.snapshot.cursor(cf, lower, upper)
     }
 
@@ -265,13 +365,17 @@ impl RegionView for FakeView {
     fn term(&self) -> Term {
         self.term
     }
+
+    fn cached(&self) -> FakeView {
+        FakeView { is_cached: true, ..self.clone() }
+    }
 }
 
 impl RegionReads for FakeStore {
     type View = FakeView;
 
     fn store_id(&self) -> StoreId {
-        StoreId::new(1)
+        self.id
     }
 
     fn has_lease(&self, context: RegionContext) -> Result<bool, RegionError> {
@@ -310,6 +414,74 @@ impl RegionReads for FakeStore {
         self.view(&state, context, state.read_term.unwrap_or(state.term))
     }
 
+    fn regions(&self) -> Vec<RegionStatus> {
+        let start = self.state.lock().region.start.clone();
+        self.locate(&start).into_iter().collect()
+    }
+
+    fn leader(&self, _region: RegionId) -> Option<StoreId> {
+        let state = self.state.lock();
+        if state.is_leader { Some(self.store_id()) } else { state.leader }
+    }
+
+    fn sample<T>(
+        &self,
+        _region: RegionId,
+        look: impl FnOnce(&Region, Term) -> T,
+    ) -> Result<Option<(T, LogIndex, Basis)>, RegionError> {
+        let state = self.state.lock();
+        Self::check(&state, RegionContext::from(&state.region))?;
+        let (region, term, applied, has_lease) =
+            (Arc::new(state.region.clone()), state.term, state.applied, state.has_lease);
+        drop(state);
+        let looked = look(&region, term);
+        Ok(has_lease.then_some((looked, applied, Basis { region, term })))
+    }
+
+    fn replica(&self, _region: RegionId) -> Result<ReplicaState, RegionError> {
+        let state = self.state.lock();
+        let (region, applied) = (Arc::new(state.region.clone()), state.applied);
+        Ok(ReplicaState { region, generation: DataGeneration::new(state.generation), applied })
+    }
+
+    fn replica_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
+    ) -> Result<Option<T>, RegionError> {
+        let before = self.replica(context.region)?;
+        let state = self.state.lock();
+        let (region, unreadable, cold) = (state.region.clone(), state.unreadable.clone(), state.cold.clone());
+        drop(state);
+        let done = read(&before, &FakeNewest { data: self.data.clone(), region, unreadable, cold });
+        self.check_generation(&before)?;
+        Ok(done)
+    }
+
+    fn replica_view(
+        &self,
+        context: RegionContext,
+        is_enough: impl FnOnce(&ReplicaState) -> bool,
+    ) -> Result<Option<FakeView>, RegionError> {
+        let before = self.replica(context.region)?;
+        if !is_enough(&before) {
+            return Ok(None);
+        }
+        let view = {
+            let state = self.state.lock();
+            self.view_of(&state, state.term)
+        };
+        self.check_generation(&before)?;
+        Ok(Some(view))
+    }
+
+    async fn applied(&self, _region: RegionId, index: LogIndex) -> Result<(), RegionError> {
+        while self.state.lock().applied < index {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+
     fn poison(&self, why: &str) {
         self.state.lock().poisoned.get_or_insert_with(|| why.to_owned());
     }
@@ -343,12 +515,17 @@ impl RegionStore for FakeStore {
             }
             let context = RegionContext { region: state.region.id, epoch: basis.region.epoch };
             let view = self.view(&state, context, state.term)?;
-            FakeView { cold: state.cold.clone(), ..view }
+            view.cached()
         };
         Ok(evaluate(&view))
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
+    async fn propose(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        observer: ProposalObserver,
+    ) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
         let outcome = {
             let mut state = self.state.lock();
@@ -360,10 +537,13 @@ impl RegionStore for FakeStore {
             Some(ProposalOutcome::Held(release)) => {
                 // A real store applies it whether the caller waits or not.
                 let (store, (reply, answer)) = (self.clone(), oneshot::channel());
+                let held: HeldObserver = Arc::new(Mutex::new(Some(observer)));
+                self.state.lock().held.push(Arc::downgrade(&held));
                 tokio::spawn(async move {
                     let _ = release.await;
                     let outcome = Ok(store.apply(&batch));
-                    on_outcome(&outcome);
+                    let observer = held.lock().take();
+                    observer.into_iter().for_each(|observer| observer.answered(&outcome));
                     let _ = reply.send(outcome);
                 });
                 return answer.await.unwrap_or(Err(ProposeError::Undetermined { region }));
@@ -377,7 +557,7 @@ impl RegionStore for FakeStore {
             }
             Some(ProposalOutcome::Poisoned) => Err(ProposeError::Poisoned("planted".to_owned())),
         };
-        on_outcome(&outcome);
+        observer.answered(&outcome);
         outcome
     }
 }

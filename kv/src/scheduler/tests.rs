@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use futures::poll;
+use prometheus::Registry;
 use raftstore::StoreId;
 use tokio::sync::oneshot;
 use tso::Timestamp;
@@ -10,6 +11,7 @@ use tso::Timestamp;
 use super::*;
 use crate::api::{KeyError, Mutation, MutationOp, PrewriteRequest};
 use crate::memory::CountingTso;
+use crate::read_pool::{PoolConfig, PoolMetrics};
 use crate::region_store::fake::{FakeStore, ProposalOutcome};
 
 fn ts(ms: u64) -> Timestamp {
@@ -39,7 +41,7 @@ fn concurrency() -> ConcurrencyManager {
 }
 
 fn scheduler(store: &FakeStore) -> Scheduler<FakeStore> {
-    Scheduler::new(store.clone(), concurrency(), 100, ReadPool::new(1, 1))
+    Scheduler::new(store.clone(), concurrency(), 100, ReadPool::in_caller())
 }
 
 fn is_fenced(result: &Result<Response, ServerError>) -> bool {
@@ -80,10 +82,12 @@ async fn a_write_waits_for_earlier_writes_of_its_keys() {
 #[tokio::test]
 async fn a_write_that_needs_a_file_is_evaluated_in_the_pool() {
     let store = FakeStore::new();
-    let scheduler = Scheduler::new(store.clone(), concurrency(), 100, ReadPool::new(1, 0));
+    let config = PoolConfig { jobs: 1, ..PoolConfig::default() };
+    let pool = ReadPool::new(&config, PoolMetrics::new(&Registry::new()).unwrap());
+    let scheduler = Scheduler::new(store.clone(), concurrency(), 100, pool);
     store.cool(&Key::from_static(b"k").to_storage());
     let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
-    let mut running = Box::pin(scheduler.pool.run(move || held.recv().is_ok()));
+    let mut running = Box::pin(scheduler.pool.run_point(move || held.recv().is_ok()));
     assert!(poll!(&mut running).is_pending());
     assert_eq!(scheduler.run(prewrite(&store, b"l", 10), ()).await, Ok(Response::Done), "in memory");
     let refused = scheduler.run(prewrite(&store, b"k", 10), ()).await;
@@ -292,7 +296,7 @@ async fn a_large_write_is_evaluated_in_the_read_pool() {
 #[tokio::test]
 async fn writes_above_the_latch_capacity_are_refused() {
     let store = FakeStore::new();
-    let scheduler = Scheduler::new(store.clone(), concurrency(), 1, ReadPool::new(1, 1));
+    let scheduler = Scheduler::new(store.clone(), concurrency(), 1, ReadPool::in_caller());
     let (_release, held) = oneshot::channel();
     store.push_outcome(ProposalOutcome::Held(held));
     let mut first = Box::pin(scheduler.run(prewrite(&store, b"k", 10), ()));

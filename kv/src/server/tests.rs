@@ -17,6 +17,7 @@ use crate::key::{Key, versioned};
 use crate::memory::CountingTso;
 use crate::mvcc::{WriteKind, WriteRecord};
 use crate::proto::{LOCATE, REQUEST, pb};
+use crate::read_pool::Cost;
 use crate::region_store::fake::{FakeStore, ProposalOutcome};
 use crate::service::link_services;
 use crate::size::MESSAGE_BYTES_MAX;
@@ -27,6 +28,12 @@ fn ts(ms: u64) -> Timestamp {
 
 fn server(store: &FakeStore, config: &KvServerConfig) -> KvServer<FakeStore> {
     KvServer::new(store.clone(), Arc::new(CountingTso::new(0)), config, &Registry::new()).unwrap()
+}
+
+/// Reads on threads of their own take turns in an order that the clock decides. These do not.
+fn in_caller() -> KvServerConfig {
+    let pool = PoolConfig { workers: Workers::Caller, ..PoolConfig::default() };
+    KvServerConfig { pool, ..KvServerConfig::default() }
 }
 
 fn prewrite(keys: &[Key], value: &'static [u8], start_ms: u64) -> RequestBody {
@@ -174,12 +181,12 @@ async fn read_pages(
     (found, pages)
 }
 
-/// All pages of a statement read one snapshot through one cursor over the write records. A change of the region's epoch
-/// ends it.
+/// All pages of a statement read one snapshot through one cursor over the write records, behind that of the first
+/// slice, which reads memory alone. A change of the region's epoch ends it.
 #[tokio::test]
 async fn the_pages_of_a_statement_share_a_cursor() {
     let store = FakeStore::new();
-    let server = server(&store, &KvServerConfig::default());
+    let server = server(&store, &in_caller());
     let keys = put_three_thousand(&server, &store).await;
     for reverse in [false, true] {
         let before = (store.write_cursors(), store.views());
@@ -187,7 +194,8 @@ async fn the_pages_of_a_statement_share_a_cursor() {
         assert_eq!((store.write_cursors() - before.0, store.views() - before.1), (1, 1), "reverse {reverse}");
         let before = store.write_cursors();
         assert_eq!(read_pages(&server, &store, reverse, || store.raise_epoch()).await, (keys.clone(), 5));
-        assert_eq!(store.write_cursors() - before, 5, "reverse {reverse}, the epoch changes");
+        // The last page is as short as a first slice.
+        assert_eq!(store.write_cursors() - before, 4, "reverse {reverse}, the epoch changes");
     }
 }
 
@@ -195,12 +203,12 @@ async fn the_pages_of_a_statement_share_a_cursor() {
 #[tokio::test(start_paused = true)]
 async fn slow_pages_hold_no_snapshot_beyond_its_age() {
     let store = FakeStore::new();
-    let server = server(&store, &KvServerConfig::default());
+    let server = server(&store, &in_caller());
     let keys = put_three_thousand(&server, &store).await;
     store.set_lease(false);
     // The scan of the first page is opened at its end, is 4 s old after the second page and 8 s after the third. The
-    // fourth opens another one.
-    for (delay_s, scans) in [(4, 2), (1, 1), (6, 3)] {
+    // fourth opens another one. Pages of 6 s share it two by two, and the last one is short.
+    for (delay_s, scans) in [(4, 2), (1, 1), (6, 2)] {
         store.set_read_delay(Duration::from_secs(delay_s));
         for reverse in [false, true] {
             let before = store.write_cursors();
@@ -241,7 +249,7 @@ async fn a_kept_scan_serves_no_request_that_the_store_refuses() {
 /// within a slice, at its start or at its end.
 #[tokio::test]
 async fn a_scan_that_met_a_lock_continues_on_a_new_snapshot() {
-    for at in [510, 511, 512, 513, 900] {
+    for at in [254, 255, 256, 257, 319, 320, 900] {
         let store = FakeStore::new();
         let server = server(&store, &KvServerConfig::default());
         let keys: Vec<Key> = (0..2_000).map(|n| Key::new(format!("k{n:05}"))).collect();
@@ -288,16 +296,156 @@ async fn requests_in_flight_are_bounded_and_counted() {
     assert_eq!(server.metrics.in_flight.get(), 0);
     assert_eq!(server.handle(get).await, Ok(Response::Value(None)));
     let text: Vec<_> = registry.gather().iter().map(|family| family.name().to_owned()).collect();
-    assert_eq!(text.len(), 4, "{text:?}");
+    assert_eq!(text.iter().filter(|name| !name.starts_with("cortado_kv_read_pool_")).count(), 6, "{text:?}");
+}
+
+/// Regression: the first slice of a scan, and batch gets of up to 64 keys, read files in the session's thread.
+#[tokio::test]
+async fn no_read_of_a_file_runs_in_the_callers_thread() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig::default());
+    let keys: Vec<Key> = (0..100).map(|n| Key::new(format!("k{n:05}"))).collect();
+    put(&server, &store, &keys, 10).await;
+    store.cool(&keys[50].to_storage());
+    let [start, end] = [Key::from_static(b"c"), Key::from_static(b"x")];
+    let start_ts = ts(1_000);
+    let batch = |count: usize| RequestBody::BatchGet { keys: keys[..count].to_vec(), start_ts, pass: Vec::new() };
+    // A read that passes a transaction reads on a view.
+    let get = |pass| RequestBody::Get { key: keys[50].clone(), start_ts, pass };
+    let reads = [
+        (scan(&start, &end, false), 100),
+        (scan(&start, &end, true), 100),
+        (batch(60), 60),
+        (batch(100), 100),
+        (get(Vec::new()), 1),
+        (get(vec![ts(5)]), 1),
+    ];
+    for (body, expected) in reads {
+        let before = store.file_readers().len();
+        let found = match server.handle(Request { context: store.context(), body: body.clone() }).await {
+            Ok(Response::Pairs { pairs, resume: None }) => pairs.len(),
+            Ok(Response::Value(Some(_))) => 1,
+            other => panic!("{body:?}: {other:?}"),
+        };
+        let threads = store.file_readers().split_off(before);
+        assert_eq!(found, expected, "{body:?}");
+        assert!(!threads.is_empty() && threads.iter().all(|name| name.starts_with("cortado-read-")), "{threads:?}");
+    }
+    // What is in memory is read without the pool.
+    let jobs = server.metrics.pool.jobs();
+    assert_eq!(server.handle(Request { context: store.context(), body: batch(50) }).await.map(|_| ()), Ok(()));
+    assert_eq!(server.metrics.pool.jobs(), jobs);
+}
+
+/// Regression: each page came as a request of its own and started at the highest level again.
+#[tokio::test]
+async fn the_next_page_of_an_expensive_statement_starts_where_it_has_fallen_to() {
+    let store = FakeStore::new();
+    let pool = PoolConfig { workers: Workers::Threads { reads: 1, scans: 1 }, ..PoolConfig::default() };
+    let server = server(&store, &KvServerConfig { pool, ..KvServerConfig::default() });
+    let keys: Vec<Key> = (0..100).map(|n| Key::new(format!("k{n:05}"))).collect();
+    put(&server, &store, &keys, 10).await;
+    let page = |start: &Key| {
+        let RequestBody::Scan(whole) = scan(start, &Key::from_static(b"x"), false) else { panic!("not a scan") };
+        ScanRequest { limit: 10, ..whole }
+    };
+    let mut long = Cost::default();
+    (0..100).for_each(|_| long.add(1, Duration::from_millis(5), true));
+    server.reads.note_cost(&page(&Key::from_static(b"c")), &keys[10], long);
+    store.cool(&keys[99].to_storage());
+    // The statement's second and third page. The next one would go on with the kept scan, but its region has changed.
+    let mut start = keys[10].clone();
+    for _ in 2..4 {
+        let before = store.file_readers().len();
+        let body = RequestBody::Scan(page(&start));
+        let answer = server.handle(Request { context: store.context(), body }).await;
+        let Ok(Response::Pairs { pairs, resume: Some(resume) }) = answer else { panic!("{answer:?}") };
+        assert_eq!((pairs.len(), store.file_readers().split_off(before)), (10, vec!["cortado-scan-0".to_owned()]));
+        start = resume;
+        store.raise_epoch();
+    }
+    // The second page of another statement.
+    let before = store.file_readers().len();
+    let body = RequestBody::Scan(ScanRequest { start_ts: ts(1_001), ..page(&keys[10]) });
+    assert!(server.handle(Request { context: store.context(), body }).await.is_ok());
+    assert_eq!(store.file_readers().split_off(before), ["cortado-read-0"]);
+}
+
+/// Long scans take all threads and all places that they can get, and their reads of a file do not return.
+#[tokio::test]
+async fn scans_that_hang_delay_neither_short_reads_nor_writes_nor_heartbeats() {
+    let store = FakeStore::new();
+    let workers = Workers::Threads { reads: 1, scans: 1 };
+    let pool = PoolConfig { workers, jobs: 3, ..PoolConfig::default() };
+    let server = server(&store, &KvServerConfig { pool, ..KvServerConfig::default() });
+    let keys: Vec<Key> = (0..200).map(|n| Key::new(format!("k{n:05}"))).collect();
+    put(&server, &store, &keys, 10).await;
+    let context = store.context();
+    let request = |body| Request { context, body };
+    let mut long = Cost::default();
+    (0..100).for_each(|_| long.add(1, Duration::from_millis(5), true));
+    let long_scan = |start_ms| {
+        let RequestBody::Scan(whole) = scan(&keys[10], &Key::from_static(b"x"), false) else { panic!("not a scan") };
+        let page = ScanRequest { start_ts: ts(start_ms), ..whole };
+        server.reads.note_cost(&page, &keys[10], long);
+        Box::pin(server.handle(request(RequestBody::Scan(page))))
+    };
+    store.cool(&keys[199].to_storage());
+    let gate = store.hold_file_reads();
+    let mut scans: Vec<_> = [1_000, 1_001, 1_002].map(long_scan).into();
+    for scan in &mut scans {
+        assert!(futures::poll!(scan).is_pending());
+    }
+    let busy = Err(RegionError::ServerBusy { store: StoreId::new(1), what: "read pool".to_owned() }.into());
+    assert_eq!(long_scan(1_003).await, busy, "there is no room for another one");
+    // In memory, in the caller's thread.
+    let get = RequestBody::Get { key: keys[0].clone(), start_ts: ts(1_000), pass: Vec::new() };
+    assert_eq!(server.handle(request(get)).await, Ok(Response::Value(Some(Bytes::from_static(b"v")))));
+    let (key, start_ts) = (keys[0].clone(), ts(500));
+    assert_eq!(server.handle(request(prewrite(std::slice::from_ref(&key), b"w", 500))).await, Ok(Response::Done));
+    let heartbeat = RequestBody::Heartbeat { primary: key.clone(), start_ts, ttl_ms: 3_000 };
+    assert_eq!(server.handle(request(heartbeat)).await, Ok(Response::Ttl(3_000)));
+    let commit = RequestBody::Commit { keys: vec![key], start_ts, commit_ts: ts(600) };
+    assert_eq!(server.handle(request(commit)).await, Ok(Response::Done));
+    // In the pool, where they displace the youngest scan.
+    let batch = RequestBody::BatchGet { keys: keys[..100].to_vec(), start_ts: ts(1_000), pass: Vec::new() };
+    let found = server.handle(request(batch)).await;
+    assert!(matches!(&found, Ok(Response::Pairs { pairs, .. }) if pairs.len() == 100), "{found:?}");
+    assert_eq!(scans.pop().unwrap().await, busy);
+    drop(gate);
+    for scan in scans {
+        assert!(matches!(scan.await, Ok(Response::Pairs { pairs, .. }) if pairs.len() == 190));
+    }
+}
+
+/// However many reads there are, a part of the requests in flight is left to writes and heartbeats.
+#[tokio::test]
+async fn reads_do_not_crowd_out_writes() {
+    let store = FakeStore::new();
+    let server = server(&store, &KvServerConfig { max_in_flight: 4, ..KvServerConfig::default() });
+    let request = |body| Request { context: store.context(), body };
+    let get = || request(RequestBody::Get { key: Key::from_static(b"k"), start_ts: ts(5), pass: Vec::new() });
+    store.set_lease(false);
+    let mut reads: Vec<_> = (0..3).map(|_| Box::pin(server.handle(get()))).collect();
+    for read in &mut reads {
+        assert!(futures::poll!(read).is_pending());
+    }
+    let busy = RegionError::ServerBusy { store: StoreId::new(1), what: "reads".to_owned() };
+    assert_eq!(server.handle(get()).await, Err(busy.into()));
+    assert_eq!(server.handle(request(prewrite(&[Key::from_static(b"l")], b"v", 10))).await, Ok(Response::Done));
+    for read in reads {
+        assert_eq!(read.await, Ok(Response::Value(None)));
+    }
 }
 
 #[test]
 fn settings_below_their_minimum_are_refused() {
     assert!(KvServerConfig::default().validate().is_ok());
-    let config = KvServerConfig { read_threads: 0, ..KvServerConfig::default() };
+    let pool = PoolConfig { workers: Workers::Threads { reads: 1, scans: 0 }, ..PoolConfig::default() };
+    let config = KvServerConfig { pool, ..KvServerConfig::default() };
     let error =
         KvServer::new(FakeStore::new(), Arc::new(CountingTso::new(0)), &config, &Registry::new()).err().unwrap();
-    assert_eq!(error.to_string(), "kv server: read_threads must be at least 1");
+    assert_eq!(error.to_string(), "kv server: pool.workers must be at least 1");
 }
 
 /// A link to a server.

@@ -9,7 +9,7 @@ use link::{
     CallError, CallerOptions, ClusterTag, Kind, LinkMetrics, LinkOptions, Links, PAYLOAD_BYTES_MAX, ServerOptions,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{BYTES, CLUSTER, ECHO, GATED, LONG, Node, eventually, links, metrics};
 
@@ -255,6 +255,26 @@ async fn a_stop_ends_what_does_not_end() {
     assert_eq!(node.gate.waiting(), 0);
     let lost = call.await;
     assert!(matches!(lost, Err(CallError::Lost(_))), "{lost:?}");
+}
+
+/// A node with several addresses chooses the one that others see.
+#[tokio::test]
+async fn a_link_comes_from_the_address_that_was_asked_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let from = |ip: &str| {
+        let options = LinkOptions { connect_from: Some(ip.parse().unwrap()), ..LinkOptions::new(CLUSTER) };
+        Links::new(options, metrics())
+    };
+    let links = from("127.0.0.9");
+    let peer = links.peer(&address).unwrap();
+    let call = tokio::spawn(async move { peer.call(ECHO, number(1), LONG).await });
+    let (_stream, source) = listener.accept().await.unwrap();
+    assert_eq!(source.ip().to_string(), "127.0.0.9");
+    call.abort();
+    let refused = from("::1").peer(&address).unwrap().call(ECHO, number(1), LONG).await;
+    let Err(CallError::Unreachable(why)) = refused else { panic!("{refused:?}") };
+    assert_eq!(why, format!("{address}: {address} has no address of ::1's family"));
 }
 
 /// The refusal reaches the error's text; the requests were not executed.

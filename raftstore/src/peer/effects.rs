@@ -79,6 +79,8 @@ pub(crate) struct PeerView {
     pub(crate) lease: Option<MonoTime>,
     /// Whether the region's data is complete; false while a snapshot is being installed.
     pub(crate) serving: bool,
+    /// Whether this leader has an entry in its log that may change the region's range, and that is not applied.
+    pub(crate) changes_range: bool,
 }
 
 impl Effects {

@@ -10,7 +10,7 @@ use raft::eraftpb::{Entry, Message, MessageType};
 use super::proposal::Proposal;
 use super::replica::Peer;
 use crate::error::RegionError;
-use crate::region::{Epoch, Term};
+use crate::region::{Epoch, LogIndex, Term};
 use crate::time::MonoTime;
 
 impl Peer {
@@ -63,6 +63,8 @@ impl Peer {
         if batch.is_empty() {
             return;
         }
+        #[cfg(feature = "epoch-changes")]
+        let change = batch.iter().rposition(|proposal| crate::command::changes_range(&proposal.data));
         let entry = |proposal: Proposal| (Entry { data: proposal.data, ..Entry::default() }, proposal.reply);
         let (entries, replies): (Vec<_>, Vec<_>) = batch.into_iter().map(entry).unzip();
         let mut message = Message { from: self.me.id.get(), entries, ..Message::default() };
@@ -78,7 +80,12 @@ impl Peer {
         let appended = self.node.raft.raft_log.last_index() - last;
         assert_eq!(appended, replies.len() as u64, "raft-rs appends all entries of a proposal or none");
         for (index, reply) in (last + 1..).zip(replies) {
+            reply.appended(LogIndex::new(index));
             self.proposals.push(index, term, reply);
+        }
+        #[cfg(feature = "epoch-changes")]
+        if let Some(at) = change {
+            self.last_change = last + 1 + at as u64;
         }
         self.record_proposed(now);
         self.after_raft(now);

@@ -113,6 +113,9 @@ pub(crate) struct Peer {
     pub(super) lease: Lease,
     /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
     pub(super) proposed: VecDeque<(u64, MonoTime)>,
+    /// The last entry that this replica appended as a leader and that may change the region's range; 0 for none. Those
+    /// of earlier leaders are applied before this one serves.
+    pub(super) last_change: u64,
     pub(super) unappended: Unappended,
     pub(super) proposals: Proposals,
     pub(super) reads: ReadQueue,
@@ -145,6 +148,14 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
+    }
+
+    /// The range has changed.
+    #[cfg(feature = "epoch-changes")]
+    pub(crate) fn set_region(&mut self, region: Arc<Region>) {
+        if region.epoch.version > self.region.epoch.version {
+            self.region = region;
+        }
     }
 
     /// The id of this peer's region.
@@ -193,6 +204,7 @@ impl Peer {
             is_leader: self.is_leader(),
             lease: self.lease.bound(),
             serving: self.installing.is_none(),
+            changes_range: self.last_change > self.applied.index.get(),
         }
     }
 

@@ -47,6 +47,7 @@ impl Peer {
         let node = RawNode::new(&raft_config(&config, me, known), storage, &logger).map_err(fault)?;
         let observed = (node.raft.state, node.raft.term);
         let mut peer = Peer {
+            last_change: 0,
             unappended: Unappended::default(),
             proposals: Proposals::new(region.id, config.pending_proposals),
             reads: ReadQueue::new(config.pending_reads),

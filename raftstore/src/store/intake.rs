@@ -39,7 +39,10 @@ impl Overload {
 impl StoreLoop {
     /// Feeds the completions of a turn to the peers. Returns whether there were any.
     pub(super) fn take_completions(&mut self, completions: Completions, now: MonoTime) -> bool {
-        let Completions { durable, log_failure, applied, built, installed, fetched, jobs, snapshots_sent } =
+        // Before the position that they belong to: until then, grants are held back.
+        #[cfg(feature = "epoch-changes")]
+        let completions = self.take_changed(completions);
+        let Completions { durable, log_failure, applied, built, installed, fetched, jobs, snapshots_sent, .. } =
             completions;
         let mut busy = !(applied.is_empty() && fetched.is_empty() && jobs.is_empty());
         busy |= !(built.is_empty() && installed.is_empty() && snapshots_sent.is_empty());
@@ -77,6 +80,18 @@ impl StoreLoop {
             self.on_job_done(job, now);
         }
         busy
+    }
+
+    /// Gives the peers whose range has changed their new descriptors.
+    #[cfg(feature = "epoch-changes")]
+    fn take_changed(&mut self, mut completions: Completions) -> Completions {
+        for region in std::mem::take(&mut completions.changed) {
+            let id = region.id;
+            self.with_peer(id, |peer| peer.set_region(region));
+            self.publish(id);
+            self.refresh_router();
+        }
+        completions
     }
 
     fn on_job_done(&mut self, job: JobOutcome, now: MonoTime) {

@@ -70,6 +70,7 @@ impl SendContext {
             .map_err(|error| format!("address {address:?} of store {store}: {error}"))?;
         Ok(endpoint
             .connect_timeout(self.options.connect_timeout)
+            .local_address(self.options.connect_from)
             .http2_keep_alive_interval(self.options.keep_alive)
             .keep_alive_timeout(self.options.keep_alive)
             .keep_alive_while_idle(true))

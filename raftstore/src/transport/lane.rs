@@ -181,7 +181,8 @@ async fn connection(context: &SendContext, lane: &Lane, store: StoreId) -> Strin
 async fn connect(context: &SendContext, store: StoreId) -> Result<TcpStream, String> {
     let address = context.address(store)?;
     let stores = Stores { from: context.options.store, to: store };
-    let connected = handshake::connect(&address, stream::hello(&context.options), &stores.encode()).await;
+    let options = &context.options;
+    let connected = handshake::connect(&address, options.connect_from, stream::hello(options), &stores.encode()).await;
     connected.unwrap_or_else(|error| Err(error.to_string()))
 }
 

@@ -1,5 +1,6 @@
 //! Settings of the transport.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::cluster_id::ClusterId;
@@ -26,6 +27,8 @@ pub struct TransportOptions {
     pub queue_bytes: usize,
     /// Timeout for connecting with the handshake, and for the first chunk of a snapshot. Default 2 s.
     pub connect_timeout: Duration,
+    /// The local address of connections to other stores; by default the system chooses.
+    pub connect_from: Option<IpAddr>,
     /// Interval of keep-alive probes, and the timeout of their answers. Default 3 s.
     pub keep_alive: Duration,
     /// First backoff after a failure. Default 50 ms.
@@ -61,6 +64,7 @@ impl TransportOptions {
             queue_messages: 8192,
             queue_bytes: 32 << 20,
             connect_timeout: Duration::from_secs(2),
+            connect_from: None,
             keep_alive: Duration::from_secs(3),
             backoff_floor: Duration::from_millis(50),
             backoff_cap: Duration::from_secs(2),

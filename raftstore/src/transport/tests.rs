@@ -220,7 +220,7 @@ impl Sender {
     fn stream(&self, options: &TransportOptions, stores: Stores) -> Result<TcpStream, String> {
         let address = self.addresses.address(StoreId::new(2)).unwrap();
         let (hello, rest) = (stream::hello(options), stores.encode());
-        let connect = link::handshake::connect(&address, hello, &rest);
+        let connect = link::handshake::connect(&address, None, hello, &rest);
         self.runtime.block_on(async { tokio::time::timeout(LIMIT, connect).await }).unwrap().unwrap()
     }
 
@@ -313,9 +313,13 @@ fn messages_arrive_in_order_and_in_few_frames() {
     for number in 1..2001 {
         assert_eq!(endpoint.receive(), numbered(number, 10));
     }
-    assert_eq!((sender.metrics.sent_messages.get(), sender.metrics.sent_frames.get()), (2001, 3));
+    // One for the first message, two for the others, and one more if the task that opened the stream still looks for
+    // what is queued while the others are.
+    let frames = sender.metrics.sent_frames.get();
+    assert!((3..=4).contains(&frames), "{frames}");
+    assert_eq!(sender.metrics.sent_messages.get(), 2001);
     sender.until("the server has counted", || endpoint.metrics.received_messages.get() == 2001);
-    assert_eq!(endpoint.metrics.received_frames.get(), 3);
+    assert_eq!(endpoint.metrics.received_frames.get(), frames);
 }
 
 /// A turn costs a lane one frame, hence one write, and the receiver one delivery.
@@ -536,7 +540,7 @@ fn another_store_or_version_is_refused_with_a_reason() {
     let address = sender.addresses.address(StoreId::new(2)).unwrap();
     let hello = stream::hello(&options(1));
     let newer = link::hello::Hello { version: hello.version + 1, ..hello };
-    let refused = sender.runtime.block_on(link::handshake::connect(&address, newer, &[0; STORES_BYTES])).unwrap();
+    let refused = sender.runtime.block_on(link::handshake::connect(&address, None, newer, &[0; STORES_BYTES])).unwrap();
     assert_eq!(refused.unwrap_err(), "Raft stream version 2 is not spoken here, 1 is");
     sender.until("both are counted", || endpoint.metrics.refused_streams.get() == 2);
 }

@@ -56,6 +56,7 @@ use super::keys::{self, LeaseRecord, NodeId, VersionRecord};
 use super::planted::PlantedBug;
 use super::snapshot::{Access, Catalog};
 use super::uses::{Lease, LiveTransaction, LiveTransactions, Refusal, SessionSlot};
+use super::versions::Versions;
 use crate::clock;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::metrics::SqlMetrics;
@@ -127,6 +128,7 @@ pub(super) struct CatalogState {
     pub(super) config: CatalogConfig,
     metrics: SqlMetrics,
     pub(super) current: RwLock<Option<Arc<Lease>>>,
+    pub(super) versions: Versions,
     /// Held by the renewal under way.
     pub(super) renewal: tokio::sync::Mutex<Renewal>,
     /// The version that the newest renewal has written to the record, or is about to.
@@ -179,6 +181,7 @@ impl NodeCatalog {
             config,
             metrics,
             current: RwLock::new(None),
+            versions: Versions::default(),
             renewal: tokio::sync::Mutex::new(Renewal::default()),
             acknowledged: AtomicU64::new(0),
             live: Arc::new(LiveTransactions::default()),
@@ -252,7 +255,7 @@ impl NodeCatalog {
     }
 
     /// Wakes the keeper if less than half of the lease is left.
-    fn renew_in_time(&self, lease: &Lease, now: Timestamp) {
+    pub(super) fn renew_in_time(&self, lease: &Lease, now: Timestamp) {
         if !lease.covers(later(now, self.state.config.lease / 2)) {
             self.state.wake.notify_one();
         }
@@ -419,7 +422,8 @@ impl NodeCatalog {
         let lease = if version > lease.catalog.version {
             state.metrics.catalog_read();
             let catalog = Catalog::load_version(&txn, version, Some(&lease.catalog)).await?;
-            self.adopt(Lease { catalog: Arc::new(catalog), term: lease.term, bound: lease.bound.clone() })
+            let (term, since, bound) = (lease.term, txn.start_ts(), lease.bound.clone());
+            self.adopt(Lease { catalog: Arc::new(catalog), term, since, bound })
         } else {
             lease
         };
@@ -474,7 +478,8 @@ impl NodeCatalog {
             None => Catalog::load(&look).await?,
         };
         state.acknowledged.store(0, Ordering::Release);
-        self.adopt(Lease { catalog: Arc::new(catalog), term, bound: CommitBound::new(until) });
+        let (since, bound) = (look.start_ts(), CommitBound::new(until));
+        self.adopt(Lease { catalog: Arc::new(catalog), term, since, bound });
         Ok(Attempt::Again)
     }
 

@@ -16,10 +16,11 @@
 //! 1. `keys`, `planted`: keys and small records, deliberate bugs
 //! 2. `descriptor`: table records
 //! 3. `reclaim`, `snapshot`: removal of dropped rows, the tables of a version
-//! 4. `control`, `uses`: leases and schema changes under way, the live transactions of the node
+//! 4. `control`, `uses`, `versions`: leases and schema changes under way, the live transactions of the node, catalogs
+//!    of the past
 //! 5. `lease`: the node's lease
 //! 6. `steps`: the steps of schema changes
-//! 7. `ddl`, `keeper`: what a schema change writes; keeps the lease
+//! 7. `ddl`, `keeper`, `past`: what a schema change writes; keeps the lease; begins reads in the past
 
 mod control;
 pub(crate) mod ddl;
@@ -27,11 +28,13 @@ pub mod descriptor;
 mod keeper;
 pub mod keys;
 mod lease;
+mod past;
 mod planted;
 pub mod reclaim;
 mod snapshot;
 mod steps;
 mod uses;
+mod versions;
 
 pub use ddl::{NewTable, SchemaChange};
 pub use keys::{NodeId, PUBLIC};

@@ -32,6 +32,8 @@ use crate::table::{StorageId, Table};
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) catalog: Arc<Catalog>,
+    /// Where the catalog was loaded. It is that of every start_ts from here to the end of the lease.
+    pub(crate) since: Timestamp,
     /// The start_ts of the acquisition.
     pub(super) term: Timestamp,
     /// The end of the lease.

@@ -14,6 +14,7 @@ use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
+use crate::plan::RowCounts;
 use crate::table::Table;
 
 /// The work of encoding and buffering a row, in units of [`Turn`].
@@ -32,6 +33,8 @@ pub(super) struct Changes {
     pub(super) count: u64,
     /// The rows of RETURNING.
     pub(super) returned: VecDeque<Row>,
+    /// The rows that its query or scan has read.
+    pub(super) read: RowCounts,
 }
 
 impl Changes {

@@ -76,7 +76,7 @@ pub(super) async fn run(
             while waiting.len() > 0 {
                 inserter.chunk(waiting.by_ref().take(CHUNK).collect(), ctx, params).await?;
             }
-            return Ok(inserter.done);
+            return Ok(Changes { read: source.counts(), ..inserter.done });
         }
         inserter.chunk(rows, ctx, params).await?;
     }

@@ -6,13 +6,16 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `context`, `rows`: memory accounting, the environment, operations on rows
+//! 1. `budget`, `context`, `report`, `rows`: memory accounting, the environment, how reads were served, operations on
+//!    rows
 //! 2. `aggregate`, `changes`, `cursor`, `plain`: accumulators, changes of rows, reading, rows of plain columns
 //! 3. `pipeline`: the stages of a query
 //! 4. `query`: a running query
 //! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
+//! 6. `analyze`: EXPLAIN ANALYZE
 
 mod aggregate;
+mod analyze;
 mod budget;
 mod changes;
 mod context;
@@ -22,6 +25,7 @@ mod modify;
 mod pipeline;
 mod plain;
 mod query;
+mod report;
 mod rows;
 
 use std::collections::VecDeque;
@@ -37,6 +41,7 @@ use crate::types::Datum;
 pub use context::ExecContext;
 use plain::Sink;
 use query::QueryRun;
+pub(crate) use report::show_report;
 pub use rows::Row;
 
 /// A plan under execution. A portal keeps it between fetches.
@@ -155,6 +160,11 @@ impl Execution {
     async fn start(&mut self, ctx: &mut ExecContext<'_>) -> Result<State, SqlError> {
         let plan = Arc::clone(&self.plan);
         let row_units = plan.cost.row;
+        if let Some(options) = plan.analyze {
+            let lines = Box::pin(analyze::run(&plan, options, self.view.take(), ctx, &self.params)).await?;
+            self.tag = Tag::Plain("EXPLAIN");
+            return Ok(State::Rows(lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect()));
+        }
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
                 let mut run = QueryRun::new(select, row_units, &ctx.env(&self.params)).await?;

@@ -16,7 +16,7 @@ use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
-use crate::plan::{DeletePlan, Source, TableAccess, UpdatePlan};
+use crate::plan::{DeletePlan, RowCounts, Source, TableAccess, UpdatePlan};
 use crate::table::Table;
 use crate::types::Datum;
 
@@ -31,6 +31,7 @@ struct Target<'p> {
     /// Work for a row.
     row_units: usize,
     turn: Turn,
+    counts: RowCounts,
 }
 
 impl<'p> Target<'p> {
@@ -42,7 +43,7 @@ impl<'p> Target<'p> {
     ) -> Result<Target<'p>, SqlError> {
         let source = Source::Table(access.clone());
         let cursor = Cursor::new(&source, FIRST_PAGE, row_units, env).await?;
-        Ok(Target { source, filter, cursor, row_units, turn: Turn::new() })
+        Ok(Target { source, filter, cursor, row_units, turn: Turn::new(), counts: RowCounts::default() })
     }
 
     async fn next(&mut self, ctx: &ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
@@ -55,7 +56,9 @@ impl<'p> Target<'p> {
                 Some(filter) => is_true(filter, &row, &env)?,
                 None => true,
             };
+            self.counts.source += 1;
             if passes {
+                self.counts.passed += 1;
                 rows.push((key, row));
             }
             self.turn.spend(self.row_units).await;
@@ -85,6 +88,7 @@ pub(super) async fn delete(
             target.spend().await;
         }
     }
+    done.read = target.counts;
     Ok(done)
 }
 
@@ -117,6 +121,7 @@ pub(super) async fn update(
         done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
         target.spend().await;
     }
+    done.read = target.counts;
     Ok(done)
 }
 

@@ -16,7 +16,7 @@ use crate::coop::{MANY, drop_elsewhere, on_other_thread};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
-use crate::plan::{SelectPlan, SortKey};
+use crate::plan::{RowCounts, SelectPlan, SortKey};
 use crate::types::Datum;
 use crate::types::datum::compare;
 
@@ -39,6 +39,7 @@ pub(crate) struct Pipeline {
     budget: Budget,
     /// Whether the output is distinct columns of the input, which can be moved.
     plain: bool,
+    counts: RowCounts,
 }
 
 impl Pipeline {
@@ -65,6 +66,7 @@ impl Pipeline {
             out: VecDeque::new(),
             budget: Budget::of_statement(),
             plain,
+            counts: RowCounts::default(),
         })
     }
 
@@ -84,6 +86,11 @@ impl Pipeline {
         self.remaining == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
     }
 
+    /// The rows that have passed its stages so far.
+    pub(crate) fn counts(&self) -> RowCounts {
+        self.counts
+    }
+
     /// The number of finished rows.
     pub(crate) fn ready(&self) -> usize {
         self.out.len()
@@ -97,11 +104,13 @@ impl Pipeline {
         row: Row,
         env: &Env<'_>,
     ) -> Result<(), SqlError> {
+        self.counts.source += 1;
         if let Some(filter) = &plan.filter
             && !is_true(filter, &row, env)?
         {
             return Ok(());
         }
+        self.counts.passed += 1;
         if let Some(aggregation) = &plan.aggregation {
             for (accumulator, call) in self.accumulators.iter_mut().zip(&aggregation.calls) {
                 accumulator.add(call, &row, env, &mut self.budget)?;
@@ -126,6 +135,7 @@ impl Pipeline {
                 return Ok(());
             }
             self.budget.charge(bytes)?;
+            self.counts.distinct += 1;
         }
         if plan.sort.is_empty() {
             self.emit(key, output);
@@ -168,6 +178,7 @@ impl Pipeline {
     fn emit(&mut self, key: Option<Key>, row: Row) {
         if self.skip > 0 {
             self.skip -= 1;
+            self.counts.skipped += 1;
         } else if self.remaining > 0 {
             self.remaining -= 1;
             self.out.push_back((key, row));
@@ -186,6 +197,7 @@ impl Pipeline {
                 None => true,
             };
             if passes {
+                self.counts.grouped += 1;
                 self.project(plan, None, row, env)?;
             }
         }
@@ -195,6 +207,7 @@ impl Pipeline {
         self.sort(plan).await?;
         let mut sorted = std::mem::take(&mut self.unsorted);
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(sorted.len());
+        self.counts.skipped += skipped as u64;
         if skipped > MANY {
             drop_elsewhere(sorted.drain(..skipped).collect::<Vec<_>>());
         } else {
@@ -208,6 +221,7 @@ impl Pipeline {
     pub(crate) fn take(&mut self, plan: &SelectPlan, most: usize) -> (Vec<Row>, Vec<Key>) {
         let mut keys = Vec::new();
         let count = most.min(self.out.len());
+        self.counts.returned += count as u64;
         let rows = self
             .out
             .drain(..count)

@@ -14,7 +14,7 @@ use super::rows::Row;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::Env;
-use crate::plan::{PlainOutput, SelectPlan, TableAccess};
+use crate::plan::{PlainOutput, RowCounts, SelectPlan, TableAccess};
 use crate::types::Datum;
 
 /// A running query.
@@ -45,6 +45,11 @@ impl QueryRun {
         if !self.exhausted {
             self.view.get_or_insert_with(view);
         }
+    }
+
+    /// The rows that have passed its stages so far.
+    pub(super) fn counts(&self) -> RowCounts {
+        self.pipeline.counts()
     }
 
     /// The next batch, empty only at the end.

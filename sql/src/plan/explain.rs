@@ -1,10 +1,13 @@
-//! EXPLAIN: prints a plan as PostgreSQL's indented tree, without costs.
+//! EXPLAIN: prints a plan as PostgreSQL's indented tree, without costs. EXPLAIN ANALYZE adds the rows of a run and how
+//! they were read.
 
 use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, UtilityOption};
 
 use super::access::{AccessPath, KeyBound, TableAccess};
 use super::binder::Binder;
-use super::node::{Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan};
+use super::node::{
+    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan,
+};
 use crate::error::SqlError;
 use crate::expr::{ContextValue, Expr, SessionCall};
 use crate::parse::NO_LOCATION;
@@ -12,13 +15,13 @@ use crate::table::{Table, quote_identifier};
 use crate::types::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
-    /// Refuses the options of EXPLAIN that are not supported.
+    /// Refuses the options of EXPLAIN that are not supported. Returns those of ANALYZE.
     pub(super) fn check_explain(
         &self,
         analyze: bool,
         format: Option<&AnalyzeFormatKind>,
         options: &[UtilityOption],
-    ) -> Result<(), SqlError> {
+    ) -> Result<Option<Analyze>, SqlError> {
         let at = NO_LOCATION;
         // Only words are known values.
         let value = |option: &UtilityOption| match &option.arg {
@@ -28,13 +31,9 @@ impl Binder<'_> {
             Some(_) => "?".to_owned(),
         };
         let is_on = |name: &str| {
-            options.iter().any(|option| {
-                option.name.value.eq_ignore_ascii_case(name) && !["false", "off", "0"].contains(&value(option).as_str())
-            })
+            let option = options.iter().rfind(|option| option.name.value.eq_ignore_ascii_case(name))?;
+            Some(!["false", "off", "0"].contains(&value(option).as_str()))
         };
-        if analyze || is_on("analyze") {
-            return Err(self.unsupported("EXPLAIN ANALYZE is", at));
-        }
         let other_format = match format {
             None => false,
             Some(AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format)) => {
@@ -46,7 +45,8 @@ impl Binder<'_> {
         if other_format || other_option {
             return Err(self.unsupported("this format of EXPLAIN is", at));
         }
-        Ok(())
+        let is_analyzed = is_on("analyze").unwrap_or(analyze);
+        Ok(is_analyzed.then(|| Analyze { summary: is_on("summary").unwrap_or(true) }))
     }
 }
 
@@ -58,22 +58,41 @@ pub(super) fn column() -> ResultColumn {
 /// The lines that EXPLAIN prints for a plan.
 pub(super) fn lines(body: &Body) -> Vec<String> {
     let mut lines = Vec::new();
-    Printer { lines: &mut lines }.body(body);
+    Printer { lines: &mut lines, actual: None }.body(body);
+    lines
+}
+
+/// The lines that EXPLAIN ANALYZE prints for a plan and a run of it.
+pub(crate) fn analyzed_lines(body: &Body, actual: &Actual) -> Vec<String> {
+    let mut lines = Vec::new();
+    Printer { lines: &mut lines, actual: Some(actual) }.body(body);
     lines
 }
 
 /// Collects the lines of a plan.
 struct Printer<'a> {
     lines: &'a mut Vec<String>,
+    /// What a run has counted.
+    actual: Option<&'a Actual>,
 }
 
 impl Printer<'_> {
-    /// Adds a node at a depth. The root has no arrow.
-    fn node(&mut self, depth: usize, text: String) {
+    /// Adds a node at a depth, which gives `rows`. The root has no arrow.
+    fn node(&mut self, depth: usize, text: String, rows: fn(&Actual) -> u64) {
+        let actual = self.actual.map_or_else(String::new, |run| format!(" (actual rows={} loops=1)", rows(run)));
         self.lines.push(match depth {
-            0 => text,
-            _ => format!("{}->  {text}", " ".repeat(depth * 6 - 4)),
+            0 => format!("{text}{actual}"),
+            _ => format!("{}->  {text}{actual}", " ".repeat(depth * 6 - 4)),
         });
+    }
+
+    /// Adds a filter of the scan at a depth.
+    fn filter(&mut self, depth: usize, filter: &Expr, names: &[String]) {
+        self.detail(depth, format!("Filter: {}", show(filter, names)));
+        let removed = self.actual.map_or(0, |run| run.rows.source.saturating_sub(run.rows.passed));
+        if removed > 0 {
+            self.detail(depth, format!("Rows Removed by Filter: {removed}"));
+        }
     }
 
     /// Adds a detail of the node at a depth.
@@ -89,24 +108,25 @@ impl Printer<'_> {
             Body::Delete(delete) => self.delete(delete),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
             Body::Truncate(_) | Body::CreateTable(_) | Body::DropTable(_) | Body::Nothing(_) => {
-                self.node(0, "Utility Statement".to_owned());
+                self.node(0, "Utility Statement".to_owned(), |_| 0);
             }
         }
     }
 
     fn select(&mut self, plan: &SelectPlan, mut depth: usize) {
-        let mut wrap = |printer: &mut Self, text: &str| {
-            printer.node(depth, text.to_owned());
+        let mut wrap = |printer: &mut Self, text: &str, rows: fn(&Actual) -> u64| {
+            printer.node(depth, text.to_owned(), rows);
             depth += 1;
         };
+        let pulled: fn(&Actual) -> u64 = |run| run.rows.skipped + run.rows.returned;
         if plan.limit.is_some() || plan.offset.is_some() {
-            wrap(self, "Limit");
+            wrap(self, "Limit", |run| run.rows.returned);
         }
         if plan.lock {
-            wrap(self, "LockRows");
+            wrap(self, "LockRows", pulled);
         }
         if !plan.sort.is_empty() {
-            wrap(self, "Sort");
+            wrap(self, "Sort", pulled);
             let keys: Vec<String> = plan
                 .sort
                 .iter()
@@ -122,28 +142,29 @@ impl Printer<'_> {
                 .collect();
             self.detail(depth - 1, format!("Sort Key: {}", keys.join(", ")));
         }
-        let mut wrap = |printer: &mut Self, text: &str| {
-            printer.node(depth, text.to_owned());
+        let mut wrap = |printer: &mut Self, text: &str, rows: fn(&Actual) -> u64| {
+            printer.node(depth, text.to_owned(), rows);
             depth += 1;
         };
         if plan.distinct {
-            wrap(self, "Unique");
+            wrap(self, "Unique", |run| run.rows.distinct);
         }
         if let Some(aggregation) = &plan.aggregation {
-            wrap(self, "Aggregate");
+            wrap(self, "Aggregate", |run| run.rows.grouped);
             if let Some(having) = &aggregation.having {
                 let names = self.output_names(plan);
                 self.detail(depth - 1, format!("Filter: {}", show(having, &names)));
             }
         }
+        let passed: fn(&Actual) -> u64 = |run| run.rows.passed;
         match &plan.source {
-            Source::Single => self.node(depth, "Result".to_owned()),
-            Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned()),
-            Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned()),
+            Source::Single => self.node(depth, "Result".to_owned(), passed),
+            Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned(), passed),
+            Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned(), passed),
             Source::Table(access) => return self.table(access, plan.filter.as_ref(), depth),
         }
         if let Some(filter) = &plan.filter {
-            self.detail(depth, format!("Filter: {}", show(filter, &plan.names)));
+            self.filter(depth, filter, &plan.names);
         }
     }
 
@@ -165,25 +186,29 @@ impl Printer<'_> {
         let names: Vec<String> = table.columns.iter().map(|column| quote_identifier(&column.name)).collect();
         let name = quote_identifier(&table.name);
         let backward = if access.reverse { " Backward" } else { "" };
+        let passed: fn(&Actual) -> u64 = |run| run.rows.passed;
         match &access.path {
             AccessPath::Points(keys) => {
-                self.node(depth, format!("Point Get on {name}"));
+                self.node(depth, format!("Point Get on {name}"), passed);
                 self.detail(depth, format!("Key: {}", points(table, keys, &names)));
             }
             AccessPath::Range { prefix, lower, upper } => {
-                self.node(depth, format!("Range Scan{backward} on {name}"));
+                self.node(depth, format!("Range Scan{backward} on {name}"), passed);
                 let conditions = range(table, prefix, lower, upper, &names);
                 self.detail(depth, format!("Key: {conditions}"));
             }
-            AccessPath::Full => self.node(depth, format!("Full Scan{backward} on {name}")),
+            AccessPath::Full => self.node(depth, format!("Full Scan{backward} on {name}"), passed),
         }
         if let Some(filter) = filter {
-            self.detail(depth, format!("Filter: {}", show(filter, &names)));
+            self.filter(depth, filter, &names);
+        }
+        if let Some(read) = self.actual.and_then(|run| run.read.as_ref()) {
+            self.detail(depth, format!("Read: {read}"));
         }
     }
 
     fn insert(&mut self, plan: &InsertPlan) {
-        self.node(0, format!("Insert on {}", quote_identifier(&plan.table.name)));
+        self.node(0, format!("Insert on {}", quote_identifier(&plan.table.name)), |run| run.returning);
         match &plan.conflict {
             Conflict::Fail => {}
             Conflict::DoNothing => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
@@ -193,12 +218,12 @@ impl Printer<'_> {
     }
 
     fn update(&mut self, plan: &UpdatePlan) {
-        self.node(0, format!("Update on {}", quote_identifier(&plan.access.table.name)));
+        self.node(0, format!("Update on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
         self.table(&plan.access, plan.filter.as_ref(), 1);
     }
 
     fn delete(&mut self, plan: &DeletePlan) {
-        self.node(0, format!("Delete on {}", quote_identifier(&plan.access.table.name)));
+        self.node(0, format!("Delete on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
         self.table(&plan.access, plan.filter.as_ref(), 1);
     }
 }

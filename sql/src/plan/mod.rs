@@ -50,7 +50,10 @@ use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
-pub(crate) use node::{Body, Conflict, DeletePlan, InsertPlan, SelectPlan, SortKey, Source, UpdatePlan};
+pub(crate) use explain::analyzed_lines;
+pub(crate) use node::{
+    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, SelectPlan, SortKey, Source, UpdatePlan,
+};
 pub use node::{Notice, Plan, ResultColumn};
 
 use crate::catalog::Catalog;
@@ -74,7 +77,13 @@ fn bind_on_this_stack(
     catalog: &Catalog,
 ) -> Result<Arc<Plan>, SqlError> {
     let mut binder = Binder::new(statement, declared, catalog);
-    let (body, columns) = bind_tree(&mut binder, &statement.tree)?;
+    let (analyze, (body, columns)) = match analyzed(&binder, &statement.tree)? {
+        Some((analyze, explained)) => {
+            let (body, _) = bind_tree(&mut binder, explained)?;
+            (Some(analyze), (body, Some(vec![explain::column()])))
+        }
+        None => (None, bind_tree(&mut binder, &statement.tree)?),
+    };
     let params = binder.finish_params()?;
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock, false),
@@ -84,11 +93,11 @@ fn bind_on_this_stack(
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
     let lookups = binder.take_lookups();
-    let notices = if matches!(body, Body::Explain(_)) { Vec::new() } else { binder.notices };
+    let notices = if matches!(body, Body::Explain(_)) || analyze.is_some() { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         valid_for: AtomicU64::new(catalog.version),
         lookups,
-        command: locking_command(&statement.tree),
+        command: command(&statement.tree),
         params,
         columns,
         writes,
@@ -96,14 +105,37 @@ fn bind_on_this_stack(
         outside_block_only,
         constant_parts: constants::any_in(&body),
         cost: cost::of(&body),
-        plain: plain::plain_output(&body),
+        plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
         notices,
+        analyze,
         body,
     }))
 }
 
-/// The name of a SELECT that locks rows.
-fn locking_command(tree: &Statement) -> Option<&'static str> {
+/// The statement that EXPLAIN ANALYZE runs, with its options.
+fn analyzed<'t>(binder: &Binder<'_>, tree: &'t Statement) -> Result<Option<(Analyze, &'t Statement)>, SqlError> {
+    let Statement::Explain { analyze, statement, format, options, .. } = tree else { return Ok(None) };
+    let options = options.as_deref().unwrap_or_default();
+    let Some(analyze) = binder.check_explain(*analyze, format.as_ref(), options)? else { return Ok(None) };
+    match &**statement {
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            Ok(Some((analyze, statement)))
+        }
+        _ => Err(binder.unsupported("EXPLAIN ANALYZE of this statement is", tree.span().start)),
+    }
+}
+
+/// The name of a statement that writes, where its text begins with another word.
+fn command(tree: &Statement) -> Option<&'static str> {
+    let tree = match tree {
+        Statement::Explain { statement, .. } => match &**statement {
+            Statement::Insert(_) => return Some("INSERT"),
+            Statement::Update(_) => return Some("UPDATE"),
+            Statement::Delete(_) => return Some("DELETE"),
+            explained => explained,
+        },
+        tree => tree,
+    };
     let Statement::Query(query) = tree else { return None };
     query.locks.first().map(|lock| match lock.lock_type {
         LockType::Share => "SELECT FOR SHARE",

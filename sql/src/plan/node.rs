@@ -54,7 +54,44 @@ pub struct Plan {
     pub notices: Vec<Notice>,
     /// The size of its expressions.
     pub(crate) cost: Cost,
+    /// Set for EXPLAIN ANALYZE of the body: it runs, and its rows are the lines about the run.
+    pub(crate) analyze: Option<Analyze>,
     pub(crate) body: Body,
+}
+
+/// Options of EXPLAIN ANALYZE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Analyze {
+    /// SUMMARY: whether to print how long the run took.
+    pub(crate) summary: bool,
+}
+
+/// What a run has counted, for EXPLAIN ANALYZE.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Actual {
+    /// The rows of its query or scan.
+    pub(crate) rows: RowCounts,
+    /// The rows of RETURNING.
+    pub(crate) returning: u64,
+    /// How the reads were served.
+    pub(crate) read: Option<String>,
+}
+
+/// The rows that passed the stages of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowCounts {
+    /// Those of the source.
+    pub(crate) source: u64,
+    /// Those that passed the filter.
+    pub(crate) passed: u64,
+    /// Those of the aggregation.
+    pub(crate) grouped: u64,
+    /// Those that DISTINCT has left.
+    pub(crate) distinct: u64,
+    /// Those that OFFSET has dropped.
+    pub(crate) skipped: u64,
+    /// Those of the result.
+    pub(crate) returned: u64,
 }
 
 /// The size of the expressions of a plan.
@@ -107,6 +144,11 @@ impl Plan {
     /// Whether it is INSERT, UPDATE or DELETE. These run to their end before the first row of RETURNING is sent.
     pub(crate) fn changes_rows(&self) -> bool {
         matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
+    }
+
+    /// Whether it prints how its reads were served.
+    pub(crate) fn counts_reads(&self) -> bool {
+        self.analyze.is_some()
     }
 
     /// The storage of the rows that it inserts, changes or locks, if any.

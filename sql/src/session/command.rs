@@ -1,7 +1,11 @@
 //! Execution of the session's own statements.
 
+use tso::Timestamp;
+
 use super::control::{Control, Discard, Isolation, Modes};
 use super::fault::Fault;
+use super::interrupt::in_time;
+use super::reads::{Moment, Resolved};
 use super::rows::{Formats, put_row};
 use super::settings;
 use super::state::Session;
@@ -37,9 +41,11 @@ impl Session {
         }
         self.node.metrics.statement(control.kind());
         match control {
-            Control::Begin { tag, modes } => {
+            Control::Begin { tag, modes, as_of } => {
+                let at = self.as_of(as_of.as_ref(), *modes).await?;
                 let notice = self.state.begin(*modes, self.settings.default_read_only())?;
                 self.send_notice_if_any(notice, out)?;
+                at.into_iter().for_each(|at| self.state.set_as_of(at));
                 Ok(Reply::Tag(tag))
             }
             Control::Commit { chain } => {
@@ -50,8 +56,16 @@ impl Session {
                 let ending = self.state.rollback(*chain)?;
                 self.end_block(ending, *chain, out).await
             }
-            Control::Set { name, values, local } => self.set(name, values.as_deref(), *local, out),
-            Control::SetTransaction { modes, session } => self.set_transaction(*modes, *session, out),
+            Control::Set { name, values, local } => self.set(name, values.as_deref(), *local, out).await,
+            Control::SetTransaction { modes, as_of: None, session } => self.set_transaction(*modes, *session, out),
+            Control::SetTransaction { modes, as_of, session: false } => {
+                let in_block = self.state.block() == Block::Explicit;
+                let at = if in_block { self.as_of(as_of.as_ref(), *modes).await? } else { None };
+                let reply = self.set_transaction(*modes, false, out)?;
+                at.into_iter().for_each(|at| self.state.set_as_of(at));
+                Ok(reply)
+            }
+            Control::SetTransaction { session: true, .. } => Err(as_of_of_sessions().into()),
             Control::SetNoop(tag) => Ok(Reply::Tag(tag)),
             Control::Reset(name) => {
                 match name {
@@ -106,7 +120,28 @@ impl Session {
         Ok(Reply::Tag(ending.tag))
     }
 
-    fn set(&mut self, name: &str, values: Option<&[String]>, local: bool, out: &mut Output) -> Result<Reply, Fault> {
+    /// The snapshot that AS OF SYSTEM TIME of a transaction says. 0A000 for one that a replica would choose.
+    async fn as_of(&self, as_of: Option<&Moment>, modes: Modes) -> Result<Option<Timestamp>, Fault> {
+        let Some(moment) = as_of else { return Ok(None) };
+        self.state.check_as_of(modes)?;
+        let zone = self.settings.zone();
+        let resolve = async {
+            match moment.resolve(self.node.catalog.now().await?, zone)? {
+                Resolved::At(at) => self.node.catalog.check_issued(at).await.map(|()| Some(at)),
+                Resolved::NotBelow(_) => Err(bounded_transaction()),
+            }
+        };
+        let resolve = in_time(self.settings.reads().patience(), resolve);
+        Ok(Box::pin(self.interrupt.guard(self.deadline, resolve)).await?)
+    }
+
+    async fn set(
+        &mut self,
+        name: &str,
+        values: Option<&[String]>,
+        local: bool,
+        out: &mut Output,
+    ) -> Result<Reply, Fault> {
         if local && self.state.block() == Block::Implicit {
             let message = "SET LOCAL can only be used in transaction blocks";
             self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
@@ -118,7 +153,16 @@ impl Session {
                 check_isolation(modes.isolation)?;
             }
         } else {
+            let token = values.filter(|_| name.eq_ignore_ascii_case(settings::SESSION_TOKEN));
+            if let Some(values) = token {
+                let check = self.node.catalog.check_issued(settings::token(values)?);
+                let check = in_time(self.settings.reads().patience(), check);
+                Box::pin(self.interrupt.guard(self.deadline, check)).await?;
+            }
             self.settings.set(name, values, local)?;
+            if token.is_some() {
+                self.settings.live.confirm();
+            }
         }
         Ok(Reply::Tag("SET"))
     }
@@ -160,16 +204,18 @@ impl Session {
         Ok(Reply::Tag("SET"))
     }
 
-    fn show(&self, control: &Control, name: Option<&str>) -> Result<Reply, Fault> {
+    fn show(&mut self, control: &Control, name: Option<&str>) -> Result<Reply, Fault> {
+        // From the first look on, the reads of plain sessions are counted too.
+        self.counts_reads |= name.is_some_and(|name| name.eq_ignore_ascii_case(settings::LAST_READ));
         let text = |value: &str| Datum::Text(value.into());
         let rows = match name {
             Some(name) => {
                 let value = match name.to_ascii_lowercase().as_str() {
-                    "transaction_read_only" => settings::on_off(self.state.read_only()),
-                    "transaction_deferrable" => settings::on_off(self.state.deferrable()),
+                    "transaction_read_only" => settings::on_off(self.state.read_only()).into(),
+                    "transaction_deferrable" => settings::on_off(self.state.deferrable()).into(),
                     _ => self.settings.show(name)?.1,
                 };
-                vec![vec![text(value)]]
+                vec![vec![text(&value)]]
             }
             None => self.settings.show_all().into_iter().map(|row| row.iter().map(|v| text(v)).collect()).collect(),
         };
@@ -220,4 +266,14 @@ impl Session {
             }
         }
     }
+}
+
+fn bounded_transaction() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use a bounded staleness query in a transaction")
+        .hint("Name a timestamp, or set cortado.read_staleness to 'max ...'.")
+}
+
+fn as_of_of_sessions() -> SqlError {
+    let message = "AS OF SYSTEM TIME of a session is not supported";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint("Set cortado.read_staleness.")
 }

@@ -5,12 +5,13 @@
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Spanned, Token};
 use crate::metrics::StatementKind;
+use crate::session::reads::Moment;
 
 /// A statement that the session executes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// BEGIN or START TRANSACTION. The tag is either.
-    Begin { tag: &'static str, modes: Modes },
+    Begin { tag: &'static str, modes: Modes, as_of: Option<Moment> },
     /// COMMIT, END.
     Commit { chain: bool },
     /// ROLLBACK, ABORT.
@@ -18,7 +19,7 @@ pub(crate) enum Control {
     /// SET name = values; no values for DEFAULT.
     Set { name: String, values: Option<Vec<String>>, local: bool },
     /// SET TRANSACTION, or with `session` SET SESSION CHARACTERISTICS AS TRANSACTION.
-    SetTransaction { modes: Modes, session: bool },
+    SetTransaction { modes: Modes, as_of: Option<Moment>, session: bool },
     /// A SET without effect, such as SET CONSTRAINTS ALL IMMEDIATE. Holds the tag.
     SetNoop(&'static str),
     /// RESET name, or RESET ALL.
@@ -147,12 +148,14 @@ fn unsupported(message: &str) -> Control {
 
 fn begin(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     p.transaction_word();
-    Ok(Control::Begin { tag: "BEGIN", modes: modes(p)? })
+    let (modes, as_of) = modes(p)?;
+    Ok(Control::Begin { tag: "BEGIN", modes, as_of })
 }
 
 fn start(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     p.expect("transaction")?;
-    Ok(Control::Begin { tag: "START TRANSACTION", modes: modes(p)? })
+    let (modes, as_of) = modes(p)?;
+    Ok(Control::Begin { tag: "START TRANSACTION", modes, as_of })
 }
 
 fn commit(p: &mut Parser<'_>) -> Result<Control, SqlError> {
@@ -183,8 +186,8 @@ fn chain(p: &mut Parser<'_>) -> Result<bool, SqlError> {
     Ok(chain)
 }
 
-fn modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
-    let mut modes = Modes::default();
+fn modes(p: &mut Parser<'_>) -> Result<(Modes, Option<Moment>), SqlError> {
+    let (mut modes, mut as_of) = (Modes::default(), None);
     while p.head.is_some() {
         if p.take("isolation") {
             p.expect("level")?;
@@ -197,6 +200,11 @@ fn modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
             modes.read_only = Some(read_only);
         } else if p.take("deferrable") {
             modes.deferrable = Some(true);
+        } else if p.take("as") {
+            p.expect("of")?;
+            p.expect("system")?;
+            p.expect("time")?;
+            as_of = Some(p.moment()?);
         } else {
             p.expect("not")?;
             p.expect("deferrable")?;
@@ -206,7 +214,7 @@ fn modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
             return Err(p.error());
         }
     }
-    Ok(modes)
+    Ok((modes, as_of))
 }
 
 fn isolation(p: &mut Parser<'_>) -> Result<Isolation, SqlError> {
@@ -231,13 +239,15 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     if session && p.take("characteristics") {
         p.expect("as")?;
         p.expect("transaction")?;
-        return Ok(Control::SetTransaction { modes: some_modes(p)?, session: true });
+        let (modes, as_of) = some_modes(p)?;
+        return Ok(Control::SetTransaction { modes, as_of, session: true });
     }
     if p.take("transaction") {
         if p.take("snapshot") {
             return Ok(unsupported("exported snapshots are not supported"));
         }
-        return Ok(Control::SetTransaction { modes: some_modes(p)?, session: false });
+        let (modes, as_of) = some_modes(p)?;
+        return Ok(Control::SetTransaction { modes, as_of, session: false });
     }
     if p.take("constraints") {
         while p.head.is_some() {
@@ -277,7 +287,7 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     Ok(Control::Set { name, values: Some(values), local })
 }
 
-fn some_modes(p: &mut Parser<'_>) -> Result<Modes, SqlError> {
+fn some_modes(p: &mut Parser<'_>) -> Result<(Modes, Option<Moment>), SqlError> {
     if p.head.is_none() { Err(p.error()) } else { modes(p) }
 }
 
@@ -450,6 +460,15 @@ impl<'a> Parser<'a> {
             name.push_str(&self.identifier()?);
         }
         Ok(name)
+    }
+
+    /// The expression of AS OF SYSTEM TIME.
+    fn moment(&mut self) -> Result<Moment, SqlError> {
+        let start = self.head.as_ref().map_or(self.text.len(), |head| head.start);
+        let (moment, end) = Moment::parse(self.text, start)?;
+        self.lexer.skip_to(end);
+        self.advance();
+        Ok(moment)
     }
 
     /// A setting's value: a word, a string, or a number with a sign.

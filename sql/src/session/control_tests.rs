@@ -18,14 +18,14 @@ fn set(name: &str, values: &[&str], local: bool) -> Control {
 fn transaction_control() {
     let plain = Modes::default();
     for text in ["BEGIN", "begin work", "Begin Transaction", "/* x */ begin -- y"] {
-        assert_eq!(ok(text), Control::Begin { tag: "BEGIN", modes: plain });
+        assert_eq!(ok(text), Control::Begin { tag: "BEGIN", modes: plain, as_of: None });
     }
     let modes = Modes { isolation: Some(Isolation::RepeatableRead), read_only: Some(true), deferrable: Some(false) };
     for text in [
         "start transaction isolation level repeatable read, read only, not deferrable",
         "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY NOT DEFERRABLE",
     ] {
-        assert_eq!(ok(text), Control::Begin { tag: "START TRANSACTION", modes });
+        assert_eq!(ok(text), Control::Begin { tag: "START TRANSACTION", modes, as_of: None });
     }
     for text in ["commit", "END", "commit work and no chain", "end transaction"] {
         assert_eq!(ok(text), Control::Commit { chain: false });
@@ -48,6 +48,26 @@ fn transaction_control() {
 }
 
 #[test]
+fn as_of_system_time() {
+    let at = |text: &str| Some(Moment::Text(text.into()));
+    for text in ["begin as of system time '-5s'", "BEGIN TRANSACTION AS OF SYSTEM TIME interval '-5s'"] {
+        assert_eq!(ok(text), Control::Begin { tag: "BEGIN", modes: Modes::default(), as_of: at("-5s") });
+    }
+    let modes = Modes { read_only: Some(true), ..Modes::default() };
+    for text in
+        ["start transaction read only, as of system time '-5s'", "start transaction as of system time '-5s' read only"]
+    {
+        assert_eq!(ok(text), Control::Begin { tag: "START TRANSACTION", modes, as_of: at("-5s") });
+    }
+    let set = |as_of| Control::SetTransaction { modes: Modes::default(), as_of: Some(as_of), session: false };
+    assert_eq!(ok("set transaction as of system time follower_read_timestamp()"), set(Moment::FollowerRead));
+    assert_eq!(ok("set transaction as of system time 1700000000000.7"), set(Moment::Number("1700000000000.7".into())));
+    for text in ["begin as of system time", "begin as of time '-5s'", "begin as of system time now()"] {
+        assert_eq!(parse_control(text).unwrap_err().code.0, "42601", "{text}");
+    }
+}
+
+#[test]
 fn settings() {
     assert_eq!(ok("set application_name = 'x'"), set("application_name", &["x"], false));
     assert_eq!(ok("SET LOCAL Work_Mem TO -5"), set("work_mem", &["-5"], true));
@@ -62,7 +82,7 @@ fn settings() {
     let serializable = Modes { isolation: Some(Isolation::Serializable), ..Modes::default() };
     assert_eq!(
         ok("set session characteristics as transaction isolation level serializable"),
-        Control::SetTransaction { modes: serializable, session: true }
+        Control::SetTransaction { modes: serializable, as_of: None, session: true }
     );
     assert_eq!(ok("set constraints all immediate"), Control::SetNoop("SET CONSTRAINTS"));
     assert_eq!(ok("set session authorization default"), Control::SetNoop("SET"));

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use pgwire::messages::response::CommandComplete;
 use tokio::time::Instant;
-use tso::Timestamp;
 
 use super::fault::Fault;
 use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
+use super::reads::LastRead;
 use super::rows::put_row;
-use super::state::{ActiveTxn, Session};
+use super::state::Session;
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
 use super::values::SessionValues;
@@ -114,18 +114,6 @@ impl Session {
         }
     }
 
-    /// The transaction. Begins one if there is none.
-    async fn active(&mut self) -> Result<&mut ActiveTxn, Fault> {
-        if self.active.is_none() {
-            let begin = async { self.node.catalog.begin_deferred().await.map_err(Fault::from) };
-            let (lease, txn) = self.interrupt.guard(self.deadline, begin).await?;
-            let live = self.slot.begin(txn.start_ts());
-            let is_started = txn.start_ts() > Timestamp::ZERO;
-            self.active = Some(ActiveTxn { txn, lease, is_started, live, schema: None, writes: false });
-        }
-        self.active.as_mut().ok_or_else(|| Fault::Statement(missing_transaction()))
-    }
-
     /// The plan of a query for the transaction's catalog: `known` or the cached plan if still valid, else a new one.
     /// Waits while a schema change closes one of its tables. `declared`: the declared types of parameters, `None` if
     /// the query can have no parameters.
@@ -137,7 +125,7 @@ impl Session {
     ) -> Result<Arc<BoundStatement>, Fault> {
         let mut wait = None;
         loop {
-            self.active().await?;
+            self.begin_for(query).await?;
             let bound = match self.known_plan(query, declared, known)? {
                 Some(bound) => bound,
                 None => self.bind_query(query, declared).await?,
@@ -198,6 +186,9 @@ impl Session {
         let Some(active) = &mut self.active else { return Err(missing_transaction().into()) };
         active.check(&self.node.catalog)?;
         let active = &*active;
+        if active.is_past() {
+            return Ok(true);
+        }
         // A schema change waits by itself, for its tables to be closed by itself.
         if bound.plan.is_ddl {
             return Ok(true);
@@ -238,14 +229,17 @@ impl Session {
     pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
         let Call { query, bound, params, formats } = call;
         if bound.plan.writes {
-            self.state.check_write(bound.plan.command.unwrap_or(&query.command))?;
+            let command = bound.plan.command.unwrap_or(&query.command);
+            self.state.check_write(command)?;
+            self.check_stale_write(&query, command)?;
         }
         if bound.plan.outside_block_only {
             self.state.check_outside_block(&query.command, self.executed > 0)?;
         }
         self.node.metrics.statement(StatementKind::of_command(&query.command));
         self.executed += 1;
-        self.active().await?;
+        let reads = self.read_options(&query, &bound);
+        self.settings.live.last_read = LastRead::Nothing;
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
@@ -256,7 +250,7 @@ impl Session {
             let catalog = active.lease.catalog.clone();
             let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
             active.schema.get_or_insert_with(|| SchemaChange::new(node.clone(), txn, live, catalog));
-        } else {
+        } else if !active.is_past() {
             let (tables, written) = (active.shared_tables(&bound), bound.plan.written_storage());
             self.node.catalog.enter(&active.live, tables, written).map_err(|_| doomed())?;
         }
@@ -265,7 +259,8 @@ impl Session {
             self.portals.values_mut().for_each(|portal| portal.freeze(&active.txn));
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
-        Ok(Run { bound, execution, formats, commit_follows, finished: false })
+        let notices = query.hints.as_ref().map_or_else(Vec::new, |hints| hints.notices(!bound.plan.writes));
+        Ok(Run { bound, execution, formats, reads, notices, commit_follows, finished: false })
     }
 
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
@@ -289,6 +284,9 @@ impl Session {
                 return Ok(Progress::Suspended);
             }
         }
+        for message in std::mem::take(&mut run.notices) {
+            self.send_notice(&Notice::note(SqlState::SUCCESSFUL_COMPLETION, &message), out)?;
+        }
         for notice in &run.bound.plan.notices {
             let message = notice.message.as_str();
             let notice = match notice.is_warning {
@@ -306,6 +304,9 @@ impl Session {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
+        if run.reads.is_some() || active.txn.reads().is_some() {
+            active.txn.set_reads(run.reads.clone());
+        }
         let values = SessionValues::new(&self.settings, self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
@@ -324,10 +325,11 @@ impl Session {
             Some(columns) => put_row(out.buffer(), row, columns, formats, zone),
             None => Ok(()),
         };
-        let in_block = self.state.block() == Block::Explicit;
+        // A replica takes a shared one, with the first read.
+        let takes_snapshot = self.state.block() == Block::Explicit && active.floor.is_none();
         let next = async {
             let count = run.execution.send(&mut context, wanted, &mut put).await?;
-            if in_block {
+            if takes_snapshot {
                 // Later statements see the snapshot of the first one, whatever that was.
                 context.txn.take_start_ts().await?;
             }
@@ -352,7 +354,23 @@ impl Session {
         if let Some(changed) = values.into_changed() {
             self.settings = changed;
         }
+        self.note_read(run);
         Ok(count)
+    }
+
+    /// Keeps what the statement has read, for SHOW and for the session's next snapshot.
+    fn note_read(&mut self, run: &Run) {
+        let Some(active) = &self.active else { return };
+        let (start_ts, live) = (active.txn.start_ts(), &mut self.settings.live);
+        if !active.wanted.is_unproven() {
+            live.raise(start_ts);
+        }
+        match run.reads.as_ref().map(|reads| reads.trace.take()) {
+            Some(Some(report)) => live.last_read.add(report),
+            Some(None) => {}
+            None if run.bound.plan.tables().next().is_some() => live.last_read = LastRead::Leader(start_ts),
+            None => {}
+        }
     }
 
     /// Retries a statement of the extended protocol in a new transaction after a conflict, with its commit if `commit`.

@@ -59,6 +59,7 @@ impl Session {
             self.state.check_not_failed()?;
         }
         self.begin_message(char_offset);
+        self.expect_alone();
         let bound = match &body {
             StatementBody::Query(query) => Some(self.plan(query, Some(&declared), None).await?),
             StatementBody::Control(control) => {
@@ -72,6 +73,11 @@ impl Session {
         self.statements.insert(name, Prepared { body, bound, char_offset }, bytes);
         out.put(&ParseComplete::new())?;
         Ok(())
+    }
+
+    /// Until a statement is executed, it is planned for the snapshot that it gets if it is alone in its transaction.
+    fn expect_alone(&mut self) {
+        self.is_alone = self.state.block() == Block::Implicit && self.executed == 0;
     }
 
     /// Bind: creates a portal from a statement and parameter values.
@@ -96,6 +102,7 @@ impl Session {
         let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
         self.portals.check_capacity(name, bytes)?;
         self.begin_message(prepared.char_offset);
+        self.expect_alone();
         let columns = |count: Option<usize>| {
             Formats::read(&message.result_column_format_codes, count, |columns| {
                 let codes = message.result_column_format_codes.len();
@@ -173,6 +180,7 @@ impl Session {
             }
             StatementBody::Query(_) => {
                 self.begin_message(prepared.char_offset);
+                self.expect_alone();
                 self.current_plan(name, &prepared).await?.row_description(&Formats::TEXT)?
             }
         };
@@ -264,6 +272,8 @@ impl Session {
         out: &mut Output,
     ) -> Result<bool, Fault> {
         self.state.check_not_failed()?;
+        let is_first = self.state.block() == Block::Implicit && self.executed == 0;
+        self.is_alone = is_first && self.sync_follows;
         let bound = self.plan(&call.query, Some(&call.bound.params), Some(&call.bound)).await?;
         if !call.bound.same_columns(&bound) {
             return Err(changed_result().into());
@@ -271,7 +281,7 @@ impl Session {
         call.bound = bound;
         // A statement without result columns ignores the limit. Some drivers send one anyway.
         let whole = limit == 0 || call.bound.plan.columns.is_none();
-        let commit_follows = self.state.block() == Block::Implicit && self.executed == 0 && whole;
+        let commit_follows = is_first && whole;
         let sync_follows = self.sync_follows;
         if commit_follows && call.bound.plan.writes {
             let replay = Replay { call: Box::new(call.clone()), mark: out.position() };

@@ -10,6 +10,7 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::coop::unconstrained;
@@ -109,6 +110,22 @@ impl Interrupt {
         // stale permit costs one more check.
         while self.flags.load(Ordering::Acquire) & mask == 0 {
             self.wake.notified().await;
+        }
+    }
+}
+
+/// Abandons what a read waits for before it can begin, after its patience: a node that is cut off has neither a lease
+/// on the catalog nor an oracle. Cancel safe as `work` is.
+pub(crate) async fn in_time<T, E: From<SqlError>>(
+    patience: Option<Duration>,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(patience) = patience else { return work.await };
+    match tokio::time::timeout(patience, work).await {
+        Ok(done) => done,
+        Err(_) => {
+            let why = format!("neither the catalog nor the oracle answered within {patience:?}");
+            Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the cluster cannot serve now").detail(why).into())
         }
     }
 }

@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use super::control;
 use super::state::Session;
-use super::statement::{BoundStatement, Query, StatementBody, several_commands};
+use super::statement::{BoundStatement, Query, StatementBody};
 use crate::catalog::Catalog;
 use crate::coop::drop_elsewhere;
 use crate::error::SqlError;
 use crate::lexer::{self, StatementSpan};
-use crate::parse;
 use crate::plan;
 use crate::types::{Datum, SqlType};
 
@@ -50,12 +49,10 @@ pub(super) fn parse_body(text: &str) -> Result<StatementBody, SqlError> {
     if let Some(control) = control::parse_control(text)? {
         return Ok(StatementBody::Control(Arc::new(control)));
     }
-    let mut statements = parse::parse(text)?;
-    match statements.pop() {
-        None => Ok(StatementBody::Empty),
-        Some(parsed) if statements.is_empty() => Ok(StatementBody::Query(Arc::new(Query::new(text, parsed)))),
-        Some(_) => Err(several_commands()),
-    }
+    Ok(match Query::parse(text)? {
+        Some(query) => StatementBody::Query(Arc::new(query)),
+        None => StatementBody::Empty,
+    })
 }
 
 /// Parses one statement and drops the tree.

@@ -2,9 +2,9 @@
 //!
 //! The server's connection loop passes checked messages to [`Session::handle`], which writes replies into the
 //! [`Output`]. The submodules: the session's state ([`state`]) and that of its transaction ([`txn_state`]); the
-//! session's own statements, parsed by [`control`] and executed by [`command`]; settings ([`settings`]); the simple
-//! ([`simple`]) and the extended ([`extended`]) query protocol; execution of plans ([`execute`]); cancellation
-//! ([`interrupt`]).
+//! session's own statements, parsed by [`control`] and executed by [`command`]; settings ([`settings`]); which snapshot
+//! a statement reads ([`reads`], [`snapshot`]); the simple ([`simple`]) and the extended ([`extended`]) query protocol;
+//! execution of plans ([`execute`]); cancellation ([`interrupt`]).
 //!
 //! Invariants:
 //! 1. `active`, the transaction in the store, exists only in the states `Implicit` and `Explicit`. The first statement
@@ -15,15 +15,17 @@
 //!
 //! # Layers
 //!
-//! 1. `bounded_map`, `control`, `fault`, `interrupt`, `plans`, `rows`: parts without knowledge of the session
-//! 2. `txn_state`: the state of the transaction
-//! 3. `settings`: the values of settings
-//! 4. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
-//! 5. `state`: the state of the session, the components of the node
-//! 6. `long_text`: parsing and binding, on other threads if a text is long
-//! 7. `execute`: execution of plans
-//! 8. `command`: execution of the session's own statements
-//! 9. `simple`, `extended`: the query protocols
+//! 1. `bounded_map`, `fault`, `interrupt`, `plans`, `reads`, `rows`: parts without knowledge of the session
+//! 2. `control`: the session's own statements
+//! 3. `txn_state`: the state of the transaction
+//! 4. `settings`: the values of settings
+//! 5. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
+//! 6. `state`: the state of the session, the components of the node
+//! 7. `long_text`: parsing and binding, on other threads if a text is long
+//! 8. `snapshot`: which snapshot a statement reads
+//! 9. `execute`: execution of plans
+//! 10. `command`: execution of the session's own statements
+//! 11. `simple`, `extended`: the query protocols
 
 mod bounded_map;
 mod command;
@@ -36,9 +38,11 @@ mod long_text;
 #[cfg(test)]
 mod long_text_tests;
 mod plans;
+mod reads;
 mod rows;
 pub(crate) mod settings;
 mod simple;
+mod snapshot;
 pub(crate) mod state;
 mod statement;
 mod txn_state;

@@ -111,6 +111,7 @@ impl Session {
             self.begin_statement(span.char_offset);
             let text = span.text(query);
             let body = self.parse_any(text, &[]).await?;
+            self.is_alone = false;
             let tag = self.run_body(&body, false, out).await?;
             if at + 1 == spans.len() {
                 self.commit_implicit().await?;
@@ -131,6 +132,7 @@ impl Session {
             // A pipeline without Sync may have statements in the transaction.
             let is_first = self.executed == 0;
             let commit_follows = self.state.block() == Block::Implicit && is_first;
+            self.is_alone = commit_follows;
             let result = match self.run_body(body, commit_follows, out).await {
                 Ok(tag) => self.commit_implicit().await.map(|()| tag),
                 Err(fault) => Err(fault),

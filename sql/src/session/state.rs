@@ -16,6 +16,7 @@ use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
 use super::interrupt::{Interrupt, shutdown_error, timeout_error};
 use super::plans::PlanCache;
+use super::reads::Wanted;
 use super::settings::Settings;
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
@@ -84,6 +85,10 @@ pub(crate) struct ActiveTxn {
     pub(crate) txn: Transaction,
     /// The lease that it plans with, from before it had its start_ts.
     pub(crate) lease: Arc<Lease>,
+    /// Where its snapshot comes from.
+    pub(crate) wanted: Wanted,
+    /// The least snapshot that a replica may take, if one takes it.
+    pub(crate) floor: Option<Timestamp>,
     /// Whether the catalog was looked at again since it has its start_ts, or it had that from the beginning.
     pub(crate) is_started: bool,
     /// The tables that it uses.
@@ -103,6 +108,11 @@ impl ActiveTxn {
         }
     }
 
+    /// Whether its snapshot lies in the past, and its catalog with it.
+    pub(crate) fn is_past(&self) -> bool {
+        self.wanted != Wanted::Own && self.floor.is_none()
+    }
+
     /// The tables of a plan that other transactions can use too.
     pub(crate) fn shared_tables<'t>(&'t self, bound: &'t BoundStatement) -> impl Iterator<Item = &'t Arc<Table>> {
         let is_own = |table: &Arc<Table>| self.schema.as_ref().is_some_and(|schema| schema.owns(table));
@@ -112,8 +122,18 @@ impl ActiveTxn {
     /// Fails if its lease does not cover it, or if a schema change has ended it. Checked after data was read: whatever
     /// the read has found, the plan was the right one for start_ts. The first check after it has taken start_ts looks
     /// at the catalog again.
+    ///
+    /// A snapshot in the past has the catalog of its time, whatever has become of the tables since. One without a proof
+    /// is what it is.
     pub(crate) fn check(&mut self, node: &NodeCatalog) -> Result<(), SqlError> {
         let start_ts = self.txn.start_ts();
+        if self.is_past() || self.wanted.is_unproven() {
+            return Ok(());
+        }
+        // The catalog would be too new for the snapshot. The replica was told.
+        if self.floor.is_some_and(|floor| start_ts > Timestamp::ZERO && start_ts < floor) {
+            return Err(doomed());
+        }
         if self.live.is_doomed() || !self.lease.covers(start_ts) {
             return Err(doomed());
         }
@@ -132,9 +152,11 @@ impl ActiveTxn {
 
     /// Commits, and publishes a schema change. Constraint violations become the errors of the constraint.
     ///
+    /// Returns the commit_ts, if anything was committed.
+    ///
     /// Rows written to a table that another transaction has dropped or truncated meanwhile would be lost. The commit
     /// then fails with a conflict.
-    async fn commit(mut self, zone: &TimeZone, node: &NodeCatalog) -> Result<(), Fault> {
+    async fn commit(mut self, zone: &TimeZone, node: &NodeCatalog) -> Result<Option<Timestamp>, Fault> {
         if self.writes {
             node.begin_commit(&self.live, &mut self.txn).map_err(|_| doomed())?;
         }
@@ -146,8 +168,8 @@ impl ActiveTxn {
         let committed = txn.commit().await;
         drop(live);
         match (committed, schema) {
-            (Ok(_), Some(schema)) => Ok(schema.publish().await?),
-            (Ok(_), None) => Ok(()),
+            (Ok(committed), Some(schema)) => Ok(schema.publish().await.map(|()| committed)?),
+            (Ok(committed), None) => Ok(committed),
             (Err(error), _) => match constraint_error(&catalog, &error, zone) {
                 Some(violation) => Err(Fault::Statement(violation)),
                 None => Err(error.into()),
@@ -195,6 +217,10 @@ pub(crate) struct Session {
     pub(crate) last_complete: Option<u64>,
     /// Number of statements executed in this transaction.
     pub(crate) executed: u64,
+    /// Whether the running statement is known to be the only one of its implicit transaction.
+    pub(crate) is_alone: bool,
+    /// Whether reads report also where they need no options otherwise: somebody has looked at `cortado.last_read`.
+    pub(crate) counts_reads: bool,
 }
 
 impl Session {
@@ -230,6 +256,8 @@ impl Session {
             replay: None,
             last_complete: None,
             executed: 0,
+            is_alone: false,
+            counts_reads: false,
         }
     }
 
@@ -357,7 +385,10 @@ impl Session {
         self.replay = None;
         self.executed = 0;
         let result = match (self.active.take(), outcome) {
-            (Some(active), Outcome::Commit) => active.commit(self.settings.zone(), &self.node.catalog).await,
+            (Some(active), Outcome::Commit) => {
+                let committed = active.commit(self.settings.zone(), &self.node.catalog).await;
+                committed.map(|committed| committed.into_iter().for_each(|ts| self.settings.live.raise(ts)))
+            }
             (_, Outcome::Commit) => Ok(()),
             (active, Outcome::Rollback) => {
                 self.active = active;
@@ -386,7 +417,8 @@ impl Session {
             if executed <= 1 {
                 active.txn.set_single_statement();
             }
-            active.commit(self.settings.zone(), &self.node.catalog).await?;
+            let committed = active.commit(self.settings.zone(), &self.node.catalog).await?;
+            committed.into_iter().for_each(|ts| self.settings.live.raise(ts));
         }
         self.state.end_implicit();
         self.settings.commit();

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use kv::client::ReadOptions;
 use parking_lot::Mutex;
 use pgwire::messages::Message;
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use sqlparser::ast::{SetExpr, Statement};
 use txn::{Transaction, View};
 
 use super::control::Control;
+use super::reads::{Clause, Hints, Moment};
 use super::rows::Formats;
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Execution, Row};
@@ -40,12 +43,26 @@ pub(crate) struct Query {
     parsed: Mutex<Option<Parsed>>,
     /// The command name for error messages: `INSERT`, `CREATE TABLE`.
     pub(crate) command: String,
+    /// Whether it only reads, and locks nothing.
+    pub(crate) is_read: bool,
+    /// AS OF SYSTEM TIME.
+    pub(crate) as_of: Option<Arc<Moment>>,
+    /// Its hints.
+    pub(crate) hints: Option<Box<Hints>>,
 }
 
 impl Query {
-    /// A query of a text and its syntax tree.
-    pub(crate) fn new(text: &str, parsed: Parsed) -> Query {
-        Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command: lexer::command_name(text) }
+    /// Parses the text of one statement; `None` if it has only comments.
+    pub(crate) fn parse(text: &str) -> Result<Option<Query>, SqlError> {
+        let hints = Hints::of(text)?.map(Box::new);
+        let (mut statements, clause) = parse_text(text)?;
+        let Some(parsed) = statements.pop() else { return Ok(None) };
+        if !statements.is_empty() {
+            return Err(several_commands());
+        }
+        let as_of = clause.map(|clause| Arc::new(clause.moment));
+        let (is_read, command) = (only_reads(&parsed.tree), lexer::command_name(text));
+        Ok(Some(Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command, is_read, as_of, hints }))
     }
 
     /// Takes the syntax tree, if it is there.
@@ -58,8 +75,36 @@ impl Query {
         if let Some(parsed) = self.take_tree() {
             return Ok(parsed);
         }
-        let again = parse::parse(&self.text)?.pop();
+        let again = parse_text(&self.text)?.0.pop();
         again.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement has become empty"))
+    }
+}
+
+/// Parses statements. AS OF SYSTEM TIME, which the parser does not know, is returned apart.
+fn parse_text(text: &str) -> Result<(Vec<Parsed>, Option<Clause>), SqlError> {
+    let clause = Clause::find(text)?;
+    let parsed = match &clause {
+        Some(clause) => parse::parse(&clause.without(text))?,
+        None => parse::parse(text)?,
+    };
+    Ok((parsed, clause))
+}
+
+/// Whether a statement only reads, and locks nothing.
+fn only_reads(tree: &Statement) -> bool {
+    match tree {
+        Statement::Query(query) => {
+            let mut query = query;
+            while query.locks.is_empty() {
+                match &*query.body {
+                    SetExpr::Query(inner) => query = inner,
+                    _ => return true,
+                }
+            }
+            false
+        }
+        Statement::Explain { statement, .. } => only_reads(statement),
+        _ => false,
     }
 }
 
@@ -207,6 +252,10 @@ pub(crate) struct Run {
     pub(crate) execution: Execution,
     /// The formats of its columns.
     pub(crate) formats: Formats,
+    /// How its reads choose their replicas. `None`: leaders serve them, and nobody counts.
+    pub(crate) reads: Option<Arc<ReadOptions>>,
+    /// Which of its hints are ignored.
+    pub(crate) notices: Vec<String>,
     /// Whether the commit is the next action of its transaction.
     pub(crate) commit_follows: bool,
     /// Whether all rows were produced.

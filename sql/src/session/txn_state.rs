@@ -10,6 +10,7 @@
 //! 2. Only COMMIT and ROLLBACK leave `Failed`. Both roll back.
 
 use pgwire::messages::response::TransactionStatus;
+use tso::Timestamp;
 
 use super::control::{Isolation, Modes};
 use crate::error::{SqlError, SqlState};
@@ -54,6 +55,8 @@ pub(crate) struct TxnState {
     block: Block,
     read_only: bool,
     deferrable: bool,
+    /// The snapshot that AS OF SYSTEM TIME has set. The transaction is read-only then.
+    as_of: Option<Timestamp>,
     /// Whether a statement has used the snapshot. The transaction's modes are fixed then.
     snapshot_used: bool,
 }
@@ -61,7 +64,7 @@ pub(crate) struct TxnState {
 impl TxnState {
     /// The idle state.
     pub(crate) fn new() -> TxnState {
-        TxnState { block: Block::Idle, read_only: false, deferrable: false, snapshot_used: false }
+        TxnState { block: Block::Idle, read_only: false, deferrable: false, as_of: None, snapshot_used: false }
     }
 
     /// The current state.
@@ -86,6 +89,29 @@ impl TxnState {
     /// Whether the transaction is deferrable. No effect under snapshot isolation.
     pub(crate) fn deferrable(&self) -> bool {
         self.deferrable
+    }
+
+    /// The snapshot that AS OF SYSTEM TIME has set.
+    pub(crate) fn as_of(&self) -> Option<Timestamp> {
+        self.as_of
+    }
+
+    /// Whether AS OF SYSTEM TIME may be set now, together with these modes.
+    pub(crate) fn check_as_of(&self, modes: Modes) -> Result<(), SqlError> {
+        if modes.read_only == Some(false) {
+            return Err(as_of_writes());
+        }
+        if self.snapshot_used {
+            let message = "AS OF SYSTEM TIME must be set before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    /// Sets the snapshot of a block, which becomes read-only. [`TxnState::check_as_of`] has allowed it.
+    pub(crate) fn set_as_of(&mut self, at: Timestamp) {
+        self.as_of = Some(at);
+        self.read_only = true;
     }
 
     /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
@@ -208,13 +234,16 @@ impl TxnState {
     }
 
     fn start(&mut self, block: Block, default_read_only: bool) {
-        *self = TxnState { block, read_only: default_read_only, deferrable: false, snapshot_used: false };
+        *self = TxnState { block, read_only: default_read_only, deferrable: false, as_of: None, snapshot_used: false };
     }
 
     fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
         if modes.read_only == Some(false) && self.read_only && self.snapshot_used {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        if modes.read_only == Some(false) && self.as_of.is_some() {
+            return Err(as_of_writes());
         }
         self.read_only = modes.read_only.unwrap_or(self.read_only);
         self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
@@ -234,6 +263,10 @@ pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlErr
             .hint("REPEATABLE READ (snapshot isolation) is the strongest level."));
     }
     Ok(())
+}
+
+fn as_of_writes() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "AS OF SYSTEM TIME specified with READ WRITE mode")
 }
 
 fn no_transaction() -> Notice {
@@ -311,8 +344,17 @@ mod tests {
         assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
         let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
         assert_eq!(state.set_modes(level).unwrap_err().code.0, "25001");
+        assert_eq!(state.check_as_of(modes()).unwrap_err().code.0, "25001", "a query has its snapshot");
         state.rollback(true).unwrap();
         state.restart();
+        assert_eq!(state.check_as_of(read_write).unwrap_err().code.0, "42601");
+        assert_eq!(state.check_as_of(modes()), Ok(()));
+        state.set_as_of(Timestamp::new(7, 0));
+        assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "42601");
+        assert_eq!(
+            (state.check_write("INSERT").unwrap_err().code.0, state.as_of()),
+            ("25006", Some(Timestamp::new(7, 0)))
+        );
         assert!(state.read_only(), "a chained block keeps its modes");
         state.commit(false).unwrap();
         state.begin_implicit(true);

@@ -49,7 +49,7 @@ impl SessionAccess for SessionValues<'_> {
     fn setting(&self, name: &str) -> Option<String> {
         let requests = self.requests.lock();
         let settings = requests.changed.as_ref().unwrap_or(self.settings);
-        settings.show(name).ok().map(|(_, value)| value.to_owned())
+        settings.show(name).ok().map(|(_, value)| value.into_owned())
     }
 
     fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError> {
@@ -59,7 +59,7 @@ impl SessionAccess for SessionValues<'_> {
             Some(value) => settings.set(name, Some(&[value.to_owned()]), local)?,
             None => settings.set(name, None, local)?,
         }
-        Ok(settings.show(name).map_or_else(|_| String::new(), |(_, value)| value.to_owned()))
+        Ok(settings.show(name).map_or_else(|_| String::new(), |(_, value)| value.into_owned()))
     }
 
     fn backend_pid(&self) -> i32 {

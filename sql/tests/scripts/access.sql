@@ -226,7 +226,8 @@ Insert on p
 Values Scan on "*VALUES*"
 Result
 Utility Statement
-ERROR 0A000: EXPLAIN ANALYZE is not supported yet
+Result (actual rows=1 loops=1)
+Execution Time: ... ms
 
 \params 1 x
 explain select * from t where a = $1 and b = $2;

@@ -171,4 +171,5 @@ ERROR 0A000: this format of EXPLAIN is not supported yet
 
 explain analyze verbose select 1;
 ----
-ERROR 0A000: EXPLAIN ANALYZE is not supported yet
+Result (actual rows=1 loops=1)
+Execution Time: ... ms

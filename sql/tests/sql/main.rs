@@ -4,6 +4,7 @@
 
 mod behaviour;
 mod gateways;
+mod replica_reads;
 mod scripts;
 mod support;
 mod wire_drivers;

@@ -10,7 +10,7 @@ use rand::Rng;
 use simulator::checkers::{Checked, violated};
 use txn::{Database, Transaction, TxnError};
 
-use super::{Known, ReadLog, Session};
+use super::{Known, Plan, ReadLog, Seen, Session};
 
 pub(crate) const ACCOUNTS: u64 = 8;
 const EACH: i64 = 100;
@@ -52,10 +52,11 @@ async fn transfer(
     number: usize,
     (from, to): (u64, u64),
     wanted: i64,
-    reads: &ReadLog,
+    (plan, reads): (&Plan, &ReadLog),
 ) -> Result<(), TxnError> {
     db.run(|txn| {
         let reads = reads.clone();
+        plan.set(txn, false);
         async move {
             if (number / 2).is_multiple_of(2) {
                 txn.set_single_statement();
@@ -73,12 +74,14 @@ async fn transfer(
 }
 
 /// The total of one snapshot.
-async fn audit(db: &Database, reads: &ReadLog) -> Result<i64, TxnError> {
-    let txn = db.begin().await?;
+async fn audit(db: &Database, plan: &Plan, reads: &ReadLog) -> Result<(i64, Seen), TxnError> {
+    let (txn, floor) = plan.begin(db).await?;
     let keys: Vec<Key> = (0..ACCOUNTS).map(account).collect();
     let found: BTreeMap<Key, Bytes> = txn.batch_get(&keys).await?.into_iter().collect();
-    keys.iter().for_each(|key| reads.add(key.clone(), txn.start_ts(), found.get(key)));
-    Ok(keys.iter().map(|key| balance(found.get(key))).sum())
+    if plan.is_proven() {
+        keys.iter().for_each(|key| reads.add(key.clone(), txn.start_ts(), found.get(key)));
+    }
+    Ok((keys.iter().map(|key| balance(found.get(key))).sum(), Plan::seen(&txn, floor)))
 }
 
 /// Transfers and audits until the book is closed.
@@ -88,11 +91,13 @@ pub(crate) async fn session(mut session: Session) {
         let Some(gateway) = session.gateway().await else { continue };
         let db = gateway.database.clone();
         if session.rng.random_bool(0.3) {
-            let audited = session.at(&gateway, audit(&db, &reads)).await;
-            if let Some(Ok(total)) = audited {
+            let plan = session.plan_reader(true);
+            let audited = session.at(&gateway, audit(&db, &plan, &reads)).await;
+            if let Some(Ok((total, seen))) = audited {
+                session.saw(&plan, seen);
                 let mut book = session.book.borrow_mut();
                 book.counts.audits += 1;
-                if total != ACCOUNTS as i64 * EACH {
+                if plan.is_proven() && total != ACCOUNTS as i64 * EACH {
                     book.violation.get_or_insert_with(|| format!("an audit found the total {total}"));
                 }
             }
@@ -107,7 +112,8 @@ pub(crate) async fn session(mut session: Session) {
             book.transfers.push(Transfer { known: Known::Unknown });
             book.transfers.len() - 1
         };
-        let outcome = session.at(&gateway, transfer(&db, number, (from, to), wanted, &reads)).await;
+        let plan = session.plan_writer();
+        let outcome = session.at(&gateway, transfer(&db, number, (from, to), wanted, (&plan, &reads))).await;
         let known = session.judge(outcome).await;
         let mut book = session.book.borrow_mut();
         book.transfers[number].known = known;

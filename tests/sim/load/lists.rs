@@ -20,7 +20,7 @@ use simulator::checkers::snapshot_isolation::{Op, Outcome, Txn};
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
-use super::{Book, Known, ReadLog, Session};
+use super::{Book, Known, Plan, ReadLog, Seen, Session};
 
 /// Lists of a generation.
 const LISTS: u64 = 6;
@@ -70,6 +70,8 @@ struct Draft {
     snapshot: Vec<Op>,
     is_committing: bool,
     reads: ReadLog,
+    /// Of a transaction that only reads.
+    seen: Option<Seen>,
 }
 
 impl Draft {
@@ -146,9 +148,24 @@ async fn append(txn: &mut Transaction, list: u64, element: u64, draft: &Mutex<Dr
     Ok(())
 }
 
+/// A transaction that only reads, on the snapshot of its plan.
+async fn read_only(db: &Database, actions: &[Action], plan: &Plan, draft: &Mutex<Draft>) -> Result<(), TxnError> {
+    let (txn, floor) = plan.begin(db).await?;
+    for action in actions {
+        match *action {
+            Action::Read(list) => drop(read(&txn, list, draft).await?),
+            Action::Scan(first) => scan(&txn, first, draft).await?,
+            Action::Append(..) | Action::Lock(_) => unreachable!("a transaction that writes"),
+        }
+    }
+    draft.lock().seen = Some(Plan::seen(&txn, floor));
+    Ok(())
+}
+
 /// An explicit transaction. It takes its start_ts with its first read, of a list or of a page of all lists.
-async fn explicit(db: &Database, actions: &[Action], draft: &Mutex<Draft>) -> Result<(), TxnError> {
+async fn explicit(db: &Database, actions: &[Action], plan: &Plan, draft: &Mutex<Draft>) -> Result<(), TxnError> {
     let mut txn = db.begin_deferred();
+    plan.set(&mut txn, false);
     for action in actions {
         match *action {
             Action::Read(list) => drop(read(&txn, list, draft).await?),
@@ -165,8 +182,14 @@ async fn explicit(db: &Database, actions: &[Action], draft: &Mutex<Draft>) -> Re
 }
 
 /// An append that runs again after a conflict.
-async fn autocommit(db: &Database, list: u64, element: u64, draft: &Arc<Mutex<Draft>>) -> Result<(), TxnError> {
+async fn autocommit(
+    db: &Database,
+    (list, element): (u64, u64),
+    plan: &Plan,
+    draft: &Arc<Mutex<Draft>>,
+) -> Result<(), TxnError> {
     db.run(|txn| {
+        plan.set(txn, false);
         let draft = Arc::clone(draft);
         async move {
             txn.set_single_statement();
@@ -192,13 +215,23 @@ pub(crate) async fn session(mut session: Session) {
             let mut book = session.book.borrow_mut();
             (plan(&mut session.rng, &mut book), book.next())
         };
+        let only_reads = actions.iter().all(|action| matches!(action, Action::Read(_) | Action::Scan(_)));
+        let plan = if only_reads { session.plan_reader(false) } else { session.plan_writer() };
         let outcome = match actions[..] {
-            [Action::Append(list, element)] => session.at(&gateway, autocommit(&db, list, element, &draft)).await,
-            _ => session.at(&gateway, explicit(&db, &actions, &draft)).await,
+            [Action::Append(list, element)] => {
+                session.at(&gateway, autocommit(&db, (list, element), &plan, &draft)).await
+            }
+            _ if only_reads => session.at(&gateway, read_only(&db, &actions, &plan, &draft)).await,
+            _ => session.at(&gateway, explicit(&db, &actions, &plan, &draft)).await,
         };
         let ended = session.book.borrow_mut().next();
         let known = session.judge(outcome).await;
-        let Draft { ops, snapshot, is_committing, .. } = std::mem::take(&mut *draft.lock());
+        let Draft { ops, snapshot, is_committing, seen, .. } = std::mem::take(&mut *draft.lock());
+        if let Some(seen) = seen {
+            session.saw(&plan, seen);
+        }
+        // An older snapshot need not show what was acknowledged before.
+        let began = if plan.is_fresh() { began } else { 0 };
         let outcome = match known {
             Known::Committed => Outcome::Committed,
             // A transaction whose commit was not asked for commits nothing.

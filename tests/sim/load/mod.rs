@@ -1,12 +1,15 @@
 //! The sessions of a run: transfers and audits (`bank`), transactions on lists (`lists`), autocommit on registers
-//! (`registers`), and what they share: gateways, the book of what happened, and outcomes. `reads` repeats their reads.
+//! (`registers`), and what they share: gateways, the book of what happened, and outcomes. `surface` draws how they
+//! read, and `reads` repeats their reads.
 
 pub(crate) mod bank;
 pub(crate) mod lists;
 mod reads;
 pub(crate) mod registers;
+mod surface;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +20,14 @@ use rand::rngs::StdRng;
 use simulator::checkers::history::Register;
 use simulator::checkers::snapshot_isolation::Txn;
 use simulator::checkers::{Checked, Violation};
+use tso::Timestamp;
 use txn::TxnError;
 
 use crate::nodes::{Gateway, Nodes};
 use crate::options::Options;
 use bank::Transfer;
 pub(crate) use reads::ReadLog;
+use surface::{Plan, Seen};
 
 /// The pause of a session that finds no gateway, or whose gateway failed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(200);
@@ -58,6 +63,8 @@ pub(crate) struct Book {
     /// Acknowledged writes of registers whose commit_ts is known.
     pub(crate) commits: Vec<registers::Commit>,
     pub(crate) reads: ReadLog,
+    /// Transactions with options, by what they ask for.
+    pub(crate) kinds: BTreeMap<&'static str, u64>,
     /// The last moment or element.
     last: u64,
 }
@@ -101,6 +108,10 @@ pub(crate) struct Session {
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) book: SharedBook,
     pub(crate) rng: StdRng,
+    /// The largest of its last commit and its last snapshot.
+    token: Timestamp,
+    /// The share of transactions that choose how they read, and whether by the age of their snapshot too.
+    surface: (f64, bool),
     name: String,
     pause: Duration,
     cancels: f64,
@@ -108,8 +119,9 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(options: &Options, nodes: &Arc<Nodes>, book: &SharedBook, name: String, rng: StdRng) -> Session {
-        let (pause, cancels) = (options.pause, options.coordinators.cancels);
-        Session { nodes: Arc::clone(nodes), book: Rc::clone(book), rng, name, pause, cancels }
+        let (pause, cancels, surface) = (options.pause, options.coordinators.cancels, (options.surface, options.ages));
+        let (nodes, book) = (Arc::clone(nodes), Rc::clone(book));
+        Session { nodes, book, rng, token: Timestamp::ZERO, surface, name, pause, cancels }
     }
 
     /// The gateway of a random node, after a pause. `None` if that node does not run.
@@ -122,6 +134,35 @@ impl Session {
             tokio::time::sleep(FAILURE_PAUSE).await;
         }
         gateway
+    }
+
+    /// Draws how the next transaction reads, which may write.
+    pub(crate) fn plan_writer(&mut self) -> Plan {
+        Plan::of_writer(&mut self.rng, self.surface.0, self.token)
+    }
+
+    /// Draws how the next transaction reads, which does nothing else. `any`: also without a proof.
+    pub(crate) fn plan_reader(&mut self, any: bool) -> Plan {
+        Plan::of_reader(&mut self.rng, self.surface, self.token, any)
+    }
+
+    /// A transaction of this plan has read. Checks its snapshot against what the session has seen before.
+    pub(crate) fn saw(&mut self, plan: &Plan, seen: Seen) {
+        let mut book = self.book.borrow_mut();
+        for kind in plan.kinds(seen) {
+            *book.kinds.entry(kind).or_default() += 1;
+        }
+        if let Err(what) = plan.check(seen) {
+            book.violation.get_or_insert(what);
+        }
+        if plan.is_proven() {
+            self.token = self.token.max(seen.start_ts);
+        }
+    }
+
+    /// The session knows that it has committed.
+    pub(crate) fn committed(&mut self, commit_ts: Timestamp) {
+        self.token = self.token.max(commit_ts);
     }
 
     /// Where the session notes what it reads.
@@ -166,11 +207,13 @@ impl Session {
                     book.counts.conflicts += 1;
                     (Known::Aborted, false)
                 }
+                // A session knows the oracle's time only about, so what it takes for the past may not be.
+                Some(Err(TxnError::InFuture(_))) => (Known::Aborted, false),
                 Some(Err(TxnError::Undetermined { .. })) => {
                     book.counts.unknown += 1;
                     (Known::Unknown, true)
                 }
-                Some(Err(TxnError::Unavailable(_))) => {
+                Some(Err(TxnError::Unavailable(_) | TxnError::Overloaded(_))) => {
                     book.counts.unavailable += 1;
                     (Known::Aborted, true)
                 }

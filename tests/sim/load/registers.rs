@@ -10,7 +10,7 @@ use simulator::checkers::{Checked, Violation, violated};
 use tso::Timestamp;
 use txn::{Database, TxnError};
 
-use super::{Book, Known, ReadLog, Session};
+use super::{Book, Known, Plan, ReadLog, Seen, Session};
 
 const REGISTERS: usize = 4;
 
@@ -55,29 +55,57 @@ async fn write(db: &Database, register: usize, value: Value) -> Result<Option<Ti
     Ok(None)
 }
 
-/// The store of the register takes the timestamp, unless the oracle is at the gateway.
-async fn read(db: &Database, register: usize, reads: &ReadLog) -> Result<Value, TxnError> {
-    let txn = db.begin_deferred();
+/// Without options, the store of the register takes the timestamp, unless the oracle is at the gateway.
+async fn read(db: &Database, register: usize, plan: &Plan, reads: &ReadLog) -> Result<(Value, Seen), TxnError> {
+    let (txn, floor) = plan.begin(db).await?;
     let found = txn.get(&key(register)).await?;
-    reads.add(key(register), txn.start_ts(), found.as_ref());
-    Ok(value(found.as_ref()))
+    if plan.is_proven() {
+        reads.add(key(register), txn.start_ts(), found.as_ref());
+    }
+    Ok((value(found.as_ref()), Plan::seen(&txn, floor)))
+}
+
+/// The values of one register that a session has seen or written, in the order in which they followed each other.
+#[derive(Default)]
+struct Order(Vec<Value>);
+
+impl Order {
+    /// The register had this value, after those before. Returns whether that is so: values are written once.
+    fn add(&mut self, value: Value) -> bool {
+        if self.0.last() == Some(&value) {
+            return true;
+        }
+        let is_new = !self.0.contains(&value) && (value != INITIAL || self.0.is_empty());
+        self.0.push(value);
+        is_new
+    }
 }
 
 /// Writes and reads until the book is closed.
 pub(crate) async fn session(mut session: Session) {
     let reads = session.reads();
+    let mut orders: [Order; REGISTERS] = Default::default();
     while !session.is_closed() {
         let Some(gateway) = session.gateway().await else { continue };
         let db = gateway.database.clone();
         let register = session.rng.random_range(0..REGISTERS);
         let begin = session.book.borrow_mut().next();
         if session.rng.random_bool(0.5) {
-            let outcome = session.at(&gateway, read(&db, register, &reads)).await;
-            if let Some(Ok(value)) = outcome {
+            let plan = session.plan_reader(true);
+            let outcome = session.at(&gateway, read(&db, register, &plan, &reads)).await;
+            if let Some(Ok((value, seen))) = outcome {
+                session.saw(&plan, seen);
                 let mut book = session.book.borrow_mut();
                 let end = book.next();
-                book.counts.register_reads += 1;
-                book.registers[register].read(value, begin, end);
+                if plan.is_fresh() {
+                    book.counts.register_reads += 1;
+                    book.registers[register].read(value, begin, end);
+                }
+                if plan.is_ordered() && !orders[register].add(value) {
+                    let what =
+                        format!("a session went back to {value} in register {register}, with {plan:?}: {seen:?}");
+                    book.violation.get_or_insert(what);
+                }
             }
             session.judge(outcome.map(|outcome| outcome.map(drop))).await;
             continue;
@@ -92,6 +120,8 @@ pub(crate) async fn session(mut session: Session) {
         let end = session.book.borrow_mut().next();
         if let Some(Ok(Some(commit_ts))) = outcome {
             session.book.borrow_mut().commits.push(Commit { begin: value, end, commit_ts });
+            session.committed(commit_ts);
+            orders[register].add(value);
         }
         let known = session.judge(outcome.map(|outcome| outcome.map(drop))).await;
         let mut book = session.book.borrow_mut();

@@ -85,14 +85,15 @@ impl TsoSource for Gated {
     }
 }
 
+/// One request at a time, and short pauses.
 fn options() -> TsoClientOptions {
-    TsoClientOptions { backoff_min: Duration::from_millis(1), ..TsoClientOptions::default() }
+    TsoClientOptions { backoff_min: Duration::from_millis(1), in_flight: 1, ..TsoClientOptions::default() }
 }
 
 #[tokio::test]
 async fn sequential_callers_send_their_own_requests() {
     let source = Gated::new(3);
-    let client = TsoClient::new(source.clone());
+    let client = TsoClient::with_options(source.clone(), options(), None);
     let mut last = Timestamp::ZERO;
     for _ in 0..3 {
         let next = client.timestamp().await.unwrap();
@@ -105,7 +106,7 @@ async fn sequential_callers_send_their_own_requests() {
 #[tokio::test]
 async fn callers_during_a_request_share_the_next_one() {
     let source = Gated::new(0);
-    let client = TsoClient::new(source.clone());
+    let client = TsoClient::with_options(source.clone(), options(), None);
     let first = tokio::spawn({
         let client = client.clone();
         async move { client.timestamp().await }
@@ -130,7 +131,7 @@ async fn callers_during_a_request_share_the_next_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn timestamps_are_issued_after_the_call() {
     let source = Gated::new(1_000_000);
-    let client = TsoClient::new(source.clone());
+    let client = TsoClient::with_options(source.clone(), options(), None);
     let callers = (0..16).map(|_| {
         let (client, source) = (client.clone(), source.clone());
         tokio::spawn(async move {
@@ -152,7 +153,7 @@ async fn timestamps_are_issued_after_the_call() {
 #[tokio::test]
 async fn a_cancelled_caller_passes_its_permit_on() {
     let source = Gated::new(0);
-    let client = TsoClient::new(source.clone());
+    let client = TsoClient::with_options(source.clone(), options(), None);
     let mut first = client.timestamp().boxed();
     assert!((&mut first).now_or_never().is_none());
     let mut cancelled = client.timestamp().boxed();
@@ -216,7 +217,7 @@ async fn the_queue_is_bounded() {
 #[tokio::test]
 async fn close_fails_queued_and_later_callers() {
     let source = Gated::new(0);
-    let client = TsoClient::new(source.clone());
+    let client = TsoClient::with_options(source.clone(), options(), None);
     let mut flying = client.timestamp().boxed();
     assert!((&mut flying).now_or_never().is_none());
     let mut queued = client.timestamp().boxed();
@@ -229,7 +230,7 @@ async fn close_fails_queued_and_later_callers() {
     // A closed source is not asked again.
     let source = Gated::new(1);
     source.closed.store(true, Ordering::SeqCst);
-    assert_eq!(TsoClient::new(source.clone()).timestamp().await, Err(TsoError::Closed));
+    assert_eq!(TsoClient::with_options(source.clone(), options(), None).timestamp().await, Err(TsoError::Closed));
     assert_eq!(source.requests.load(Ordering::SeqCst), 1);
 }
 
@@ -252,7 +253,7 @@ async fn a_repeated_timestamp_is_rejected() {
 fn a_runtime_shutdown_fails_the_waiting_callers() {
     let source = Gated::new(0);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let client = runtime.block_on(async { TsoClient::new(source.clone()) });
+    let client = runtime.block_on(async { TsoClient::with_options(source.clone(), options(), None) });
     let mut flying = client.timestamp().boxed();
     let mut queued = client.timestamp().boxed();
     runtime.block_on(async {
@@ -277,4 +278,99 @@ async fn a_timestamp_from_elsewhere_counts_for_what_the_node_knows() {
     client.note(first);
     assert_eq!(client.newest().timestamp, elsewhere);
     assert!(client.timestamp().await.unwrap() > elsewhere);
+}
+
+/// An oracle that is far away, and which may be out of order.
+struct Far {
+    last: Mutex<Timestamp>,
+    is_failing: AtomicBool,
+    requests: AtomicU32,
+    in_flight: AtomicU32,
+    most_in_flight: AtomicU32,
+}
+
+const ONE_WAY: Duration = Duration::from_millis(14);
+
+impl TsoSource for Far {
+    fn allocate(&self, count: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+        async move {
+            self.requests.fetch_add(1, Ordering::SeqCst);
+            let now = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+            let _in_flight = InFlight(&self.in_flight);
+            self.most_in_flight.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(ONE_WAY).await;
+            if self.is_failing.load(Ordering::SeqCst) {
+                return Err(TsoError::Unavailable("out of order".into()));
+            }
+            let range = {
+                let mut last = self.last.lock();
+                *last = Timestamp::from_raw(last.raw() + u64::from(count));
+                TsRange { last: *last, count }
+            };
+            tokio::time::sleep(ONE_WAY).await;
+            Ok(range)
+        }
+        .boxed()
+    }
+}
+
+fn far() -> Arc<Far> {
+    Arc::new(Far {
+        last: Mutex::default(),
+        is_failing: AtomicBool::new(false),
+        requests: AtomicU32::new(0),
+        in_flight: AtomicU32::new(0),
+        most_in_flight: AtomicU32::new(0),
+    })
+}
+
+/// A caller waits for one round trip and the spacing, whoever else asks, and the spacing bounds the rate of requests.
+#[tokio::test(start_paused = true)]
+async fn far_from_the_oracle_a_caller_waits_for_little_more_than_one_round_trip() {
+    let source = far();
+    let options = TsoClientOptions { spacing: Duration::from_millis(2), ..TsoClientOptions::default() };
+    let client = TsoClient::with_options(source.clone(), options, None);
+    let mut callers = Vec::new();
+    for _ in 0..1_000 {
+        let client = client.clone();
+        callers.push(tokio::spawn(async move {
+            let called = now();
+            let timestamp = client.timestamp().await.unwrap();
+            (timestamp, now().duration_since(called))
+        }));
+        // Tokio's least.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let answers: Vec<_> = join_all(callers).await.into_iter().map(Result::unwrap).collect();
+    let distinct: HashSet<_> = answers.iter().map(|(timestamp, _)| *timestamp).collect();
+    assert_eq!(distinct.len(), 1_000);
+    let longest = answers.iter().map(|(_, waited)| *waited).max().unwrap();
+    assert!(longest <= 2 * ONE_WAY + Duration::from_millis(4), "{longest:?}");
+    assert!(source.requests.load(Ordering::SeqCst) <= 500 + 20, "{:?}", source.requests);
+    assert!(source.most_in_flight.load(Ordering::SeqCst) > 1);
+}
+
+/// While the oracle does not answer, callers do not add to its requests.
+#[tokio::test(start_paused = true)]
+async fn while_requests_fail_one_at_a_time_is_retried() {
+    let source = far();
+    let client = TsoClient::with_options(source.clone(), TsoClientOptions::default(), None);
+    source.is_failing.store(true, Ordering::SeqCst);
+    let first = tokio::spawn({
+        let client = client.clone();
+        async move { client.timestamp().await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    source.most_in_flight.store(0, Ordering::SeqCst);
+    let callers: Vec<_> = (0..50)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.timestamp().await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(source.most_in_flight.load(Ordering::SeqCst) <= 2, "{:?}", source.most_in_flight);
+    source.is_failing.store(false, Ordering::SeqCst);
+    first.await.unwrap().unwrap();
+    assert!(join_all(callers).await.into_iter().all(|answer| answer.unwrap().is_ok()));
 }

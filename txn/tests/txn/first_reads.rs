@@ -10,7 +10,7 @@ use super::common::{cluster, database, key, locks, run, seeded, two_phase, value
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::api::RequestBody;
-use kv::client::ScanRange;
+use kv::client::{ReadOptions, ReplicaPolicy, ScanRange};
 use kv::memory::{CountingTso, Fault, Faults, MemoryCluster};
 use raftstore::{RegionError, RegionId};
 use tso::{Timestamp, TsRange, TsoError, TsoSource};
@@ -244,5 +244,108 @@ fn at_the_oracle_a_transaction_takes_its_timestamp_at_once() {
         let oracle = Arc::new(Local(cluster.tso()));
         let db = database(Arc::new(cluster.clone()), oracle, TxnConfig::default());
         assert_eq!(db.begin_deferred().start_ts(), cluster.tso().last());
+    });
+}
+
+fn shared(floor: Option<Timestamp>) -> Option<Arc<ReadOptions>> {
+    Some(Arc::new(ReadOptions { floor, read_only: true, replica: ReplicaPolicy::Closest, ..ReadOptions::default() }))
+}
+
+/// Before, many keys took a timestamp from the oracle, which no replica needs to have a proof for.
+#[test]
+fn a_replica_takes_a_shared_snapshot_also_for_many_keys() {
+    run(async {
+        let world = World::new().await;
+        for floor in [None, Some(Timestamp::ZERO)] {
+            for is_page in [false, true] {
+                let mut txn = world.db.begin_shared();
+                txn.set_reads(shared(floor));
+                let keys = [key("a"), key("c")];
+                let read = async {
+                    match is_page {
+                        true => txn.batch_get_page(&keys).await.map(|page| page.pairs.len()),
+                        false => txn.batch_get(&keys).await.map(|pairs| pairs.len()),
+                    }
+                };
+                let (found, _, asked) = world.counting(read).await;
+                assert_eq!((found, asked), (Ok(2), 0), "{floor:?}");
+                let start_ts = txn.start_ts();
+                world.set("a", "2").await;
+                assert!(start_ts > Timestamp::ZERO && txn.batch_get(&keys).await.is_ok_and(|pairs| pairs.len() == 2));
+                assert_eq!((txn.start_ts(), txn.commit().await), (start_ts, Ok(None)), "it has nothing to commit");
+            }
+        }
+    });
+}
+
+/// Before, a node that was cut off waited for the oracle's deadline, whatever the patience of its reads was.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "tokio's time is paused in these tests")]
+fn a_snapshot_at_a_replica_is_waited_for_as_long_as_its_reads_say() {
+    struct Silent;
+    impl TsoSource for Silent {
+        fn allocate(&self, _: u32) -> BoxFuture<'_, Result<TsRange, TsoError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    run(async {
+        for (replica, waits) in [(ReplicaPolicy::Closest, 300), (ReplicaPolicy::Leader, 10_000)] {
+            let patience = Duration::from_millis(300);
+            for floor in [None, Some(Timestamp::ZERO.next())] {
+                // It knows no region. One is located for a snapshot that a replica has proved.
+                let db = database(Arc::new(cluster(Faults::none())), Arc::new(Silent), seeded(1));
+                let mut txn = db.begin_shared();
+                let options = ReadOptions { floor, replica, patience, read_only: true, ..ReadOptions::default() };
+                txn.set_reads(Some(Arc::new(options)));
+                let since = tokio::time::Instant::now();
+                let failed = [txn.get(&key("a")).await.map(drop), txn.scan(&all(), 1).await.map(drop)];
+                if floor.is_some() && replica == ReplicaPolicy::Closest {
+                    assert_eq!(failed, [Ok(()), Ok(())]);
+                    continue;
+                }
+                assert!(matches!(failed, [Err(TxnError::Unavailable(_)), Err(TxnError::Unavailable(_))]), "{failed:?}");
+                assert_eq!(since.elapsed().as_millis() / 10 * 10, 2 * waits, "{replica:?} {floor:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_transaction_in_the_past_sees_what_was_there_and_none_is_in_the_future() {
+    run(async {
+        let world = World::new().await;
+        let past = world.db.begin().await.expect("a timestamp").start_ts();
+        world.set("a", "2").await;
+        let (txn, _, asked) = world.counting(world.db.begin_at(past)).await;
+        assert_eq!((txn.expect("it is past").get(&key("a")).await, asked), (Ok(Some(value("1"))), 0));
+        let now = world.oracle.tso.last();
+        assert!(world.db.begin_at(now).await.is_ok());
+        let future = Timestamp::new(now.physical_ms() + 1_000_000, 0);
+        assert_eq!(world.db.begin_at(future).await.map(drop), Err(TxnError::InFuture(future)));
+        assert!(world.db.now().await.is_ok_and(|now| now >= past));
+    });
+}
+
+/// Rule 7: a writer's name is its own timestamp.
+#[test]
+#[should_panic(expected = "a transaction with a shared snapshot writes")]
+fn a_transaction_with_a_shared_snapshot_does_not_write() {
+    run(async {
+        let world = World::new().await;
+        let mut txn = world.db.begin_deferred();
+        txn.set_reads(shared(None));
+        assert_eq!(txn.get(&key("a")).await, Ok(Some(value("1"))));
+        txn.set_reads(None);
+        let _ = txn.put(key("a"), value("2"));
+    });
+}
+
+#[test]
+#[should_panic(expected = "a writer does not share its snapshot")]
+fn a_writer_does_not_come_to_share_its_snapshot() {
+    run(async {
+        let mut txn = World::new().await.db.begin_deferred();
+        txn.put(key("a"), value("2")).expect("fits");
+        txn.set_reads(shared(Some(Timestamp::ZERO)));
     });
 }

@@ -11,3 +11,4 @@ mod history;
 mod limits;
 mod real_stores;
 mod semantics;
+mod shadow;

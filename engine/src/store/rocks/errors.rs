@@ -18,3 +18,11 @@ pub(super) fn on_read(error: rocksdb::Error) -> StoreError {
         _ => StoreError::Backend(error.into_string()),
     }
 }
+
+/// The error of a failed call that reads from memory alone.
+pub(super) fn on_cached(error: rocksdb::Error) -> StoreError {
+    match error.kind() {
+        rocksdb::ErrorKind::Incomplete => StoreError::NotCached,
+        _ => on_read(error),
+    }
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rocksdb::{DB, DBRawIterator};
 
 use super::database::Database;
-use super::errors::on_read;
+use super::errors::on_cached;
 use super::options;
 use crate::cf::Cf;
 use crate::store::{Cursor, Reader, Result, StoreError, Visit, is_version_of};
@@ -63,13 +63,6 @@ fn open(database: &Database, cf: Cf) -> Result<DBRawIterator<'static>> {
     // the database. A kept one is in `Database::cursors`, which is dropped before `Database::db`.
     let db = unsafe { &*db };
     Ok(db.raw_iterator_cf_opt(database.family(cf)?, options::version_reads()))
-}
-
-fn on_cached(error: rocksdb::Error) -> StoreError {
-    match error.kind() {
-        rocksdb::ErrorKind::Incomplete => StoreError::NotCached,
-        _ => on_read(error),
-    }
 }
 
 /// The newest state, in memory.

@@ -7,17 +7,19 @@
 
 use std::sync::Arc;
 
-use rocksdb::{DB, DBRawIterator, ErrorKind, ReadOptions, Snapshot};
+use rocksdb::{DB, DBRawIterator, ErrorKind, ReadOptions, ReadTier};
 
 use super::database::Database;
-use super::errors::on_read;
+use super::errors::{on_cached, on_read};
 use super::options;
 use crate::cf::Cf;
-use crate::store::{Cursor, Reader, Result, StoreError};
+use crate::store::{Cursor, Reader, Result, Snapshot, StoreError};
 
 /// A snapshot of a [`super::RocksStore`]. Clones share the snapshot.
 #[derive(Clone)]
 pub struct RocksSnapshot {
+    /// For gets, if it reads from memory alone. They refer to the snapshot.
+    cached: Option<Arc<ReadOptions>>,
     pinned: Arc<Pinned>,
 }
 
@@ -28,7 +30,7 @@ struct Pinned {
     /// For gets. They refer to the snapshot.
     read_options: ReadOptions,
     /// It lives as long as `database`, which the type system cannot express. Never handed out.
-    snapshot: Snapshot<'static>,
+    snapshot: rocksdb::Snapshot<'static>,
     database: Arc<Database>,
 }
 
@@ -42,7 +44,7 @@ impl RocksSnapshot {
         let snapshot = unsafe { &*db }.snapshot();
         let mut read_options = ReadOptions::default();
         read_options.set_snapshot(&snapshot);
-        RocksSnapshot { pinned: Arc::new(Pinned { read_options, snapshot, database }) }
+        RocksSnapshot { cached: None, pinned: Arc::new(Pinned { read_options, snapshot, database }) }
     }
 
     /// The first key of `[start, end)`; an empty `end` means no upper bound.
@@ -54,9 +56,12 @@ impl RocksSnapshot {
 
 impl Reader for RocksSnapshot {
     fn get(&self, cf: Cf, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let database = &self.pinned.database;
-        let found =
-            database.db.get_pinned_cf_opt(database.family(cf)?, key, &self.pinned.read_options).map_err(on_read)?;
+        let Pinned { database, read_options, .. } = &*self.pinned;
+        let (read_options, on_error): (_, fn(rocksdb::Error) -> StoreError) = match &self.cached {
+            Some(cached) => (&**cached, on_cached),
+            None => (read_options, on_read),
+        };
+        let found = database.db.get_pinned_cf_opt(database.family(cf)?, key, read_options).map_err(on_error)?;
         Ok(found.map(|value| value.to_vec()))
     }
 
@@ -72,9 +77,20 @@ impl Reader for RocksSnapshot {
     }
 }
 
+impl Snapshot for RocksSnapshot {
+    fn cached(&self) -> RocksSnapshot {
+        let mut cached = options::cached_reads();
+        cached.set_snapshot(&self.pinned.snapshot);
+        RocksSnapshot { cached: Some(Arc::new(cached)), pinned: Arc::clone(&self.pinned) }
+    }
+}
+
 impl RocksSnapshot {
     fn open_cursor(&self, cf: Cf, (lower, upper): (&[u8], &[u8]), mut options: ReadOptions) -> Result<Box<dyn Cursor>> {
         options.set_snapshot(&self.pinned.snapshot);
+        if self.cached.is_some() {
+            options.set_read_tier(ReadTier::BlockCache);
+        }
         if !lower.is_empty() {
             options.set_iterate_lower_bound(lower);
         }
@@ -88,7 +104,9 @@ impl RocksSnapshot {
         // which the options of `iter` refer, is in `pinned` as well.
         let database = unsafe { &*database };
         let iter = database.db.raw_iterator_cf_opt(database.family(cf)?, options);
-        Ok(Box::new(RocksCursor { iter, failed: None, _pinned: Arc::clone(&self.pinned) }))
+        let incomplete: fn() -> StoreError =
+            if self.cached.is_some() { || StoreError::NotCached } else { || StoreError::GaveUp };
+        Ok(Box::new(RocksCursor { iter, failed: None, incomplete, _pinned: Arc::clone(&self.pinned) }))
     }
 }
 
@@ -100,6 +118,9 @@ struct RocksCursor {
     iter: DBRawIterator<'static>,
     /// The first failure. Every later call returns it.
     failed: Option<rocksdb::Error>,
+    /// What it means that RocksDB did not complete a call. From memory alone, a cursor that gave up counts as one that
+    /// met a file: RocksDB does not tell them apart, and the caller continues where it may take longer.
+    incomplete: fn() -> StoreError,
     _pinned: Arc<Pinned>,
 }
 
@@ -113,7 +134,7 @@ impl RocksCursor {
             self.failed = self.iter.status().err();
         }
         self.failed.clone().map_or(Ok(false), |error| match error.kind() {
-            ErrorKind::Incomplete => Err(StoreError::GaveUp),
+            ErrorKind::Incomplete => Err((self.incomplete)()),
             _ => Err(on_read(error)),
         })
     }

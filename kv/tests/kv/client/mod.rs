@@ -2,8 +2,11 @@
 
 mod busy;
 mod cluster;
+mod fake;
+mod hedges;
 mod region_cache;
 mod remote;
+mod replicas;
 mod responses;
 
 use prometheus::Registry;

@@ -3,15 +3,18 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use kv::Key;
-use kv::api::{Mutation, MutationOp, Request, RequestBody, Response, ServerError};
-use kv::client::{CallError, Client, Endpoint, LocalStore, RemoteConfig, RemoteEndpoint, RoutedEndpoint};
+use kv::api::{Mutation, MutationOp, ReadPath, Request, RequestBody, Response, Served, ServerError};
+use kv::client::{
+    CallError, Client, Endpoint, HedgePolicy, LocalStore, Locality, ReadOptions, RemoteConfig, RemoteEndpoint,
+    ReplicaPolicy, RoutedEndpoint, Snapshot,
+};
 use kv::memory::MemoryCluster;
 use kv::proto::{LOCATE, REQUEST, pb};
 use link::{Answer, ClusterTag, LinkMetrics, LinkOptions, LinkServer, Links, Reason, Refused, ServerOptions, Service};
@@ -326,6 +329,17 @@ impl LocalStore for OwnStore {
         None
     }
 
+    fn try_replica_get(
+        &self,
+        _: RegionContext,
+        _: (&Key, &[u8]),
+        start_ts: Timestamp,
+        _: Option<Timestamp>,
+    ) -> Option<(Option<Bytes>, Served)> {
+        let path = ReadPath::Grant;
+        Some((None, Served { store: ONE, path, start_ts, safe_ts: start_ts, asked: 0, load: 0 }))
+    }
+
     fn locate(&self, key: &[u8]) -> Option<RegionStatus> {
         self.0.regions().into_iter().find(|status| status.region.contains(key))
     }
@@ -336,8 +350,14 @@ async fn a_node_calls_its_own_store_directly_and_others_over_the_network() {
     let cluster = MemoryCluster::builder().stores(2).split_at(Key::from_static(b"m")).build();
     let server = serve(&cluster, TWO, None).await;
     let remote = Arc::new(remote(&[(TWO, server.address), (ONE, SocketAddr::from(([127, 0, 0, 1], 1)))]));
+    remote.set_localities([(TWO, Locality::parse("region=eu"))]);
     let routed = RoutedEndpoint::new(ONE, Arc::new(OwnStore(cluster.clone())), remote, Duration::from_millis(300));
     assert_eq!(routed.stores(), vec![ONE, TWO]);
+    assert_eq!(routed.own_store(), Some(ONE));
+    assert_eq!(routed.locality(TWO), Locality::parse("region=eu"));
+    let (context, a) = (get(&cluster, RegionId::FIRST_DATA).context, Key::from_static(b"a"));
+    let try_at = |store| routed.try_replica_get(store, context, (&a, &a.to_storage()), Timestamp::MAX, None);
+    assert!(try_at(ONE).is_some() && try_at(TWO).is_none(), "only the own store is read within the call");
     let client = Client::new(Arc::new(routed));
     let (start_ts, keys) = (cluster.timestamp(), [Key::from_static(b"a"), Key::from_static(b"z")]);
     let op = MutationOp::Put(Bytes::from_static(b"1"));
@@ -368,4 +388,90 @@ async fn a_local_call_that_hangs_is_lost() {
     let routed = RoutedEndpoint::new(ONE, Arc::new(Hanging), others, Duration::from_millis(10));
     let lost = routed.call(ONE, get(&cluster, RegionId::FIRST_DATA)).await;
     assert!(matches!(lost, Err(CallError::Lost { store: ONE, .. })), "{lost:?}");
+}
+
+/// A store that never answers, but counts the requests that reach it and those that are dropped.
+#[derive(Default)]
+struct Hung {
+    /// Requests that are refused a turn: they wait before anything of them is executed.
+    queued: AtomicUsize,
+    executing: AtomicUsize,
+    dropped: AtomicUsize,
+    is_full: AtomicBool,
+}
+
+/// Counts a request as dropped.
+struct Dropped(Arc<Hung>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct HungRequests(Arc<Hung>);
+
+impl Service for HungRequests {
+    fn call(&self, _: Bytes) -> Answer {
+        let store = Arc::clone(&self.0);
+        let answer = async move {
+            let _dropped = Dropped(Arc::clone(&store));
+            if store.is_full.load(Ordering::Relaxed) {
+                store.queued.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+            }
+            store.executing.fetch_add(1, Ordering::Relaxed);
+            std::future::pending().await
+        };
+        Answer::Later(answer.boxed())
+    }
+}
+
+/// The loser of a hedge is cancelled by its id: its store drops it, whether it waits there or is being executed.
+#[tokio::test]
+async fn the_loser_of_a_hedge_is_dropped_at_its_store() {
+    let cluster = MemoryCluster::builder().stores(2).build();
+    cluster.move_leader(&Key::default(), ONE);
+    let leader = serve(&cluster, ONE, None).await;
+    let hung = Arc::new(Hung::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let services: [(_, Arc<dyn Service>); 1] = [(REQUEST, Arc::new(HungRequests(Arc::clone(&hung))))];
+    let links = LinkServer::new(ServerOptions::new(CLUSTER), services, metrics());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            links.serve(stream);
+        }
+    });
+    let counts = metrics();
+    let long = RemoteConfig { request_timeout: Duration::from_secs(60), ..config() };
+    let remote = counted_remote(&[(ONE, leader.address), (TWO, address)], long, counts.clone());
+    let client = Client::new(Arc::new(remote));
+    let start_ts = cluster.timestamp();
+    let k = Key::from_static(b"k");
+    assert_eq!(client.get(&k, start_ts).await, Ok(None));
+    for (round, is_full) in [(1, false), (2, true)] {
+        hung.is_full.store(is_full, Ordering::Relaxed);
+        let hedge = HedgePolicy::After(Duration::from_millis(50));
+        let options = Arc::new(ReadOptions { replica: ReplicaPolicy::Follower, hedge, ..ReadOptions::default() });
+        // The store is left out for a moment after it was overtaken.
+        let reached = async {
+            loop {
+                let at = Snapshot { options: Some(Arc::clone(&options)), ..start_ts.into() };
+                assert_eq!(client.get(&k, at).await, Ok(None));
+                if counts.cancels.get() == round {
+                    break;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), reached).await.expect("the store is asked again");
+        for _ in 0..5_000 {
+            if hung.dropped.load(Ordering::Relaxed) as u64 == round {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let state = [&hung.executing, &hung.queued, &hung.dropped].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(state, [1, round as usize - 1, round as usize]);
+    }
 }

@@ -11,20 +11,20 @@ use kv::memory::RegionReader;
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, Epoch, LogIndex, OnOutcome, PeerId, PeerMeta, PeerRole, ProposeError, Region, RegionContext, RegionError,
-    RegionId, RegionStatus, StoreId, Term,
+    Basis, DataGeneration, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposalObserver, ProposeError, Region,
+    RegionContext, RegionError, RegionId, RegionStatus, ReplicaState, StoreId, Term,
 };
 use tokio::sync::oneshot;
 
 /// Takes the answer to a proposer.
 struct Reply {
-    on_outcome: OnOutcome,
+    observer: ProposalObserver,
     sender: oneshot::Sender<Result<LogIndex, ProposeError>>,
 }
 
 impl Reply {
     fn send(self, outcome: Result<LogIndex, ProposeError>) {
-        (self.on_outcome)(&outcome);
+        self.observer.answered(&outcome);
         let _ = self.sender.send(outcome);
     }
 }
@@ -146,6 +146,54 @@ impl RegionReads for ModelRegion {
         self.view(context)
     }
 
+    fn regions(&self) -> Vec<RegionStatus> {
+        self.locate(b"").into_iter().collect()
+    }
+
+    fn leader(&self, _region: RegionId) -> Option<StoreId> {
+        Some(self.state.lock().leader)
+    }
+
+    fn sample<T>(
+        &self,
+        _region: RegionId,
+        look: impl FnOnce(&Region, Term) -> T,
+    ) -> Result<Option<(T, LogIndex, Basis)>, RegionError> {
+        let view = self.view(self.context())?;
+        let (region, term) = (Arc::new(view.region().clone()), view.term());
+        let looked = look(&region, term);
+        let applied = LogIndex::new(self.state.lock().applied);
+        Ok(Some((looked, applied, Basis { region, term })))
+    }
+
+    fn replica(&self, _region: RegionId) -> Result<ReplicaState, RegionError> {
+        let state = self.state.lock();
+        let (region, applied) = (Arc::new(state.region.clone()), LogIndex::new(state.applied));
+        Ok(ReplicaState { region, generation: DataGeneration::new(1), applied })
+    }
+
+    fn replica_newest<T>(
+        &self,
+        context: RegionContext,
+        read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
+    ) -> Result<Option<T>, RegionError> {
+        Ok(read(&self.replica(context.region)?, &self.data))
+    }
+
+    fn replica_view(
+        &self,
+        context: RegionContext,
+        is_enough: impl FnOnce(&ReplicaState) -> bool,
+    ) -> Result<Option<RegionReader>, RegionError> {
+        let state = self.replica(context.region)?;
+        let reader = || RegionReader::new(self.data.snapshot(), Region::clone(&state.region), Term::new(1));
+        Ok(is_enough(&state).then(reader))
+    }
+
+    async fn applied(&self, _region: RegionId, _index: LogIndex) -> Result<(), RegionError> {
+        Ok(())
+    }
+
     fn poison(&self, _why: &str) {}
 }
 
@@ -162,10 +210,15 @@ impl RegionStore for ModelRegion {
         self.view(context)
     }
 
-    async fn propose(&self, basis: &Basis, batch: WriteBatch, on_outcome: OnOutcome) -> Result<LogIndex, ProposeError> {
+    async fn propose(
+        &self,
+        basis: &Basis,
+        batch: WriteBatch,
+        observer: ProposalObserver,
+    ) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
         let (sender, answer) = oneshot::channel();
-        let reply = Reply { on_outcome, sender };
+        let reply = Reply { observer, sender };
         {
             let mut state = self.state.lock();
             if basis.term != state.term || self.id != state.leader {

@@ -2,7 +2,8 @@
 //! the client.
 //!
 //! SET is transactional. [`Settings`] holds up to three sets of values: the current one, the one after a commit (if SET
-//! LOCAL makes it differ), and the one after a rollback. Pure.
+//! LOCAL makes it differ), and the one after a rollback. What the session has committed and read last ([`Live`]) is
+//! shown as settings too, and no transaction undoes it. Pure.
 //!
 //! # Layers
 //!
@@ -12,13 +13,18 @@
 mod table;
 mod value;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use tso::Timestamp;
 
 use crate::error::{SqlError, SqlState};
 use crate::expr::unknown_setting as unknown;
 use crate::protocol::output::Level;
+use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::types::{DateFormat, DateStyle, TimeZone};
+pub(crate) use table::{LAST_READ, SESSION_TOKEN};
 use table::{SETTINGS, Setting};
 pub(crate) use value::on_off;
 
@@ -43,6 +49,49 @@ struct ParsedValues {
     idle_timeout: Option<Duration>,
     read_only: bool,
     level: Option<Level>,
+    reads: ReadSettings,
+}
+
+/// What the session has committed and read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Live {
+    /// The newest commit or snapshot of the session.
+    token: Timestamp,
+    /// A token that the client gave. The oracle has not confirmed yet that it has issued it.
+    claimed: Timestamp,
+    /// How the last statement read.
+    pub(crate) last_read: LastRead,
+}
+
+impl Live {
+    /// Raises the token to a commit or a snapshot of the session.
+    pub(crate) fn raise(&mut self, timestamp: Timestamp) {
+        self.token = self.token.max(timestamp);
+    }
+
+    /// Takes a token over, which the oracle has not confirmed. An empty one forgets what the session has seen.
+    fn claim(&mut self, timestamp: Timestamp) {
+        if timestamp == Timestamp::ZERO {
+            self.token = Timestamp::ZERO;
+        }
+        self.claimed = timestamp;
+    }
+
+    /// The claimed token, if it is to be confirmed.
+    pub(crate) fn unconfirmed(&self) -> Option<Timestamp> {
+        (self.claimed > self.token).then_some(self.claimed)
+    }
+
+    /// The oracle has issued the claimed token.
+    pub(crate) fn confirm(&mut self) {
+        let claimed = std::mem::take(&mut self.claimed);
+        self.raise(claimed);
+    }
+
+    /// The token.
+    pub(crate) fn token(&self) -> Timestamp {
+        self.token.max(self.claimed)
+    }
 }
 
 /// A session's settings.
@@ -60,6 +109,7 @@ pub(crate) struct Settings {
     reported: Vec<Option<String>>,
     parsed: ParsedValues,
     unreported: bool,
+    pub(crate) live: Live,
 }
 
 impl Settings {
@@ -79,11 +129,15 @@ impl Settings {
             reported: vec![None; SETTINGS.len()],
             parsed,
             unreported: true,
+            live: Live::default(),
         }
     }
 
     /// Sets a value from the startup packet. RESET restores it.
     pub(crate) fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        if is_token(name) {
+            return self.set_token(Some(&[value.to_owned()]));
+        }
         let values = [value.to_owned()];
         assign(&mut self.initial, name, Some(&values), None)?;
         self.current = self.initial.clone();
@@ -93,6 +147,9 @@ impl Settings {
 
     /// SET: to `values`, or to the initial value if `None`. `local`: until the end of the transaction.
     pub(crate) fn set(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<(), SqlError> {
+        if is_token(name) {
+            return self.set_token(values);
+        }
         let mut changed = self.current.clone();
         assign(&mut changed, name, values, Some(&self.initial))?;
         let before = std::mem::replace(&mut self.current, changed);
@@ -108,8 +165,18 @@ impl Settings {
         Ok(())
     }
 
+    /// Takes over a session's token; `None` for none.
+    fn set_token(&mut self, values: Option<&[String]>) -> Result<(), SqlError> {
+        self.live.claim(match values {
+            Some(values) => token(values)?,
+            None => Timestamp::ZERO,
+        });
+        Ok(())
+    }
+
     /// RESET ALL.
     pub(crate) fn reset_all(&mut self) {
+        self.live.claim(Timestamp::ZERO);
         let before = std::mem::replace(&mut self.current, self.initial.clone());
         self.after_commit = None;
         self.after_rollback.get_or_insert_with(|| Box::new(before));
@@ -135,20 +202,29 @@ impl Settings {
     }
 
     /// A setting's display name and value.
-    pub(crate) fn show(&self, name: &str) -> Result<(String, &str), SqlError> {
+    pub(crate) fn show(&self, name: &str) -> Result<(String, Cow<'_, str>), SqlError> {
         if let Some(index) = table::find(name) {
-            return Ok((SETTINGS[index].name.to_owned(), &self.current.known[index]));
+            return Ok((SETTINGS[index].name.to_owned(), self.shown(index)));
         }
         match self.current.custom.get_key_value(name) {
-            Some((name, value)) => Ok((name.clone(), value)),
+            Some((name, value)) => Ok((name.clone(), value.into())),
             None => Err(unknown(name)),
+        }
+    }
+
+    /// The value of a setting by its index.
+    fn shown(&self, index: usize) -> Cow<'_, str> {
+        match SETTINGS[index].name {
+            LAST_READ => self.live.last_read.to_string().into(),
+            SESSION_TOKEN => reads::show_token(self.live.token()).into(),
+            _ => self.current.known[index].as_str().into(),
         }
     }
 
     /// Name, value and description of every setting.
     pub(crate) fn show_all(&self) -> Vec<[String; 3]> {
-        let known = SETTINGS.iter().zip(&self.current.known);
-        let known = known.map(|(s, v)| [s.name.to_owned(), v.clone(), s.about.to_owned()]);
+        let known = SETTINGS.iter().enumerate();
+        let known = known.map(|(at, s)| [s.name.to_owned(), self.shown(at).into_owned(), s.about.to_owned()]);
         let custom = self.current.custom.iter().map(|(n, v)| [n.clone(), v.clone(), String::new()]);
         known.chain(custom).collect()
     }
@@ -187,6 +263,11 @@ impl Settings {
     /// Whether new transactions are read-only.
     pub(crate) fn default_read_only(&self) -> bool {
         self.parsed.read_only
+    }
+
+    /// How reads choose their snapshot and their replicas.
+    pub(crate) fn reads(&self) -> ReadSettings {
+        self.parsed.reads
     }
 
     /// Whether `client_min_messages` allows notices of this level.
@@ -245,6 +326,18 @@ fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> R
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))
 }
 
+fn is_token(name: &str) -> bool {
+    name.eq_ignore_ascii_case(SESSION_TOKEN)
+}
+
+/// The timestamp of a session's token.
+pub(crate) fn token(values: &[String]) -> Result<Timestamp, SqlError> {
+    let found = table::find(SESSION_TOKEN).and_then(|index| SETTINGS.get(index));
+    let setting = found.ok_or_else(|| unknown(SESSION_TOKEN))?;
+    value::normalize(setting, values, value::Context::default())?;
+    value::token(setting, values.first().map_or("", String::as_str))
+}
+
 fn parse_values(values: &Values) -> ParsedValues {
     let text = |name: &str| table::find(name).map_or("", |index| values.known[index].as_str());
     let duration = |name: &str| value::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
@@ -258,6 +351,15 @@ fn parse_values(values: &Values) -> ParsedValues {
             "error" => None,
             "warning" => Some(Level::Warning),
             _ => Some(Level::Notice),
+        },
+        // The texts are normalized.
+        reads: ReadSettings {
+            replica: reads::replica(text("cortado.replica_read")).unwrap_or_default(),
+            staleness: Staleness::parse(text("cortado.read_staleness")).unwrap_or_default(),
+            session_snapshot: text("cortado.session_snapshot") == "on",
+            hedge: reads::hedge(text("cortado.hedge")).unwrap_or_default(),
+            grants: text("cortado.grants") == "on",
+            wait: duration("cortado.replica_wait").unwrap_or_default(),
         },
     }
 }
@@ -295,7 +397,7 @@ mod tests {
         settings.set(name, Some(&[value.to_owned()]), local).unwrap();
     }
 
-    fn shown<'a>(settings: &'a Settings, name: &str) -> &'a str {
+    fn shown<'a>(settings: &'a Settings, name: &str) -> Cow<'a, str> {
         settings.show(name).unwrap().1
     }
 
@@ -310,12 +412,12 @@ mod tests {
         assert_eq!(s.statement_timeout(), Some(Duration::from_secs(2)));
         assert_eq!(s.show("MY.app").unwrap_err().code.0, "42704", "names of others keep their case");
         s.rollback();
-        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("1s", "UTC"));
+        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("1s".into(), "UTC".into()));
         set(&mut s, "timezone", "Asia/Tokyo", true);
         set(&mut s, "statement_timeout", "3s", false);
         set(&mut s, "timezone", "Europe/Rome", true);
         s.commit();
-        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("3s", "UTC"));
+        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("3s".into(), "UTC".into()));
         set(&mut s, "timezone", "Asia/Tokyo", true);
         set(&mut s, "timezone", "Europe/Rome", false);
         s.commit();
@@ -357,6 +459,30 @@ mod tests {
         assert_eq!(s.take_unreported(), [("TimeZone", "Asia/Tokyo".to_owned())]);
         s.rollback();
         assert_eq!(s.take_unreported(), [("TimeZone", "UTC".to_owned())]);
+    }
+
+    #[test]
+    fn the_token_only_rises_and_no_rollback_undoes_it() {
+        let at = |ms| Timestamp::new(ms, 0);
+        let mut s = Settings::new("ann");
+        assert_eq!((shown(&s, SESSION_TOKEN), s.live.token()), ("".into(), Timestamp::ZERO));
+        s.live.raise(at(7));
+        s.live.raise(at(5));
+        set(&mut s, SESSION_TOKEN, "6.0", false);
+        assert_eq!((s.live.token(), s.live.unconfirmed()), (at(7), None), "the client gave an older one");
+        set(&mut s, SESSION_TOKEN, &reads::show_token(at(9)), true);
+        s.rollback();
+        assert_eq!((shown(&s, SESSION_TOKEN), s.live.unconfirmed()), (reads::show_token(at(9)).into(), Some(at(9))));
+        s.live.confirm();
+        assert_eq!((s.live.token(), s.live.unconfirmed()), (at(9), None));
+        assert_eq!(s.set(SESSION_TOKEN, Some(&["c1.7".into()]), false).unwrap_err().code.0, "22023");
+        assert_eq!(s.set(SESSION_TOKEN, Some(&["7.0".into(), "8.0".into()]), false).unwrap_err().code.0, "22023");
+        s.reset_all();
+        assert_eq!(s.live.token(), Timestamp::ZERO, "another client of a pool has seen nothing");
+        s.set_initial(SESSION_TOKEN, "8.0").unwrap();
+        assert_eq!(s.live.unconfirmed(), Some(at(8)), "a connection begins with that of another");
+        assert_eq!(s.set(LAST_READ, Some(&["none".into()]), false).unwrap_err().code.0, "55P02");
+        assert_eq!(shown(&s, LAST_READ), "none");
     }
 
     #[test]

@@ -29,6 +29,12 @@ pub(crate) enum Kind {
     Encoding,
     /// A date style.
     DateStyle,
+    /// How old a snapshot may be.
+    Staleness,
+    /// When a second replica is asked.
+    Hedge,
+    /// A session's token. Kept apart from the other values: no transaction undoes it.
+    Token,
     /// An isolation level. All accepted levels run, and are shown, as repeatable read.
     Isolation,
 }
@@ -69,7 +75,13 @@ const C_LOCALE: Kind = Kind::Fixed(&["C", "POSIX", "C.UTF-8"]);
 const LEVELS: Kind =
     Kind::OneOf(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]);
 const INTERVALS: Kind = Kind::OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]);
+const REPLICAS: Kind = Kind::OneOf(&["leader", "follower", "closest", "any", "learner"]);
 const DURABILITY: Kind = Kind::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]);
+
+/// The setting that shows how the last statement read.
+pub(crate) const LAST_READ: &str = "cortado.last_read";
+/// The setting that is the session's token.
+pub(crate) const SESSION_TOKEN: &str = "cortado.session_token";
 
 /// All settings, in the order of SHOW ALL.
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -79,6 +91,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("check_function_bodies", Kind::Bool, "on", "No effect: there are no user functions."),
     reported(takes("client_encoding", Kind::Encoding, "UTF8", "Encoding of the client's text.")),
     takes("client_min_messages", LEVELS, "notice", "Lowest level of messages sent to the client."),
+    takes("cortado.grants", Kind::Bool, "on", "Grants prove replica reads; off: a read index for each."),
+    takes("cortado.hedge", Kind::Hedge, "off", "When a slow read is sent to a second replica too."),
+    shown(LAST_READ, "none", "How the last statement read."),
+    takes("cortado.read_staleness", Kind::Staleness, "", "How old the snapshots of reads are."),
+    takes("cortado.replica_read", REPLICAS, "leader", "The replicas that serve read-only statements."),
+    takes("cortado.replica_wait", Kind::Millis, "5s", "Longest wait for a replica that can prove a read."),
+    takes("cortado.session_snapshot", Kind::Bool, "off", "Reads see the session's own past, not the newest data."),
+    takes(SESSION_TOKEN, Kind::Token, "", "The session's newest commit or snapshot."),
     reported(takes("DateStyle", Kind::DateStyle, "ISO, MDY", "Text form of dates and times.")),
     takes("default_table_access_method", Kind::Fixed(&["heap"]), "heap", "Storage of new tables."),
     takes("default_tablespace", Kind::Fixed(&["", "pg_default"]), "", "There are no tablespaces."),

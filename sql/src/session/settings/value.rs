@@ -3,7 +3,9 @@
 use super::table::{Kind, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
+use crate::session::reads;
 use crate::types::TimeZone;
+use tso::Timestamp;
 
 /// The longest name, in bytes, as for identifiers.
 const MAX_NAME_BYTES: usize = 63;
@@ -57,7 +59,20 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
         Kind::Encoding => encoding(setting, value),
         Kind::DateStyle => date_style(setting, value, values),
         Kind::Isolation => isolation(setting, value),
+        Kind::Staleness => reads::Staleness::parse(value).map(reads::Staleness::show).ok_or_else(|| {
+            invalid(setting, value).hint("Available values: '' (fresh), an age such as '5s', 'max 5s', unbounded.")
+        }),
+        Kind::Hedge => reads::hedge(value)
+            .map(reads::show_hedge)
+            .ok_or_else(|| invalid(setting, value).hint("Available values: off, auto, or a delay such as '2ms'.")),
+        Kind::Token => token(setting, value).map(reads::show_token),
     }
+}
+
+/// The timestamp of a session's token.
+pub(crate) fn token(setting: &Setting, value: &str) -> Result<Timestamp, SqlError> {
+    let hint = "Take the value that SHOW cortado.session_token prints.";
+    reads::parse_token(value).ok_or_else(|| invalid(setting, value).hint(hint))
 }
 
 /// A boolean in PostgreSQL's syntax: any unambiguous prefix of its words.
@@ -316,6 +331,26 @@ mod tests {
                 "{}",
                 setting.name
             );
+        }
+    }
+
+    #[test]
+    fn values_of_reads_are_normalized() {
+        let cases: [(&str, &[&str], Result<&str, &str>); 11] = [
+            ("cortado.replica_read", &["CLOSEST"], Ok("closest")),
+            ("cortado.replica_read", &["nearest"], Err("22023")),
+            ("cortado.read_staleness", &["Max 5000ms"], Ok("max 5s")),
+            ("cortado.read_staleness", &["-5s"], Err("22023")),
+            ("cortado.hedge", &["2ms"], Ok("2ms")),
+            ("cortado.hedge", &["on"], Err("22023")),
+            ("cortado.grants", &["false"], Ok("off")),
+            ("cortado.replica_wait", &["500"], Ok("500ms")),
+            ("cortado.last_read", &["none"], Err("55P02")),
+            ("cortado.session_token", &["1700000000000.7"], Ok("c1.062f3f95a0000007645498b4")),
+            ("cortado.session_token", &["yesterday"], Err("22023")),
+        ];
+        for (name, words, expected) in cases {
+            assert_eq!(set(name, words).as_deref().map_err(String::as_str), expected, "{name} {words:?}");
         }
     }
 

@@ -7,6 +7,7 @@
 //! Statements go to a server over the wire, one Query message each. Commands:
 //!
 //! - `\session NAME`: sends what follows on another connection
+//! - `\advance MS`: advances the oracle's time
 //! - `\zone NAME`: sets the session's time zone
 //! - `\params VALUE...`: sends the next statement through the extended protocol with these parameters, and fetches its
 //!   rows in several parts; `\N` is NULL, `\_` a blank
@@ -86,6 +87,10 @@ impl Script {
                 let replies = self.simple(&format!("set time zone '{zone}'")).await;
                 assert!(replies.iter().all(|reply| reply.kind != b'E'), "{line}");
             }
+            Some("\\advance") => {
+                let ms = words.next().and_then(|ms| ms.parse().ok()).expect("milliseconds");
+                self.server.cluster.tso().advance_ms(ms);
+            }
             Some("\\session") => self.current = words.next().expect("a name").to_owned(),
             other => panic!("unknown command {other:?}"),
         }
@@ -157,7 +162,7 @@ fn render(replies: &[Reply]) -> String {
                     None => "NULL".to_owned(),
                 });
                 let shown = shown.collect::<Vec<_>>();
-                let line = if shown.is_empty() { "()".to_owned() } else { shown.join("|") };
+                let line = if shown.is_empty() { "()".to_owned() } else { masked(&shown.join("|")) };
                 let _ = writeln!(statement, "{line}");
             }
             b'C' => {
@@ -178,6 +183,18 @@ fn render(replies: &[Reply]) -> String {
         }
     }
     out
+}
+
+/// A line without the timestamps and times of this run.
+fn masked(line: &str) -> String {
+    if line.starts_with("Execution Time: ") {
+        return "Execution Time: ... ms".to_owned();
+    }
+    let words = line.split(' ').map(|word| match word.split_once('=') {
+        Some((name @ ("start_ts" | "safe_ts"), _)) => format!("{name}=..."),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn is_explain(columns: &[(String, u32)]) -> bool {

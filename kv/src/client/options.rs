@@ -1,0 +1,198 @@
+//! How the reads of a transaction choose their replicas, and what they report.
+//!
+//! A session makes one [`ReadOptions`] from its settings and hints and passes it with every read. Without options a
+//! read goes to the leader.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use raftstore::StoreId;
+use tso::Timestamp;
+
+use crate::api::ReadPath;
+
+/// How reads choose their replicas.
+#[derive(Debug)]
+pub struct ReadOptions {
+    /// Which replicas serve.
+    pub replica: ReplicaPolicy,
+    /// What proves a read at a replica that does not lead.
+    pub proof: ProofPolicy,
+    /// Whether a slow read is sent to a second replica.
+    pub hedge: HedgePolicy,
+    /// Of a first read: which snapshot the replica takes. `None`: a fresh one. `Some`: the newest that it can prove, if
+    /// it is not below this bound.
+    pub floor: Option<Timestamp>,
+    /// Whether the transaction never writes. Only then may its first read leave a fresh snapshot to a replica that does
+    /// not lead: other transactions may read at the same one, and a writer needs a name of its own.
+    pub read_only: bool,
+    /// How long a read waits for a replica that can prove it. Default 5 s.
+    pub patience: Duration,
+    /// What the reads report.
+    pub trace: ReadTrace,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
+            replica: ReplicaPolicy::Leader,
+            proof: ProofPolicy::Grants,
+            hedge: HedgePolicy::Off,
+            floor: None,
+            read_only: false,
+            patience: Duration::from_secs(5),
+            trace: ReadTrace::default(),
+        }
+    }
+}
+
+/// Which replicas serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaPolicy {
+    /// The leader.
+    #[default]
+    Leader,
+    /// A follower, the nearest first; the leader if none can.
+    Follower,
+    /// The nearest.
+    Closest,
+    /// All, by turns, as their load allows.
+    Any,
+    /// A learner, the nearest first; others if there is none.
+    Learner,
+}
+
+/// What proves a read at a replica that does not lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProofPolicy {
+    /// Grants.
+    #[default]
+    Grants,
+    /// A read index for each request.
+    ReadIndex,
+    /// Nothing: the read sees what the replica has applied.
+    Unproven,
+}
+
+/// Whether a slow read is sent to a second replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HedgePolicy {
+    /// No.
+    #[default]
+    Off,
+    /// After the 95th percentile of the time that such reads take.
+    Auto,
+    /// After this time.
+    After(Duration),
+}
+
+/// How one read of a transaction chooses its replica.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<'a> {
+    pub(super) options: &'a ReadOptions,
+    /// That of the options, or the leader after locks.
+    pub(super) policy: ReplicaPolicy,
+    /// Where its requests report.
+    pub(super) trace: &'a ReadTrace,
+    /// Whether it sends requests to several regions at a time.
+    pub(super) is_parallel: bool,
+}
+
+impl<'a> Reading<'a> {
+    /// A read with these options. After an attempt that met locks it goes to the leader.
+    pub(super) fn new(options: &'a ReadOptions, locks_met: bool) -> Reading<'a> {
+        let policy = if locks_met { ReplicaPolicy::Leader } else { options.replica };
+        Reading { options, policy, trace: &options.trace, is_parallel: false }
+    }
+
+    /// Whether its requests are those of a read without options.
+    pub(super) fn is_plain(&self) -> bool {
+        self.policy == ReplicaPolicy::Leader && self.options.hedge == HedgePolicy::Off
+    }
+
+    /// Reports an answered request.
+    pub(super) fn report(&self, report: ReadReport) {
+        if self.is_parallel { self.trace.join(report) } else { self.trace.add(report) }
+    }
+}
+
+/// What the reads of a statement report. Shared by the session, which shows it, and the reads.
+///
+/// One statement at a time reports. Of requests that are under way together, the caller that sends them adds one
+/// report.
+#[derive(Debug, Default)]
+pub struct ReadTrace(Mutex<Option<ReadReport>>);
+
+/// How the requests of a statement were served: the last one in full, the others by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadReport {
+    /// The proof of the last request.
+    pub path: ReadPath,
+    /// The store of its replica.
+    pub store: StoreId,
+    /// The snapshot.
+    pub start_ts: Timestamp,
+    /// The safe_ts of its replica; for the leader the snapshot.
+    pub safe_ts: Timestamp,
+    /// The requests.
+    pub requests: u32,
+    /// The round trips that they took, one after the other: to another node, and of replicas to their leaders.
+    pub round_trips: u32,
+}
+
+impl ReadTrace {
+    /// What was reported since the last call.
+    pub fn take(&self) -> Option<ReadReport> {
+        self.0.lock().take()
+    }
+
+    /// As [`ReadTrace::take`], and leaves it there.
+    pub fn last(&self) -> Option<ReadReport> {
+        *self.0.lock()
+    }
+
+    /// Adds a request that was sent after those before.
+    pub fn add(&self, report: ReadReport) {
+        self.merge(report, u32::saturating_add);
+    }
+
+    /// Adds a request that was sent together with those before: of their round trips, the most count.
+    pub(super) fn join(&self, report: ReadReport) {
+        self.merge(report, u32::max);
+    }
+
+    fn merge(&self, report: ReadReport, round_trips: fn(u32, u32) -> u32) {
+        let mut last = self.0.lock();
+        *last = Some(match *last {
+            None => report,
+            Some(before) => ReadReport {
+                requests: before.requests.saturating_add(report.requests),
+                round_trips: round_trips(before.round_trips, report.round_trips),
+                ..report
+            },
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_add_up_and_requests_under_way_together_count_their_longest_way() {
+        let report = |store, round_trips| {
+            let (path, start_ts) = (ReadPath::Grant, Timestamp::new(store, 0));
+            ReadReport { path, store: StoreId::new(store), start_ts, safe_ts: start_ts, requests: 1, round_trips }
+        };
+        let trace = ReadTrace::default();
+        assert_eq!(trace.take(), None);
+        trace.add(report(1, 2));
+        trace.add(report(2, 0));
+        trace.add(report(3, 1));
+        assert_eq!(trace.take(), Some(ReadReport { requests: 3, ..report(3, 3) }));
+        assert_eq!(trace.take(), None);
+        trace.join(report(1, 2));
+        trace.join(report(2, 1));
+        assert_eq!(trace.take(), Some(ReadReport { requests: 2, ..report(2, 2) }));
+    }
+}
