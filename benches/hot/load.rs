@@ -1,4 +1,4 @@
-//! The clients: closed loops of point reads and short scans, spread evenly over the nodes.
+//! The clients: closed loops of point reads and scans, spread evenly over the nodes.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,9 @@ use tokio_postgres::{Client, Error, Statement};
 
 use crate::client::connect;
 
-/// Rows of a short scan.
-const SCANNED: i64 = 50;
+/// Rows of a short scan, and of a long one.
+const SHORT: i64 = 50;
+const LONG: i64 = 500;
 /// Of so many reads of the mixed workload one is a scan.
 const ONE_SCAN_IN: u64 = 10;
 /// How long the clients read before they measure: the first connections and plans, and the quotas.
@@ -26,26 +27,32 @@ const SCAN: &str = "SELECT id, v FROM hot WHERE id >= $1 AND id < $2";
 pub enum Workload {
     /// Rows by key
     Points,
+    /// Nine points for one scan of 50 rows
+    Mixed,
     /// 50 rows from a key on
     Scans,
-    /// Nine points for one scan
-    Mixed,
+    /// 500 rows from a key on
+    LongScans,
 }
 
 impl Workload {
     pub fn name(self) -> &'static str {
         match self {
             Workload::Points => "points",
+            Workload::Mixed => "9 points : 1 scan of 50",
             Workload::Scans => "scans of 50",
-            Workload::Mixed => "9 points : 1 scan",
+            Workload::LongScans => "scans of 500",
         }
     }
 
-    fn scans(self, number: u64) -> bool {
+    /// The rows of the read with this number. One row is read by its key.
+    fn rows(self, number: u64) -> i64 {
         match self {
-            Workload::Points => false,
-            Workload::Scans => true,
-            Workload::Mixed => number.is_multiple_of(ONE_SCAN_IN),
+            Workload::Points => 1,
+            Workload::Mixed if number.is_multiple_of(ONE_SCAN_IN) => SHORT,
+            Workload::Mixed => 1,
+            Workload::Scans => SHORT,
+            Workload::LongScans => LONG,
         }
     }
 }
@@ -135,7 +142,7 @@ impl Reader {
             if begun >= end {
                 break;
             }
-            match self.read(self.load.workload.scans(number)).await {
+            match self.read(self.load.workload.rows(number)).await {
                 Ok(()) if begun >= from => self.latency.record(begun.elapsed().as_nanos() as u64).unwrap(),
                 Ok(()) => {}
                 Err(error) => {
@@ -150,15 +157,13 @@ impl Reader {
         self
     }
 
-    async fn read(&mut self, is_scan: bool) -> Result<(), Error> {
-        let (count, rows) = if is_scan {
-            let first = self.rng.random_range(0..=self.load.rows - SCANNED);
-            (SCANNED as usize, self.client.query(&self.scan, &[&first, &(first + SCANNED)]).await?)
-        } else {
-            let id = self.rng.random_range(0..self.load.rows);
-            (1, self.client.query(&self.point, &[&id]).await?)
+    async fn read(&mut self, rows: i64) -> Result<(), Error> {
+        let first = self.rng.random_range(0..=self.load.rows - rows);
+        let found = match rows {
+            1 => self.client.query(&self.point, &[&first]).await?,
+            rows => self.client.query(&self.scan, &[&first, &(first + rows)]).await?,
         };
-        assert_eq!(rows.len(), count, "all rows are there");
+        assert_eq!(found.len(), rows as usize, "all rows are there");
         Ok(())
     }
 }

@@ -1,14 +1,14 @@
 //! A hot region: what a table can be read that has one leader, by reads at the leader and by reads at all replicas.
 //!
 //! ```text
-//! cargo bench --bench hot [-- --seconds 10 --rounds 3 --clients 64 --cores 0.4 --workload points,scans,mixed
+//! cargo bench --bench hot [-- --seconds 10 --rounds 3 --clients 64 --cores 0.4 --workload points,mixed,scans,long-scans
 //!     --policy leader,closest,any --svg FILE --markdown FILE]
 //! ```
 //!
 //! Three nodes (`cortado demo`), one of which leads all regions. Each may use 0.4 cores, by a control group, so that
 //! the nodes and not the machine are the limit, and the clients have what is left. As many closed-loop clients read at
-//! each node: rows by key, or 50 rows of 200 bytes. All reads are fresh: each sees everything that was acknowledged
-//! before it. The policies alternate within each round.
+//! each node: rows of 200 bytes by key, 50 of them, or 500. All reads are fresh: each sees everything that was
+//! acknowledged before it. The policies alternate within each round.
 
 #![allow(
     missing_docs,
@@ -62,7 +62,7 @@ struct Options {
     #[arg(long, default_value_t = 0.4)]
     cores: f64,
     /// What the clients read
-    #[arg(long, value_delimiter = ',', value_enum, default_value = "points,scans,mixed")]
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "points,mixed,scans,long-scans")]
     workload: Vec<Workload>,
     /// Values of cortado.replica_read
     #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(POLICIES),

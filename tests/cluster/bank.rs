@@ -1,9 +1,9 @@
 //! The bank: transfers between accounts keep the total in every snapshot, whatever happens to the nodes.
 //!
 //! 50 accounts and 6 clients over all gateways. The leader of the data region is killed and restarted; the next leader
-//! is stopped in order, and hands its leaderships over; the next one is cut off from the others; the next one is paused
-//! until others lead, and continues; then all nodes are paused at once. The gateways that can must make progress in
-//! each phase. An auditor at each gateway sums the balances in one statement, and in a transaction of many statements.
+//! is stopped in order, and hands its leaderships over; then leadership is passed from node to node; the next one is cut
+//! off from the others; the next one is paused until others lead, and continues; then all nodes are paused at once. The
+//! gateways that can must make progress in each phase. An auditor at each gateway sums the balances in one statement, and in a transaction of many statements.
 //! Each sum must be the total.
 //!
 //! Auditors and readers take each choice of replicas and proofs in turn ([`Reads`]), and so do the clients of the
@@ -40,6 +40,9 @@ const AUDITS: u64 = 10;
 const WRITES: u64 = 10;
 const READS: u64 = 30;
 const PHASE_MIN: Duration = Duration::from_secs(1);
+/// How often the leadership of each region is passed on, and the time between.
+const PASSES: usize = 4;
+const PASS_PAUSE: Duration = Duration::from_millis(100);
 /// How long all nodes stand still: longer than a leader's lease and an election.
 const ALL_PAUSED: Duration = Duration::from_secs(2);
 /// Reads of each table that wait at a paused node.
@@ -235,6 +238,18 @@ impl Load {
         cluster.wait_until_serving(stopped).await;
     }
 
+    /// Passes the leadership of each region on, again and again, while the clients go on.
+    async fn pass_leadership_on(&mut self, cluster: &Cluster) {
+        let handovers = cluster.begun(&[0, 1, 2]).by_handover;
+        let passes = async {
+            cluster.pass_leadership_on(2, PASSES, PASS_PAUSE).await;
+            cluster.pass_leadership_on(1, PASSES, PASS_PAUSE).await;
+        };
+        tokio::join!(passes, self.phase("while leadership is passed on", &[0, 1, 2]));
+        let handovers = cluster.begun(&[0, 1, 2]).by_handover - handovers;
+        assert!(handovers >= 2 * PASSES, "{handovers} handovers");
+    }
+
     /// Cuts the leader of the data region off from the others, with its clients, and lets it come back.
     async fn cut_off_the_leader(&mut self, cluster: &Cluster) {
         let alone = cluster.leader_of(2);
@@ -275,6 +290,7 @@ async fn the_total_never_changes() {
     // From here on no node loses its counters.
     let (before, [_, few, wide]) = (protocols(&cluster), load.tables.clone());
     let written = (few.writes(), wide.writes());
+    load.pass_leadership_on(&cluster).await;
     load.cut_off_the_leader(&cluster).await;
     load.pause_the_leader(&cluster).await;
     load.pause_all(&cluster).await;

@@ -2,8 +2,8 @@
 //!
 //! - [`failures`]: nodes are killed while clients write. No acknowledged row is lost, and writing resumes.
 //! - [`bank`]: transfers between accounts keep the total in every snapshot, [`versions`] are whole and never stale, and
-//!   [`lists`] are snapshot isolated, at every choice of replicas, also when a leader is killed, stopped, cut off or
-//!   paused, and when all nodes are paused.
+//!   [`lists`] are snapshot isolated, at every choice of replicas, also when a leader is killed, stopped, replaced, cut
+//!   off or paused, and when all nodes are paused.
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
 //! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
 //!   disk.
@@ -16,9 +16,9 @@
 //! - [`truncating`]: DROP and TRUNCATE lose no acknowledged row of another gateway.
 //! - [`unknown`]: what `cortado txn status` says of an unknown outcome is so.
 //!
-//! [`process`] runs the binary, [`harness`] runs clusters of it, over [`links`] where a test asks for them, [`clients`]
-//! are their clients. [`exclusive`] runs one
-//! test with a cluster at a time and bounds its time.
+//! [`process`] runs the binary, [`harness`] runs clusters of it, over [`links`] where a test asks for them, [`operator`]
+//! moves leaderships, [`clients`] are the clients. [`exclusive`] runs one test with a cluster at a time and bounds its
+//! time.
 
 #![allow(
     missing_docs,
@@ -42,6 +42,7 @@ mod joining;
 mod links;
 mod lists;
 mod log_tools;
+mod operator;
 mod power;
 #[path = "../../engine/tests/power/mod.rs"]
 mod power_cut;
