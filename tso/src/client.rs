@@ -43,6 +43,10 @@ pub struct TsoClientOptions {
     pub queue: usize,
     /// How long after a request the next one may leave although no answer has come. Default 1 ms.
     pub spacing: Duration,
+    /// Below so many requests in flight a caller sends its own at once, if the last answer took more than four times
+    /// the spacing: there the spacing adds to what every caller waits for, and few callers have few requests in a round
+    /// trip. Default 16.
+    pub prompt: usize,
     /// The most requests in flight. Default 64, minimum 1.
     pub in_flight: usize,
     /// The seed of the jitter of pauses, so that a run repeats. Default `None`: from the operating system.
@@ -57,6 +61,7 @@ impl Default for TsoClientOptions {
             backoff_max: Duration::from_millis(250),
             queue: 1 << 16,
             spacing: Duration::from_millis(1),
+            prompt: 16,
             in_flight: 64,
             seed: None,
         }
@@ -79,6 +84,8 @@ struct Batcher {
     closed: AtomicBool,
     /// Whether the last answer was a failure.
     failing: AtomicBool,
+    /// Whether the last answer took long beside the spacing.
+    far: AtomicBool,
     /// Only for the length of pauses.
     rng: Mutex<StdRng>,
     metrics: Option<ClientMetrics>,
@@ -173,7 +180,7 @@ impl TsoClient {
         let runtime = Handle::current();
         options.in_flight = options.in_flight.max(1);
         let (state, newest, ahead) = (Mutex::default(), Newest::new(), Mutex::default());
-        let (closed, failing) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (closed, failing, far) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         TsoClient {
             batcher: Arc::new(Batcher {
                 source,
@@ -184,6 +191,7 @@ impl TsoClient {
                 ahead,
                 closed,
                 failing,
+                far,
                 rng,
                 metrics,
             }),
@@ -374,12 +382,18 @@ impl Batcher {
             state.in_flight = 1;
             return Ok(Admission::Send(RequestPermit { batcher: Arc::clone(self) }));
         }
+        let may_pipeline = !self.failing.load(Acquire);
+        let prompt = self.options.prompt.min(self.options.in_flight);
+        if may_pipeline && self.far.load(Acquire) && state.queue.is_empty() && state.in_flight < prompt {
+            state.in_flight += 1;
+            return Ok(Admission::Send(RequestPermit { batcher: Arc::clone(self) }));
+        }
         if state.queue.len() >= self.options.queue {
             return Err(TsoError::Unavailable("too many callers are waiting".to_owned()));
         }
         let (sender, receiver) = oneshot::channel();
         state.queue.push_back(sender);
-        let has_room = state.in_flight < self.options.in_flight && !self.failing.load(Acquire);
+        let has_room = state.in_flight < self.options.in_flight && may_pipeline;
         if has_room && !std::mem::replace(&mut state.is_timed, true) {
             self.runtime.spawn(send_later(Arc::clone(self)));
         }
@@ -419,9 +433,10 @@ impl Batcher {
 
     /// Requests `count` timestamps once.
     async fn request(&self, count: u32) -> Result<TsRange, TsoError> {
-        let newest = self.newest.timestamp();
+        let (newest, sent) = (self.newest.timestamp(), now());
         let answer = self.source.allocate(count).await.and_then(|range| self.check_range(range, count, newest));
         self.failing.store(answer.is_err(), Release);
+        self.far.store(now().saturating_duration_since(sent) > self.options.spacing * 4, Release);
         if let Some(metrics) = &self.metrics {
             metrics.requests.inc();
             metrics.failures.inc_by(u64::from(answer.is_err()));

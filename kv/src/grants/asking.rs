@@ -2,8 +2,7 @@
 //!
 //! A request asks for all regions that are wanted when it leaves. What is wanted while it is on its way joins the next
 //! one, never itself: its answer may be older than the wish. With one request in flight at a time, their rate is
-//! bounded by one for each round trip, however many reads there are. Where a round trip is short, the next request
-//! waits a little if many wait for them ([`pause_after`]).
+//! bounded by one for each round trip, however many reads there are.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,23 +36,6 @@ impl<W> Batch<W> {
     fn new() -> Batch<W> {
         Batch { ts: Timestamp::ZERO, fresh: false, waiters: BTreeMap::new() }
     }
-
-    /// How many wait for it.
-    pub(super) fn len(&self) -> usize {
-        self.waiters.values().map(Vec::len).sum()
-    }
-}
-
-/// The longest time that a request is held back.
-const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// For each read that waited for the request before. A request costs its two stores as much as two or three reads.
-const PAUSE_PER_READ: Duration = Duration::from_micros(100);
-
-/// How long after an answer the next request leaves. So a request is shared by the reads of a millisecond where many
-/// read, and leaves at once where one does: that one would not find another to share it with.
-pub(super) fn pause_after(reads: usize, took: Duration) -> Duration {
-    let others = u32::try_from(reads.saturating_sub(1)).unwrap_or(u32::MAX);
-    PAUSE_PER_READ.saturating_mul(others).min(PAUSE_MAX).saturating_sub(took)
 }
 
 impl<W> AskQueue<W> {
@@ -168,16 +150,6 @@ mod tests {
         assert_eq!(waiters(&second), vec![(A, vec![2, 4]), (B, vec![3])]);
         queue.ended();
         assert_eq!(queue.send(|_| false), None, "nothing is wanted");
-    }
-
-    #[test]
-    fn a_request_is_held_back_where_many_share_it() {
-        let us = Duration::from_micros;
-        assert_eq!(pause_after(1, us(0)), us(0), "a lone reader does not wait");
-        assert_eq!(pause_after(4, us(120)), us(180));
-        assert_eq!(pause_after(1_000, us(120)), us(880));
-        assert_eq!(pause_after(1_000, us(28_000)), us(0), "far away the reads gather meanwhile");
-        assert_eq!(pause_after(0, us(0)), us(0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use raftstore::{RegionError, RegionId, StoreId};
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
-use super::asking::{AskQueue, Batch, RoundTrip, pause_after};
+use super::asking::{AskQueue, Batch, RoundTrip};
 use super::hub::{Others, Shared, now};
 use super::peers::NoAnswer;
 use crate::grant::{AskGrants, GivenGrants};
@@ -74,16 +74,11 @@ impl<H: RegionReads> Shared<H> {
             let answer = answer.await;
             #[cfg(feature = "planted-bugs")]
             let batch = shared.with_late_wishes(batch, (leader, ask));
-            let took = now().saturating_duration_since(since);
             if answer.is_ok() {
-                shared.took(leader, took);
+                shared.took(leader, now().saturating_duration_since(since));
             }
-            let pause = if ask == Ask::Grants { pause_after(batch.len(), took) } else { Duration::ZERO };
             // Before those are told who waited: what they do next finds the grants.
             shared.deliver(batch, answer);
-            if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
-            }
             if let Some(queue) = shared.asks.queues.lock().get_mut(&(leader, ask)) {
                 queue.ended();
             }

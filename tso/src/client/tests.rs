@@ -328,7 +328,7 @@ fn far() -> Arc<Far> {
 #[tokio::test(start_paused = true)]
 async fn far_from_the_oracle_a_caller_waits_for_little_more_than_one_round_trip() {
     let source = far();
-    let options = TsoClientOptions { spacing: Duration::from_millis(2), ..TsoClientOptions::default() };
+    let options = TsoClientOptions { spacing: Duration::from_millis(2), prompt: 0, ..TsoClientOptions::default() };
     let client = TsoClient::with_options(source.clone(), options, None);
     let mut callers = Vec::new();
     for _ in 0..1_000 {
@@ -348,6 +348,25 @@ async fn far_from_the_oracle_a_caller_waits_for_little_more_than_one_round_trip(
     assert!(longest <= 2 * ONE_WAY + Duration::from_millis(4), "{longest:?}");
     assert!(source.requests.load(Ordering::SeqCst) <= 500 + 20, "{:?}", source.requests);
     assert!(source.most_in_flight.load(Ordering::SeqCst) > 1);
+}
+
+/// Few callers of a far oracle wait for one round trip and nothing else. Many share requests.
+#[tokio::test(start_paused = true)]
+async fn few_callers_of_a_far_oracle_wait_for_one_round_trip() {
+    let source = far();
+    let client = TsoClient::with_options(source.clone(), TsoClientOptions::default(), None);
+    client.timestamp().await.unwrap();
+    let timed = |client: TsoClient| async move {
+        let called = now();
+        client.timestamp().await.unwrap();
+        now().duration_since(called)
+    };
+    let few = join_all((0..16).map(|_| timed(client.clone()))).await;
+    assert_eq!(few, [2 * ONE_WAY; 16]);
+    assert_eq!(source.requests.load(Ordering::SeqCst), 17);
+    let many = join_all((0..1_000).map(|_| timed(client.clone()))).await;
+    assert!(many.iter().all(|waited| *waited <= 2 * ONE_WAY + Duration::from_millis(2)), "{:?}", many.iter().max());
+    assert_eq!(source.requests.load(Ordering::SeqCst), 17 + 16 + 1, "the others share one");
 }
 
 /// While the oracle does not answer, callers do not add to its requests.
