@@ -411,6 +411,8 @@ pub enum Response {
     Started {
         /// The timestamp that the store took. No other request has it.
         start_ts: Timestamp,
+        /// How often the store asked another node for it: once, or not at all where the oracle is on its own.
+        asked: u32,
         /// The outcome of the read at that timestamp.
         outcome: Box<Result<Response, KeyError>>,
     },

@@ -32,8 +32,10 @@ pub struct AskGrants {
 /// Answers [`AskGrants`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenGrants {
-    /// The timestamp that was asked for, or a later one; the fresh one.
+    /// The timestamp that was asked for, or a later one; the fresh one. [`Timestamp::ZERO`] if all is refused.
     pub ts: Timestamp,
+    /// How often the leader asked another node for the fresh one.
+    pub asked: u32,
     /// A grant that does not cover `ts` waits for a write that has no place in the log yet.
     pub grants: Vec<Grant>,
     /// The regions without a grant.

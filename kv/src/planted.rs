@@ -46,6 +46,9 @@ pub enum PlantedBug {
     QueueAnsweredEarly,
     /// A wish for a grant joins the request that is on its way, whose timestamp may be older than the wish.
     WishJoinsRequest,
+    /// A read looks at the lease when it arrives, and not again: neither when it takes its timestamp nor when it reads.
+    /// Some are held up in between.
+    LeaseCheckedFirst,
     /// A session snapshot may be below what the session has committed.
     FloorIgnored,
 }

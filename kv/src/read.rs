@@ -168,16 +168,22 @@ impl<H: RegionReads> ReadExecutor<H> {
             return self.replica(context, replica).await;
         }
         let Some(start_ts) = request.body.unset_start_ts() else { return self.read(request, Proof::Leader).await };
-        let taken = self.take_start_ts(context).await?;
+        #[cfg(feature = "planted-bugs")]
+        self.look_at_lease_first(context).await?;
+        let (taken, asked) = self.take_start_ts(context).await?;
         *start_ts = taken;
         let outcome = outcome_of(self.read(request, Proof::Leader).await)?;
-        Ok(Response::Started { start_ts: taken, outcome: Box::new(outcome) })
+        Ok(Response::Started { start_ts: taken, asked, outcome: Box::new(outcome) })
     }
 
-    /// Takes the timestamp of a read that leaves it to this store.
-    pub(crate) async fn take_start_ts(&self, context: RegionContext) -> Result<Timestamp, RegionError> {
+    /// Takes the timestamp of a read that leaves it to this store. Returns how often another node was asked for it.
+    pub(crate) async fn take_start_ts(&self, context: RegionContext) -> Result<(Timestamp, u32), RegionError> {
+        if let Some(taken) = self.concurrency.try_timestamp() {
+            return Ok((taken, 0));
+        }
         let busy = || RegionError::ServerBusy { store: self.store.store_id(), what: "timestamps".to_owned() };
-        self.concurrency.take_timestamp(&self.store, context).await?.ok_or_else(busy)
+        let taken = self.concurrency.take_timestamp(&self.store, context).await?;
+        taken.map(|taken| (taken, 1)).ok_or_else(busy)
     }
 
     /// Executes a read at its timestamp.
@@ -246,6 +252,10 @@ impl<H: RegionReads> ReadExecutor<H> {
         start_ts: Timestamp,
     ) -> Option<Result<Option<Bytes>, ActionError>> {
         let concurrency = self.concurrency.known_region(context.region)?;
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst) {
+            return None;
+        }
         if !self.concurrency.is_admitted(start_ts) {
             return None;
         }
@@ -274,6 +284,19 @@ impl<H: RegionReads> ReadExecutor<H> {
             Proof::Leader => self.view(context, body).await,
             Proof::Granted | Proof::Unproven => self.replica_view(context, body, proof),
         }
+    }
+
+    /// With a planted bug: the look at the lease, long before the read.
+    #[cfg(feature = "planted-bugs")]
+    async fn look_at_lease_first(&self, context: RegionContext) -> Result<(), RegionError> {
+        if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst) && !self.store.has_lease(context)? {
+            let why = "no lease".to_owned();
+            return Err(RegionError::NotReady { region: context.region, why });
+        }
+        if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst) {
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        }
+        Ok(())
     }
 
     /// A view that is proven for a read, of the region that holds all keys of the request, and that holds every
@@ -314,6 +337,12 @@ impl<H: RegionReads> ReadExecutor<H> {
     }
 
     async fn proven_view(&self, context: RegionContext) -> Result<H::View, RegionError> {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst)
+            && let Some(view) = self.store.replica_view(context, |_| true)?
+        {
+            return Ok(view);
+        }
         match self.store.try_read(context)? {
             Some(view) => Ok(view),
             None => self.store.read(context).await,

@@ -102,13 +102,13 @@ impl<H: RegionReads> ReadExecutor<H> {
         mut body: RequestBody,
         wanted: Wanted,
     ) -> Result<Response, ServerError> {
-        let start_ts = match self.known_start_ts(wanted) {
-            Some(known) => known,
+        let (start_ts, asked) = match self.known_start_ts(wanted) {
+            Some(known) => (known, 0),
             None => self.take_start_ts(context).await?,
         };
         body.unset_start_ts().into_iter().for_each(|unset| *unset = start_ts);
         let path = if matches!(wanted, Wanted::Newest(_)) { ReadPath::SessionSnapshot } else { ReadPath::Lease };
-        let served = Served { store: self.store.store_id(), path, start_ts, safe_ts: start_ts, asked: 0, load: 0 };
+        let served = Served { store: self.store.store_id(), path, start_ts, safe_ts: start_ts, asked, load: 0 };
         served_as(served, self.read(Request { context, body }, Proof::Leader).await)
     }
 

@@ -31,6 +31,7 @@ pub struct Reads {
     pub replica: &'static str,
     pub grants: bool,
     pub session_snapshot: bool,
+    pub hedge: bool,
 }
 
 impl Reads {
@@ -39,7 +40,8 @@ impl Reads {
         let replicas = ["closest", "follower", "any", "leader", "learner"];
         let replica = replicas[n as usize % replicas.len()];
         let rest = n / replicas.len() as u64;
-        Reads { replica, grants: rest.is_multiple_of(2), session_snapshot: (rest / 2) % 2 == 1 }
+        let (grants, session_snapshot) = (rest.is_multiple_of(2), (rest / 2) % 2 == 1);
+        Reads { replica, grants, session_snapshot, hedge: n.is_multiple_of(2) }
     }
 
     /// The number of combinations.
@@ -48,10 +50,11 @@ impl Reads {
     /// Sets them in a session. `session_snapshot`: whether these may be taken.
     pub async fn set(&self, client: &Client) -> Result<(), Error> {
         let on = |on: bool| if on { "on" } else { "off" };
-        let Reads { replica, grants, session_snapshot } = *self;
+        let Reads { replica, grants, session_snapshot, hedge } = *self;
+        let hedge = if hedge { "auto" } else { "off" };
         let set = format!(
             "SET cortado.replica_read = {replica}; SET cortado.grants = {}; SET cortado.session_snapshot = {}; \
-             SET cortado.hedge = auto",
+             SET cortado.hedge = {hedge}",
             on(grants),
             on(session_snapshot)
         );
@@ -242,7 +245,7 @@ async fn append(lists: &Lists, client: &mut Client, seen: &mut Seen, rng: &mut S
     };
     match committed {
         Ok(()) => {
-            seen.check(&ops, Reads { replica: "leader", grants: false, session_snapshot: false });
+            seen.check(&ops, Reads { replica: "leader", grants: false, session_snapshot: false, hedge: false });
             lists.record(began, ops, Outcome::Committed);
             seen.last = began;
             Ok(())

@@ -16,18 +16,22 @@ mod proto {
 }
 
 impl Cluster {
+    /// Makes a node the leader of the region.
+    pub async fn make_leader(&self, region: u64, to: usize) {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
+        while self.leader_of(region) != to {
+            assert!(Instant::now() < deadline, "node {} does not become the leader", to + 1);
+            for node in &self.nodes {
+                transfer(node, region, to as u64 + 1).await;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
     /// Makes the next node the leader of the region, `count` times, with `pause` after each.
     pub async fn pass_leadership_on(&self, region: u64, count: usize, pause: Duration) {
         for _ in 0..count {
-            let to = (self.leader_of(region) + 1) % self.nodes.len();
-            let deadline = Instant::now() + WAIT_TIMEOUT;
-            while self.leader_of(region) != to {
-                assert!(Instant::now() < deadline, "node {} does not become the leader", to + 1);
-                for node in &self.nodes {
-                    transfer(node, region, to as u64 + 1).await;
-                }
-                tokio::time::sleep(POLL_INTERVAL).await;
-            }
+            self.make_leader(region, (self.leader_of(region) + 1) % self.nodes.len()).await;
             tokio::time::sleep(pause).await;
         }
     }

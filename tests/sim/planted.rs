@@ -54,7 +54,9 @@ const CONTRADICTED: &[&str] = &["differs on the leader"];
 const BELOW_TOKEN: &[&str] = &["below the session's", "a session went back"];
 /// A read does not see what was acknowledged before it began.
 const STALE: &[&str] = &["is not linearizable", "stale: cycle through"];
-/// As above, or a read that was served below a commit that was acknowledged before it changes when it is repeated.
+/// As above, or a session does not see what it has seen: a fresh snapshot was taken before the read arrived.
+const STALE_OR_BELOW_TOKEN: &[&str] = &["is not linearizable", "stale: cycle through", "below the session's"];
+/// As [`STALE`], or a read that was served below a commit that was acknowledged before it changes when it is repeated.
 const STALE_OR_MISSED: &[&str] = &["is not linearizable", "stale: cycle through", "the read of"];
 /// A commit_ts does not follow the order of acknowledgements.
 const ORDER: &[&str] = &["committed below"];
@@ -191,7 +193,7 @@ planted! {
     secondaries_first: in_txn(InTxn::SecondariesFirst), ordinary, 20, TORN;
     committed_rolled_back: in_txn(InTxn::CommittedRolledBack), ordinary, 10, CONTRADICTION;
     fallback_on_async_locks: in_txn(InTxn::FallbackOnAsyncLocks), ordinary, 40, CONTRADICTION;
-    timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, STALE;
+    timestamp_ahead: in_kv(InKv::TimestampAhead), ordinary, 20, STALE_OR_BELOW_TOKEN;
     least_not_taken: in_kv(InKv::LeastNotTaken), ordinary, 40, ORDER;
     early_latch_release: in_kv(InKv::EarlyLatchRelease), ordinary, 20, OVERWRITTEN;
     max_ts_before_locks: in_kv(InKv::MaxTsBeforeLocks), ordinary, 10, MISSED;
@@ -209,5 +211,6 @@ planted! {
     queue_answered_early_is_reported: in_kv(InKv::QueueAnsweredEarly), shadowed, 20, CONTRADICTED;
     floor_ignored: in_kv(InKv::FloorIgnored), in_order, 20, BELOW_TOKEN;
     wish_joins_request: in_kv(InKv::WishJoinsRequest), asking, 40, STALE;
+    lease_checked_first: in_kv(InKv::LeaseCheckedFirst), transferred, 60, STALE_OR_MISSED;
     lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, STALE_OR_MISSED;
 }

@@ -104,6 +104,11 @@ impl Transaction {
         self.reads.as_ref()
     }
 
+    /// Whether it has nothing to commit.
+    pub fn is_unwritten(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     fn check_writes(&self) {
         assert!(!self.is_shared, "a transaction with a shared snapshot writes");
     }
@@ -122,8 +127,12 @@ impl Transaction {
         if let Some(start_ts) = self.start_ts.get() {
             return Ok(*start_ts);
         }
+        if let Some(here) = self.coordinator.tso.try_timestamp() {
+            return Ok(*self.start_ts.get_or_init(|| here));
+        }
         let taken =
             in_time(patience_of(self.reads.as_ref()), self.coordinator.tso.timestamp().map_err(TxnError::from)).await?;
+        self.reads.iter().for_each(|reads| reads.trace.add_wait());
         Ok(*self.start_ts.get_or_init(|| taken))
     }
 

@@ -97,7 +97,7 @@ impl Router {
         let cutoff = patience.map(|options| now() + options.patience);
         let reading = options.map(|options| Reading::new(options, false));
         match self.attempt_read(route, reading, cutoff, body).await {
-            Ok(Response::Started { start_ts, outcome }) => {
+            Ok(Response::Started { start_ts, outcome, .. }) => {
                 let outcome = match *outcome {
                     Ok(response) => Ok(value(response)?),
                     Err(KeyError::Locked(locks)) => Err(locks),

@@ -3,6 +3,7 @@
 //! A session makes one [`ReadOptions`] from its settings and hints and passes it with every read. Without options a
 //! read goes to the leader.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -121,7 +122,11 @@ impl<'a> Reading<'a> {
 /// One statement at a time reports. Of requests that are under way together, the caller that sends them adds one
 /// report.
 #[derive(Debug, Default)]
-pub struct ReadTrace(Mutex<Option<ReadReport>>);
+pub struct ReadTrace {
+    report: Mutex<Option<ReadReport>>,
+    /// Round trips for the snapshot, before the requests.
+    waited: AtomicU32,
+}
 
 /// How the requests of a statement were served: the last one in full, the others by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,19 +141,27 @@ pub struct ReadReport {
     pub safe_ts: Timestamp,
     /// The requests.
     pub requests: u32,
-    /// The round trips that they took, one after the other: to another node, and of replicas to their leaders.
+    /// The round trips that they took, one after the other: to another node, of replicas to their leaders, and of
+    /// whoever took the snapshot to the oracle.
     pub round_trips: u32,
 }
 
 impl ReadTrace {
     /// What was reported since the last call.
     pub fn take(&self) -> Option<ReadReport> {
-        self.0.lock().take()
+        let report = self.report.lock().take();
+        report.map(|report| report.after(self.waited.swap(0, Ordering::Relaxed)))
     }
 
     /// As [`ReadTrace::take`], and leaves it there.
     pub fn last(&self) -> Option<ReadReport> {
-        *self.0.lock()
+        let report = *self.report.lock();
+        report.map(|report| report.after(self.waited.load(Ordering::Relaxed)))
+    }
+
+    /// Notes a round trip for the snapshot.
+    pub fn add_wait(&self) {
+        self.waited.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds a request that was sent after those before.
@@ -162,7 +175,7 @@ impl ReadTrace {
     }
 
     fn merge(&self, report: ReadReport, round_trips: fn(u32, u32) -> u32) {
-        let mut last = self.0.lock();
+        let mut last = self.report.lock();
         *last = Some(match *last {
             None => report,
             Some(before) => ReadReport {
@@ -171,6 +184,13 @@ impl ReadTrace {
                 ..report
             },
         });
+    }
+}
+
+impl ReadReport {
+    /// The same after so many round trips.
+    fn after(self, waited: u32) -> ReadReport {
+        ReadReport { round_trips: self.round_trips.saturating_add(waited), ..self }
     }
 }
 
@@ -194,5 +214,11 @@ mod tests {
         trace.join(report(1, 2));
         trace.join(report(2, 1));
         assert_eq!(trace.take(), Some(ReadReport { requests: 2, ..report(2, 2) }));
+        trace.add_wait();
+        assert_eq!(trace.take(), None, "nothing was read yet");
+        trace.add(report(1, 1));
+        assert_eq!((trace.last(), trace.take()), (Some(report(1, 2)), Some(report(1, 2))));
+        trace.add(report(1, 0));
+        assert_eq!(trace.take(), Some(report(1, 0)));
     }
 }

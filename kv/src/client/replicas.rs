@@ -13,6 +13,7 @@
 
 use std::pin::pin;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use raftstore::{RegionContext, RegionError, RegionId, StoreId};
@@ -30,6 +31,9 @@ use super::retry::{ReadFailure, now};
 use super::router::Router;
 use crate::api::{ReadPath, ReplicaProof, ReplicaRead, Request, RequestBody, Response, Served, ServerError};
 use crate::key::Key;
+
+/// How long a read waits for the answer of another node that does not lead, beside four times what its answers take.
+const ANSWER_WAIT: Duration = Duration::from_millis(500);
 
 /// A read in one region.
 struct RegionRead<'a> {
@@ -84,12 +88,22 @@ impl RegionRead<'_> {
         to.role == Role::Leader && self.floor().is_none()
     }
 
-    fn proof(&self) -> ReplicaProof {
+    fn proof(&self, to: Candidate) -> ReplicaProof {
         match self.reading.options.proof {
             ProofPolicy::Grants => ReplicaProof::Grant,
+            // A read index is a grant for its start_ts: it proves the next pages of a scan, too.
+            ProofPolicy::ReadIndex if self.is_proven_at(to) => ReplicaProof::Grant,
             ProofPolicy::ReadIndex => ReplicaProof::ReadIndex,
             ProofPolicy::Unproven => ReplicaProof::Unproven,
         }
+    }
+
+    /// Whether the replica has had a read index for this statement and its snapshot.
+    fn is_proven_at(&self, to: Candidate) -> bool {
+        let is_it = |last: ReadReport| {
+            last.path == ReadPath::ReadIndex && (last.start_ts, last.store) == (self.start_ts, to.store)
+        };
+        !self.is_first() && self.reading.trace.last().is_some_and(is_it)
     }
 
     fn proof_of_hedge(&self) -> ReplicaProof {
@@ -120,10 +134,15 @@ impl RegionRead<'_> {
         }
     }
 
-    /// When the attempt at a replica is abandoned: half of the time that is left is the leader's.
+    /// When the attempt at a replica is abandoned: half of the time that is left is the leader's. Another node that
+    /// does not answer costs less: it may be hung, and the next replica is not.
     fn limit(&self, to: Candidate, now: Instant) -> Option<Instant> {
-        let cutoff = self.cutoff?;
-        Some(if to.role == Role::Leader { cutoff } else { now + cutoff.saturating_duration_since(now) / 2 })
+        let left = self.cutoff?.saturating_duration_since(now);
+        Some(match (to.role, to.near) {
+            (Role::Leader, _) => now + left,
+            (_, Nearness::Own) => now + left / 2,
+            _ => now + (left / 2).min(ANSWER_WAIT + to.rtt * 4),
+        })
     }
 
     /// What is in the response of `to`.
@@ -134,11 +153,15 @@ impl RegionRead<'_> {
             let why = format!("store {} read at {} in place of {}", to.store, served.start_ts, self.start_ts);
             return Err(ServerError::Failed(why).into());
         }
+        let named = |served: Served| match (self.reading.options.proof, served.path) {
+            (ProofPolicy::ReadIndex, ReadPath::Grant) => Served { path: ReadPath::ReadIndex, ..served },
+            _ => served,
+        };
         let (response, served) = match response {
             Response::Replica { served, outcome } if self.is_first() => {
-                (Response::Started { start_ts: served.start_ts, outcome }, Some(served))
+                (Response::Started { start_ts: served.start_ts, asked: served.asked, outcome }, Some(served))
             }
-            Response::Replica { served, outcome } => (outcome.map_err(ServerError::from)?, Some(served)),
+            Response::Replica { served, outcome } => (outcome.map_err(ServerError::from)?, Some(named(served))),
             response if self.is_plain(to) => (response, None),
             other => {
                 let why = ClientError::unexpected_response("ReplicaRead", &other).to_string();
@@ -167,9 +190,9 @@ impl Router {
             reading => {
                 let sent = self.send(route, Request { context: route.context(), body }).await;
                 if let (Some(reading), Ok(response)) = (reading, &sent) {
-                    let start_ts = started_at(response).unwrap_or(start_ts);
+                    let (start_ts, asked) = started_at(response).unwrap_or((start_ts, 0));
                     self.metrics.count_read(Role::Leader, ReadPath::Lease);
-                    let round_trips = u32::from(self.own_store != Some(route.store));
+                    let round_trips = u32::from(self.own_store != Some(route.store)) + asked;
                     reading.report(report_of(lease(route.store, start_ts), 1, round_trips));
                 }
                 sent.map_err(|error| ReadFailure { error, at_target: true })
@@ -250,7 +273,7 @@ impl Router {
     /// Asks a replica, and a second one if the first is slow.
     async fn ask_hedged(&self, read: &RegionRead<'_>, to: Candidate, tally: &mut Tally) -> Result<Answer, CallError> {
         tally.requests += 1;
-        let mut primary = pin!(self.ask(read, to, read.proof()));
+        let mut primary = pin!(self.ask(read, to, read.proof(to)));
         let (policy, class) = (read.reading.options.hedge, ReadClass::of(&read.body));
         let Some(class) = class.filter(|_| policy != HedgePolicy::Off) else { return primary.await };
         let since = now();
@@ -391,8 +414,8 @@ impl Router {
     /// Counts and reports an answer.
     fn report(&self, read: &RegionRead<'_>, answer: Answer, tally: &Tally) -> Response {
         let Answer { response, by, served } = answer;
-        let start_ts = started_at(&response).unwrap_or(read.start_ts);
-        let served = served.unwrap_or(lease(by.store, start_ts));
+        let (start_ts, asked) = started_at(&response).unwrap_or((read.start_ts, 0));
+        let served = served.unwrap_or(Served { asked, ..lease(by.store, start_ts) });
         let message = u32::from(by.near != Nearness::Own);
         let round_trips = tally.round_trips.saturating_add(message).saturating_add(served.asked);
         self.metrics.count_read(by.role, served.path);
@@ -459,7 +482,7 @@ impl Router {
         start_ts: Timestamp,
         options: &ReadOptions,
     ) -> Option<(Option<Bytes>, Served)> {
-        if options.proof == ProofPolicy::ReadIndex {
+        if options.proof != ProofPolicy::Grants {
             return None;
         }
         let floor = options.floor.filter(|_| start_ts == Timestamp::ZERO);
@@ -512,9 +535,9 @@ fn start_ts_of(body: &RequestBody) -> Timestamp {
     }
 }
 
-/// The snapshot that a first read got.
-fn started_at(response: &Response) -> Option<Timestamp> {
-    if let Response::Started { start_ts, .. } = response { Some(*start_ts) } else { None }
+/// The snapshot that a first read got, and how often its store asked another node for it.
+fn started_at(response: &Response) -> Option<(Timestamp, u32)> {
+    if let Response::Started { start_ts, asked, .. } = response { Some((*start_ts, *asked)) } else { None }
 }
 
 /// How the leader serves a plain read.

@@ -262,7 +262,7 @@ async fn a_store_takes_the_timestamp_of_a_read_when_it_arrives() {
     assert!(matches!(fixture.put(b"k").await, Ok(Response::Committed { .. })));
     for body in [Fixture::get(b"k", Timestamp::ZERO), Fixture::scan(Timestamp::ZERO)] {
         let before = fixture.oracle.next();
-        let Ok(Response::Started { start_ts, outcome }) = fixture.send(body).await else { panic!("no timestamp") };
+        let Ok(Response::Started { start_ts, outcome, .. }) = fixture.send(body).await else { panic!("no timestamp") };
         assert_eq!(start_ts, before.max(fixture.oracle.last()), "the next one");
         assert!(start_ts > before && outcome.is_ok(), "{outcome:?}");
         // It raises `max_ts` like any other.
@@ -279,7 +279,8 @@ async fn a_read_without_a_timestamp_that_meets_a_lock_learns_its_timestamp() {
     let fixture = Fixture::new();
     // Not synced yet: locked for two phases.
     assert_eq!(fixture.put(b"k").await, Ok(Response::Done));
-    let Ok(Response::Started { start_ts, outcome }) = fixture.send(Fixture::get(b"k", Timestamp::ZERO)).await else {
+    let Ok(Response::Started { start_ts, outcome, .. }) = fixture.send(Fixture::get(b"k", Timestamp::ZERO)).await
+    else {
         panic!("no timestamp")
     };
     let Err(KeyError::Locked(locks)) = *outcome else { panic!("{outcome:?}") };

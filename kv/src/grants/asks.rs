@@ -27,8 +27,16 @@ pub(super) enum Ask {
     ReadIndex,
 }
 
-/// Gets the timestamp of the answer, which is at or above the one that was wanted.
-type Waiter = oneshot::Sender<Result<Timestamp, RegionError>>;
+/// What an answer says to those who waited for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    /// At or above the one that was wanted.
+    pub(super) ts: Timestamp,
+    /// The round trips that it took: to the leader, and of the leader to the oracle.
+    pub(super) round_trips: u32,
+}
+
+type Waiter = oneshot::Sender<Result<Answered, RegionError>>;
 
 /// The requests of a store.
 #[derive(Default)]
@@ -46,7 +54,7 @@ impl<H: RegionReads> Shared<H> {
         region: RegionId,
         ts: Option<Timestamp>,
         ask: Ask,
-    ) -> Result<Timestamp, RegionError> {
+    ) -> Result<Answered, RegionError> {
         let (waiter, answer) = oneshot::channel();
         let limit = if ask == Ask::Grants { 1 } else { self.config.read_indexes };
         self.asks.queues.lock().entry((leader, ask)).or_insert_with(|| AskQueue::new(limit)).want(region, ts, waiter);
@@ -117,18 +125,19 @@ impl<H: RegionReads> Shared<H> {
 
     fn deliver(&self, batch: Batch<Waiter>, answer: Result<GivenGrants, NoAnswer>) {
         let Batch { mut waiters, .. } = batch;
-        let tell = |waiters: Option<Vec<Waiter>>, answer: Result<Timestamp, RegionError>| {
+        let tell = |waiters: Option<Vec<Waiter>>, answer: Result<Answered, RegionError>| {
             for waiter in waiters.into_iter().flatten() {
                 // It may be gone.
                 let _ = waiter.send(answer.clone());
             }
         };
         match answer {
-            Ok(GivenGrants { ts, grants, refused }) => {
+            Ok(GivenGrants { ts, asked, grants, refused }) => {
                 self.hear(ts);
+                let answered = Answered { ts, round_trips: asked.saturating_add(1) };
                 for grant in grants {
                     self.add(grant);
-                    tell(waiters.remove(&grant.region), Ok(ts));
+                    tell(waiters.remove(&grant.region), Ok(answered));
                 }
                 for (region, error) in refused {
                     tell(waiters.remove(&region), Err(error));

@@ -9,13 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use prometheus::IntCounter;
 use raftstore::{RegionContext, RegionError, RegionId, ReplicaState, StoreId};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tso::Timestamp;
 
-use super::asks::{Ask, Asks};
+use super::asks::{Answered, Ask, Asks};
 use super::exchange::Incoming;
 use super::give::Giver;
 use super::held::HeldGrants;
@@ -179,7 +180,7 @@ impl<H: RegionReads> Grants<H> {
         if let Some(start_ts) = self.try_cover(context, wanted) {
             return Ok(Covered::Granted { start_ts, asked: 0 });
         }
-        let mut wait = Wait { wanted, asked: 0, after_push: false, last: None };
+        let mut wait = Wait { wanted, asked: 0, is_counted: false, after_push: false, last: None };
         let until_covered = self.until_covered(context, &mut wait);
         match tokio::time::timeout(self.shared.config.patience, until_covered).await {
             Ok(covered) => covered,
@@ -227,20 +228,27 @@ impl<H: RegionReads> Grants<H> {
             let least = wait.wanted.least();
             let awaited = least.and_then(|ts| held.grants.lock().awaits(ts, &state));
             if let Some(index) = awaited {
-                shared.metrics.by_apply.inc();
-                shared.store.applied(context.region, index).await?;
+                wait.count(&shared.metrics.by_apply);
+                // An entry that a leader has granted may be lost with it. The next one then grants below it.
+                tokio::select! {
+                    biased;
+                    applied = shared.store.applied(context.region, index) => applied?,
+                    () = arrived => {}
+                }
             } else if wait.wanted == Wanted::Fresh && held.is_pushed(&shared.config) && shared.is_far(leader) {
                 // What is pushed from now on covers what the oracle issues now, at the price of asking it. A leader
                 // whose answer is here before the next push is asked itself, which is one wait in place of two.
-                match shared.concurrency.timestamp().await {
-                    Some(ts) => (wait.wanted, wait.asked) = (Wanted::At(ts), wait.asked + 1),
+                let here = shared.concurrency.try_timestamp();
+                wait.asked += u32::from(here.is_none());
+                match if here.is_some() { here } else { shared.concurrency.timestamp().await } {
+                    Some(ts) => wait.wanted = Wanted::At(ts),
                     None => tokio::time::sleep(RETRY_PAUSE).await,
                 }
             } else if !wait.after_push && wait.wanted != Wanted::Fresh && held.is_pushed(&shared.config) {
-                shared.metrics.by_push.inc();
+                wait.count(&shared.metrics.by_push);
                 wait.after_push = tokio::time::timeout(shared.config.push_interval * 8, arrived).await.is_err();
             } else if let Some(leader) = leader {
-                shared.metrics.by_answer.inc();
+                wait.count(&shared.metrics.by_answer);
                 wait.take_answer(shared.ask(leader, context.region, least, Ask::Grants).await);
                 if wait.last.is_some() {
                     tokio::time::sleep(RETRY_PAUSE).await;
@@ -264,7 +272,7 @@ impl<H: RegionReads> Grants<H> {
                 match shared.store.leader(context.region) {
                     Some(leader) if leader == shared.store.store_id() => return None,
                     Some(leader) => match shared.ask(leader, context.region, ts, Ask::ReadIndex).await {
-                        Ok(issued) => return Some(ts.unwrap_or(issued)),
+                        Ok(answered) => return Some((ts.unwrap_or(answered.ts), answered.round_trips)),
                         Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
                     },
                     None => tokio::time::sleep(RETRY_PAUSE).await,
@@ -273,9 +281,9 @@ impl<H: RegionReads> Grants<H> {
         };
         let late = || RegionError::NotReady { region: context.region, why: "no read index in time".to_owned() };
         let asked = tokio::time::timeout(shared.config.patience, asked).await.map_err(|_| late())?;
-        let Some(start_ts) = asked else { return Ok(Covered::Leads) };
+        let Some((start_ts, round_trips)) = asked else { return Ok(Covered::Leads) };
         match self.cover(context, Wanted::At(start_ts)).await? {
-            Covered::Granted { start_ts, asked } => Ok(Covered::Granted { start_ts, asked: asked + 1 }),
+            Covered::Granted { start_ts, asked } => Ok(Covered::Granted { start_ts, asked: asked + round_trips }),
             Covered::Leads => Ok(Covered::Leads),
         }
     }
@@ -283,23 +291,25 @@ impl<H: RegionReads> Grants<H> {
     /// Answers another store.
     pub async fn give(&self, ask: AskGrants) -> GivenGrants {
         let shared = &self.shared;
-        let refuse_all = |ts, why: &dyn Fn(RegionId) -> RegionError| {
+        // What is refused says of no timestamp that it was issued.
+        let refuse_all = |why: &dyn Fn(RegionId) -> RegionError| {
             let refused = ask.regions.iter().map(|region| (*region, why(*region))).collect();
-            GivenGrants { ts, grants: Vec::new(), refused }
+            GivenGrants { ts: Timestamp::ZERO, asked: 0, grants: Vec::new(), refused }
         };
+        let mut asked = 0;
         let ts = if ask.ts == Timestamp::ZERO {
-            match shared.concurrency.timestamp().await {
-                Some(ts) => ts,
-                None => {
-                    let store = shared.store.store_id();
-                    let why = |_| RegionError::ServerBusy { store, what: "timestamps".to_owned() };
-                    return refuse_all(ask.ts, &why);
-                }
-            }
+            let here = shared.concurrency.try_timestamp();
+            asked = u32::from(here.is_none());
+            let taken = if here.is_some() { here } else { shared.concurrency.timestamp().await };
+            let Some(ts) = taken else {
+                let store = shared.store.store_id();
+                return refuse_all(&|_| RegionError::ServerBusy { store, what: "timestamps".to_owned() });
+            };
+            ts
         } else {
             let first = ask.regions.first().copied().unwrap_or(RegionId::SYSTEM);
             if let Err(error) = shared.concurrency.check_issued(first, ask.ts).await {
-                return refuse_all(ask.ts, &|region| RegionError::NotReady { region, why: error.to_string() });
+                return refuse_all(&|region| RegionError::NotReady { region, why: error.to_string() });
             }
             // A later one costs nothing and covers more.
             shared.concurrency.try_timestamp().unwrap_or(ask.ts).max(ask.ts)
@@ -307,7 +317,7 @@ impl<H: RegionReads> Grants<H> {
         let patience = shared.config.place_wait;
         let given =
             ask.regions.iter().map(|region| async { (*region, shared.giver.give(*region, ts, patience).await) });
-        let mut answer = GivenGrants { ts, grants: Vec::new(), refused: Vec::new() };
+        let mut answer = GivenGrants { ts, asked, grants: Vec::new(), refused: Vec::new() };
         for (region, given) in futures::future::join_all(given).await {
             match given {
                 Ok(grant) => answer.grants.push(grant),
@@ -344,6 +354,8 @@ impl<H: RegionReads> Grants<H> {
 struct Wait {
     wanted: Wanted,
     asked: u32,
+    /// Whether the metrics have it: by what it waited for first.
+    is_counted: bool,
     /// Whether a push was due and did not come.
     after_push: bool,
     /// Why the leader could not be asked.
@@ -361,10 +373,14 @@ impl Wanted {
 }
 
 impl Wait {
-    fn take_answer(&mut self, answer: Result<Timestamp, RegionError>) {
-        self.asked += 1;
+    fn count(&mut self, reason: &IntCounter) {
+        reason.inc_by(u64::from(!std::mem::replace(&mut self.is_counted, true)));
+    }
+
+    fn take_answer(&mut self, answer: Result<Answered, RegionError>) {
+        self.asked += answer.as_ref().map_or(1, |answered| answered.round_trips);
         self.last = match answer {
-            Ok(ts) => {
+            Ok(Answered { ts, .. }) => {
                 if self.wanted == Wanted::Fresh {
                     self.wanted = Wanted::At(ts);
                 }

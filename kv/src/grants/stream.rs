@@ -20,7 +20,8 @@ use super::peers::{NoAnswer, Peers};
 use crate::grant::{Grant, PushAnswer, PushGrants};
 use crate::region_store::RegionReads;
 
-/// The most pushes to one store that are not answered. A store that is slower than this gets fewer.
+/// The most pushes to one store that are not answered, and the most that wait for their timestamp. A store that is
+/// slower than this gets fewer.
 const PUSHES_MAX: usize = 64;
 
 type Answers = FuturesUnordered<BoxFuture<'static, (StoreId, Result<PushAnswer, NoAnswer>)>>;
@@ -38,45 +39,77 @@ impl<H: RegionReads> Grants<H> {
     }
 }
 
+/// What to push to whom.
+type Due = BTreeMap<StoreId, Vec<RegionId>>;
+
+/// The pushes of a store.
+struct Pushes<'a, H> {
+    shared: &'a Shared<H>,
+    peers: &'a Arc<dyn Peers>,
+    answers: Answers,
+    in_flight: BTreeMap<StoreId, usize>,
+}
+
 async fn push<H: RegionReads>(shared: &Arc<Shared<H>>, peers: &Arc<dyn Peers>) {
     if shared.config.push_interval.is_zero() {
         return;
     }
-    let mut answers = Answers::new();
-    let mut in_flight: BTreeMap<StoreId, usize> = BTreeMap::new();
+    let mut pushes = Pushes { shared, peers, answers: Answers::new(), in_flight: BTreeMap::new() };
+    // Far from the oracle a timestamp takes longer than the interval. The next turn does not wait for it.
+    let mut dated = FuturesUnordered::new();
     let mut next = now();
     loop {
         if shared.readers.lock().is_empty() {
+            // What is not polled must not hold a request that others wait for.
+            dated.clear();
             shared.has_readers.notified().await;
             next = now();
         }
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(next) => {}
-            Some((store, _)) = answers.next(), if !answers.is_empty() => {
-                in_flight.entry(store).and_modify(|n| *n -= 1);
+            Some((due, ts)) = dated.next(), if !dated.is_empty() => {
+                if let Some(ts) = ts {
+                    pushes.send(due, ts);
+                }
+                continue;
+            }
+            Some((store, _)) = pushes.answers.next(), if !pushes.answers.is_empty() => {
+                pushes.in_flight.entry(store).and_modify(|n| *n -= 1);
                 continue;
             }
         }
         next = (next + shared.config.push_interval).max(now());
-        let due = shared.readers.lock().due(now());
-        let regions: BTreeSet<RegionId> = due.values().flatten().copied().collect();
-        if regions.is_empty() {
+        let due: Due = shared.readers.lock().due(now());
+        if due.is_empty() {
             continue;
         }
-        let Some(ts) = shared.concurrency.timestamp().await else { continue };
-        let grants: BTreeMap<RegionId, Grant> = give_all(shared, regions, ts);
+        match shared.concurrency.try_timestamp() {
+            Some(ts) => pushes.send(due, ts),
+            None if dated.len() < PUSHES_MAX => {
+                dated.push(async move { (due, shared.concurrency.timestamp().await) });
+            }
+            None => {}
+        }
+    }
+}
+
+impl<H: RegionReads> Pushes<'_, H> {
+    /// Pushes what is due, at a timestamp of the oracle.
+    fn send(&mut self, due: Due, ts: Timestamp) {
+        let regions: BTreeSet<RegionId> = due.values().flatten().copied().collect();
+        let grants: BTreeMap<RegionId, Grant> = give_all(self.shared, regions, ts);
         for (store, regions) in due {
             let grants: Vec<Grant> = regions.iter().filter_map(|region| grants.get(region)).copied().collect();
-            let waiting = in_flight.entry(store).or_default();
+            let waiting = self.in_flight.entry(store).or_default();
             if grants.is_empty() || *waiting >= PUSHES_MAX {
                 continue;
             }
             *waiting += 1;
-            shared.metrics.pushed.inc();
-            let push = PushGrants { from: shared.store.store_id(), ts, grants, exchange: None };
-            let answer = peers.push(store, push);
-            answers.push(Box::pin(async move { (store, answer.await) }));
+            self.shared.metrics.pushed.inc();
+            let push = PushGrants { from: self.shared.store.store_id(), ts, grants, exchange: None };
+            let answer = self.peers.push(store, push);
+            self.answers.push(Box::pin(async move { (store, answer.await) }));
         }
     }
 }

@@ -48,6 +48,7 @@ impl From<GivenGrants> for pb::GivenGrants {
         let refused = given.refused.into_iter();
         pb::GivenGrants {
             ts: given.ts.raw(),
+            asked: given.asked,
             grants: given.grants.into_iter().map(pb::Grant::from).collect(),
             refused: refused
                 .map(|(region, error)| pb::RefusedGrant { region: region.get(), error: Some(error.into()) })
@@ -66,6 +67,7 @@ impl TryFrom<pb::GivenGrants> for GivenGrants {
         });
         Ok(GivenGrants {
             ts: Timestamp::from_raw(given.ts),
+            asked: given.asked,
             grants: to_grants(given.grants)?,
             refused: refused.collect::<Result<_, MalformedMessage>>()?,
         })

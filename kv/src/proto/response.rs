@@ -11,9 +11,9 @@ use crate::key::Key;
 impl From<Result<Response, ServerError>> for pb::Response {
     fn from(result: Result<Response, ServerError>) -> pb::Response {
         let outcome = match result {
-            Ok(Response::Started { start_ts, outcome }) => {
+            Ok(Response::Started { start_ts, asked, outcome }) => {
                 let read = pb::Response::from((*outcome).map_err(ServerError::from));
-                return pb::Response { start_ts: start_ts.raw(), ..read };
+                return pb::Response { start_ts: start_ts.raw(), asked, ..read };
             }
             Ok(Response::Replica { served, outcome }) => {
                 let read = pb::Response::from((*outcome).map_err(ServerError::from));
@@ -32,7 +32,7 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
         };
-        pb::Response { outcome: Some(outcome), start_ts: 0, served: None }
+        pb::Response { outcome: Some(outcome), start_ts: 0, asked: 0, served: None }
     }
 }
 
@@ -40,7 +40,7 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
     type Error = MalformedMessage;
 
     fn try_from(response: pb::Response) -> Result<Result<Response, ServerError>, MalformedMessage> {
-        let start_ts = Timestamp::from_raw(response.start_ts);
+        let (start_ts, asked) = (Timestamp::from_raw(response.start_ts), response.asked);
         let served = response.served.map(Served::try_from).transpose()?;
         let result = match required(response.outcome, "Response", "no known outcome")? {
             Outcome::Value(value) => Ok(Response::Value(value.value)),
@@ -65,7 +65,7 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
         let outcome = Box::new(outcome);
         Ok(Ok(match served {
             Some(served) => Response::Replica { served, outcome },
-            None => Response::Started { start_ts, outcome },
+            None => Response::Started { start_ts, asked, outcome },
         }))
     }
 }

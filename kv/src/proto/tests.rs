@@ -115,8 +115,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Value(Some(Bytes::from_static(b"v")))),
         Ok(Response::Pairs { pairs: pairs.clone(), resume: None }),
         Ok(Response::Pairs { pairs, resume: Some(key(b"")) }),
-        Ok(Response::Started { start_ts: T1, outcome: Box::new(Ok(Response::Value(None))) }),
-        Ok(Response::Started { start_ts: T1, outcome: Box::new(Err(KeyError::Locked(vec![lock.clone()]))) }),
+        Ok(Response::Started { start_ts: T1, asked: 1, outcome: Box::new(Ok(Response::Value(None))) }),
+        Ok(Response::Started { start_ts: T1, asked: 0, outcome: Box::new(Err(KeyError::Locked(vec![lock.clone()]))) }),
         Ok(replica(ReadPath::Lease, Ok(Response::Value(None)))),
         Ok(replica(ReadPath::ReadIndex, Ok(Response::Pairs { pairs: Vec::new(), resume: None }))),
         Ok(replica(ReadPath::Grant, Err(KeyError::Locked(vec![lock.clone()])))),
@@ -195,7 +195,7 @@ fn messages_about_grants_round_trip() {
     let decoded = pb::AskGrants::decode(pb::AskGrants::from(ask.clone()).encode_to_vec().as_slice()).unwrap();
     assert_eq!(AskGrants::try_from(decoded), Ok(ask));
     let refused = vec![(RegionId::new(8), RegionError::StaleCommand { region: RegionId::new(8) })];
-    let given = GivenGrants { ts: T2, grants: vec![grant(T2), grant(T1)], refused };
+    let given = GivenGrants { ts: T2, asked: 1, grants: vec![grant(T2), grant(T1)], refused };
     let decoded = pb::GivenGrants::decode(pb::GivenGrants::from(given.clone()).encode_to_vec().as_slice()).unwrap();
     assert_eq!(GivenGrants::try_from(decoded), Ok(given));
     let exchange = Exchange {
@@ -256,7 +256,7 @@ fn errors_of_malformed_messages_name_the_field() {
     let expected = MalformedMessage { message: "Peer", what: "no known role" };
     assert_eq!(PeerMeta::try_from(peer), Err(expected));
     assert!(
-        Result::<Response, ServerError>::try_from(pb::Response { outcome: None, start_ts: 7, served: None }).is_err()
+        Result::<Response, ServerError>::try_from(pb::Response { start_ts: 7, ..pb::Response::default() }).is_err()
     );
     assert!(KeyError::try_from(pb::KeyError { error: None }).is_err());
     assert!(RegionError::try_from(pb::RegionError { error: None }).is_err());

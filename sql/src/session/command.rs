@@ -131,7 +131,7 @@ impl Session {
                 Resolved::NotBelow(_) => Err(bounded_transaction()),
             }
         };
-        let resolve = in_time(self.settings.reads().patience(), resolve);
+        let resolve = in_time(Some(self.settings.reads().wait), resolve);
         Ok(Box::pin(self.interrupt.guard(self.deadline, resolve)).await?)
     }
 
@@ -156,7 +156,7 @@ impl Session {
             let token = values.filter(|_| name.eq_ignore_ascii_case(settings::SESSION_TOKEN));
             if let Some(values) = token {
                 let check = self.node.catalog.check_issued(settings::token(values)?);
-                let check = in_time(self.settings.reads().patience(), check);
+                let check = in_time(Some(self.settings.reads().wait), check);
                 Box::pin(self.interrupt.guard(self.deadline, check)).await?;
             }
             self.settings.set(name, values, local)?;

@@ -52,7 +52,7 @@ impl Session {
             }
             self.active = None;
         }
-        let reads = self.read_settings(query.hints.as_deref());
+        let reads = self.read_settings(query.hints.as_deref()).for_snapshot(&wanted);
         let Begun { lease, txn, floor } = if wanted == Wanted::Own {
             let begin = async { Ok::<_, Fault>(self.node.catalog.begin_deferred().await?) };
             let (lease, txn) = match reads.patience().filter(|_| query.is_read) {
@@ -152,12 +152,14 @@ impl Session {
         if bound.plan.writes {
             return None;
         }
-        let settings = self.read_settings(query.hints.as_deref());
+        let settings = self.read_settings(query.hints.as_deref()).for_snapshot(&active.wanted);
         let is_counted = self.counts_reads || bound.plan.counts_reads();
         if settings.is_plain() && active.floor.is_none() && !is_counted {
             return None;
         }
-        let read_only = active.wanted != Wanted::Own || self.is_alone || self.state.read_only();
+        // SET TRANSACTION READ ONLY may follow a write. What is not committed is nobody else's.
+        let cannot_write = active.wanted != Wanted::Own || self.is_alone || self.state.read_only();
+        let read_only = cannot_write && active.txn.is_unwritten();
         Some(settings.options(&active.wanted, active.floor, read_only))
     }
 }

@@ -95,12 +95,36 @@ async fn only_reads_choose_replicas_and_only_those_that_cannot_write_share_a_sna
     assert_eq!(probe.options("explain analyze select * from t", true).await, "Closest ReadIndex Auto shared");
 }
 
+/// SET TRANSACTION READ ONLY may follow a write, whose transaction has its snapshot for itself.
+#[tokio::test]
+async fn what_was_written_before_read_only_is_read_and_committed() {
+    let read_only = ["set transaction read only", "set transaction_read_only = on"];
+    for (setting, select) in [
+        ("set cortado.replica_read = closest", "select * from t"),
+        ("set cortado.session_snapshot = on", "select * from t"),
+        ("show cortado.last_read", "select * from t"),
+        ("", "explain analyze select * from t"),
+        ("", "select /*+ REPLICA_READ(closest) */ * from t"),
+    ] {
+        for then in read_only {
+            let mut probe = Probe::new().await;
+            probe.run(&format!("{setting}; begin; insert into t values (1)")).await;
+            probe.run(then).await;
+            probe.run(select).await;
+            probe.run(select).await;
+            assert_eq!(probe.session.state.block(), Block::Explicit, "{setting} {select}");
+            probe.run("commit").await;
+            assert_eq!(probe.session.state.block(), Block::Idle, "{setting} {select}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_session_snapshot_is_for_what_cannot_write() {
     let mut probe = Probe::new().await;
     probe.run("insert into t values (1); set cortado.session_snapshot = on").await;
     let read = "select * from t";
-    assert_eq!(probe.decide(read, true).await, (Wanted::Session, "Leader Grants Off shared floor".to_owned()));
+    assert_eq!(probe.decide(read, true).await, (Wanted::Session, "Closest Grants Off shared floor".to_owned()));
     assert_eq!(probe.decide(read, false).await.0, Wanted::Own, "a write may follow");
     assert_eq!(probe.decide("insert into t values (1)", true).await.0, Wanted::Own);
     assert_eq!(probe.decide("select * from t for update", true).await.0, Wanted::Own);

@@ -10,13 +10,15 @@ use super::policy::{ReadSettings, Staleness, hedge, replica};
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Spanned, Token, skip_blank};
 
+const NAMES: [&str; 3] = ["REPLICA_READ", "HEDGE", "STALENESS"];
+
 /// The hints of a statement. The last of a name counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
     replica: Option<ReplicaPolicy>,
     hedge: Option<HedgePolicy>,
     staleness: Option<Staleness>,
-    /// Names that are not known.
+    /// Names that are not known, and text that is no hint.
     unknown: Vec<String>,
 }
 
@@ -63,7 +65,7 @@ impl Hints {
         notices
     }
 
-    /// Reads the hints between two bytes of the text.
+    /// Reads the hints between two bytes of the text. What is not one of ours may be another system's, and is noted.
     fn read(&mut self, text: &str, start: usize, end: usize) -> Result<(), SqlError> {
         let body = &text[..end];
         let mut lexer = Lexer::new(body);
@@ -72,8 +74,18 @@ impl Hints {
             let name = match token {
                 Token::Word(name) => name.to_ascii_uppercase(),
                 Token::Symbol(',') => continue,
-                _ => return Err(malformed(text, at, "a hint is a name and a value in parentheses")),
+                _ => {
+                    self.unknown.push(body[at..].trim().to_owned());
+                    return Ok(());
+                }
             };
+            if !NAMES.contains(&name.as_str()) {
+                self.unknown.push(name);
+                if arguments(text, &mut lexer, at).is_err() {
+                    return Ok(());
+                }
+                continue;
+            }
             let values = arguments(text, &mut lexer, at)?;
             let value = values.join(" ");
             let wrong = |words: &str| {
@@ -89,11 +101,10 @@ impl Hints {
                     let words = "off, auto, or a delay such as '2ms'";
                     self.hedge = Some(hedge(&value).ok_or_else(|| wrong(words))?);
                 }
-                "STALENESS" => {
+                _ => {
                     let words = "'' (fresh), an age such as '5s', 'max 5s', unbounded";
                     self.staleness = Some(Staleness::parse(&value).ok_or_else(|| wrong(words))?);
                 }
-                _ => self.unknown.push(name),
             }
         }
         Ok(())
@@ -218,12 +229,24 @@ mod tests {
         let unknown = ["hint \"NOINDEX\" is not known and ignored", "hint \"LEADING\" is not known and ignored"];
         assert_eq!(hints.notices(true), unknown);
         assert_eq!(hints.notices(false)[2..], ["hint \"HEDGE\" is ignored: the statement does more than read"]);
+        for (text, unknown) in [
+            ("select /*+ @sel_1 NO_MERGE */ 1", &["@sel_1 NO_MERGE"][..]),
+            ("select /*+ t.c HEDGE(x) */ 1", &["T", ".c HEDGE(x)"]),
+            ("select /*+ 42 */ 1", &["42"]),
+            ("select /*+ don't do it */ 1", &["DON", "'t do it"]),
+            ("select /*+ INDEX(t, (a) */ 1", &["INDEX"]),
+            ("select /*+ ) */ 1", &[")"]),
+        ] {
+            assert_eq!(
+                of(text),
+                Hints { unknown: unknown.iter().map(ToString::to_string).collect(), ..Hints::default() }
+            );
+        }
         for (text, position) in [
             ("select /*+ REPLICA_READ(nearest) */ 1", 12),
             ("select /*+ REPLICA_READ */ 1", 12),
             ("select /*+ HEDGE(auto) STALENESS(-5s) */ 1", 24),
             ("/* é */ /*+ HEDGE(auto */ select 1", 13),
-            ("select /*+ ) */ 1", 12),
             ("select /*+ HEDGE('auto) */ 1", 12),
         ] {
             let error = Hints::of(text).expect_err(text);

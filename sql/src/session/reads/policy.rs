@@ -102,6 +102,16 @@ impl ReadSettings {
         self.replica == ReplicaPolicy::Leader && self.hedge == HedgePolicy::Off
     }
 
+    /// The settings of reads at this snapshot. `leader` says who serves fresh reads. A snapshot that is not fresh needs
+    /// no leader: the nearest replica serves it, unless others are named.
+    pub(crate) fn for_snapshot(self, wanted: &Wanted) -> ReadSettings {
+        match (wanted, self.replica) {
+            (Wanted::Own, _) => self,
+            (_, ReplicaPolicy::Leader) => ReadSettings { replica: ReplicaPolicy::Closest, ..self },
+            _ => self,
+        }
+    }
+
     /// How long a read waits for what it needs before it can begin. `None`: leaders serve it, and the deadlines of the
     /// clients below count.
     pub(crate) fn patience(&self) -> Option<Duration> {
