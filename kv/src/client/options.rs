@@ -126,6 +126,8 @@ pub struct ReadTrace {
     report: Mutex<Option<ReadReport>>,
     /// Round trips for the snapshot, before the requests.
     waited: AtomicU32,
+    /// The last snapshot that a read index has proved, and the store of the replica. It outlasts the report.
+    indexed: Mutex<Option<(Timestamp, StoreId)>>,
 }
 
 /// How the requests of a statement were served: the last one in full, the others by number.
@@ -159,6 +161,11 @@ impl ReadTrace {
         report.map(|report| report.after(self.waited.load(Ordering::Relaxed)))
     }
 
+    /// Whether a read index has proved this snapshot at this store for the statement.
+    pub(super) fn is_indexed(&self, start_ts: Timestamp, store: StoreId) -> bool {
+        *self.indexed.lock() == Some((start_ts, store))
+    }
+
     /// Notes a round trip for the snapshot.
     pub fn add_wait(&self) {
         self.waited.fetch_add(1, Ordering::Relaxed);
@@ -175,6 +182,9 @@ impl ReadTrace {
     }
 
     fn merge(&self, report: ReadReport, round_trips: fn(u32, u32) -> u32) {
+        if report.path == ReadPath::ReadIndex {
+            *self.indexed.lock() = Some((report.start_ts, report.store));
+        }
         let mut last = self.report.lock();
         *last = Some(match *last {
             None => report,
@@ -220,5 +230,11 @@ mod tests {
         assert_eq!((trace.last(), trace.take()), (Some(report(1, 2)), Some(report(1, 2))));
         trace.add(report(1, 0));
         assert_eq!(trace.take(), Some(report(1, 0)));
+        let (at, store) = (Timestamp::new(2, 0), StoreId::new(2));
+        assert!(!trace.is_indexed(Timestamp::new(1, 0), StoreId::new(1)), "a grant is not an index");
+        trace.add(ReadReport { path: ReadPath::ReadIndex, ..report(2, 1) });
+        trace.take();
+        assert!(trace.is_indexed(at, store), "the next page needs none");
+        assert!(!trace.is_indexed(at, StoreId::new(1)) && !trace.is_indexed(Timestamp::ZERO, store));
     }
 }

@@ -92,18 +92,12 @@ impl RegionRead<'_> {
         match self.reading.options.proof {
             ProofPolicy::Grants => ReplicaProof::Grant,
             // A read index is a grant for its start_ts: it proves the next pages of a scan, too.
-            ProofPolicy::ReadIndex if self.is_proven_at(to) => ReplicaProof::Grant,
+            ProofPolicy::ReadIndex if self.reading.options.trace.is_indexed(self.start_ts, to.store) => {
+                ReplicaProof::Grant
+            }
             ProofPolicy::ReadIndex => ReplicaProof::ReadIndex,
             ProofPolicy::Unproven => ReplicaProof::Unproven,
         }
-    }
-
-    /// Whether the replica has had a read index for this statement and its snapshot.
-    fn is_proven_at(&self, to: Candidate) -> bool {
-        let is_it = |last: ReadReport| {
-            last.path == ReadPath::ReadIndex && (last.start_ts, last.store) == (self.start_ts, to.store)
-        };
-        !self.is_first() && self.reading.trace.last().is_some_and(is_it)
     }
 
     fn proof_of_hedge(&self) -> ReplicaProof {
