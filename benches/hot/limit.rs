@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// The controllers of version 2 and of version 1.
 const V2: &str = "/sys/fs/cgroup";
 const V1: &str = "/sys/fs/cgroup/cpu";
-/// The time over which a quota counts. Containers often have 100 ms. Then a node that has used its quota up stands still
-/// for most of that time, and so do those that wait for it; a slower processor does not. The shorter the time, the more
-/// a quota is like one.
+/// The time over which a quota counts. Containers often have 100 ms. Then a node that has used its quota up stands
+/// still for most of that time, and so do those that wait for it; a slower processor does not. The shorter the time,
+/// the more a quota is like one.
 const PERIOD_US: u32 = 10_000;
 
 /// The groups of the nodes. Dropping it removes them: their processes go back to the group above.

@@ -1,8 +1,8 @@
 //! A hot region: what a table can be read that has one leader, by reads at the leader and by reads at all replicas.
 //!
 //! ```text
-//! cargo bench --bench hot [-- --seconds 10 --rounds 3 --clients 64 --cores 0.4 --workload points,mixed,scans,long-scans
-//!     --policy leader,closest,any --svg FILE --markdown FILE]
+//! cargo bench --bench hot [-- --seconds 10 --rounds 3 --clients 64 --cores 0.4
+//!     --workload points,mixed,scans,long-scans --policy leader,closest,any --svg FILE --markdown FILE]
 //! ```
 //!
 //! Three nodes (`cortado demo`), one of which leads all regions. Each may use 0.4 cores, by a control group, so that

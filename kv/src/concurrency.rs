@@ -228,6 +228,14 @@ impl ConcurrencyManager {
         taken.ok().and_then(Result::ok).map(|taken| self.admit(taken))
     }
 
+    /// As [`ConcurrencyManager::timestamp`], with how often another node was asked.
+    pub async fn counted_timestamp(&self) -> (Option<Timestamp>, u32) {
+        match self.try_timestamp() {
+            Some(taken) => (Some(taken), 0),
+            None => (self.timestamp().await, 1),
+        }
+    }
+
     /// Takes a timestamp within this call, if the oracle is on this node.
     pub fn try_timestamp(&self) -> Option<Timestamp> {
         self.source.try_timestamp().map(|taken| self.admit(taken))

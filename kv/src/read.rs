@@ -289,13 +289,14 @@ impl<H: RegionReads> ReadExecutor<H> {
     /// With a planted bug: the look at the lease, long before the read.
     #[cfg(feature = "planted-bugs")]
     async fn look_at_lease_first(&self, context: RegionContext) -> Result<(), RegionError> {
-        if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst) && !self.store.has_lease(context)? {
+        if self.planted_bug != Some(PlantedBug::LeaseCheckedFirst) {
+            return Ok(());
+        }
+        if !self.store.has_lease(context)? {
             let why = "no lease".to_owned();
             return Err(RegionError::NotReady { region: context.region, why });
         }
-        if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst) {
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        }
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 //!
 //! 50 accounts and 6 clients over all gateways. The leader of the data region is killed and restarted; the next leader
 //! is stopped in order, and hands its leaderships over; then leadership is passed from node to node; a follower is cut
-//! off from the others, and then the leader; the next one is paused until others lead, and continues; then all nodes are paused at once. The
-//! gateways that can must make progress in each phase. An auditor at each gateway sums the balances in one statement, and in a transaction of many statements.
-//! Each sum must be the total.
+//! off from the others, and then the leader; the next one is paused until others lead, and continues; then all nodes
+//! are paused at once. The gateways that can must make progress in each phase. An auditor at each gateway sums the
+//! balances in one statement, and in a transaction of many statements. Each sum must be the total.
 //!
 //! Auditors and readers take each choice of replicas and proofs in turn ([`Reads`]), and so do the clients of the
 //! [`lists`](crate::lists), whose history is checked for snapshot isolation.

@@ -16,9 +16,9 @@
 //! - [`truncating`]: DROP and TRUNCATE lose no acknowledged row of another gateway.
 //! - [`unknown`]: what `cortado txn status` says of an unknown outcome is so.
 //!
-//! [`process`] runs the binary, [`harness`] runs clusters of it, over [`links`] where a test asks for them, [`operator`]
-//! moves leaderships, [`clients`] are the clients. [`exclusive`] runs one test with a cluster at a time and bounds its
-//! time.
+//! [`process`] runs the binary, [`harness`] runs clusters of it, over [`links`] where a test asks for them,
+//! [`operator`] moves leaderships, [`clients`] are the clients. [`exclusive`] runs one test with a cluster at a time
+//! and bounds its time.
 
 #![allow(
     missing_docs,

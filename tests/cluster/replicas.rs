@@ -49,8 +49,8 @@ fn only(messages: &[SimpleQueryMessage]) -> String {
     rows[0].to_owned()
 }
 
-/// A cluster with the table `t`, all of whose rows have version 1, and a node that leads nothing. One of the others leads
-/// all regions, so a timestamp costs it no message.
+/// A cluster with the table `t`, all of whose rows have version 1, and a node that leads nothing. One of the others
+/// leads all regions, so a timestamp costs it no message.
 async fn start(lock: &ClusterLock) -> (Cluster, usize) {
     let cluster = Cluster::start_apart(lock, 3, ONE_WAY).await;
     let client = cluster.connect(0).await;

@@ -111,8 +111,8 @@ impl<H: RegionReads> Giver<H> {
     }
 
     /// The steps with a quorum instead of the lease: one that confirms the leadership *after* the look. What is applied
-    /// after that holds all that was applied at the look. A change of the range that is proposed meanwhile moves nothing
-    /// below `ts`: whoever leads the new range commits above a timestamp of its own.
+    /// after that holds all that was applied at the look. A change of the range that is proposed meanwhile moves
+    /// nothing below `ts`: whoever leads the new range commits above a timestamp of its own.
     async fn give_confirmed(&self, region: RegionId, ts: Timestamp) -> Result<Grant, RegionError> {
         let state = self.store.replica(region)?;
         let context = RegionContext::from(&*state.region);

@@ -1,7 +1,8 @@
-//! The grants of a store at work: what its replicas hold, the reads that wait for more, and the answers to other stores.
+//! The grants of a store at work: what its replicas hold, the reads that wait for more, the requests to leaders and the
+//! answers to other stores.
 //!
-//! [`super::held`], [`super::exchange`] and [`super::readers`] decide; this file waits and wakes. What it asks of leaders
-//! is in [`super::asks`].
+//! [`super::held`], [`super::asking`], [`super::exchange`] and [`super::readers`] decide; this file waits, sends and
+//! wakes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +13,15 @@ use parking_lot::{Mutex, RwLock};
 use prometheus::IntCounter;
 use raftstore::{RegionContext, RegionError, RegionId, ReplicaState, StoreId};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tso::Timestamp;
 
-use super::asks::{Answered, Ask, Asks};
+use super::asking::{AskQueue, Batch, RoundTrip};
 use super::exchange::Incoming;
 use super::give::Giver;
 use super::held::HeldGrants;
-use super::peers::{GrantMetrics, GrantsConfig, Peers};
+use super::peers::{GrantMetrics, GrantsConfig, NoAnswer, Peers};
 use super::readers::Readers;
 use crate::concurrency::ConcurrencyManager;
 use crate::grant::{AskGrants, GivenGrants, Grant, PushAnswer, PushGrants};
@@ -69,20 +70,46 @@ pub(super) struct Shared<H> {
     pub(super) config: GrantsConfig,
     pub(super) metrics: GrantMetrics,
     held: RwLock<HashMap<RegionId, Arc<HeldRegion>>>,
-    pub(super) asks: Asks,
+    asks: Asks,
     incoming: Mutex<HashMap<StoreId, Incoming>>,
     pub(super) readers: Mutex<Readers>,
     /// Somebody reads a region of this leader.
     pub(super) has_readers: Notify,
     pub(super) others: OnceLock<Others>,
     #[cfg(feature = "planted-bugs")]
-    pub(super) planted_bug: Option<PlantedBug>,
+    planted_bug: Option<PlantedBug>,
 }
 
 /// The other stores, and the runtime on which requests to them run; without one, that of whoever asks.
 pub(super) struct Others {
     pub(super) peers: Arc<dyn Peers>,
-    pub(super) runtime: Option<Handle>,
+    runtime: Option<Handle>,
+}
+
+/// What is asked of a leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Ask {
+    Grants,
+    ReadIndex,
+}
+
+/// What an answer says to those who waited for it.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    /// At or above the one that was wanted.
+    ts: Timestamp,
+    /// The round trips that it took: to the leader, and of the leader to the oracle.
+    round_trips: u32,
+}
+
+type Waiter = oneshot::Sender<Result<Answered, RegionError>>;
+
+/// The requests of a store.
+#[derive(Default)]
+struct Asks {
+    queues: Mutex<HashMap<(StoreId, Ask), AskQueue<Waiter>>>,
+    /// How long the others take to answer.
+    round_trips: Mutex<HashMap<StoreId, RoundTrip>>,
 }
 
 /// What is known of one region here.
@@ -238,9 +265,9 @@ impl<H: RegionReads> Grants<H> {
             } else if wait.wanted == Wanted::Fresh && held.is_pushed(&shared.config) && shared.is_far(leader) {
                 // What is pushed from now on covers what the oracle issues now, at the price of asking it. A leader
                 // whose answer is here before the next push is asked itself, which is one wait in place of two.
-                let here = shared.concurrency.try_timestamp();
-                wait.asked += u32::from(here.is_none());
-                match if here.is_some() { here } else { shared.concurrency.timestamp().await } {
+                let (taken, asked) = shared.concurrency.counted_timestamp().await;
+                wait.asked += asked;
+                match taken {
                     Some(ts) => wait.wanted = Wanted::At(ts),
                     None => tokio::time::sleep(RETRY_PAUSE).await,
                 }
@@ -296,23 +323,20 @@ impl<H: RegionReads> Grants<H> {
             let refused = ask.regions.iter().map(|region| (*region, why(*region))).collect();
             GivenGrants { ts: Timestamp::ZERO, asked: 0, grants: Vec::new(), refused }
         };
-        let mut asked = 0;
-        let ts = if ask.ts == Timestamp::ZERO {
-            let here = shared.concurrency.try_timestamp();
-            asked = u32::from(here.is_none());
-            let taken = if here.is_some() { here } else { shared.concurrency.timestamp().await };
+        let (ts, asked) = if ask.ts == Timestamp::ZERO {
+            let (taken, asked) = shared.concurrency.counted_timestamp().await;
             let Some(ts) = taken else {
                 let store = shared.store.store_id();
                 return refuse_all(&|_| RegionError::ServerBusy { store, what: "timestamps".to_owned() });
             };
-            ts
+            (ts, asked)
         } else {
             let first = ask.regions.first().copied().unwrap_or(RegionId::SYSTEM);
             if let Err(error) = shared.concurrency.check_issued(first, ask.ts).await {
                 return refuse_all(&|region| RegionError::NotReady { region, why: error.to_string() });
             }
             // A later one costs nothing and covers more.
-            shared.concurrency.try_timestamp().unwrap_or(ask.ts).max(ask.ts)
+            (shared.concurrency.try_timestamp().unwrap_or(ask.ts).max(ask.ts), 0)
         };
         let patience = shared.config.place_wait;
         let given =
@@ -418,7 +442,7 @@ impl<H: RegionReads> Shared<H> {
 
     /// Takes note of a timestamp that another store has named. A leader names only what the oracle has issued. So the
     /// oracle need not be asked about a read at or below the safe_ts of a replica, also where it cannot be asked.
-    pub(super) fn hear(&self, ts: Timestamp) {
+    fn hear(&self, ts: Timestamp) {
         self.concurrency.note(ts);
     }
 
@@ -441,6 +465,116 @@ impl<H: RegionReads> Shared<H> {
                 Err(RegionError::NotReady { .. }) => tokio::time::sleep(RETRY_PAUSE).await,
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+impl<H: RegionReads> Shared<H> {
+    /// Asks a leader with the next request, and waits for its answer. What it grants is added by then.
+    async fn ask(
+        self: &Arc<Self>,
+        leader: StoreId,
+        region: RegionId,
+        ts: Option<Timestamp>,
+        ask: Ask,
+    ) -> Result<Answered, RegionError> {
+        let (waiter, answer) = oneshot::channel();
+        let limit = if ask == Ask::Grants { 1 } else { self.config.read_indexes };
+        self.asks.queues.lock().entry((leader, ask)).or_insert_with(|| AskQueue::new(limit)).want(region, ts, waiter);
+        self.send_next(leader, ask);
+        let lost = || RegionError::NotReady { region, why: "its leader was not asked".to_owned() };
+        answer.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Sends what is wanted of a leader, if no request is in its way.
+    fn send_next(self: &Arc<Self>, leader: StoreId, ask: Ask) {
+        let Some(Others { peers, runtime }) = self.others.get() else { return };
+        let sent =
+            self.asks.queues.lock().get_mut(&(leader, ask)).and_then(|queue| queue.send(oneshot::Sender::is_closed));
+        let Some(batch) = sent else { return };
+        match ask {
+            Ask::Grants => self.metrics.asked.inc(),
+            Ask::ReadIndex => self.metrics.read_indexes.inc(),
+        }
+        let ts = if batch.fresh { Timestamp::ZERO } else { batch.ts };
+        let from = self.store.store_id();
+        let request = AskGrants { from, ts, regions: batch.waiters.keys().copied().collect() };
+        let answer = peers.ask(leader, request);
+        let (shared, since) = (Arc::clone(self), now());
+        let deliver = async move {
+            let answer = answer.await;
+            #[cfg(feature = "planted-bugs")]
+            let batch = shared.with_late_wishes(batch, (leader, ask));
+            if answer.is_ok() {
+                shared.took(leader, now().saturating_duration_since(since));
+            }
+            // Before those are told who waited: what they do next finds the grants.
+            shared.deliver(batch, answer);
+            if let Some(queue) = shared.asks.queues.lock().get_mut(&(leader, ask)) {
+                queue.ended();
+            }
+            shared.send_next(leader, ask);
+        };
+        match runtime {
+            Some(runtime) => drop(runtime.spawn(deliver)),
+            None => drop(tokio::spawn(deliver)),
+        }
+    }
+
+    /// With a planted bug, the answer to a request counts for those too who wished while it was on its way.
+    #[cfg(feature = "planted-bugs")]
+    fn with_late_wishes(&self, mut batch: Batch<Waiter>, queue: (StoreId, Ask)) -> Batch<Waiter> {
+        if self.planted_bug == Some(PlantedBug::WishJoinsRequest)
+            && let Some(queue) = self.asks.queues.lock().get_mut(&queue)
+        {
+            batch.waiters.iter_mut().for_each(|(region, waiters)| waiters.extend(queue.take_next(*region)));
+        }
+        batch
+    }
+
+    /// Takes note of how long a store took to answer.
+    fn took(&self, store: StoreId, time: Duration) {
+        let now = now();
+        let mut round_trips = self.asks.round_trips.lock();
+        round_trips.entry(store).or_insert_with(|| RoundTrip::new(time, now)).add(time, now);
+    }
+
+    /// Whether the answer of a leader takes longer than the next push. One that is not known is not far.
+    fn is_far(&self, leader: Option<StoreId>) -> bool {
+        let round_trips = self.asks.round_trips.lock();
+        let known = leader.and_then(|leader| round_trips.get(&leader));
+        known.is_some_and(|round_trip| round_trip.is_above(self.config.push_interval, now()))
+    }
+
+    fn deliver(&self, batch: Batch<Waiter>, answer: Result<GivenGrants, NoAnswer>) {
+        let Batch { mut waiters, .. } = batch;
+        let tell = |waiters: Option<Vec<Waiter>>, answer: Result<Answered, RegionError>| {
+            for waiter in waiters.into_iter().flatten() {
+                // It may be gone.
+                let _ = waiter.send(answer.clone());
+            }
+        };
+        match answer {
+            Ok(GivenGrants { ts, asked, grants, refused }) => {
+                self.hear(ts);
+                let answered = Answered { ts, round_trips: asked.saturating_add(1) };
+                for grant in grants {
+                    self.add(grant);
+                    tell(waiters.remove(&grant.region), Ok(answered));
+                }
+                for (region, error) in refused {
+                    tell(waiters.remove(&region), Err(error));
+                }
+            }
+            Err(NoAnswer(why)) => {
+                for (region, waiters) in std::mem::take(&mut waiters) {
+                    tell(Some(waiters), Err(RegionError::NotReady { region, why: why.clone() }));
+                }
+            }
+        }
+        for (region, waiters) in waiters {
+            let why = "its leader's answer leaves it out".to_owned();
+            tell(Some(waiters), Err(RegionError::NotReady { region, why }));
         }
     }
 }

@@ -15,11 +15,10 @@
 //! # Layers
 //!
 //! 1. `held`, `asking`, `exchange`, `readers`, `give`, `peers`: the decisions of both sides, the way to other stores
-//! 2. `hub`, `asks`, `links`: reads that wait, requests and answers; other stores over links
+//! 2. `hub`, `links`: reads that wait, requests and answers; other stores over links
 //! 3. `stream`: what is sent without being asked
 
 mod asking;
-mod asks;
 mod exchange;
 mod give;
 mod held;
