@@ -32,7 +32,7 @@ use crate::mvcc::reader::{BatchGet, BatchPage, batch_get, get};
 use crate::mvcc::scanner::ScanPage;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
-use crate::read_pool::{Cost, Demand, PoolError, ReadPool};
+use crate::read_pool::{Cost, Demand, Level, PoolError, ReadPool};
 use crate::region_store::{RegionReads, RegionView, into_server_error};
 use crate::scan_cache::{KeepLimits, OpenScan, ScanCache};
 use crate::scan_cost::ScanCosts;
@@ -48,6 +48,10 @@ pub struct ReadConfig {
     pub page_bytes: u32,
     /// Steps after which a page of a scan ends, however few pairs it has. Default 200,000.
     pub page_steps: usize,
+    /// While the threads of long scans rest, their pages have this part of the bytes and steps: the threads that send
+    /// them send the answers to others, too, and a page that rests often must still end before its caller gives up.
+    /// Default 16, minimum 1.
+    pub contended_part: u32,
     /// Steps of the first slice of a statement, which runs in the caller's task and reads no file. Default 256.
     pub first_slice_steps: usize,
     /// The most steps of each later slice, which runs in the read pool. The time that the slices take decides how many
@@ -69,6 +73,7 @@ impl Default for ReadConfig {
             page_pairs: 10_000,
             page_bytes: 2 << 20,
             page_steps: 200_000,
+            contended_part: 16,
             first_slice_steps: 256,
             pool_slice_steps: 8_192,
             inline_keys: 64,
@@ -356,10 +361,12 @@ impl<H: RegionReads> ReadExecutor<H> {
         &self,
         (context, proof): (RegionContext, Proof),
         body: &RequestBody,
-        request: ScanRequest,
+        mut request: ScanRequest,
     ) -> Result<Response, ServerError> {
-        let steps_max = self.config.page_steps;
         let mut cost = self.costs.as_ref().map_or_else(Cost::default, |costs| costs.before_page(&request));
+        let part = self.page_part(cost);
+        let steps_max = self.config.page_steps / part as usize;
+        request.max_bytes = request.max_bytes.min(self.config.page_bytes / part).max(1);
         // What is not proven is not for others.
         let kept = if proof == Proof::Unproven { None } else { self.scans.take(context, &request, now()) };
         let is_continued = kept.is_some();
@@ -405,6 +412,11 @@ impl<H: RegionReads> ReadExecutor<H> {
         Ok(response(page))
     }
 
+    #[cfg(test)]
+    pub(crate) fn pool(&self) -> &ReadPool {
+        &self.pool
+    }
+
     /// Notes what a statement has cost with this page.
     #[cfg(test)]
     pub(crate) fn note_cost(&self, page: &ScanRequest, resume: &Key, cost: Cost) {
@@ -418,8 +430,10 @@ impl<H: RegionReads> ReadExecutor<H> {
         keys: &[Key],
         (start_ts, pass): (Timestamp, &[Timestamp]),
     ) -> Result<BatchPage, ServerError> {
-        let page_bytes = self.config.page_bytes as usize;
         let is_small = keys.len() <= self.config.inline_keys;
+        let costs = self.costs.as_ref().filter(|_| !is_small);
+        let cost = costs.map_or_else(Cost::default, |costs| costs.before_batch(start_ts));
+        let page_bytes = (self.config.page_bytes / self.page_part(cost)).max(1) as usize;
         if is_small {
             match batch_get(&view.cached(), keys, (start_ts, pass), page_bytes) {
                 Err(error) if error.is_not_cached() => (),
@@ -435,12 +449,17 @@ impl<H: RegionReads> ReadExecutor<H> {
         if is_small {
             return Ok(self.in_pool(Demand::point(), work).await?.0);
         }
-        let cost = self.costs.as_ref().map_or_else(Cost::default, |costs| costs.before_batch(start_ts));
         let (page, cost) = self.in_pool(Demand::scan(cost, page_bytes), work).await?;
-        if let Some(costs) = &self.costs {
+        if let Some(costs) = costs {
             costs.after_batch(start_ts, cost);
         }
         Ok(page)
+    }
+
+    /// By what the limits of a page are divided, for a statement that has cost so much.
+    fn page_part(&self, cost: Cost) -> u32 {
+        let rests = cost.level() == Level::Long && self.pool.is_contended();
+        if rests { self.config.contended_part.max(1) } else { 1 }
     }
 
     /// Passes the checks of the read path for a page of a kept scan. They need no new snapshot: the one of the scan is

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use prometheus::{
-    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Counter, Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry,
 };
 
 use super::cost::Level;
@@ -37,6 +38,8 @@ pub struct PoolMetrics {
     levels: Vec<LevelMetrics>,
     /// Bytes that the results of admitted jobs may take.
     pub(super) bytes: IntGauge,
+    /// Seconds that threads rested between slices of long scans.
+    pub(super) rests: Counter,
 }
 
 impl PoolMetrics {
@@ -64,6 +67,9 @@ impl PoolMetrics {
         registry.register(Box::new(waits.clone()))?;
         let bytes = IntGauge::new("cortado_kv_read_pool_result_bytes", "Bytes that results of jobs may take.")?;
         registry.register(Box::new(bytes.clone()))?;
+        let help = "Seconds that threads of long scans rested, because others wanted the processors.";
+        let rests = Counter::new("cortado_kv_read_pool_rest_seconds_total", help)?;
+        registry.register(Box::new(rests.clone()))?;
         let levels = Level::ALL.iter().map(|level| [level.name()]).map(|label| LevelMetrics {
             done: done.with_label_values(&label),
             shed: shed.with_label_values(&label),
@@ -71,7 +77,7 @@ impl PoolMetrics {
             slices: slices.with_label_values(&label),
             waits: waits.with_label_values(&label),
         });
-        Ok(PoolMetrics { levels: levels.collect(), bytes })
+        Ok(PoolMetrics { levels: levels.collect(), bytes, rests })
     }
 
     /// The number of jobs that ended.

@@ -109,6 +109,17 @@ impl ReadPool {
         self.threads.is_some()
     }
 
+    /// Whether the threads of long scans rest between slices, because others want the processors.
+    pub fn is_contended(&self) -> bool {
+        self.threads.as_deref().is_some_and(|Owner(threads)| threads.is_contended())
+    }
+
+    /// As if a thread of long scans rested.
+    #[cfg(test)]
+    pub(crate) fn contend(&self) {
+        self.threads.iter().for_each(|owner| owner.0.count_contended(false, true));
+    }
+
     /// Runs a job in slices: calls `work` with about the number of steps that it may take, until it breaks with the
     /// result. Returns that, and what the statement has cost now. Must be polled within a tokio runtime.
     ///

@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,15 @@ use tokio::sync::oneshot;
 use super::cost::{Cost, Level};
 use super::levels::{Admitted, Entered, Group, Levels};
 use super::metrics::PoolMetrics;
+use super::pace::Pace;
 
 /// By how much the nice value of the threads that run long scans is above that of the process: they get about a tenth
 /// of the processor time of another thread where both want all of it.
 #[cfg(target_os = "linux")]
 const SCAN_NICE: i32 = 10;
+
+/// A thread without a job for so long knows nothing of who wants the processors.
+const FORGET_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a job did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,6 +104,10 @@ pub(super) struct Threads {
     state: Mutex<State>,
     /// Wakes an idle thread of a group.
     wake: [Condvar; Group::ALL.len()],
+    /// Wakes the threads that rest between slices of long scans.
+    rested: Condvar,
+    /// Threads whose last slice of a long scan was followed by a rest.
+    contended: AtomicUsize,
     /// The most threads of each group.
     threads_max: [usize; Group::ALL.len()],
     metrics: PoolMetrics,
@@ -108,6 +117,8 @@ struct State {
     levels: Levels<Entry>,
     /// Threads of each group that wait for a job.
     idle: [usize; Group::ALL.len()],
+    /// Threads that rest.
+    resting: usize,
     running: [Vec<JoinHandle<()>>; Group::ALL.len()],
     is_closed: bool,
 }
@@ -116,8 +127,9 @@ impl Threads {
     /// A pool of up to `threads_max` threads for each group.
     pub(super) fn new(threads_max: [usize; 2], (jobs, bytes): (usize, usize), metrics: PoolMetrics) -> Threads {
         let (levels, running) = (Levels::new(jobs, bytes), [Vec::new(), Vec::new()]);
-        let state = Mutex::new(State { levels, idle: [0; 2], running, is_closed: false });
-        Threads { state, wake: [Condvar::new(), Condvar::new()], threads_max, metrics }
+        let state = Mutex::new(State { levels, idle: [0; 2], resting: 0, running, is_closed: false });
+        let wake = [Condvar::new(), Condvar::new()];
+        Threads { state, wake, rested: Condvar::new(), contended: AtomicUsize::new(0), threads_max, metrics }
     }
 
     /// Admits a job, which is answered whatever becomes of it.
@@ -137,14 +149,26 @@ impl Threads {
         }
     }
 
+    /// Whether threads rest between slices of long scans.
+    pub(super) fn is_contended(&self) -> bool {
+        self.contended.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts a thread whose pace was `before` and is `after`.
+    pub(super) fn count_contended(&self, before: bool, after: bool) {
+        match (before, after) {
+            (false, true) => _ = self.contended.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.contended.fetch_sub(1, Ordering::Relaxed),
+            _ => (),
+        }
+    }
+
     /// Ends all threads, each after the slice that it runs. The jobs are lost.
     pub(super) fn close(&self) {
         let (lost, running) = {
             let mut state = self.state.lock();
             state.is_closed = true;
-            for wake in &self.wake {
-                wake.notify_all();
-            }
+            self.wake.iter().chain([&self.rested]).for_each(|wake| _ = wake.notify_all());
             (state.levels.clear(), std::mem::take(&mut state.running))
         };
         lost.into_iter().for_each(|entry| entry.job.answer(Err(PoolError::Lost)));
@@ -165,6 +189,9 @@ impl Threads {
         }
         if state.idle[at] > 0 {
             self.wake[at].notify_one();
+        }
+        if state.resting > 0 && state.levels.waiting(Level::Medium) > 0 {
+            self.rested.notify_all();
         }
         let count = state.running[at].len();
         if waiting > state.idle[at] && count < self.threads_max[at] {
@@ -191,32 +218,49 @@ impl Threads {
         if group == Group::Scan {
             lower_priority();
         }
+        let mut pace = Pace::default();
         let mut state = self.state.lock();
         while !state.is_closed {
             match state.levels.next(group) {
-                Some((level, admitted)) => self.run_slice(&mut state, level, admitted),
-                None => {
-                    state.idle[group.index()] += 1;
-                    self.wake[group.index()].wait(&mut state);
-                    state.idle[group.index()] -= 1;
-                }
+                Some((level, admitted)) => self.run_slice(&mut state, level, admitted, &mut pace),
+                None => self.idle(&mut state, group, &mut pace),
             }
         }
     }
 
-    /// Runs a slice of a job without the lock, and queues the rest.
-    fn run_slice(self: &Arc<Self>, state: &mut MutexGuard<'_, State>, level: Level, mut admitted: Admitted<Entry>) {
+    /// Waits for a job. What a thread knew of others is forgotten when none comes soon.
+    fn idle(&self, state: &mut MutexGuard<'_, State>, group: Group, pace: &mut Pace) {
+        let wake = &self.wake[group.index()];
+        state.idle[group.index()] += 1;
+        if !pace.is_contended() {
+            wake.wait(state);
+        } else if wake.wait_for(state, FORGET_AFTER).timed_out() {
+            self.count_contended(true, false);
+            *pace = Pace::default();
+        }
+        state.idle[group.index()] -= 1;
+    }
+
+    /// Runs a slice of a job without the lock, and queues the rest of the job. After one of a long scan the thread
+    /// rests first, also before an answer: the next page would come at once, and to another thread.
+    fn run_slice(
+        self: &Arc<Self>,
+        state: &mut MutexGuard<'_, State>,
+        level: Level,
+        mut admitted: Admitted<Entry>,
+        pace: &mut Pace,
+    ) {
         self.measure(&state.levels);
         let entry = &mut admitted.job;
-        let (elapsed, outcome) = MutexGuard::unlocked(state, || {
-            let ran = self.time_slice(level, entry);
-            if Group::of(level) == Group::Scan {
-                // Whoever woke up meanwhile runs now. The system would let them wait for its own, longer slice to end.
-                std::thread::yield_now();
-            }
-            ran
-        });
+        let (elapsed, outcome) = MutexGuard::unlocked(state, || self.time_slice(level, entry));
         state.levels.charge(level, elapsed);
+        if Group::of(level) == Group::Scan {
+            // Whoever woke up meanwhile runs now. The system would let them wait for its own, longer slice to end.
+            let offered = MutexGuard::unlocked(state, offer_processor);
+            if level == Level::Long && outcome.is_some() {
+                self.keep_pace(state, pace, (elapsed, offered));
+            }
+        }
         if outcome == Some(Ok(false)) && !state.is_closed {
             let next = admitted.job.level();
             state.levels.queue(next, admitted);
@@ -231,6 +275,53 @@ impl Threads {
                 _ => entry.job.answer(Err(PoolError::Lost)),
             });
         }
+    }
+
+    /// Rests after a slice of a long scan that took `elapsed`, as the time tells for which others had the processor.
+    fn keep_pace(&self, state: &mut MutexGuard<'_, State>, pace: &mut Pace, (elapsed, offered): (Duration, Duration)) {
+        let before = pace.is_contended();
+        let rest = pace.rest(elapsed, offered);
+        self.count_contended(before, pace.is_contended());
+        if !rest.is_zero() {
+            self.metrics.rests.inc_by(self.rest(state, rest).as_secs_f64());
+        }
+    }
+
+    /// Rests until a job waits that is not long, and at most for `rest`. Returns how long it was.
+    fn rest(&self, state: &mut MutexGuard<'_, State>, rest: Duration) -> Duration {
+        let started = now();
+        state.resting += 1;
+        while !state.is_closed && state.levels.waiting(Level::Medium) == 0 {
+            if self.rested.wait_until(state, started + rest).timed_out() {
+                break;
+            }
+        }
+        state.resting -= 1;
+        now().duration_since(started)
+    }
+
+    /// Rests as a thread does.
+    #[cfg(test)]
+    pub(super) fn rest_for(&self, rest: Duration) {
+        self.rest(&mut self.state.lock(), rest);
+    }
+
+    /// Keeps the pace of a thread, and returns whether the pool is contended then.
+    #[cfg(test)]
+    pub(super) fn paced(&self, pace: &mut Pace, times: (Duration, Duration)) -> bool {
+        self.keep_pace(&mut self.state.lock(), pace, times);
+        self.is_contended()
+    }
+
+    #[cfg(test)]
+    pub(super) fn resting(&self) -> usize {
+        self.state.lock().resting
+    }
+
+    /// Seconds of all rests.
+    #[cfg(test)]
+    pub(super) fn rested(&self) -> f64 {
+        self.metrics.rests.get()
     }
 
     /// Runs a slice. Returns its time, and whether the job is done; `None` if the caller has left.
@@ -258,6 +349,13 @@ impl Threads {
 #[expect(clippy::disallowed_methods, reason = "the threads are an edge: they measure their slices")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// Lets other threads run that wait for this one's processor. Returns how long they did.
+fn offer_processor() -> Duration {
+    let offered = now();
+    std::thread::yield_now();
+    now().duration_since(offered)
 }
 
 /// Lowers the priority of the calling thread. On Linux a nice value is that of a thread, elsewhere of the process.

@@ -371,6 +371,34 @@ async fn the_next_page_of_an_expensive_statement_starts_where_it_has_fallen_to()
     assert_eq!(store.file_readers().split_off(before), ["cortado-read-0"]);
 }
 
+/// Answers to others do not queue behind large pages of a scan that rests anyway.
+#[tokio::test]
+async fn pages_of_long_scans_are_small_while_others_want_the_processors() {
+    let store = FakeStore::new();
+    let reads = ReadConfig { page_bytes: 700, contended_part: 10, ..ReadConfig::default() };
+    let server = server(&store, &KvServerConfig { reads, ..KvServerConfig::default() });
+    let keys: Vec<Key> = (0..30).map(|n| Key::new(format!("k{n:05}"))).collect();
+    put(&server, &store, &keys, 10).await;
+    let mut long = Cost::default();
+    (0..100).for_each(|_| long.add(1, Duration::from_millis(5), true));
+    let mut last = 1_000;
+    let mut pairs_of = async |is_long: bool| {
+        last += 1;
+        let RequestBody::Scan(whole) = scan(&keys[0], &Key::from_static(b"x"), false) else { panic!("not a scan") };
+        let page = ScanRequest { start_ts: ts(last), ..whole };
+        if is_long {
+            server.reads.note_cost(&page, &keys[0], long);
+        }
+        match server.handle(Request { context: store.context(), body: RequestBody::Scan(page) }).await {
+            Ok(Response::Pairs { pairs, .. }) => pairs.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((pairs_of(false).await, pairs_of(true).await), (30, 30));
+    server.reads.pool().contend();
+    assert_eq!((pairs_of(false).await, pairs_of(true).await), (30, 10), "7 bytes each");
+}
+
 /// Long scans take all threads and all places that they can get, and their reads of a file do not return.
 #[tokio::test]
 async fn scans_that_hang_delay_neither_short_reads_nor_writes_nor_heartbeats() {

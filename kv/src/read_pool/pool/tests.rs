@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use prometheus::Registry;
 
+use super::super::pace::Pace;
 use super::*;
 
 fn pool(reads: usize, scans: usize, jobs: usize) -> ReadPool {
@@ -158,6 +159,61 @@ fn nice() -> i32 {
 #[cfg(not(target_os = "linux"))]
 fn nice() -> i32 {
     0
+}
+
+/// Starts a rest that nobody would wait for, and returns once it has begun.
+async fn resting(threads: &Arc<Threads>) -> tokio::task::JoinHandle<()> {
+    let of_thread = threads.clone();
+    let resting = tokio::task::spawn_blocking(move || of_thread.rest_for(Duration::from_secs(3_600)));
+    while threads.resting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    resting
+}
+
+async fn ends_soon<T>(task: tokio::task::JoinHandle<T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), task).await.expect("nobody woke it").unwrap()
+}
+
+#[tokio::test]
+async fn a_rest_ends_with_a_cheaper_job_and_with_the_pool() {
+    let pool = pool(1, 1, 8);
+    let threads = pool.threads.as_ref().unwrap().0.clone();
+    let (work, starts, release) = held();
+    let running = tokio::spawn({
+        let pool = pool.clone();
+        async move { pool.run(Demand::scan(cost(Level::Long), 1), work).await }
+    });
+    started(starts).await;
+    let rest = resting(&threads).await;
+    // The only thread of scans is held, so this job waits.
+    let waiting = tokio::spawn({
+        let pool = pool.clone();
+        async move { pool.run(Demand::scan(cost(Level::Medium), 1), |_| ControlFlow::Break(7)).await }
+    });
+    ends_soon(rest).await;
+    release.send(()).unwrap();
+    assert!(ends_soon(running).await.is_ok());
+    assert_eq!(ends_soon(waiting).await.map(|(result, _)| result), Ok(7));
+    let rest = resting(&threads).await;
+    threads.close();
+    ends_soon(rest).await;
+}
+
+/// A pool is contended as long as one of its threads is.
+#[test]
+fn threads_rest_as_their_processors_are_wanted() {
+    let pool = pool(1, 2, 8);
+    let threads = &pool.threads.as_ref().unwrap().0;
+    let (mut one, mut other) = (Pace::default(), Pace::default());
+    let (slice, late) = (Duration::from_micros(10), Duration::from_millis(1));
+    assert_eq!((threads.paced(&mut one, (slice, Duration::ZERO)), threads.rested()), (false, 0.0));
+    assert!(threads.paced(&mut one, (slice, late)) && threads.paced(&mut other, (slice, late)));
+    let rested = threads.rested();
+    assert!(rested >= 2e-5, "{rested}");
+    assert!(threads.paced(&mut one, (slice, Duration::ZERO)), "the other one still is");
+    assert!(!threads.paced(&mut other, (slice, Duration::ZERO)));
+    assert_eq!(threads.rested(), rested, "no rest in between");
 }
 
 /// What waits is answered, and what runs ends with its slice.
