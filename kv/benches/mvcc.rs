@@ -33,13 +33,14 @@ fn key(n: u64) -> Key {
 
 fn request(keys: &[Key], start_ts: Timestamp) -> PrewriteRequest {
     let value = Bytes::from_static(&[7; 100]);
-    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) });
+    let mutations = keys.iter().map(|key| Mutation::new(key.clone(), MutationOp::Put(value.clone())));
     PrewriteRequest {
         mutations: mutations.collect(),
         primary: keys[0].clone(),
         start_ts,
         ttl_ms: 3_000,
         commit: kv::api::CommitMode::TwoPhase,
+        locker: None,
     }
 }
 

@@ -11,7 +11,8 @@
 //! 2. `api`, `grant`, `latch`: requests and responses, what stores say about grants, taking turns on a key
 //! 3. `error`, `size`, `proto`, `metrics`, `planted`: errors below the wire, limits, the wire form, the server's
 //!    metrics, deliberate bugs
-//! 4. `mvcc`, `region_store`, `client`: records and snapshot reads, the interface to raftstore, routing and retries
+//! 4. `mvcc`, `region_store`, `client`, `locks`: records and snapshot reads, the interface to raftstore, routing and
+//!    retries, row locks in memory
 //! 5. `percolator`, `scan_cache`, `scan_cost`, `concurrency`: the actions (pure), scans and what they have cost between
 //!    two pages, computed commit_ts
 //! 6. `grants`, `scan_page`: what lets a replica serve reads; one page of a scan, in slices
@@ -29,6 +30,7 @@ pub mod grant;
 pub mod grants;
 pub mod key;
 pub mod latch;
+pub mod locks;
 pub mod memory;
 pub mod metrics;
 pub mod mvcc;

@@ -7,7 +7,7 @@ use crate::api::{RequestBody, Response, ServerError};
 use crate::read_pool::PoolMetrics;
 
 /// Kinds of request, in the order of the counters.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 14] = [
     "get",
     "batch_get",
     "scan",
@@ -19,6 +19,9 @@ const KINDS: [&str; 11] = [
     "heartbeat",
     "check_locks",
     "replica_read",
+    "acquire",
+    "release",
+    "refresh",
 ];
 /// Outcomes of a request, in the order of the counters.
 const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
@@ -117,6 +120,9 @@ impl Kind {
             RequestBody::Heartbeat { .. } => 8,
             RequestBody::CheckLocks(_) => 9,
             RequestBody::Replica(_) => 10,
+            RequestBody::Acquire(_) => 11,
+            RequestBody::Release { .. } => 12,
+            RequestBody::Refresh { .. } => 13,
         })
     }
 }

@@ -22,6 +22,14 @@
 //! term: no write is evaluated there until a later term. The first entry of a later term comes after the proposal, or
 //! the proposal is lost. A proposal that is lost with its store's threads has an unknown outcome too. Its locks in
 //! memory stay as long as its fence.
+//!
+//! # Row locks
+//!
+//! A transaction may lock rows in the leader's memory before it writes them (`acquire`). A prewrite of a row that
+//! another transaction has locked is refused. Once a write that ends a transaction on a key is applied, the row is
+//! handed to whoever waits for it.
+
+mod acquire;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,12 +41,14 @@ use raftstore::{Basis, LogIndex, Observer, ProposeError, RegionContext, RegionEr
 use tso::Timestamp;
 
 use crate::api::{
-    CommitBounds, CommitMode, KeyError, MutationOp, PrewriteRequest, Request, RequestBody, Response, ServerError,
+    CommitBounds, CommitMode, KeyError, LockMode, LocksStatus, MutationOp, PrewriteRequest, Request, RequestBody,
+    Response, ServerError, TxnStatus,
 };
 use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks};
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
+use crate::locks::{RegionLocks, RowLocks, RowLocksConfig};
 use crate::percolator::{self, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -56,6 +66,7 @@ pub struct Scheduler<H> {
     concurrency: ConcurrencyManager,
     pool: ReadPool,
     fences: Fences,
+    locks: RowLocks,
     #[cfg(feature = "planted-bugs")]
     planted_bug: Option<PlantedBug>,
 }
@@ -70,9 +81,16 @@ impl<H: RegionStore> Scheduler<H> {
             concurrency,
             pool,
             fences: Fences::default(),
+            locks: RowLocks::new(RowLocksConfig::default()),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
+    }
+
+    /// The scheduler with these settings of row locks.
+    pub fn with_row_locks(mut self, config: RowLocksConfig) -> Scheduler<H> {
+        self.locks = RowLocks::new(config);
+        self
     }
 
     /// The scheduler with this deliberate bug.
@@ -116,6 +134,19 @@ impl<H: RegionStore> Scheduler<H> {
         let basis = self.store.basis(context)?;
         self.fences.check(context.region, basis.term)?;
         request.body.check_range(&basis.region)?;
+        let rows = self.locks.known_region(context.region).filter(|rows| rows.is_in_use());
+        if let (RequestBody::Prewrite(prewrite), Some(rows)) = (&request.body, &rows)
+            && let Some(held) = held_row(rows, basis.term, prewrite)
+        {
+            self.confirm_term(context, basis.term).await?;
+            return Err(held.into());
+        }
+        if let (RequestBody::Prewrite(PrewriteRequest { start_ts, locker: Some(locker), .. }), Some(rows)) =
+            (&request.body, &rows)
+        {
+            rows.rename(basis.term, *locker, *start_ts);
+        }
+        let ending = rows.and_then(|rows| Ending::of(rows, &request.body));
         if let Some(reader_ts) = reader_ts {
             // What is prewritten after our latches are released commits above it.
             self.concurrency.raise_max_ts(&self.concurrency.region(context.region), reader_ts);
@@ -136,7 +167,8 @@ impl<H: RegionStore> Scheduler<H> {
                 let latches = self.planted_release(latches).await;
                 #[cfg(feature = "planted-bugs")]
                 let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
-                let held = HeldProposal::new(&self.fences, context.region, basis.term, locks, (latches, permit));
+                let ending = ending.filter(|ending| ending.is_meant(&response));
+                let held = HeldProposal::new(&self.fences, &basis, (locks, ending), (latches, permit));
                 let proposal = self.propose(&basis, batch, held);
                 #[cfg(feature = "planted-bugs")]
                 if self.planted_bug.is_some_and(|bug| bug.answers_early(&response)) {
@@ -288,6 +320,51 @@ impl<H: RegionStore> Scheduler<H> {
     }
 }
 
+/// The row of a prewrite that another transaction has locked in memory.
+fn held_row(rows: &RegionLocks, term: Term, request: &PrewriteRequest) -> Option<KeyError> {
+    let (now, locker) = (acquire::now(), request.locker.unwrap_or(request.start_ts));
+    request.mutations.iter().filter(|mutation| mutation.op != MutationOp::CheckNotExists).find_map(|mutation| {
+        let (key, wanted) = (&mutation.key, (locker, LockMode::Update));
+        let holder = rows.blockers(term, key, wanted, now).first().copied()?;
+        Some(KeyError::Held { key: key.clone(), holder })
+    })
+}
+
+/// A write that ends a transaction on keys whose rows may be locked in memory.
+struct Ending {
+    rows: Arc<RegionLocks>,
+    keys: Vec<Key>,
+    start_ts: Timestamp,
+    /// Whether only some answers mean that the transaction has ended.
+    is_open: bool,
+}
+
+impl Ending {
+    fn of(rows: Arc<RegionLocks>, body: &RequestBody) -> Option<Ending> {
+        let (start_ts, is_open) = match body {
+            RequestBody::Commit { start_ts, .. }
+            | RequestBody::Rollback { start_ts, .. }
+            | RequestBody::ResolveLock { start_ts, .. } => (*start_ts, false),
+            RequestBody::Prewrite(request) => (request.start_ts, true),
+            RequestBody::CheckTxnStatus(request) => (request.lock_ts, true),
+            RequestBody::CheckLocks(request) => (request.lock_ts, true),
+            _ => return None,
+        };
+        Some(Ending { rows, keys: body.keys().into_iter().cloned().collect(), start_ts, is_open })
+    }
+
+    /// Whether the answer says that the transaction has ended on the keys.
+    fn is_meant(&self, response: &Response) -> bool {
+        let ends = matches!(
+            response,
+            Response::Committed { .. }
+                | Response::Status(TxnStatus::RolledBack)
+                | Response::Locks(LocksStatus::RolledBack)
+        );
+        !self.is_open || ends
+    }
+}
+
 /// The start_ts of the read for which a request asks about a transaction.
 fn reader_ts(body: &RequestBody) -> Option<Timestamp> {
     let reader_ts = match body {
@@ -318,6 +395,8 @@ struct HeldProposal<T> {
     is_settled: bool,
     /// Released before the latches, so that no other write of the keys is published meanwhile.
     locks: Option<MemoryLocks>,
+    /// What it means for the rows that are locked in memory.
+    ending: Option<Ending>,
     /// The latches, and what else ends with the proposal. Dropped after `drop`.
     _guards: (LatchGuard, T),
 }
@@ -325,12 +404,12 @@ struct HeldProposal<T> {
 impl<T> HeldProposal<T> {
     fn new(
         fences: &Fences,
-        region: RegionId,
-        term: Term,
-        locks: Option<MemoryLocks>,
+        basis: &Basis,
+        (locks, ending): (Option<MemoryLocks>, Option<Ending>),
         guards: (LatchGuard, T),
     ) -> HeldProposal<T> {
-        HeldProposal { fences: fences.clone(), region, term, is_settled: false, locks, _guards: guards }
+        let (fences, region, term) = (fences.clone(), basis.region.id, basis.term);
+        HeldProposal { fences, region, term, is_settled: false, locks, ending, _guards: guards }
     }
 }
 
@@ -344,6 +423,9 @@ impl<T: Send> Observer<Result<LogIndex, ProposeError>> for HeldProposal<T> {
     /// Releases everything, because the outcome is known, or fences the region.
     fn answered(mut self: Box<Self>, outcome: &Result<LogIndex, ProposeError>) {
         self.is_settled = !matches!(outcome, Err(ProposeError::Undetermined { .. } | ProposeError::Poisoned(_)));
+        if let (Ok(_), Some(Ending { rows, keys, start_ts, .. })) = (outcome, &self.ending) {
+            rows.written(keys, *start_ts);
+        }
     }
 }
 

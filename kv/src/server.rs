@@ -14,10 +14,11 @@ use raftstore::{RegionContext, RegionError, RegionStatus};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tso::Timestamp;
 
-use crate::api::{Request, Response, Served, ServerError};
+use crate::api::{Request, RequestBody, Response, Served, ServerError};
 use crate::concurrency::{ConcurrencyManager, TimestampSource};
 use crate::grants::{GrantMetrics, Grants, GrantsConfig};
 use crate::key::Key;
+use crate::locks::{RowLockStatus, RowLocksConfig};
 use crate::metrics::{Kind, ServerMetrics};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -43,6 +44,8 @@ pub struct KvServerConfig {
     pub reads: ReadConfig,
     /// How replicas get what lets them serve reads.
     pub grants: GrantsConfig,
+    /// The row locks in memory.
+    pub row_locks: RowLocksConfig,
     /// A deliberate bug, so that a test can prove that it finds it.
     #[cfg(feature = "planted-bugs")]
     pub planted_bug: Option<PlantedBug>,
@@ -57,6 +60,7 @@ impl Default for KvServerConfig {
             pool: PoolConfig::default(),
             reads: ReadConfig::default(),
             grants: GrantsConfig::default(),
+            row_locks: RowLocksConfig::default(),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }
@@ -89,6 +93,7 @@ impl KvServerConfig {
                 "pool.workers",
                 !matches!(self.pool.workers, Workers::Threads { reads: 0, .. } | Workers::Threads { scans: 0, .. }),
             ),
+            ("row_locks.capacity", self.row_locks.capacity >= 1),
             ("pool.jobs", self.pool.jobs >= 1),
             ("pool.result_bytes", self.pool.result_bytes >= 1),
         ];
@@ -141,6 +146,7 @@ impl<H: RegionStore> KvServer<H> {
         #[cfg(feature = "planted-bugs")]
         let reads = reads.with_planted_bug(config.planted_bug);
         let writes = Scheduler::new(store.clone(), concurrency, config.latch_capacity, pool);
+        let writes = writes.with_row_locks(config.row_locks);
         #[cfg(feature = "planted-bugs")]
         let writes = writes.with_planted_bug(config.planted_bug);
         Ok(KvServer { reads, writes, grants, store, admission: Admission::new(config), metrics })
@@ -166,7 +172,7 @@ impl<H: RegionStore> KvServer<H> {
     pub async fn handle(&self, request: Request) -> Result<Response, ServerError> {
         let kind = Kind::of(&request.body);
         let started = now();
-        let result = match self.admission.try_acquire(request.body.is_write(), request_bytes(&request.body)) {
+        let result = match self.admission.try_acquire(!request.body.is_read(), request_bytes(&request.body)) {
             Ok(permit) => self.execute(request, permit).await,
             Err(limit) => {
                 let store = self.store.store_id();
@@ -214,17 +220,29 @@ impl<H: RegionStore> KvServer<H> {
         self.store.locate(key)
     }
 
+    /// All row locks in the memory of this store, and who waits for them.
+    pub fn row_locks(&self) -> Vec<RowLockStatus> {
+        self.writes.row_locks()
+    }
+
     async fn execute(&self, request: Request, permit: Permit) -> Result<Response, ServerError> {
         let in_flight = InFlightGuard::new(&self.metrics, permit);
-        if request.body.is_write() {
-            self.writes.run(request, in_flight).await
-        } else {
-            let _in_flight = in_flight;
-            let mut answer = self.reads.run(request).await;
-            if let Ok(Response::Replica { served, .. }) = &mut answer {
-                served.load = u32::try_from(self.metrics.in_flight.get()).unwrap_or(0);
+        let context = request.context;
+        match &request.body {
+            RequestBody::Acquire(acquire) => {
+                self.writes.acquire(context, acquire, in_flight).await.map(Response::Acquired)
             }
-            answer
+            RequestBody::Release { keys, start_ts } => self.writes.release(context, keys, *start_ts),
+            RequestBody::Refresh { locks } => self.writes.refresh(context, locks.iter().map(|lock| lock.start_ts)),
+            body if body.is_write() => self.writes.run(request, in_flight).await,
+            _ => {
+                let _in_flight = in_flight;
+                let mut answer = self.reads.run(request).await;
+                if let Ok(Response::Replica { served, .. }) = &mut answer {
+                    served.load = u32::try_from(self.metrics.in_flight.get()).unwrap_or(0);
+                }
+                answer
+            }
         }
     }
 }

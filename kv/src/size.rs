@@ -52,7 +52,10 @@ pub fn request_bytes(body: &RequestBody) -> usize {
         RequestBody::BatchGet { keys, .. }
         | RequestBody::Commit { keys, .. }
         | RequestBody::Rollback { keys, .. }
-        | RequestBody::ResolveLock { keys, .. } => keys.iter().map(key_bytes).sum(),
+        | RequestBody::ResolveLock { keys, .. }
+        | RequestBody::Release { keys, .. } => keys.iter().map(key_bytes).sum(),
+        RequestBody::Acquire(request) => request.keys.iter().map(key_bytes).sum(),
+        RequestBody::Refresh { locks } => locks.iter().map(|lock| key_bytes(&lock.key)).sum(),
         RequestBody::CheckLocks(request) => request.keys.iter().map(key_bytes).sum(),
         RequestBody::CheckTxnStatus(request) => key_bytes(&request.primary),
         RequestBody::Heartbeat { primary, .. } => key_bytes(primary),

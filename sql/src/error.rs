@@ -115,6 +115,12 @@ impl From<TxnError> for SqlError {
             TxnError::TooLarge(why) => {
                 SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "transaction is too large").detail(why)
             }
+            TxnError::NotAvailable { .. } => {
+                SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
+            }
+            TxnError::LockTimeout { .. } => {
+                SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+            }
             error @ TxnError::InFuture(_) => SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()),
             TxnError::Internal(why) => SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}")),
         }
@@ -132,6 +138,7 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
         // With its hint.
         TxnError::Overloaded(_) => return error.into(),
         TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. } => return error.into(),
         TxnError::InFuture(_) => SqlState::INVALID_PARAMETER_VALUE,
         TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
     };

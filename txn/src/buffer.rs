@@ -162,6 +162,11 @@ impl WriteBuffer {
         self.undo.len()
     }
 
+    /// The length of the undo log.
+    pub(crate) fn changes(&self) -> usize {
+        self.undo.len()
+    }
+
     /// Undoes every change since `savepoint`, which stays valid. Later savepoints become invalid.
     pub(crate) fn rollback_to(&mut self, savepoint: usize) {
         while self.undo.len() > savepoint {
@@ -179,7 +184,7 @@ impl WriteBuffer {
 
     /// The mutations in key order.
     pub(crate) fn into_mutations(self) -> Vec<Mutation> {
-        self.entries.into_iter().map(|(key, entry)| Mutation { key, op: entry.op }).collect()
+        self.entries.into_iter().map(|(key, entry)| Mutation::new(key, entry.op)).collect()
     }
 
     /// Lays the buffer over `page`, the snapshot's answer to a scan of `range`. Returns at most `limit` pairs.

@@ -18,7 +18,8 @@
 //! timestamp finds our locks.
 //!
 //! Waiting for the locks of live transactions cannot deadlock: a transaction that may hold a lock waits only for
-//! younger ones.
+//! younger ones. For a row that another transaction has locked in memory no commit waits: it fails, and the caller runs
+//! the transaction again with row locks of its own.
 //!
 //! **One-phase and asynchronous commit** have no commit point of their own: the prewrite may be the commit. A
 //! transaction of one batch asks for them (`TryCommit`), and the regions answer what they did. If a region locks
@@ -346,7 +347,9 @@ impl Committer {
         };
         let error = match error {
             ClientError::Key(KeyError::AlreadyExists { key }) => TxnError::AlreadyExists { key },
-            ClientError::Key(error @ KeyError::WriteConflict { .. }) => TxnError::Conflict(error.to_string()),
+            ClientError::Key(error @ (KeyError::WriteConflict { .. } | KeyError::Held { .. })) => {
+                TxnError::Conflict(error.to_string())
+            }
             ClientError::Key(error @ KeyError::RolledBack { .. }) => {
                 TxnError::Conflict(format!("locks expired: {error}"))
             }
@@ -426,6 +429,8 @@ impl Committer {
             Err(ClientError::Key(error @ KeyError::RolledBack { .. })) => {
                 self.abort(TxnError::Conflict(format!("locks expired: {error}")))
             }
+            // It is not refused for good: the rollback keeps a late copy out.
+            Err(ClientError::Key(error @ KeyError::Held { .. })) => self.abort(TxnError::Conflict(error.to_string())),
             Err(error) => self.abort(abort_error(error)),
         }
     }
@@ -572,7 +577,8 @@ fn is_async(batches: &[Batch], limits: &CommitLimits) -> bool {
     mutations().count() <= limits.async_keys && bytes <= limits.async_key_bytes && mutations().all(takes_lock)
 }
 
-fn takes_lock(mutation: &Mutation) -> bool {
+/// Whether the prewrite of a mutation leaves a lock.
+pub(crate) fn takes_lock(mutation: &Mutation) -> bool {
     mutation.op != MutationOp::CheckNotExists
 }
 

@@ -19,6 +19,7 @@ use crate::config::{SHADOW_KIB, TxnConfig};
 use crate::error::TxnError;
 use crate::metrics::Metrics;
 use crate::resolver::{Resolved, Resolver};
+use crate::row_locks::LiveLocks;
 use crate::timing::{Stopwatch, lock_pause};
 
 /// Shared by the clones of a [`crate::Database`], their transactions and their commits.
@@ -32,6 +33,8 @@ pub(crate) struct Coordinator {
     pub(crate) tasks: TaskTracker,
     /// Permits for the work of a commit after its session was answered.
     pub(crate) background: Arc<Semaphore>,
+    /// The transactions that may have row locks.
+    pub(crate) live_locks: LiveLocks,
     /// The room, in KiB, for reads of replicas that wait to be compared.
     pub(crate) shadows: Arc<Semaphore>,
     rng: Mutex<StdRng>,
@@ -56,7 +59,18 @@ impl Coordinator {
         let background = Arc::new(Semaphore::new(config.background));
         let shadows = Arc::new(Semaphore::new(SHADOW_KIB));
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        Ok(Coordinator { kv, tso, config, resolver, metrics, tasks: TaskTracker::new(), background, shadows, rng })
+        Ok(Coordinator {
+            kv,
+            tso,
+            config,
+            resolver,
+            metrics,
+            tasks: TaskTracker::new(),
+            background,
+            live_locks: LiveLocks::default(),
+            shadows,
+            rng,
+        })
     }
 
     /// Draws the jitter of a pause.
@@ -131,7 +145,7 @@ pub(crate) async fn in_time<T>(
 }
 
 /// Maps a client error of a read.
-fn read_error(error: ClientError) -> TxnError {
+pub(crate) fn read_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } => TxnError::Unavailable(error.to_string()),
         ClientError::Overloaded { .. } => TxnError::Overloaded(error.to_string()),

@@ -29,12 +29,13 @@ use kv::detach::DetachOnDrop;
 use tso::Timestamp;
 
 use crate::bound::CommitBound;
-use crate::committer::{BatchId, Committer, Effect, Event};
+use crate::committer::{BatchId, Committer, Effect, Event, takes_lock};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
 use crate::metrics::Protocol;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
+use crate::row_locks::RowLocks;
 use crate::timing::{Stopwatch, lock_pause, lock_ttl_ms};
 
 /// A commit fetches a timestamp first if this node has received none for this long: it may have missed handovers.
@@ -55,7 +56,8 @@ pub(crate) type CommitOutcome = Result<Option<Timestamp>, TxnError>;
 
 /// A transaction to commit.
 pub(crate) struct CommitRequest {
-    /// The transaction. `None`: it has read nothing, and gets its start_ts now.
+    /// The transaction. `None`: it has read nothing, and gets its start_ts now. If it has seen commits above it, it gets
+    /// a new name now, above all of them: a transaction has seen every commit to its keys below its name.
     pub(crate) start_ts: Option<Timestamp>,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,
@@ -65,6 +67,8 @@ pub(crate) struct CommitRequest {
     pub(crate) is_single_statement: bool,
     /// The greatest commit_ts, if there is one.
     pub(crate) bound: Option<CommitBound>,
+    /// Its row locks in memory. Kept up to the outcome.
+    pub(crate) locks: Option<RowLocks>,
 }
 
 /// Commits in the caller's task. The commit continues in a task of its own if the caller stops waiting.
@@ -75,8 +79,19 @@ pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest
 async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOutcome {
     // A drain waits for it, wherever the commit runs.
     let _running = coordinator.tasks.token();
-    let CommitRequest { start_ts, mutations, is_single_statement, bound } = request;
+    let CommitRequest { start_ts, mut mutations, is_single_statement, bound, mut locks } = request;
+    let locked: Vec<Key> = match &locks {
+        Some(_) => mutations.iter().filter(|m| takes_lock(m)).map(|mutation| mutation.key.clone()).collect(),
+        None => Vec::new(),
+    };
+    let renamed = start_ts.filter(|start_ts| mutations.iter().any(|m| m.seen_ts.is_some_and(|seen| seen > *start_ts)));
+    if let Some(locker) = renamed {
+        mutations.iter_mut().for_each(|mutation| mutation.seen_ts = mutation.seen_ts.or(Some(locker)));
+    }
     let committer = Committer::new(mutations, bound.clone(), coordinator.config.commit);
+    // Its records are above all that it has seen.
+    let start_ts = if renamed.is_some() { Some(coordinator.tso.timestamp().await?) } else { start_ts };
+    let is_single_statement = is_single_statement || renamed.is_some();
     let name = name(&coordinator, start_ts, is_single_statement, committer.tries_async()).await?;
     let primary = committer.primary().clone();
     #[cfg(feature = "planted-bugs")]
@@ -85,6 +100,7 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
         coordinator,
         start_ts: name.start_ts,
         primary,
+        locker: renamed,
         least: name.start_ts,
         bound,
         lock_requests: AtomicUsize::new(0),
@@ -95,6 +111,10 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
     driver.learn_time(committer.tries_computed(), name.origin).await?;
     let (outcome, cleanup) = driver.run_to_outcome(committer).await;
     driver.coordinator.metrics.record_outcome(&outcome);
+    if let (Ok(Some(_)), Some(locks)) = (&outcome, &mut locks) {
+        locks.forget(locked.iter());
+    }
+    drop(locks);
     if name.origin == Origin::Ahead && matches!(outcome, Err(TxnError::Conflict(_))) {
         // Its successor is to see the commit that was in the way.
         driver.coordinator.tso.drop_ahead();
@@ -173,6 +193,8 @@ enum Completed {
 struct Driver {
     coordinator: Arc<Coordinator>,
     start_ts: Timestamp,
+    /// The name of its row locks, if that is another one.
+    locker: Option<Timestamp>,
     primary: Key,
     /// The least computed commit_ts. [`Timestamp::ZERO`]: see [`CommitBounds::least`].
     least: Timestamp,
@@ -308,7 +330,7 @@ impl Driver {
         let (primary, start_ts) = (&self.primary, self.start_ts);
         let greatest = self.bound.as_ref().map_or(Timestamp::MAX, CommitBound::get);
         let bounds = CommitBounds { least: self.least, greatest };
-        let request = CommitAttempt { primary, start_ts, bounds, one_phase, async_commit };
+        let request = CommitAttempt { primary, start_ts, locker: self.locker, bounds, one_phase, async_commit };
         let attempted = self.coordinator.kv.try_commit(mutations, &request, || self.lock_ttl_ms()).await;
         #[cfg(feature = "planted-bugs")]
         let attempted = self.planted_fallback(attempted);
@@ -335,8 +357,12 @@ impl Driver {
     async fn prewrite(&self, batch: BatchId, mutations: Vec<Mutation>, attempt: u32) -> Completed {
         self.pause_before(attempt).await;
         let sent = Stopwatch::start();
-        let result = self.coordinator.kv.prewrite(mutations, &self.primary, self.start_ts, || self.lock_ttl_ms()).await;
-        let result = result.map(drop);
+        let (primary, start_ts) = (&self.primary, self.start_ts);
+        let bounds = CommitBounds { least: start_ts, greatest: Timestamp::MAX };
+        let two_phases =
+            CommitAttempt { primary, start_ts, locker: self.locker, bounds, one_phase: false, async_commit: false };
+        let attempted = self.coordinator.kv.try_commit(mutations, &two_phases, || self.lock_ttl_ms()).await;
+        let result = attempted.result.map(drop);
         let is_late = batch == BatchId(0) && result.is_ok() && sent.elapsed() > self.heartbeat_interval();
         let event = Event::Prewritten(batch, result);
         if is_late { Completed::PrewrittenLate(event) } else { Completed::Answer(event) }

@@ -17,6 +17,18 @@ pub enum TxnError {
         /// The key.
         key: Key,
     },
+    /// Another transaction has the lock of a row, and the caller does not wait (SQLSTATE 55P03).
+    #[error("row {key:?} is locked by another transaction")]
+    NotAvailable {
+        /// The row.
+        key: Key,
+    },
+    /// Another transaction had the lock of a row for as long as the caller waits (SQLSTATE 55P03).
+    #[error("the lock of row {key:?} was not free in time")]
+    LockTimeout {
+        /// The row.
+        key: Key,
+    },
     /// The commit may have been delivered, and its outcome is not known: the transaction may be committed now, later,
     /// or never (SQLSTATE 08007). The caller must not run it again blindly.
     #[error("the outcome of the commit is unknown")]

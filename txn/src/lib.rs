@@ -9,6 +9,8 @@
 //! 2. [`Transaction::get`], `batch_get` and `scan` read at start_ts, with the write buffer laid over (`buffer.rs`).
 //!    Locks of other transactions are resolved, passed or waited for (`coordinator.rs`, `resolver.rs`, `timing.rs`).
 //! 3. [`Transaction::put`], `insert`, `delete` and `lock` write to the buffer; nothing is sent.
+//!    [`Transaction::lock_rows`] locks rows in the memory of their leaders before they are written, and waits for
+//!    others (`row_locks.rs`).
 //! 4. [`Transaction::commit`] runs the state machine of `committer.rs` (`driver.rs`), to its end whether the caller
 //!    waits or not.
 //!
@@ -24,9 +26,10 @@
 //! 3. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
 //! 5. `coordinator`: what the transactions and commits of a node share
-//! 6. `driver`, `shadow`: run a commit; compare reads of replicas with the leader's
-//! 7. `transaction`: reads, writes, commit
-//! 8. `database`: begins transactions
+//! 6. `row_locks`, `shadow`: row locks in memory; compare reads of replicas with the leader's
+//! 7. `driver`: runs a commit
+//! 8. `transaction`: reads, writes, commit
+//! 9. `database`: begins transactions
 
 mod bound;
 mod buffer;
@@ -40,6 +43,7 @@ mod metrics;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod resolver;
+mod row_locks;
 mod shadow;
 mod status_cache;
 mod timing;
@@ -51,4 +55,5 @@ pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;
 pub use error::TxnError;
 pub use resolver::TxnOutcome;
-pub use transaction::Transaction;
+pub use row_locks::{LockAsk, LockWait};
+pub use transaction::{Savepoint, Transaction};

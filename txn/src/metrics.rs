@@ -115,8 +115,13 @@ impl Metrics {
             Err(TxnError::Unavailable(_)) => "unavailable",
             Err(TxnError::Overloaded(_)) => "overloaded",
             Err(TxnError::TooLarge(_)) => "too_large",
-            // No commit fails with `InFuture`.
-            Err(TxnError::Internal(_) | TxnError::InFuture(_)) => "internal",
+            // No commit fails with the others.
+            Err(
+                TxnError::Internal(_)
+                | TxnError::InFuture(_)
+                | TxnError::NotAvailable { .. }
+                | TxnError::LockTimeout { .. },
+            ) => "internal",
         };
         self.commits.with_label_values(&[label]).inc();
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use futures::TryFutureExt;
 use kv::Key;
-use kv::api::LockInfo;
+use kv::api::{LockInfo, LockMode, LockedRow};
 use kv::client::{FirstRead, Page, ProofPolicy, ReadOptions, ReplicaPolicy, ScanRange, Snapshot};
 use tso::Timestamp;
 
@@ -15,11 +15,25 @@ use crate::buffer::{View, WriteBuffer};
 use crate::coordinator::{Coordinator, in_time, patience_of};
 use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
+use crate::row_locks::{LockAsk, RowLocks};
 use crate::shadow::Sample;
+
+/// A position in a transaction to which it can go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    buffer: usize,
+    locks: usize,
+}
 
 /// A transaction under snapshot isolation. Reads see the snapshot at `start_ts` with the transaction's own writes laid
 /// over it. Writes are buffered until [`Transaction::commit`]. Dropping the transaction without a commit discards the
-/// buffer; nothing was sent.
+/// buffer, and gives up its row locks.
+///
+/// # Statements
+/// With [`Transaction::begin_statement`] every statement reads a snapshot of its own, as under READ COMMITTED. start_ts
+/// is then only the identity of the transaction. Such a transaction locks every row that it writes
+/// ([`Transaction::lock_rows`]), and writes what follows from the newest row; otherwise its commit conflicts with
+/// every change since start_ts.
 ///
 /// # start_ts
 /// A transaction that is begun with [`crate::Database::begin_deferred`] takes start_ts when it needs it: with its first
@@ -55,9 +69,15 @@ use crate::shadow::Sample;
 /// the commit see [`Transaction::commit`].
 pub struct Transaction {
     coordinator: Arc<Coordinator>,
-    /// Set once, and never to [`Timestamp::ZERO`].
+    /// Its identity. Set once, and never to [`Timestamp::ZERO`].
     start_ts: OnceLock<Timestamp>,
+    /// What its reads see. Set once for a statement, if statements have snapshots of their own, else with start_ts.
+    read_ts: OnceLock<Timestamp>,
+    /// Whether every statement has a snapshot of its own.
+    has_statements: bool,
     buffer: WriteBuffer,
+    /// Its row locks in memory. `None`: it has asked for none.
+    locks: Option<RowLocks>,
     is_single_statement: bool,
     bound: Option<CommitBound>,
     /// How its reads choose their replicas. `None`: leaders serve them.
@@ -73,8 +93,11 @@ impl Transaction {
         let start_ts = start_ts.map_or_else(OnceLock::new, OnceLock::from);
         Transaction {
             coordinator,
+            read_ts: start_ts.clone(),
             start_ts,
+            has_statements: false,
             buffer,
+            locks: None,
             is_single_statement: false,
             bound: None,
             reads: None,
@@ -118,32 +141,65 @@ impl Transaction {
         self.start_ts.get().copied().unwrap_or(Timestamp::ZERO)
     }
 
+    /// The snapshot that its reads see. [`Timestamp::ZERO`] as long as there is none: the next read takes it.
+    pub fn read_ts(&self) -> Timestamp {
+        self.read_ts.get().copied().unwrap_or(Timestamp::ZERO)
+    }
+
+    /// Begins a statement with a snapshot of its own, as under READ COMMITTED: every commit acknowledged before its
+    /// first read is in it. The caller keeps no cursor of an earlier one.
+    pub fn begin_statement(&mut self) {
+        if self.has_statements {
+            let here = self.coordinator.tso.try_timestamp().filter(|_| !self.is_shared);
+            self.read_ts = here.map_or_else(OnceLock::new, OnceLock::from);
+        }
+        self.has_statements = true;
+    }
+
     /// Takes start_ts now, if the transaction has none. Returns it. Waits no longer than the patience of its reads, if
     /// replicas serve them.
     ///
     /// # Errors
     /// As [`crate::Database::begin`].
     pub async fn take_start_ts(&self) -> Result<Timestamp, TxnError> {
-        if let Some(start_ts) = self.start_ts.get() {
-            return Ok(*start_ts);
+        match self.start_ts.get() {
+            Some(start_ts) => Ok(*start_ts),
+            None => self.take_read_ts().await,
+        }
+    }
+
+    /// Takes the snapshot now, if there is none. Returns it. Otherwise as [`Transaction::take_start_ts`].
+    ///
+    /// # Errors
+    /// As [`crate::Database::begin`].
+    pub async fn take_read_ts(&self) -> Result<Timestamp, TxnError> {
+        if let Some(read_ts) = self.read_ts.get() {
+            return Ok(*read_ts);
         }
         if let Some(here) = self.coordinator.tso.try_timestamp() {
-            return Ok(*self.start_ts.get_or_init(|| here));
+            return Ok(self.set_read_ts(here));
         }
         let taken =
             in_time(patience_of(self.reads.as_ref()), self.coordinator.tso.timestamp().map_err(TxnError::from)).await?;
         self.reads.iter().for_each(|reads| reads.trace.add_wait());
-        Ok(*self.start_ts.get_or_init(|| taken))
+        Ok(self.set_read_ts(taken))
     }
 
-    /// If the transaction has no start_ts, performs its first read, which takes it, and returns what that has found.
-    /// Otherwise, or if the read found no store that serves it, sees to it that the transaction has a start_ts, and
-    /// returns the locks that are in the way. All of it within the patience of the reads.
+    /// Sets the snapshot, unless there is one. The first one is start_ts too.
+    fn set_read_ts(&self, taken: Timestamp) -> Timestamp {
+        let read_ts = *self.read_ts.get_or_init(|| taken);
+        self.start_ts.get_or_init(|| read_ts);
+        read_ts
+    }
+
+    /// If there is no snapshot, performs the first read of it, which takes it, and returns what that has found.
+    /// Otherwise, or if the read found no store that serves it, sees to it that there is a snapshot, and returns the
+    /// locks that are in the way. All of it within the patience of the reads.
     async fn first_read<T>(
         &self,
         read: impl Future<Output = Option<FirstRead<T>>>,
     ) -> Result<Result<T, Vec<LockInfo>>, TxnError> {
-        match patience_of(self.reads.as_ref()).filter(|_| self.start_ts.get().is_none()) {
+        match patience_of(self.reads.as_ref()).filter(|_| self.read_ts.get().is_none()) {
             // Plain reads do not pay for the size of this future.
             Some(patience) => Box::pin(in_time(Some(patience), self.read_first(read))).await,
             None => self.read_first(read).await,
@@ -154,7 +210,7 @@ impl Transaction {
         &self,
         read: impl Future<Output = Option<FirstRead<T>>>,
     ) -> Result<Result<T, Vec<LockInfo>>, TxnError> {
-        if self.start_ts.get().is_none()
+        if self.read_ts.get().is_none()
             && let Some(FirstRead { start_ts, outcome }) = read.await
         {
             // A snapshot without a proof says nothing about the oracle.
@@ -162,30 +218,31 @@ impl Transaction {
                 self.coordinator.tso.note(start_ts);
             }
             // Of two first reads at a time, one counts.
-            if self.start_ts.set(start_ts).is_ok() {
+            if self.read_ts.set(start_ts).is_ok() {
+                self.start_ts.get_or_init(|| start_ts);
                 self.coordinator.metrics.first_reads.inc();
                 return Ok(outcome);
             }
         }
-        self.take_start_ts().await?;
+        self.take_read_ts().await?;
         Ok(Err(Vec::new()))
     }
 
-    /// Takes start_ts for a read of several keys. If a replica takes the snapshot, a read of one of them asks it.
+    /// Takes the snapshot for a read of several keys. If a replica takes the snapshot, a read of one of them asks it.
     async fn start_with(&self, key: &Key) -> Result<Timestamp, TxnError> {
         let by_replica = |reads: &Arc<ReadOptions>| {
             reads.floor.is_some() || (reads.read_only && reads.replica != ReplicaPolicy::Leader)
         };
-        if self.start_ts.get().is_none() && self.reads.as_ref().is_some_and(by_replica) {
+        if self.read_ts.get().is_none() && self.reads.as_ref().is_some_and(by_replica) {
             // What it finds is read again, together with the other keys.
             let _ = Box::pin(self.first_read(self.coordinator.kv.first_get(key, self.reads.as_deref()))).await?;
         }
-        self.take_start_ts().await
+        self.take_read_ts().await
     }
 
     /// What its reads see, and who serves them.
     fn snapshot(&self) -> Snapshot {
-        Snapshot { start_ts: self.start_ts(), pass: Vec::new(), options: self.reads.clone(), locks_met: false }
+        Snapshot { start_ts: self.read_ts(), pass: Vec::new(), options: self.reads.clone(), locks_met: false }
     }
 
     /// Reads the value of a key; `None` if it does not exist. Sends nothing if this transaction wrote the key.
@@ -209,7 +266,7 @@ impl Transaction {
 
     /// Has a read that was served perhaps compared with the leader's.
     fn shadow(&self, sample: impl FnOnce() -> Sample) {
-        self.coordinator.shadow(self.reads.as_ref(), self.start_ts(), sample);
+        self.coordinator.shadow(self.reads.as_ref(), self.read_ts(), sample);
     }
 
     fn shadow_get(&self, key: &Key, value: Option<&Bytes>) {
@@ -223,7 +280,7 @@ impl Transaction {
         if let Some(own) = self.buffer.get(key) {
             return Some(own);
         }
-        let value = self.coordinator.kv.try_get(key, *self.start_ts.get()?, self.reads.as_deref())?;
+        let value = self.coordinator.kv.try_get(key, *self.read_ts.get()?, self.reads.as_deref())?;
         self.shadow_get(key, value.as_ref());
         Some(value)
     }
@@ -342,15 +399,59 @@ impl Transaction {
         self.buffer.lock(key)
     }
 
-    /// Returns a position of the buffer for [`Transaction::rollback_to`], for instance before each statement. Costs no
-    /// memory until a key is changed after it.
-    pub fn savepoint(&self) -> usize {
-        self.buffer.savepoint()
+    /// Locks rows in the memory of their leaders, in the order of `keys`, which are distinct. Returns what became of
+    /// each. Waits for other transactions as `ask` says. A row that is written is to be locked before.
+    ///
+    /// # Errors
+    /// - [`TxnError::Conflict`]: the row has changed since the snapshot of the transaction, if that has one for all
+    ///   statements.
+    /// - [`TxnError::AlreadyExists`]: a row exists that must not ([`Presence::MustBeAbsent`](kv::api::Presence)).
+    /// - [`TxnError::NotAvailable`], [`TxnError::LockTimeout`]: another transaction has the lock.
+    /// - [`TxnError::Unavailable`], [`TxnError::Internal`]: as for reads.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped. Rows may be locked then; they are released with the transaction.
+    pub async fn lock_rows(&mut self, keys: Vec<Key>, ask: LockAsk) -> Result<Vec<LockedRow>, TxnError> {
+        self.check_writes();
+        let start_ts = self.take_start_ts().await?;
+        let snapshot = if self.has_statements { None } else { Some(start_ts) };
+        let seen_ts = if ask.was_read { self.take_read_ts().await? } else { Timestamp::ZERO };
+        let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts));
+        locks.acquire(keys, ask, (snapshot, seen_ts)).await
     }
 
-    /// Undoes every write since `savepoint`, which stays valid. Later savepoints become invalid.
-    pub fn rollback_to(&mut self, savepoint: usize) {
-        self.buffer.rollback_to(savepoint);
+    /// Whether the transaction has locked this row at least so strongly.
+    pub fn has_locked(&self, key: &Key, mode: LockMode) -> bool {
+        self.locks.as_ref().is_some_and(|locks| locks.holds(key, mode))
+    }
+
+    /// Whether the transaction has written the row.
+    pub fn has_written(&self, key: &Key) -> bool {
+        self.buffer.get(key).is_some()
+    }
+
+    /// Returns a position for [`Transaction::rollback_to`], for instance before each statement. Costs no memory until a
+    /// key is changed or locked after it.
+    pub fn savepoint(&self) -> Savepoint {
+        let locks = self.locks.as_ref().map_or(0, RowLocks::savepoint);
+        Savepoint { buffer: self.buffer.savepoint(), locks }
+    }
+
+    /// The number of changes that can be undone: grows with each key that is written.
+    pub fn changes(&self) -> usize {
+        self.buffer.changes()
+    }
+
+    /// Undoes every write since `savepoint`, which stays valid, and gives up the rows that were locked since. Later
+    /// savepoints become invalid.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the writes are undone, and the rows may stay locked until the transaction ends.
+    pub async fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.buffer.rollback_to(savepoint.buffer);
+        if let Some(locks) = &mut self.locks {
+            locks.rollback_to(savepoint.locks).await;
+        }
     }
 
     /// A view of the transaction as it is now, for a reader that must not see later writes of this transaction. Costs
@@ -404,8 +505,11 @@ impl Transaction {
             return Ok(None);
         }
         self.check_writes();
-        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, .. } = self;
-        let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
-        driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound }).await
+        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, .. } = self;
+        let (start_ts, mut mutations) = (start_ts.into_inner(), buffer.into_mutations());
+        if let Some(locks) = &locks {
+            locks.mark_seen(&mut mutations);
+        }
+        driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound, locks }).await
     }
 }

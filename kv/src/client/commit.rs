@@ -13,6 +13,8 @@ pub struct CommitAttempt<'a> {
     pub primary: &'a Key,
     /// The transaction.
     pub start_ts: Timestamp,
+    /// The name of its row locks, if that is another one; see [`PrewriteRequest::locker`](crate::api::PrewriteRequest).
+    pub locker: Option<Timestamp>,
     /// The bounds of a computed commit_ts.
     pub bounds: CommitBounds,
     /// Whether a region that holds all keys may commit them at once.

@@ -21,7 +21,7 @@ use super::options::Reading;
 use super::region_cache::{RegionCache, Route};
 use super::retry::{ReadFailure, Retry, RetrySemantics, pause};
 use super::router::Router;
-use crate::api::{KeyError, LockInfo, Mutation, RequestBody, Response};
+use crate::api::{KeyError, LockInfo, LockRef, Mutation, RequestBody, Response};
 use crate::key::Key;
 use crate::size::decision_bytes;
 
@@ -38,6 +38,12 @@ impl Keyed for Key {
 }
 
 impl Keyed for Mutation {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Keyed for LockRef {
     fn key(&self) -> &Key {
         &self.key
     }

@@ -26,7 +26,7 @@
 //! 5. `retry`: the retry loop's state
 //! 6. `locate`, `replicas`: the route of a key, one attempt of a read at the replica of its choice
 //! 7. `dispatch`, `scan`: operations on many keys, on ranges
-//! 8. `first`: reads at a timestamp that the store takes
+//! 8. `first`, `lock_rows`: reads at a timestamp that the store takes; row locks in memory
 
 mod backoff;
 mod bound;
@@ -41,6 +41,7 @@ mod first;
 mod hedge;
 mod locality;
 mod locate;
+mod lock_rows;
 mod metrics;
 mod options;
 mod region_cache;
@@ -303,7 +304,7 @@ impl Client {
         ttl_ms: impl Fn() -> u64 + Sync,
     ) -> Result<Prewritten, ClientError> {
         let bounds = CommitBounds { least: start_ts, greatest: Timestamp::MAX };
-        let attempt = CommitAttempt { primary, start_ts, bounds, one_phase: false, async_commit: false };
+        let attempt = CommitAttempt { primary, start_ts, locker: None, bounds, one_phase: false, async_commit: false };
         self.try_commit(mutations, &attempt, ttl_ms).await.result
     }
 
@@ -319,7 +320,7 @@ impl Client {
         attempt: &CommitAttempt<'_>,
         ttl_ms: impl Fn() -> u64 + Sync,
     ) -> CommitAttempted {
-        let CommitAttempt { primary, start_ts, bounds, .. } = *attempt;
+        let CommitAttempt { primary, start_ts, locker, bounds, .. } = *attempt;
         let total = mutations.len();
         let locked = mutations.iter().filter(|m| m.op != MutationOp::CheckNotExists && m.key != *primary);
         let secondaries: Vec<Key> =
@@ -337,7 +338,7 @@ impl Client {
                 CommitMode::TwoPhase
             };
             let (primary, ttl_ms) = (primary.clone(), ttl_ms());
-            RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms, commit })
+            RequestBody::Prewrite(PrewriteRequest { mutations, primary, start_ts, ttl_ms, commit, locker })
         };
         let op = BatchOp {
             request: "Prewrite",

@@ -49,9 +49,16 @@ impl Fixture {
 
     fn one_phase(&self, at: &'static [u8], start_ts: Timestamp, greatest: Timestamp) -> RequestBody {
         let key = Key::from_static(at);
-        let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) }];
+        let mutations = vec![Mutation::new(key.clone(), MutationOp::Put(Bytes::from_static(b"v")))];
         let commit = CommitMode::OnePhase(CommitBounds { least: start_ts, greatest });
-        RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts, ttl_ms: 1_000, commit })
+        RequestBody::Prewrite(PrewriteRequest {
+            mutations,
+            primary: key,
+            start_ts,
+            ttl_ms: 1_000,
+            commit,
+            locker: None,
+        })
     }
 
     async fn put(&self, at: &'static [u8]) -> Result<Response, ServerError> {

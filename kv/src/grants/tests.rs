@@ -167,9 +167,16 @@ impl Pair {
         self.leader.push_outcome(ProposalOutcome::Held(held));
         let (server, context, start_ts) = (self.at_leader.clone(), self.leader.context(), self.oracle.next());
         let key = Key::from_static(key);
-        let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) }];
+        let mutations = vec![Mutation::new(key.clone(), MutationOp::Put(Bytes::from_static(b"v")))];
         let commit = CommitMode::OnePhase(CommitBounds { least: start_ts, greatest: Timestamp::MAX });
-        let body = RequestBody::Prewrite(PrewriteRequest { mutations, primary: key, start_ts, ttl_ms: 1_000, commit });
+        let body = RequestBody::Prewrite(PrewriteRequest {
+            mutations,
+            primary: key,
+            start_ts,
+            ttl_ms: 1_000,
+            commit,
+            locker: None,
+        });
         let before = self.leader.proposals();
         tokio::spawn(async move { server.handle(Request { context, body }).await });
         while self.leader.proposals() == before {

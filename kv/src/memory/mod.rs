@@ -53,7 +53,7 @@ use prometheus::IntCounter;
 use raftstore::{RegionContext, RegionError, RegionStatus, StoreConfig, StoreId};
 use tso::Timestamp;
 
-use crate::api::{LockInfo, Request, Response, ServerError};
+use crate::api::{LockInfo, Request, RequestBody, Response, ServerError};
 use crate::client::{CallError, Endpoint};
 use crate::concurrency::ConcurrencyManager;
 use crate::error::ActionError;
@@ -91,6 +91,19 @@ pub struct MemoryCluster {
 struct StoreServer {
     reads: ReadExecutor<StoreRegions>,
     writes: Scheduler<StoreRegions>,
+}
+
+impl StoreServer {
+    async fn execute(&self, request: Request) -> Result<Response, ServerError> {
+        let context = request.context;
+        match &request.body {
+            RequestBody::Acquire(acquire) => self.writes.acquire(context, acquire, ()).await.map(Response::Acquired),
+            RequestBody::Release { keys, start_ts } => self.writes.release(context, keys, *start_ts),
+            RequestBody::Refresh { locks } => self.writes.refresh(context, locks.iter().map(|lock| lock.start_ts)),
+            body if body.is_write() => self.writes.run(request, ()).await,
+            _ => self.reads.run(request).await,
+        }
+    }
 }
 
 struct ClusterState {
@@ -344,8 +357,7 @@ impl MemoryCluster {
         }
         self.state.timestamps.observe(&request.body);
         match self.servers.get(&store) {
-            Some(server) if request.body.is_write() => server.writes.run(request.clone(), ()).await,
-            Some(server) => server.reads.run(request.clone()).await,
+            Some(server) => server.execute(request.clone()).await,
             None => Err(RegionError::RegionNotFound { region: request.context.region, store }.into()),
         }
     }

@@ -23,13 +23,14 @@ async fn send(cluster: &MemoryCluster, first: &Key, body: RequestBody) -> Result
 
 async fn put(cluster: &MemoryCluster, at: &Key, value: &'static [u8]) -> Result<Timestamp, CallError> {
     let start_ts = cluster.timestamp();
-    let mutations = vec![Mutation { key: at.clone(), op: MutationOp::Put(Bytes::from_static(value)) }];
+    let mutations = vec![Mutation::new(at.clone(), MutationOp::Put(Bytes::from_static(value)))];
     let prewrite = PrewriteRequest {
         mutations,
         primary: at.clone(),
         start_ts,
         ttl_ms: 1_000,
         commit: crate::api::CommitMode::TwoPhase,
+        locker: None,
     };
     send(cluster, at, RequestBody::Prewrite(prewrite)).await?;
     let commit_ts = cluster.timestamp();
@@ -148,13 +149,14 @@ async fn mixed_faults_are_survived_and_reproducible() {
         for round in 0..20 {
             let at = &keys[round % keys.len()];
             let start_ts = cluster.timestamp();
-            let mutations = vec![Mutation { key: at.clone(), op: MutationOp::Put(Bytes::from(format!("{round}"))) }];
+            let mutations = vec![Mutation::new(at.clone(), MutationOp::Put(Bytes::from(format!("{round}"))))];
             let prewrite = PrewriteRequest {
                 mutations,
                 primary: at.clone(),
                 start_ts,
                 ttl_ms: 1_000,
                 commit: crate::api::CommitMode::TwoPhase,
+                locker: None,
             };
             until_done(&cluster, at, RequestBody::Prewrite(prewrite)).await;
             let commit_ts = cluster.timestamp();

@@ -94,6 +94,7 @@ impl ObservedTimestamps {
             | RequestBody::Scan(ScanRequest { start_ts, .. }) => *start_ts,
             RequestBody::CheckTxnStatus(request) => request.reader_ts,
             RequestBody::CheckLocks(request) => request.reader_ts,
+            RequestBody::Acquire(request) => request.start_ts.max(request.seen_ts),
             _ => return,
         };
         let mut newest = self.newest.lock();

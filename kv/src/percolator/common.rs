@@ -51,24 +51,23 @@ pub(super) enum TxnRecord {
     RolledBack,
 }
 
-/// A commit of another transaction above a start_ts.
+/// A commit of another transaction that ours has not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewerCommit {
     pub(super) start_ts: Timestamp,
     pub(super) commit_ts: Timestamp,
 }
 
-/// The records of a key at or above a transaction's start_ts. If the transaction has a record of its own, `newer` is
-/// `None`.
+/// The newest records of a key. If the transaction has a record of its own, `newer` is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct History {
     /// The transaction's own record.
     pub(super) own: Option<TxnRecord>,
-    /// The newest commit of another transaction above start_ts.
+    /// The newest commit of another transaction that this one has not seen.
     pub(super) newer: Option<NewerCommit>,
 }
 
-/// Looks for the transaction's own record, and for commits above `start_ts`.
+/// Looks for the transaction's own record, and for commits above `seen_ts`, which is not above `start_ts`.
 ///
 /// The own commit, if there is one, is the oldest commit above `start_ts` (invariant 4 of this module's parent), so two
 /// seeks find both, however many commits are above. It may be below a newer commit, and a repeated prewrite must find
@@ -77,16 +76,18 @@ pub(super) fn history<R: Reader + ?Sized>(
     reader: &R,
     versions: &mut Versions,
     storage: &[u8],
-    start_ts: Timestamp,
+    (start_ts, seen_ts): (Timestamp, Timestamp),
 ) -> Result<History> {
     let mut history = History::default();
+    let mut is_above = false;
     if versions.seek(storage, Timestamp::MAX)? {
         let (commit_ts, write) = versions.current()?;
-        if commit_ts > start_ts {
+        is_above = commit_ts > start_ts;
+        if commit_ts > seen_ts {
             history.newer = Some(NewerCommit { start_ts: write.start_ts, commit_ts });
         }
     }
-    if history.newer.is_some() && versions.seek_oldest(storage, start_ts.next())? {
+    if is_above && versions.seek_oldest(storage, start_ts.next())? {
         let (commit_ts, write) = versions.current()?;
         if write.start_ts == start_ts {
             return Ok(History { own: Some(TxnRecord::Committed { commit_ts }), newer: None });
@@ -104,7 +105,7 @@ pub(super) fn own_record<R: Reader + ?Sized>(
     storage: &[u8],
     start_ts: Timestamp,
 ) -> Result<Option<TxnRecord>> {
-    Ok(history(reader, &mut Versions::of_key(reader, storage)?, storage, start_ts)?.own)
+    Ok(history(reader, &mut Versions::of_key(reader, storage)?, storage, (start_ts, start_ts))?.own)
 }
 
 /// What a commit does to one key. A long value is in `Cf::Default` already.

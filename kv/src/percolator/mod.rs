@@ -8,6 +8,7 @@
 //! - [`commit`], [`rollback`], [`resolve_lock`] (`decision.rs`): replace a transaction's locks by its decision.
 //! - [`check_txn_status`], [`heartbeat`] (`primary.rs`): read, push or extend the primary lock.
 //! - [`check_locks()`] (`check_locks.rs`): read the keys of an async commit.
+//! - `look` (`acquire.rs`): read the newest row, for a transaction that locks it in memory.
 //!
 //! Invariants, over the records of one key:
 //! 1. At most one transaction holds the lock.
@@ -16,7 +17,8 @@
 //!    rewrites data.
 //! 3. A commit record is above the start_ts of its transaction and at or above the `min_commit_ts` of its lock.
 //! 4. The intervals from start_ts to commit_ts of two transactions that committed to the key do not overlap: prewrite
-//!    refuses if another transaction committed above its start_ts, and the lock keeps others out until the commit.
+//!    refuses if another transaction committed above what this one has seen, which is not above its start_ts, and the
+//!    lock keeps others out until the commit.
 //! 5. A lock or a commit record of a `Put` without a short value has its value in `Cf::Default`.
 //! 6. The commit record of a `Lock` names the newest `Put` or `Delete` below it. A rollback mark names none: the commit
 //!    of another transaction may still come below the mark, because its commit_ts was taken before.
@@ -27,8 +29,9 @@
 //! # Layers
 //!
 //! 1. `common`: checks, a transaction's record on a key, the end of a lock
-//! 2. `prewrite`, `decision`, `primary`, `check_locks`: the actions
+//! 2. `acquire`, `prewrite`, `decision`, `primary`, `check_locks`: the actions
 
+mod acquire;
 mod check_locks;
 mod common;
 mod decision;
@@ -41,6 +44,7 @@ use engine::store::Reader;
 use crate::api::{RequestBody, Response};
 use crate::error::ActionError;
 
+pub(crate) use acquire::{Look, look};
 pub use check_locks::check_locks;
 pub use common::{Effects, KEY_LEN_MAX};
 pub use decision::{commit, resolve_lock, rollback};
@@ -81,9 +85,13 @@ pub fn evaluate<R: Reader + ?Sized>(
             let (batch, ttl_ms) = heartbeat(reader, primary, *start_ts, *ttl_ms)?;
             Ok((batch, Response::Ttl(ttl_ms)))
         }
-        RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_) => {
-            Err(ActionError::Invalid("a read is not an action"))
-        }
+        RequestBody::Get { .. }
+        | RequestBody::BatchGet { .. }
+        | RequestBody::Scan(_)
+        | RequestBody::Replica(_)
+        | RequestBody::Acquire(_)
+        | RequestBody::Release { .. }
+        | RequestBody::Refresh { .. } => Err(ActionError::Invalid("not an action that changes data")),
     }
 }
 
@@ -114,7 +122,7 @@ mod tests {
                 3 => MutationOp::Lock,
                 _ => MutationOp::CheckNotExists,
             };
-            Mutation { key: Key::new(vec![1; key]), op }
+            Mutation::new(Key::new(vec![1; key]), op)
         })
     }
 
@@ -139,7 +147,7 @@ mod tests {
             let mutations = vec![mutation];
             let commit = CommitMode::TwoPhase;
             let ttl_ms = u64::MAX;
-            let prewrite = PrewriteRequest { mutations, primary, start_ts: START, ttl_ms, commit };
+            let prewrite = PrewriteRequest { mutations, primary, start_ts: START, ttl_ms, commit, locker: None };
             let prewrite = RequestBody::Prewrite(prewrite);
             let one_phase = bytes_written(&MemoryStore::new(), &prewrite, PrewriteAction::Commit(START.next()));
             prop_assert!(one_phase <= bound, "{one_phase} of {bound}");

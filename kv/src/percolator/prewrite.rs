@@ -43,7 +43,7 @@ pub enum PrewriteAction<'a> {
 /// 2. A rollback mark of our own: fail.
 /// 3. A commit record of our own: the whole transaction has committed and this is a repeated request. Change nothing,
 ///    whatever is wrong with the other keys: a `CheckNotExists` leaves no record, and its key may have changed since.
-/// 4. A newer commit of another transaction: fail.
+/// 4. A commit of another transaction that ours has not seen: fail.
 /// 5. A lock of another transaction: remember it.
 /// 6. A value, for an `Insert` or `CheckNotExists`: fail.
 ///
@@ -53,7 +53,7 @@ pub enum PrewriteAction<'a> {
 /// # Errors
 ///
 /// - [`KeyError::RolledBack`]: the transaction was rolled back on a key.
-/// - [`KeyError::WriteConflict`]: another transaction committed to a key above our start_ts.
+/// - [`KeyError::WriteConflict`]: another transaction committed to a key above what ours has seen of it.
 /// - [`KeyError::AlreadyExists`]: an `Insert` or `CheckNotExists` found a value.
 /// - [`KeyError::Locked`]: other transactions hold locks, and none of the above applies.
 /// - [`ActionError::Invalid`]: two mutations of one key, or a timestamp or key out of range.
@@ -159,6 +159,9 @@ fn check_request(request: &PrewriteRequest) -> Result<(), ActionError> {
         if !seen.insert(mutation.key.as_bytes()) {
             return Err(ActionError::Invalid("two mutations of one key"));
         }
+        if mutation.seen_ts.is_some_and(|seen_ts| seen_ts > request.start_ts) {
+            return Err(ActionError::Invalid("a transaction commits under a name above what it has seen"));
+        }
     }
     Ok(())
 }
@@ -176,7 +179,8 @@ fn check_mutation<R: Reader + ?Sized>(
         other => other,
     };
     let key = &mutation.key;
-    let history = history(reader, versions, storage, start_ts)?;
+    let seen_ts = mutation.seen_ts.unwrap_or(start_ts);
+    let history = history(reader, versions, storage, (start_ts, seen_ts))?;
     match history.own {
         Some(TxnRecord::RolledBack) => return Err(KeyError::RolledBack { start_ts }.into()),
         Some(TxnRecord::Committed { commit_ts }) => return Ok(KeyState::Committed { commit_ts }),

@@ -8,9 +8,11 @@
 //! # Layers
 //!
 //! 1. `message`: the generated messages, the kinds of requests, the error of a malformed one
-//! 2. `grants`, `region`, `request`, `response`: conversions
+//! 2. `grants`, `region`, `request`: conversions
+//! 3. `locks`, `response`: further conversions, of parts of those
 
 mod grants;
+mod locks;
 mod message;
 mod region;
 mod request;

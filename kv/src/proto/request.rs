@@ -7,7 +7,7 @@ use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, Mutation, MutationOp, PrewriteRequest,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockRef, Mutation, MutationOp, PrewriteRequest,
     ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
 };
 use crate::key::Key;
@@ -70,6 +70,13 @@ impl From<RequestBody> for Body {
             RequestBody::Heartbeat { primary, start_ts, ttl_ms } => {
                 Body::Heartbeat(pb::Heartbeat { primary: primary.into_bytes(), start_ts: start_ts.raw(), ttl_ms })
             }
+            RequestBody::Acquire(request) => Body::Acquire(request.into()),
+            RequestBody::Release { keys, start_ts } => {
+                Body::Release(pb::Release { keys: from_keys(keys), start_ts: start_ts.raw() })
+            }
+            RequestBody::Refresh { locks } => {
+                Body::Refresh(pb::Refresh { locks: locks.into_iter().map(pb::LockRef::from).collect() })
+            }
         }
     }
 }
@@ -124,6 +131,13 @@ impl TryFrom<Body> for RequestBody {
                 start_ts: Timestamp::from_raw(beat.start_ts),
                 ttl_ms: beat.ttl_ms,
             },
+            Body::Acquire(request) => RequestBody::Acquire(request.try_into()?),
+            Body::Release(release) => {
+                RequestBody::Release { keys: to_keys(release.keys), start_ts: Timestamp::from_raw(release.start_ts) }
+            }
+            Body::Refresh(refresh) => {
+                RequestBody::Refresh { locks: refresh.locks.into_iter().map(LockRef::from).collect() }
+            }
         })
     }
 }
@@ -215,6 +229,7 @@ impl From<PrewriteRequest> for pb::Prewrite {
                     secondaries: from_keys(secondaries),
                 })),
             },
+            locker: prewrite.locker.map(Timestamp::raw),
         }
     }
 }
@@ -247,6 +262,7 @@ impl TryFrom<pb::Prewrite> for PrewriteRequest {
                     CommitMode::Async { bounds: to_bounds(commit.bounds)?, secondaries: to_keys(commit.secondaries) }
                 }
             },
+            locker: prewrite.locker.map(Timestamp::from_raw),
         })
     }
 }
@@ -260,7 +276,12 @@ impl From<Mutation> for pb::Mutation {
             MutationOp::Lock => (pb::MutationKind::Lock, Bytes::new()),
             MutationOp::CheckNotExists => (pb::MutationKind::CheckNotExists, Bytes::new()),
         };
-        pb::Mutation { key: mutation.key.into_bytes(), kind: kind.into(), value }
+        pb::Mutation {
+            key: mutation.key.into_bytes(),
+            kind: kind.into(),
+            value,
+            seen_ts: mutation.seen_ts.map(Timestamp::raw),
+        }
     }
 }
 
@@ -277,7 +298,7 @@ impl TryFrom<pb::Mutation> for Mutation {
             pb::MutationKind::CheckNotExists => MutationOp::CheckNotExists,
             pb::MutationKind::Unspecified => return Err(malformed("Mutation", "no known kind")),
         };
-        Ok(Mutation { key: Key::new(mutation.key), op })
+        Ok(Mutation { key: Key::new(mutation.key), op, seen_ts: mutation.seen_ts.map(Timestamp::from_raw) })
     }
 }
 
@@ -289,10 +310,10 @@ fn to_pass(pass: Vec<u64>) -> Vec<Timestamp> {
     pass.into_iter().map(Timestamp::from_raw).collect()
 }
 
-fn from_keys(keys: Vec<Key>) -> Vec<Bytes> {
+pub(super) fn from_keys(keys: Vec<Key>) -> Vec<Bytes> {
     keys.into_iter().map(Key::into_bytes).collect()
 }
 
-fn to_keys(keys: Vec<Bytes>) -> Vec<Key> {
+pub(super) fn to_keys(keys: Vec<Bytes>) -> Vec<Key> {
     keys.into_iter().map(Key::new).collect()
 }

@@ -29,6 +29,7 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::AsyncLocked { min_commit_ts }) => Outcome::AsyncLockedTs(min_commit_ts.raw()),
             Ok(Response::Committed { commit_ts }) => Outcome::CommittedTs(commit_ts.raw()),
             Ok(Response::Ttl(ttl_ms)) => Outcome::Ttl(pb::Ttl { ttl_ms }),
+            Ok(Response::Acquired(acquired)) => Outcome::Acquired(acquired.into()),
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
         };
@@ -53,6 +54,7 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
             Outcome::AsyncLockedTs(ts) => Ok(Response::AsyncLocked { min_commit_ts: Timestamp::from_raw(ts) }),
             Outcome::CommittedTs(ts) => Ok(Response::Committed { commit_ts: Timestamp::from_raw(ts) }),
             Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
+            Outcome::Acquired(acquired) => Ok(Response::Acquired(acquired.try_into()?)),
             Outcome::Done(pb::Done {}) => Ok(Response::Done),
             Outcome::Error(error) => Err(error.try_into()?),
         };
@@ -257,6 +259,9 @@ impl From<KeyError> for pb::KeyError {
                     conflict_commit_ts: conflict_commit_ts.raw(),
                 })
             }
+            KeyError::Held { key, holder } => {
+                Error::Held(pb::LockRef { key: key.into_bytes(), start_ts: holder.raw() })
+            }
             KeyError::AlreadyExists { key } => Error::AlreadyExists(key.into_bytes()),
             KeyError::RolledBack { start_ts } => Error::RolledBack(start_ts.raw()),
             KeyError::Committed { start_ts, commit_ts } => {
@@ -287,6 +292,7 @@ impl TryFrom<pb::KeyError> for KeyError {
                 conflict_start_ts: Timestamp::from_raw(e.conflict_start_ts),
                 conflict_commit_ts: Timestamp::from_raw(e.conflict_commit_ts),
             },
+            Error::Held(e) => KeyError::Held { key: Key::new(e.key), holder: Timestamp::from_raw(e.start_ts) },
             Error::AlreadyExists(key) => KeyError::AlreadyExists { key: Key::new(key) },
             Error::RolledBack(start_ts) => KeyError::RolledBack { start_ts: Timestamp::from_raw(start_ts) },
             Error::Committed(e) => KeyError::Committed {

@@ -10,8 +10,9 @@ use tso::Timestamp;
 
 use super::{MalformedMessage, pb};
 use crate::api::{
-    CheckTxnStatusRequest, KeyError, LockInfo, LocksStatus, Mutation, MutationOp, PrewriteRequest, ReadPath,
-    ReplicaProof, ReplicaRead, Request, RequestBody, Response, ScanRequest, Served, ServerError, TxnStatus,
+    AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, KeyError, LockInfo, LockMode, LockRef, LockedRow,
+    LocksStatus, Mutation, MutationOp, Presence, PrewriteRequest, ReadPath, ReplicaProof, ReplicaRead, Request,
+    RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, Waiting,
 };
 use crate::grant::{AskGrants, Exchange, GivenGrants, Grant, PushAnswer, PushGrants};
 use crate::key::Key;
@@ -60,7 +61,7 @@ fn bodies() -> Vec<RequestBody> {
         MutationOp::Lock,
         MutationOp::CheckNotExists,
     ];
-    let mutations = mutations.into_iter().map(|op| Mutation { key: key(b"k"), op }).collect();
+    let mutations = mutations.into_iter().map(|op| Mutation::new(key(b"k"), op)).collect();
     let get = RequestBody::Get { key: key(b"k"), start_ts: Timestamp::ZERO, pass: Vec::new() };
     let replica = |read: &RequestBody, proof, floor| {
         RequestBody::Replica(ReplicaRead { read: Box::new(read.clone()), proof, floor })
@@ -84,6 +85,7 @@ fn bodies() -> Vec<RequestBody> {
             start_ts: T1,
             ttl_ms: 3_000,
             commit: crate::api::CommitMode::TwoPhase,
+            locker: None,
         }),
         RequestBody::Commit { keys: keys.clone(), start_ts: T1, commit_ts: T2 },
         RequestBody::Rollback { keys: keys.clone(), start_ts: T1 },
@@ -98,7 +100,30 @@ fn bodies() -> Vec<RequestBody> {
         RequestBody::ResolveLock { keys: keys.clone(), start_ts: T1, commit_ts: Some(T2) },
         RequestBody::ResolveLock { keys, start_ts: T1, commit_ts: None },
         RequestBody::Heartbeat { primary: key(b"p"), start_ts: T1, ttl_ms: u64::MAX },
+        acquire(LockMode::Update, Presence::Any, Waiting::Queue { ms: 7 }),
+        acquire(LockMode::NoKeyUpdate, Presence::Present, Waiting::Fail),
+        acquire(LockMode::Share, Presence::Absent, Waiting::Skip),
+        acquire(LockMode::KeyShare, Presence::MustBeAbsent, Waiting::Queue { ms: 0 }),
+        RequestBody::Release { keys: vec![key(b"k"), key(b"l")], start_ts: T1 },
+        RequestBody::Refresh { locks: vec![LockRef { key: key(b"k"), start_ts: T2 }] },
     ]
+}
+
+fn acquire(mode: LockMode, presence: Presence, waiting: Waiting) -> RequestBody {
+    let snapshot = (mode == LockMode::Share).then_some(T2);
+    let keys = vec![key(b"k"), key(b"j")];
+    RequestBody::Acquire(AcquireRequest { keys, start_ts: T1, mode, presence, snapshot, seen_ts: T2, waiting })
+}
+
+fn acquired(lock: &LockInfo) -> Acquired {
+    let row = |is_locked, row| LockedRow { is_locked, commit_ts: T1, row };
+    let rows = vec![
+        row(true, RowFound::Unchanged),
+        row(false, RowFound::Absent),
+        row(true, RowFound::Present(Bytes::from_static(b"v"))),
+        row(false, RowFound::Skipped),
+    ];
+    Acquired { rows, blocked: Some(Blocked { holders: vec![T1, T2], record: Some(lock.clone()) }) }
 }
 
 fn results() -> Vec<Result<Response, ServerError>> {
@@ -139,6 +164,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Status(TxnStatus::RolledBack)),
         Ok(Response::Status(TxnStatus::Missing)),
         Ok(Response::Ttl(7)),
+        Ok(Response::Acquired(acquired(&lock))),
+        Ok(Response::Acquired(Acquired::default())),
         Ok(Response::Done),
         Err(ServerError::Undetermined(region_id)),
         Err(ServerError::TooLarge { bytes: 9 << 20, limit: 8 << 20 }),
@@ -160,6 +187,7 @@ fn results() -> Vec<Result<Response, ServerError>> {
         KeyError::Locked(vec![lock.clone(), lock]),
         KeyError::WriteConflict { key: key(b"k"), start_ts: T1, conflict_start_ts: T1.next(), conflict_commit_ts: T2 },
         KeyError::AlreadyExists { key: key(b"k") },
+        KeyError::Held { key: key(b"k"), holder: T2 },
         KeyError::RolledBack { start_ts: T1 },
         KeyError::Committed { start_ts: T1, commit_ts: T2 },
         KeyError::LockNotFound { start_ts: T1, key: key(b"k") },
@@ -245,8 +273,12 @@ fn errors_of_malformed_messages_name_the_field() {
     let no_region = pb::RegionContext { region: 0, epoch: Some(Epoch::default().into()) };
     assert_eq!(what(pb::Request { context: Some(no_region), ..good }).what, "region id 0");
 
-    let mutation =
-        |kind: i32, value: &'static [u8]| pb::Mutation { key: Bytes::new(), kind, value: Bytes::from_static(value) };
+    let mutation = |kind: i32, value: &'static [u8]| pb::Mutation {
+        key: Bytes::new(),
+        kind,
+        value: Bytes::from_static(value),
+        seen_ts: None,
+    };
     let bad = |mutation: pb::Mutation| Mutation::try_from(mutation).unwrap_err();
     assert_eq!(bad(mutation(0, b"")).what, "no known kind");
     assert_eq!(bad(mutation(77, b"")).what, "no known kind");
@@ -268,8 +300,8 @@ fn errors_of_malformed_messages_name_the_field() {
 #[test]
 fn golden_bytes() {
     let mutations = vec![
-        Mutation { key: key(b"k"), op: MutationOp::Put(Bytes::from_static(b"v")) },
-        Mutation { key: key(b"l"), op: MutationOp::Lock },
+        Mutation::new(key(b"k"), MutationOp::Put(Bytes::from_static(b"v"))),
+        Mutation::new(key(b"l"), MutationOp::Lock),
     ];
     let prewrite = PrewriteRequest {
         mutations,
@@ -277,6 +309,7 @@ fn golden_bytes() {
         start_ts: Timestamp::from_raw(0x0102),
         ttl_ms: 3,
         commit: crate::api::CommitMode::TwoPhase,
+        locker: None,
     };
     let request = pb::Request::from(Request { context: context(), body: RequestBody::Prewrite(prewrite) });
     let expected = b"\x0a\x08\x08\x07\x12\x04\x08\x03\x10\x04\

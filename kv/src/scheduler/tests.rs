@@ -20,13 +20,14 @@ fn ts(ms: u64) -> Timestamp {
 
 fn prewrite(store: &FakeStore, at: &'static [u8], start_ms: u64) -> Request {
     let key = Key::from_static(at);
-    let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) }];
+    let mutations = vec![Mutation::new(key.clone(), MutationOp::Put(Bytes::from_static(b"v")))];
     let body = RequestBody::Prewrite(PrewriteRequest {
         mutations,
         primary: key,
         start_ts: ts(start_ms),
         ttl_ms: 10,
         commit: crate::api::CommitMode::TwoPhase,
+        locker: None,
     });
     Request { context: store.context(), body }
 }
@@ -278,7 +279,7 @@ async fn a_large_write_is_evaluated_in_the_read_pool() {
     let store = FakeStore::new();
     let scheduler = scheduler(&store);
     let keys: Vec<Key> = (0..1_000).map(|n| Key::new(format!("k{n:04}"))).collect();
-    let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(b"v")) };
+    let put = |key: &Key| Mutation::new(key.clone(), MutationOp::Put(Bytes::from_static(b"v")));
     let (mutations, primary) = (keys.iter().map(put).collect(), keys[0].clone());
     let body = RequestBody::Prewrite(PrewriteRequest {
         mutations,
@@ -286,6 +287,7 @@ async fn a_large_write_is_evaluated_in_the_read_pool() {
         start_ts: ts(10),
         ttl_ms: 10,
         commit: crate::api::CommitMode::TwoPhase,
+        locker: None,
     });
     let request = Request { context: store.context(), body };
     assert_eq!(scheduler.run(request, ()).await, Ok(Response::Done));

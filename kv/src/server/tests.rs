@@ -37,7 +37,7 @@ fn in_caller() -> KvServerConfig {
 }
 
 fn prewrite(keys: &[Key], value: &'static [u8], start_ms: u64) -> RequestBody {
-    let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from_static(value)) };
+    let put = |key: &Key| Mutation::new(key.clone(), MutationOp::Put(Bytes::from_static(value)));
     let (mutations, primary) = (keys.iter().map(put).collect(), keys[0].clone());
     RequestBody::Prewrite(PrewriteRequest {
         mutations,
@@ -45,6 +45,7 @@ fn prewrite(keys: &[Key], value: &'static [u8], start_ms: u64) -> RequestBody {
         start_ts: ts(start_ms),
         ttl_ms: 10,
         commit: crate::api::CommitMode::TwoPhase,
+        locker: None,
     })
 }
 
@@ -555,13 +556,14 @@ async fn malformed_and_oversized_messages_are_refused() {
     }
     let key = Key::from_static(b"k");
     let huge = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
-    let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(huge) }];
+    let mutations = vec![Mutation::new(key.clone(), MutationOp::Put(huge))];
     let body = RequestBody::Prewrite(PrewriteRequest {
         mutations,
         primary: key,
         start_ts: ts(10),
         ttl_ms: 10,
         commit: crate::api::CommitMode::TwoPhase,
+        locker: None,
     });
     let huge = pb::Request::from(Request { context: store.context(), body }).encode_to_vec();
     let refused = remote.call(REQUEST, huge).await;
@@ -577,13 +579,14 @@ async fn a_batch_get_ends_before_its_response_exceeds_a_message() {
     let keys: Vec<Key> = (0..3).map(|n| Key::new(format!("k{n}"))).collect();
     for key in &keys {
         let put = MutationOp::Put(Bytes::from(vec![7; 6 << 20]));
-        let mutations = vec![Mutation { key: key.clone(), op: put }];
+        let mutations = vec![Mutation::new(key.clone(), put)];
         let prewrite = PrewriteRequest {
             mutations,
             primary: key.clone(),
             start_ts: ts(10),
             ttl_ms: 10,
             commit: crate::api::CommitMode::TwoPhase,
+            locker: None,
         };
         let commit = RequestBody::Commit { keys: vec![key.clone()], start_ts: ts(10), commit_ts: ts(20) };
         for body in [RequestBody::Prewrite(prewrite), commit] {
@@ -625,13 +628,14 @@ async fn the_bytes_of_requests_in_flight_are_bounded() {
     let server = server(&store, &config);
     let put = |at: &str, len: usize| {
         let key = Key::new(at.to_owned());
-        let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from(vec![7; len])) }];
+        let mutations = vec![Mutation::new(key.clone(), MutationOp::Put(Bytes::from(vec![7; len])))];
         let prewrite = PrewriteRequest {
             mutations,
             primary: key,
             start_ts: ts(10),
             ttl_ms: 10,
             commit: crate::api::CommitMode::TwoPhase,
+            locker: None,
         };
         Request { context: store.context(), body: RequestBody::Prewrite(prewrite) }
     };

@@ -44,13 +44,14 @@ fn value() -> Bytes {
 }
 
 fn request(keys: &[Key], op: &MutationOp, start_ms: u64) -> PrewriteRequest {
-    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: op.clone() }).collect();
+    let mutations = keys.iter().map(|key| Mutation::new(key.clone(), op.clone())).collect();
     PrewriteRequest {
         mutations,
         primary: keys[0].clone(),
         start_ts: ts(start_ms),
         ttl_ms: 3_000,
         commit: kv::api::CommitMode::TwoPhase,
+        locker: None,
     }
 }
 

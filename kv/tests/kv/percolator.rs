@@ -249,7 +249,7 @@ fn prewrite(args: &Args<'_>) -> Outcome<RequestBody> {
             "primary" | "ttl" | "commit" | "async" | "secondary" => continue,
             other => return Err(format!("unknown mutation {other}").into()),
         };
-        mutations.push(Mutation { key: key(word), op });
+        mutations.push(Mutation::new(key(word), op));
     }
     Ok(RequestBody::Prewrite(PrewriteRequest {
         mutations,
@@ -257,6 +257,7 @@ fn prewrite(args: &Args<'_>) -> Outcome<RequestBody> {
         start_ts: args.ts(0)?,
         ttl_ms: args.value("ttl").map_or(Ok(100), str::parse)?,
         commit: kv::api::CommitMode::TwoPhase,
+        locker: None,
     }))
 }
 

@@ -60,9 +60,9 @@ impl World {
                     _ => MutationOp::Put(Bytes::from(vec![self.clock as u8; 2])),
                 };
                 self.holder = Some(Holder { start_ts, commit_ts: None });
-                let (mutations, primary) = (vec![Mutation { key: self.key.clone(), op }], self.key.clone());
+                let (mutations, primary) = (vec![Mutation::new(self.key.clone(), op)], self.key.clone());
                 let commit = CommitMode::TwoPhase;
-                let request = PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000, commit };
+                let request = PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000, commit, locker: None };
                 prewrite(&self.store.snapshot(), &request, PrewriteAction::Lock).map(|(batch, _)| batch)
             }
             Some(Holder { start_ts, commit_ts: Some(commit_ts) }) => {

@@ -56,13 +56,14 @@ fn change_all(store: &RocksStore, start_ms: u64, op: &MutationOp) {
     let keys: Vec<Key> = (0..row_count()).map(|n| Key::new(format!("row{n:08}"))).collect();
     for (n, keys) in keys.chunks(500).enumerate() {
         let (start_ts, commit_ts) = (ts(start_ms + 2 * n as u64), ts(start_ms + 2 * n as u64 + 1));
-        let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: op.clone() }).collect();
+        let mutations = keys.iter().map(|key| Mutation::new(key.clone(), op.clone())).collect();
         let request = PrewriteRequest {
             mutations,
             primary: keys[0].clone(),
             start_ts,
             ttl_ms: 3_000,
             commit: kv::api::CommitMode::TwoPhase,
+            locker: None,
         };
         store.write(&prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0).unwrap();
         store.write(&commit(&store.snapshot(), keys, start_ts, commit_ts).unwrap()).unwrap();
@@ -73,7 +74,7 @@ fn change_all(store: &RocksStore, start_ms: u64, op: &MutationOp) {
 fn roll_back_inserts(store: &RocksStore, start_ms: u64, keys: &[Key]) {
     for (n, keys) in keys.chunks(500).enumerate() {
         let start_ts = ts(start_ms + n as u64);
-        let insert = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Insert(Bytes::from_static(b"gone")) };
+        let insert = |key: &Key| Mutation::new(key.clone(), MutationOp::Insert(Bytes::from_static(b"gone")));
         let mutations = keys.iter().map(insert).collect();
         let request = PrewriteRequest {
             mutations,
@@ -81,6 +82,7 @@ fn roll_back_inserts(store: &RocksStore, start_ms: u64, keys: &[Key]) {
             start_ts,
             ttl_ms: 3_000,
             commit: kv::api::CommitMode::TwoPhase,
+            locker: None,
         };
         store.write(&prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0).unwrap();
         store.write(&rollback(&store.snapshot(), keys, start_ts).unwrap()).unwrap();
@@ -258,11 +260,17 @@ fn a_gap_costs_the_same_behind_any_prefix_and_nothing_is_read_twice() {
         let store = open_with_large_buffer(dir.path());
         let put = |n: usize| MutationOp::Put(Bytes::from(vec![n as u8; 1_000]));
         let mutations: Vec<Mutation> =
-            (0..ROWS).map(|n| Mutation { key: Key::new(format!("row{n:08}")), op: put(n) }).collect();
+            (0..ROWS).map(|n| Mutation::new(Key::new(format!("row{n:08}")), put(n))).collect();
         let keys: Vec<Key> = mutations.iter().map(|mutation| mutation.key.clone()).collect();
         let (start_ts, primary) = (ts(1_000_000), keys[0].clone());
-        let request =
-            PrewriteRequest { mutations, primary, start_ts, ttl_ms: 3_000, commit: kv::api::CommitMode::TwoPhase };
+        let request = PrewriteRequest {
+            mutations,
+            primary,
+            start_ts,
+            ttl_ms: 3_000,
+            commit: kv::api::CommitMode::TwoPhase,
+            locker: None,
+        };
         store.write(&prewrite(&store.snapshot(), &request, PrewriteAction::Lock).unwrap().0).unwrap();
         store.write(&commit(&store.snapshot(), &keys, start_ts, ts(1_000_001)).unwrap()).unwrap();
         // The gap is where a scan begins, forward and in reverse: it reads all rows first.

@@ -32,13 +32,14 @@ fn evaluate(store: &MemoryStore, body: &RequestBody) {
 }
 
 fn prewrite_body(key: &Key, op: MutationOp, start: u64) -> RequestBody {
-    let mutations = vec![Mutation { key: key.clone(), op }];
+    let mutations = vec![Mutation::new(key.clone(), op)];
     let request = PrewriteRequest {
         mutations,
         primary: key.clone(),
         start_ts: ts(start),
         ttl_ms: 3_000,
         commit: kv::api::CommitMode::TwoPhase,
+        locker: None,
     };
     RequestBody::Prewrite(request)
 }

@@ -49,7 +49,7 @@ pub(super) async fn run(
 ) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, row_units, &ctx.env(params)).await?;
     // The undo log grows with every new key, so row ids are unique within a transaction.
-    let first_id = ctx.txn.savepoint() as u64;
+    let first_id = ctx.txn.changes() as u64;
     let mut inserter = Inserter {
         plan,
         done: Changes::default(),

@@ -330,7 +330,7 @@ impl Session {
     /// Drops the transaction in the store. Nothing was sent. A large buffer is freed on another thread.
     pub(crate) fn discard_transaction(&mut self) {
         if let Some(ActiveTxn { txn, .. }) = self.active.take()
-            && txn.savepoint() > MANY
+            && txn.changes() > MANY
         {
             drop_elsewhere(txn);
         }

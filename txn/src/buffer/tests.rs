@@ -90,7 +90,7 @@ fn model_mutations(model: &Model) -> Vec<Mutation> {
         (Some(None), true) => MutationOp::CheckNotExists,
         (Some(None), false) => MutationOp::Delete,
     };
-    model.iter().map(|(key, own)| Mutation { key: key.clone(), op: op(own) }).collect()
+    model.iter().map(|(key, own)| Mutation::new(key.clone(), op(own))).collect()
 }
 
 /// Applies operations to a buffer and to the model, checking after each.

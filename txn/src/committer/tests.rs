@@ -156,7 +156,7 @@ impl Runner {
                 "check" => MutationOp::CheckNotExists,
                 other => return Err(format!("unknown change {other}")),
             };
-            Ok(Mutation { key: key(at), op })
+            Ok(Mutation::new(key(at), op))
         };
         let mutations = ops.iter().map(mutation).collect::<Result<Vec<_>, _>>()?;
         let limits = CommitLimits {
@@ -295,11 +295,11 @@ fn batches_are_bounded_by_bytes() {
         };
         committer.start(ts(1)).into_iter().map(len).collect()
     };
-    let put = |n: u8| Mutation { key: Key::new(vec![n]), op: MutationOp::Put(Bytes::from(vec![n; 1_000])) };
+    let put = |n: u8| Mutation::new(Key::new(vec![n]), MutationOp::Put(Bytes::from(vec![n; 1_000])));
     assert_eq!(sizes((0..10).map(put).collect(), 2_500), vec![2; 5]);
     // Every lock contains the primary's key: 16 KiB for each of the small mutations after it.
-    let primary = Mutation { key: Key::new(vec![0; 16 << 10]), op: MutationOp::Delete };
-    let small = (1..=100).map(|n| Mutation { key: Key::new(vec![n]), op: MutationOp::Lock });
+    let primary = Mutation::new(Key::new(vec![0; 16 << 10]), MutationOp::Delete);
+    let small = (1..=100).map(|n| Mutation::new(Key::new(vec![n]), MutationOp::Lock));
     let sizes = sizes([primary].into_iter().chain(small).collect(), 400 << 10);
     assert!(sizes.len() > 3 && sizes.iter().all(|len| *len <= 26), "{sizes:?}");
 }
@@ -309,7 +309,7 @@ fn batches_are_bounded_by_bytes() {
 fn a_commit_ts_above_the_bound_is_a_conflict() {
     for (greatest, raised, commits) in [(20, 20, true), (19, 19, false), (19, 20, true)] {
         let bound = CommitBound::new(ts(greatest));
-        let mutation = Mutation { key: key("a"), op: MutationOp::Delete };
+        let mutation = Mutation::new(key("a"), MutationOp::Delete);
         let limits = CommitLimits { one_phase: false, async_keys: 0, ..CommitLimits::default() };
         let mut committer = Committer::new(vec![mutation], Some(bound.clone()), limits);
         committer.start(ts(10));

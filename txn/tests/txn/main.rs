@@ -10,5 +10,6 @@ mod handovers;
 mod history;
 mod limits;
 mod real_stores;
+mod row_locks;
 mod semantics;
 mod shadow;

@@ -74,7 +74,7 @@ async fn writes_to_a_busy_store_take_turns() {
     let cluster = &store.cluster;
     // A twentieth of the time that all the work takes.
     let client = client(&store, WORK * 10, &registry);
-    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    let mutations = keys.iter().map(|key| Mutation::new(key.clone(), MutationOp::Delete)).collect();
     let (failed, start_ts) = (cluster.timestamp(), cluster.timestamp());
     let rollback = client.rollback(&keys, failed);
     let prewrite = client.prewrite(mutations, &keys[0], start_ts, || 3_000);

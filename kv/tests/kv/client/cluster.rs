@@ -34,7 +34,7 @@ fn seeded(seed: u64) -> ClientConfig {
 
 async fn write(client: &Client, cluster: &MemoryCluster, pairs: &[(Key, Bytes)]) -> (Timestamp, Timestamp) {
     let start_ts = cluster.timestamp();
-    let mutations = pairs.iter().map(|(key, value)| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) });
+    let mutations = pairs.iter().map(|(key, value)| Mutation::new(key.clone(), MutationOp::Put(value.clone())));
     let primary = pairs[0].0.clone();
     client.prewrite(mutations.collect(), &primary, start_ts, || 3_000).await.expect("prewritten");
     let commit_ts = cluster.timestamp();
@@ -187,7 +187,7 @@ async fn requests_are_bounded_by_the_size_of_their_proposals() {
 
     // Other transactions resolve the reported locks, and the coordinator rolls back the rest.
     let start_ts = cluster.timestamp();
-    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    let mutations = keys.iter().map(|key| Mutation::new(key.clone(), MutationOp::Delete)).collect();
     client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
     let Err(ClientError::Key(KeyError::Locked(met))) = client.batch_get(&keys, cluster.timestamp()).await else {
         panic!("the locks were not reported")
@@ -207,7 +207,7 @@ async fn an_invalid_request_is_not_retried() {
     let at = key(5);
     client.get(&at, cluster.timestamp()).await.expect("served");
     let (calls, located) = (cluster.calls(), locates(&registry));
-    let twice = vec![Mutation { key: at.clone(), op: MutationOp::Delete }; 2];
+    let twice = vec![Mutation::new(at.clone(), MutationOp::Delete); 2];
     let refused = client.prewrite(twice, &at, cluster.timestamp(), || 3_000).await;
     assert_eq!(refused, Err(ClientError::Invalid("two mutations of one key".to_owned())));
     let commit = client.commit(std::slice::from_ref(&at), Timestamp::MAX, Timestamp::MAX).await;
@@ -235,7 +235,7 @@ async fn empty_and_inverted_ranges_are_empty() {
 async fn a_page_of_a_scan_hands_out_what_is_before_a_lock() {
     let (cluster, client, model) = filled(1, Faults::none(), 100).await;
     let start_ts = cluster.timestamp();
-    let delete = vec![Mutation { key: key(40), op: MutationOp::Delete }];
+    let delete = vec![Mutation::new(key(40), MutationOp::Delete)];
     client.prewrite(delete, &key(40), start_ts, || 3_000).await.expect("prewritten");
     let [before, after] = [(Key::default(), key(40)), (key(40).successor(), Key::default())];
     for (reverse, (start, end), resume) in [(false, before, key(40)), (true, after, key(40).successor())] {
@@ -253,7 +253,7 @@ async fn all_locks_of_all_regions_are_reported() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;
     let locked = [key(3), key(40), key(90)];
     let start_ts = cluster.timestamp();
-    let mutations = locked.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    let mutations = locked.iter().map(|key| Mutation::new(key.clone(), MutationOp::Delete)).collect();
     client.prewrite(mutations, &locked[1], start_ts, || 3_000).await.expect("prewritten");
     let asked: Vec<Key> = (0..100).map(key).collect();
     let Err(ClientError::Key(KeyError::Locked(locks))) = client.batch_get(&asked, cluster.timestamp()).await else {
@@ -287,7 +287,7 @@ async fn a_primary_commits_with_the_secondaries_of_its_region() {
     let (cluster, client, _) = filled(1, Faults::none(), 100).await;
     let keys: Vec<Key> = [1, 5, 9, 95].map(key).into();
     let start_ts = cluster.timestamp();
-    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: MutationOp::Delete }).collect();
+    let mutations = keys.iter().map(|key| Mutation::new(key.clone(), MutationOp::Delete)).collect();
     client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten");
     cluster.split(&keys[2]);
     let left = client.commit_primary(&keys[0], &keys[1..], start_ts, cluster.timestamp()).await;
@@ -368,7 +368,7 @@ async fn first_reads_take_their_timestamp_at_the_store() {
         let limited = client.first_scan(&range, 3, None).await.expect("served").outcome.expect("no locks");
         assert_eq!(limited.pairs, expected(&model, &range)[..3]);
     }
-    let delete = vec![Mutation { key: key(40), op: MutationOp::Delete }];
+    let delete = vec![Mutation::new(key(40), MutationOp::Delete)];
     client.prewrite(delete, &key(40), cluster.timestamp(), || 3_000).await.expect("prewritten");
     let read = client.first_get(&key(40), None).await.expect("served");
     assert!(matches!(&read.outcome, Err(locks) if locks.len() == 1 && locks[0].start_ts < read.start_ts), "{read:?}");

@@ -79,7 +79,7 @@ impl Replicas {
         }
         let client = Client::new(Arc::new(cluster.clone()));
         let (start_ts, op) = (cluster.timestamp(), MutationOp::Put(Bytes::from_static(b"v")));
-        client.prewrite(vec![Mutation { key: key("k"), op }], &key("k"), start_ts, || 3_000).await.expect("prewritten");
+        client.prewrite(vec![Mutation::new(key("k"), op)], &key("k"), start_ts, || 3_000).await.expect("prewritten");
         client.commit(&[key("k")], start_ts, cluster.timestamp()).await.expect("committed");
         Arc::new(Replicas { cluster, own, learner, state: Mutex::default() })
     }

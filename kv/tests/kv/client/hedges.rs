@@ -251,7 +251,7 @@ async fn nothing_but_reads_is_hedged() {
     let Hedged { replicas, client, .. } = &hedged;
     [ONE, TWO, THREE].into_iter().for_each(|store| replicas.set_fault(store, Fault::Slow(SLOW)));
     let (start_ts, primary) = (replicas.cluster.timestamp(), key("w"));
-    let lock = vec![Mutation { key: primary.clone(), op: MutationOp::Lock }];
+    let lock = vec![Mutation::new(primary.clone(), MutationOp::Lock)];
     client.prewrite(lock, &primary, start_ts, || 3_000).await.expect("locked");
     client.heartbeat(&primary, start_ts, || 4_000, Duration::from_secs(9)).await.expect("extended");
     let status = CheckTxnStatusRequest {

@@ -361,7 +361,7 @@ async fn a_node_calls_its_own_store_directly_and_others_over_the_network() {
     let client = Client::new(Arc::new(routed));
     let (start_ts, keys) = (cluster.timestamp(), [Key::from_static(b"a"), Key::from_static(b"z")]);
     let op = MutationOp::Put(Bytes::from_static(b"1"));
-    let mutations = keys.iter().map(|key| Mutation { key: key.clone(), op: op.clone() }).collect();
+    let mutations = keys.iter().map(|key| Mutation::new(key.clone(), op.clone())).collect();
     client.prewrite(mutations, &keys[0], start_ts, || 3_000).await.expect("prewritten in both regions");
     client.commit(&keys, start_ts, cluster.timestamp()).await.expect("committed in both regions");
     let found = client.batch_get(&keys, Timestamp::MAX.prev()).await.expect("served");

@@ -224,7 +224,7 @@ async fn a_read_that_met_locks_goes_on_at_the_leader() {
     let client = replicas.client(&Registry::new()).await;
     let options = Arc::new(ReadOptions { read_only: true, ..options(ReplicaPolicy::Closest) });
     let start_ts = replicas.cluster.timestamp();
-    let mutation = Mutation { key: key("k"), op: MutationOp::Delete };
+    let mutation = Mutation::new(key("k"), MutationOp::Delete);
     client.prewrite(vec![mutation], &key("k"), start_ts, || 3_000).await.expect("prewritten");
     let read = at(replicas.cluster.timestamp(), &options);
     replicas.log();

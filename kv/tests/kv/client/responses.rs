@@ -78,7 +78,7 @@ async fn check_write(request: &str, operation: impl AsyncFn(&Client, Timestamp) 
 
 #[tokio::test]
 async fn an_unacknowledged_prewrite_fails() {
-    let mutations = || vec![Mutation { key: key(), op: MutationOp::Delete }];
+    let mutations = || vec![Mutation::new(key(), MutationOp::Delete)];
     check_write("Prewrite", async |client, start_ts| {
         client.prewrite(mutations(), &key(), start_ts, || 3_000).await.map(drop)
     })

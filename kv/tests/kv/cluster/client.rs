@@ -69,7 +69,7 @@ impl Client {
         let start_ts = self.timestamp();
         let values = change(&self.read(keys, start_ts).await);
         for (key, value) in keys.iter().zip(values) {
-            let mutations = vec![Mutation { key: key.clone(), op: MutationOp::Put(Bytes::from(value.to_string())) }];
+            let mutations = vec![Mutation::new(key.clone(), MutationOp::Put(Bytes::from(value.to_string())))];
             let primary = keys[0].clone();
             let body = RequestBody::Prewrite(PrewriteRequest {
                 mutations,
@@ -77,6 +77,7 @@ impl Client {
                 start_ts,
                 ttl_ms: TTL_MS,
                 commit: kv::api::CommitMode::TwoPhase,
+                locker: None,
             });
             match self.send(key, &body).await {
                 Ok(_) => (),

@@ -57,7 +57,7 @@ fn client(endpoint: &Arc<InProcess>) -> Client {
 /// Sets a key in a transaction of its own, which commits at 3.
 async fn set(client: &Client, key: &Key, value: &Bytes) -> Result<(), ClientError> {
     let (start_ts, commit_ts) = (Timestamp::new(2, 0), Timestamp::new(3, 0));
-    let put = Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) };
+    let put = Mutation::new(key.clone(), MutationOp::Put(value.clone()));
     client.prewrite(vec![put], key, start_ts, || 60_000).await?;
     client.commit_primary(key, &[], start_ts, commit_ts).await.map(drop)
 }

@@ -110,7 +110,7 @@ impl World {
         let Txn { start_ts, ttl_ms, .. } = self.txns[txn];
         let all = self.txns[txn].writes.iter().enumerate();
         let group_of = all.filter(|(i, _)| group == ALL_MUTATIONS || *i == group);
-        let mutations = group_of.map(|(_, (key, op))| Mutation { key: key.clone(), op: op.clone() }).collect();
+        let mutations = group_of.map(|(_, (key, op))| Mutation::new(key.clone(), op.clone())).collect();
         let primary = self.txns[txn].primary.clone();
         let body = RequestBody::Prewrite(PrewriteRequest {
             mutations,
@@ -118,6 +118,7 @@ impl World {
             start_ts,
             ttl_ms,
             commit: kv::api::CommitMode::TwoPhase,
+            locker: None,
         });
         self.send(txn, Purpose::Prewrite(group), body);
     }

@@ -166,7 +166,7 @@ impl World {
         keys.swap_remove(rng.random_range(0..keys.len()));
         keys.truncate(rng.random_range(1..=2));
         let value = Bytes::from(start_ts.raw().to_string());
-        let put = |key: &Key| Mutation { key: key.clone(), op: MutationOp::Put(value.clone()) };
+        let put = |key: &Key| Mutation::new(key.clone(), MutationOp::Put(value.clone()));
         let bounds = CommitBounds { least: start_ts, greatest: Timestamp::MAX };
         let commit = match rng.random_range(0..4) {
             0 => CommitMode::TwoPhase,
@@ -181,6 +181,7 @@ impl World {
             start_ts,
             ttl_ms: 1_000,
             commit,
+            locker: None,
         });
         let outcome = self.send(rng, &prewrite, 0.2).await;
         let count = |event: fn(&mut Stats)| event(&mut self.stats.borrow_mut());

@@ -3,6 +3,8 @@
 //! These are plain domain types; `proto` converts them at the wire. A request names one region and only keys of that
 //! region. Every write request is idempotent by `start_ts`: a repeated, late or reordered copy does no harm.
 
+mod locks;
+
 use std::fmt;
 
 use bytes::Bytes;
@@ -10,6 +12,8 @@ use raftstore::{Region, RegionContext, RegionError, RegionId, StoreId};
 use tso::Timestamp;
 
 use crate::key::{Key, storage_range};
+
+pub use locks::{AcquireRequest, Acquired, Blocked, LockMode, LockRef, LockedRow, Presence, RowFound, Waiting};
 
 /// A request to the leader of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,15 +94,39 @@ pub enum RequestBody {
         /// Life of the lock, in milliseconds from the physical part of `start_ts`.
         ttl_ms: u64,
     },
+    /// Locks rows in the memory of the leader. Answered with [`Response::Acquired`].
+    Acquire(AcquireRequest),
+    /// Gives up row locks, and places in queues for them. Answered with [`Response::Done`].
+    Release {
+        /// The rows.
+        keys: Vec<Key>,
+        /// The transaction.
+        start_ts: Timestamp,
+    },
+    /// Says that transactions live, so that their row locks in this region stay. Answered with [`Response::Done`].
+    Refresh {
+        /// For each transaction, a row of the region that it may have locked.
+        locks: Vec<LockRef>,
+    },
 }
 
 impl RequestBody {
     /// Whether the request may change data.
     pub fn is_write(&self) -> bool {
-        !matches!(
+        !self.is_read() && !self.is_of_locks()
+    }
+
+    /// Whether the request reads data.
+    pub fn is_read(&self) -> bool {
+        matches!(
             self,
             RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_)
         )
+    }
+
+    /// Whether the request is about row locks in memory.
+    pub fn is_of_locks(&self) -> bool {
+        matches!(self, RequestBody::Acquire(_) | RequestBody::Release { .. } | RequestBody::Refresh { .. })
     }
 
     /// The place of the snapshot of a read that leaves it to the store; `None` for other requests.
@@ -119,10 +147,13 @@ impl RequestBody {
             RequestBody::BatchGet { keys, .. }
             | RequestBody::Commit { keys, .. }
             | RequestBody::Rollback { keys, .. }
-            | RequestBody::ResolveLock { keys, .. } => keys.iter().collect(),
+            | RequestBody::ResolveLock { keys, .. }
+            | RequestBody::Release { keys, .. } => keys.iter().collect(),
             RequestBody::CheckTxnStatus(request) => vec![&request.primary],
             RequestBody::CheckLocks(request) => request.keys.iter().collect(),
             RequestBody::Heartbeat { primary, .. } => vec![primary],
+            RequestBody::Acquire(request) => request.keys.iter().collect(),
+            RequestBody::Refresh { locks } => locks.iter().map(|lock| &lock.key).collect(),
         }
     }
 
@@ -243,6 +274,16 @@ pub struct Mutation {
     pub key: Key,
     /// The change.
     pub op: MutationOp,
+    /// What the transaction has seen of the key: the newest commit to it, or the snapshot that it was read in. A later
+    /// commit is a conflict. Not above start_ts; `None` stands for that.
+    pub seen_ts: Option<Timestamp>,
+}
+
+impl Mutation {
+    /// A change by a transaction that has seen the key as it was at start_ts.
+    pub fn new(key: Key, op: MutationOp) -> Mutation {
+        Mutation { key, op, seen_ts: None }
+    }
 }
 
 /// The kinds of change.
@@ -273,6 +314,9 @@ pub struct PrewriteRequest {
     pub ttl_ms: u64,
     /// How far the region may take the commit.
     pub commit: CommitMode,
+    /// The name under which the transaction has locked rows in memory. `None`: `start_ts`. Another one if it has seen
+    /// commits above the timestamp by which it was known then: it commits under a name above all that it has seen.
+    pub locker: Option<Timestamp>,
 }
 
 /// How far a prewrite may take the commit. A region that cannot compute a commit_ts within the bounds locks the keys
@@ -439,6 +483,8 @@ pub enum Response {
     },
     /// To `Heartbeat`: the ttl now in force, in milliseconds.
     Ttl(u64),
+    /// To `Acquire`.
+    Acquired(Acquired),
     /// To every other request.
     Done,
 }
@@ -498,7 +544,7 @@ pub enum KeyError {
     /// Other transactions hold locks. The list may be incomplete: see `size::BlockingLocks`.
     #[error("{} key(s) locked{}", .0.len(), .0.first().map_or(String::new(), |lock| format!(", first {lock}")))]
     Locked(Vec<LockInfo>),
-    /// Another transaction committed a change to the key after our start_ts.
+    /// Another transaction committed a change to the key after our start_ts, and we have not seen it.
     #[error("write conflict on {key:?}: committed at {conflict_commit_ts}, after {start_ts}")]
     WriteConflict {
         /// The key.
@@ -509,6 +555,14 @@ pub enum KeyError {
         conflict_start_ts: Timestamp,
         /// When the other transaction committed.
         conflict_commit_ts: Timestamp,
+    },
+    /// Another transaction has locked the row in memory. It may not have prewritten anything yet.
+    #[error("row {key:?} is locked by transaction {holder}")]
+    Held {
+        /// The row.
+        key: Key,
+        /// The other transaction.
+        holder: Timestamp,
     },
     /// An `Insert` or `CheckNotExists` found a value.
     #[error("key {key:?} already exists")]

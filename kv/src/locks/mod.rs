@@ -1,0 +1,100 @@
+//! Row locks in the memory of a region's leader, for transactions that lock before they write.
+//!
+//! `scheduler::acquire` takes them, under the latch of the key: it looks at the table here, *then* at the key's records.
+//! A prewrite that meets the lock of another transaction is refused. A write that ends a transaction on a key releases
+//! its lock when it is applied, and whoever waits for a lock record is told.
+//!
+//! The locks of a region are those of one term. A leader of another term knows nothing of them: they are lost, except
+//! after a polite transfer, and their transactions find out when they prewrite.
+//!
+//! # Layers
+//!
+//! 1. `table`: locks and queues, a state machine
+//! 2. `region`: the locks of a region, and the tasks that wait for them
+
+mod region;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use raftstore::RegionId;
+use tso::Timestamp;
+
+use crate::api::LockMode;
+use crate::key::Key;
+
+pub(crate) use region::{Attempt, Place, RegionLocks};
+pub(crate) use table::LocksFull;
+
+/// Settings of the row locks of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowLocksConfig {
+    /// How long a transaction keeps its locks after it was last heard of. Default 3 s.
+    pub ttl: Duration,
+    /// The most locks and waiters of a region. Default 1,000,000: about 300 MB.
+    pub capacity: usize,
+}
+
+impl Default for RowLocksConfig {
+    fn default() -> RowLocksConfig {
+        RowLocksConfig { ttl: Duration::from_secs(3), capacity: 1_000_000 }
+    }
+}
+
+/// A row lock in memory, or a place in the queue for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowLockStatus {
+    /// The region of the row.
+    pub region: RegionId,
+    /// The row.
+    pub key: Key,
+    /// The transaction.
+    pub start_ts: Timestamp,
+    /// The strength.
+    pub mode: LockMode,
+    /// How long the transaction has waited; `None` if it has the lock.
+    pub waits: Option<Duration>,
+}
+
+/// The row locks of all regions of a store. Clones share them.
+#[derive(Clone)]
+pub(crate) struct RowLocks {
+    regions: Arc<RwLock<HashMap<RegionId, Arc<RegionLocks>>>>,
+    config: RowLocksConfig,
+}
+
+impl RowLocks {
+    pub(crate) fn new(config: RowLocksConfig) -> RowLocks {
+        RowLocks { regions: Arc::default(), config }
+    }
+
+    /// The locks of a region; `None` if it never had any.
+    pub(crate) fn known_region(&self, region: RegionId) -> Option<Arc<RegionLocks>> {
+        self.regions.read().get(&region).map(Arc::clone)
+    }
+
+    /// All locks and waiters, by region and row; the waiters of a row in their order.
+    pub(crate) fn list(&self, now: Instant) -> Vec<RowLockStatus> {
+        let regions: Vec<(RegionId, Arc<RegionLocks>)> =
+            self.regions.read().iter().map(|(region, locks)| (*region, Arc::clone(locks))).collect();
+        let mut all = Vec::new();
+        for (region, locks) in regions {
+            let listed = locks.list(now).into_iter();
+            all.extend(listed.map(|(key, start_ts, mode, waits)| RowLockStatus { region, key, start_ts, mode, waits }));
+        }
+        all.sort_by(|a, b| (a.region, &a.key, a.waits.is_some()).cmp(&(b.region, &b.key, b.waits.is_some())));
+        all
+    }
+
+    /// The locks of a region, created at the first call.
+    pub(crate) fn region(&self, region: RegionId) -> Arc<RegionLocks> {
+        if let Some(known) = self.known_region(region) {
+            return known;
+        }
+        let create = || Arc::new(RegionLocks::new(self.config));
+        Arc::clone(self.regions.write().entry(region).or_insert_with(create))
+    }
+}

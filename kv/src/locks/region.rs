@@ -1,0 +1,285 @@
+//! The row locks of one region, and the tasks that wait for them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use raftstore::Term;
+use tokio::sync::oneshot;
+use tso::Timestamp;
+
+use super::RowLocksConfig;
+use super::table::{LockTable, LocksFull, Step};
+use crate::api::LockMode;
+use crate::key::Key;
+
+/// Names that may be left behind by transactions that have ended.
+const NAMES_SPARE: usize = 64;
+
+/// The row locks of one region.
+pub(crate) struct RegionLocks {
+    state: Mutex<State>,
+    /// Whether there may be a lock, a waiter, or a task that waits for a record. Set before one is added.
+    in_use: AtomicBool,
+    config: RowLocksConfig,
+}
+
+struct State {
+    /// The term of all locks.
+    term: Term,
+    table: LockTable,
+    /// Wakes the task of a transaction that gets a lock: the newest one, by its number.
+    waiters: HashMap<(Timestamp, Key), (u64, oneshot::Sender<()>)>,
+    /// The names under which transactions with locks commit, if they have others, with those that they have here.
+    names: HashMap<Timestamp, Timestamp>,
+    next_task: u64,
+    /// Wakes the tasks that wait for the record of a key to go away.
+    on_record: HashMap<Key, Vec<oneshot::Sender<()>>>,
+}
+
+/// What an attempt to lock a key came to.
+pub(crate) enum Attempt {
+    /// The transaction has the lock. What it held before.
+    Held(Option<LockMode>),
+    /// These transactions are in the way, and it is in the queue.
+    Queued(Vec<Timestamp>, Place),
+    /// These transactions are in the way.
+    Refused(Vec<Timestamp>),
+}
+
+/// A task's place in the queue. If it is dropped, the transaction gives its place up, unless it was left there.
+pub(crate) struct Place {
+    locks: Arc<RegionLocks>,
+    key: Key,
+    start_ts: Timestamp,
+    term: Term,
+    held: Option<LockMode>,
+    task: u64,
+    handed: oneshot::Receiver<()>,
+    is_left: bool,
+}
+
+impl Place {
+    /// Completes when the transaction has got the lock. False: another task of it waits now, or the term is over.
+    pub(crate) async fn handed(&mut self) -> bool {
+        (&mut self.handed).await.is_ok()
+    }
+
+    /// Leaves the place in the queue, or the lock that was handed over, to the transaction, although the task goes.
+    pub(crate) fn leave(mut self) {
+        self.is_left = true;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.locks.within(self.term, |state| {
+            let waiter = (self.start_ts, self.key.clone());
+            if state.waiters.get(&waiter).is_some_and(|(task, _)| *task != self.task) {
+                // The place is the other task's.
+                return;
+            }
+            state.waiters.remove(&waiter);
+            if !self.is_left {
+                state.table.cancel(&self.key, self.start_ts, self.held);
+            }
+        });
+    }
+}
+
+impl RegionLocks {
+    pub(super) fn new(config: RowLocksConfig) -> RegionLocks {
+        let table = LockTable::new(config.capacity, config.ttl);
+        let state = State {
+            term: Term::new(0),
+            table,
+            waiters: HashMap::new(),
+            names: HashMap::new(),
+            next_task: 0,
+            on_record: HashMap::new(),
+        };
+        RegionLocks { state: Mutex::new(state), in_use: AtomicBool::new(false), config }
+    }
+
+    /// Locks a key under `term`, or queues up if `queue` is set.
+    pub(crate) fn acquire(
+        self: &Arc<RegionLocks>,
+        term: Term,
+        key: &Key,
+        (start_ts, mode): (Timestamp, LockMode),
+        queue: bool,
+        now: Instant,
+    ) -> Result<Attempt, LocksFull> {
+        let mut state = self.state.lock();
+        if !state.enter(term, self.config) {
+            // Its basis is from before; what it evaluates is refused.
+            return Ok(Attempt::Refused(Vec::new()));
+        }
+        self.in_use.store(true, Ordering::SeqCst);
+        let held = state.table.held(key, start_ts);
+        let step = state.table.acquire(key, (start_ts, mode), queue, now);
+        state.wake();
+        Ok(match step? {
+            Step::Held => Attempt::Held(held),
+            Step::Blocked(by) if !queue => Attempt::Refused(by),
+            Step::Blocked(by) => {
+                let (sender, handed) = oneshot::channel();
+                let task = state.next_task;
+                state.next_task += 1;
+                state.waiters.insert((start_ts, key.clone()), (task, sender));
+                let (locks, key) = (Arc::clone(self), key.clone());
+                Attempt::Queued(by, Place { locks, key, start_ts, term, held, task, handed, is_left: false })
+            }
+        })
+    }
+
+    /// Completes when the record of a key may have gone away, after the call.
+    pub(crate) fn record_gone(&self, term: Term, key: &Key) -> oneshot::Receiver<()> {
+        let (sender, gone) = oneshot::channel();
+        let mut state = self.state.lock();
+        if state.term == term {
+            self.in_use.store(true, Ordering::SeqCst);
+            let waiting = state.on_record.entry(key.clone()).or_default();
+            waiting.retain(|other| !other.is_closed());
+            waiting.push(sender);
+        }
+        gone
+    }
+
+    /// The transactions that hold locks in the way of a write under `term`.
+    pub(crate) fn blockers(
+        &self,
+        term: Term,
+        key: &Key,
+        (start_ts, mode): (Timestamp, LockMode),
+        now: Instant,
+    ) -> Vec<Timestamp> {
+        if !self.is_in_use() {
+            return Vec::new();
+        }
+        let blockers = self.within(term, |state| state.table.blockers(key, start_ts, mode, now));
+        blockers.unwrap_or_default()
+    }
+
+    /// Takes back what an attempt has brought: `held` is what the transaction held before.
+    pub(crate) fn undo(&self, term: Term, key: &Key, start_ts: Timestamp, held: Option<LockMode>) {
+        self.within(term, |state| state.table.cancel(key, start_ts, held));
+    }
+
+    /// Gives up the locks and places of a transaction on `keys`.
+    pub(crate) fn release(&self, start_ts: Timestamp, keys: &[Key]) {
+        if !self.is_in_use() {
+            return;
+        }
+        let mut state = self.state.lock();
+        keys.iter().for_each(|key| state.table.release(key, start_ts));
+        state.wake();
+        self.settle(&mut state);
+    }
+
+    /// These transactions live.
+    pub(crate) fn refresh(&self, live: impl Iterator<Item = Timestamp>, now: Instant) {
+        if !self.is_in_use() {
+            return;
+        }
+        let mut state = self.state.lock();
+        for start_ts in live {
+            state.table.refresh(start_ts, now);
+        }
+        state.wake();
+        self.settle(&mut state);
+    }
+
+    /// The transaction that has locks here as `locker` commits as `start_ts`.
+    pub(crate) fn rename(&self, term: Term, locker: Timestamp, start_ts: Timestamp) {
+        self.within(term, |state| {
+            if state.table.is_owner(locker) {
+                state.names.insert(start_ts, locker);
+            }
+        });
+    }
+
+    /// A write of `keys` is applied, or has resolved their locks. `ended` is the transaction that it ends there.
+    pub(crate) fn written(&self, keys: &[Key], ended: Timestamp) {
+        if !self.is_in_use() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let locker = state.names.get(&ended).copied().unwrap_or(ended);
+        for key in keys {
+            state.table.release(key, locker);
+            let waiting = state.on_record.remove(key).unwrap_or_default();
+            for waiter in waiting {
+                // A task that is gone hears nothing.
+                let _ = waiter.send(());
+            }
+        }
+        state.wake();
+        self.settle(&mut state);
+    }
+
+    /// All locks and waiters: row, transaction, mode, and how long it has waited. `None` for a lock.
+    pub(crate) fn list(&self, now: Instant) -> Vec<(Key, Timestamp, LockMode, Option<Duration>)> {
+        let mut state = self.state.lock();
+        state.table.expire(now);
+        let all = state.table.list().map(|(key, start_ts, mode, since)| {
+            (key.clone(), start_ts, mode, since.map(|since| now.saturating_duration_since(since)))
+        });
+        let all = all.collect();
+        state.wake();
+        self.settle(&mut state);
+        all
+    }
+
+    /// Whether a write has to look here.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.in_use.load(Ordering::SeqCst)
+    }
+
+    /// Runs `step` if the locks are those of `term`, and wakes whom it concerns.
+    fn within<T>(&self, term: Term, step: impl FnOnce(&mut State) -> T) -> Option<T> {
+        let mut state = self.state.lock();
+        let result = (state.term == term).then(|| step(&mut state));
+        state.wake();
+        self.settle(&mut state);
+        result
+    }
+
+    /// Writes need not look here once nothing is left.
+    fn settle(&self, state: &mut State) {
+        let State { names, table, .. } = &mut *state;
+        if names.len() > NAMES_SPARE + 2 * table.owners() {
+            names.retain(|_, locker| table.is_owner(*locker));
+        }
+        if state.table.is_empty() && state.on_record.is_empty() {
+            self.in_use.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+impl State {
+    /// Begins `term`, if it is a later one: the locks of earlier terms are lost, and their waiters look elsewhere.
+    /// Returns whether the locks are those of `term`.
+    fn enter(&mut self, term: Term, config: RowLocksConfig) -> bool {
+        if term > self.term {
+            self.term = term;
+            self.table = LockTable::new(config.capacity, config.ttl);
+            self.waiters.clear();
+            self.names.clear();
+            self.on_record.clear();
+        }
+        term == self.term
+    }
+
+    /// Wakes the tasks of the transactions that were handed a lock.
+    fn wake(&mut self) {
+        for (key, start_ts) in self.table.take_granted() {
+            if let Some((_, waiter)) = self.waiters.remove(&(start_ts, key)) {
+                // A task that is gone gives its lock up itself.
+                let _ = waiter.send(());
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The locks of one region and the transactions that wait for them: a state machine.
+//!
+//! A lock is handed over: whoever releases it makes the first waiter its holder in the same step, so that nobody
+//! overtakes the queue. A waiter may be without a task for a while, because its request was answered and the next one is
+//! on its way: it keeps its place. Who is not heard of for a while loses its locks and its places.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use tso::Timestamp;
+
+use crate::api::LockMode;
+use crate::key::Key;
+
+/// The table is full: nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LocksFull;
+
+/// The outcome of [`LockTable::acquire`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The transaction has the lock.
+    Held,
+    /// These transactions are in the way.
+    Blocked(Vec<Timestamp>),
+}
+
+/// Locks and queues.
+///
+/// Invariants:
+/// 1. Two holders of a key do not conflict.
+/// 2. The first waiter of a key conflicts with a holder, and each other one with a holder or with a waiter before it.
+/// 3. A transaction holds a key once, and waits for it once. If it does both, it waits for a stronger lock.
+/// 4. `owners` names every key of a holder or waiter, and no other. A key without both is not in `keys`.
+/// 5. `entries` is the number of holders and waiters, at most `capacity`.
+#[derive(Debug)]
+pub(crate) struct LockTable {
+    keys: HashMap<Key, KeyLocks>,
+    owners: HashMap<Timestamp, Owner>,
+    /// Waiters that have become holders, until [`LockTable::take_granted`].
+    granted: Vec<(Key, Timestamp)>,
+    /// No owner expires before.
+    none_expires_before: Option<Instant>,
+    entries: usize,
+    capacity: usize,
+    ttl: Duration,
+}
+
+#[derive(Debug, Default)]
+struct KeyLocks {
+    holders: Vec<(Timestamp, LockMode)>,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    start_ts: Timestamp,
+    mode: LockMode,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Owner {
+    alive_until: Instant,
+    keys: BTreeSet<Key>,
+}
+
+impl KeyLocks {
+    fn held(&self, start_ts: Timestamp) -> Option<LockMode> {
+        self.holders.iter().find(|(holder, _)| *holder == start_ts).map(|(_, mode)| *mode)
+    }
+
+    /// The holders that are in the way of another transaction.
+    fn holders_against(&self, start_ts: Timestamp, mode: LockMode) -> Vec<Timestamp> {
+        let conflicts = |(holder, held): &&(Timestamp, LockMode)| *holder != start_ts && mode.conflicts_with(*held);
+        self.holders.iter().filter(conflicts).map(|(holder, _)| *holder).collect()
+    }
+
+    /// Who is in the way of a transaction that comes behind the first `ahead` waiters. One that holds the key already
+    /// waits for holders only.
+    fn against(&self, start_ts: Timestamp, mode: LockMode, ahead: usize) -> Vec<Timestamp> {
+        let mut found = self.holders_against(start_ts, mode);
+        if self.held(start_ts).is_none() {
+            let waiting = self.waiting.iter().take(ahead);
+            found.extend(waiting.filter(|waiter| waiter.mode.conflicts_with(mode)).map(|waiter| waiter.start_ts));
+        }
+        found
+    }
+
+    fn place(&self, start_ts: Timestamp) -> Option<usize> {
+        self.waiting.iter().position(|waiter| waiter.start_ts == start_ts)
+    }
+
+    fn hold(&mut self, start_ts: Timestamp, mode: LockMode) -> bool {
+        match self.holders.iter_mut().find(|(holder, _)| *holder == start_ts) {
+            Some((_, held)) => {
+                *held = mode.max(*held);
+                false
+            }
+            None => {
+                self.holders.push((start_ts, mode));
+                true
+            }
+        }
+    }
+}
+
+impl LockTable {
+    /// An empty table for at most `capacity` holders and waiters, whose owners live for `ttl` after they were last
+    /// heard of.
+    pub(crate) fn new(capacity: usize, ttl: Duration) -> LockTable {
+        LockTable {
+            keys: HashMap::new(),
+            owners: HashMap::new(),
+            granted: Vec::new(),
+            none_expires_before: None,
+            entries: 0,
+            capacity,
+            ttl,
+        }
+    }
+
+    /// Whether nobody holds anything or waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Locks a key for a transaction, or queues it up if `queue` is set. A transaction that waits already keeps its
+    /// place.
+    ///
+    /// # Errors
+    ///
+    /// [`LocksFull`]: the key was neither locked nor queued for.
+    pub(crate) fn acquire(
+        &mut self,
+        key: &Key,
+        (start_ts, mode): (Timestamp, LockMode),
+        queue: bool,
+        now: Instant,
+    ) -> Result<Step, LocksFull> {
+        self.expire(now);
+        let is_full = self.entries >= self.capacity;
+        let locks = self.keys.entry(key.clone()).or_default();
+        let (held, place) = (locks.held(start_ts), locks.place(start_ts));
+        if held.is_some_and(|held| held >= mode) {
+            self.hear_of(start_ts, now);
+            return Ok(Step::Held);
+        }
+        // Who has queued up for a stronger lock still wants that.
+        let mode = place.and_then(|place| locks.waiting.get(place)).map_or(mode, |waiter| waiter.mode.max(mode));
+        let found = locks.against(start_ts, mode, place.unwrap_or(locks.waiting.len()));
+        let adds = if found.is_empty() { held.is_none() && place.is_none() } else { queue && place.is_none() };
+        if adds && is_full {
+            self.drop_if_unused(key);
+            return Err(LocksFull);
+        }
+        if found.is_empty() {
+            // One that waits and is not in anybody's way has been handed the lock.
+            assert!(place.is_none(), "invariant 2: {start_ts} waits for nothing");
+            self.entries += usize::from(locks.hold(start_ts, mode));
+        } else if queue {
+            match place.and_then(|place| locks.waiting.get_mut(place)) {
+                Some(waiter) => waiter.mode = mode,
+                None => {
+                    let waiter = Waiter { start_ts, mode, since: now };
+                    // Who holds a weaker lock goes first: the others would wait for it anyway.
+                    let upgrades = locks.waiting.iter().take_while(|w| locks.held(w.start_ts).is_some()).count();
+                    let at = if held.is_some() { upgrades } else { locks.waiting.len() };
+                    locks.waiting.insert(at, waiter);
+                    self.entries += 1;
+                }
+            }
+        } else {
+            self.drop_if_unused(key);
+            return Ok(Step::Blocked(found));
+        }
+        self.own(start_ts, key, now);
+        Ok(if found.is_empty() { Step::Held } else { Step::Blocked(found) })
+    }
+
+    /// The transactions that hold a lock in the way of a write.
+    pub(crate) fn blockers(&mut self, key: &Key, start_ts: Timestamp, mode: LockMode, now: Instant) -> Vec<Timestamp> {
+        self.expire(now);
+        self.keys.get(key).map_or_else(Vec::new, |locks| locks.holders_against(start_ts, mode))
+    }
+
+    /// The number of transactions that hold locks or wait for them.
+    pub(crate) fn owners(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// Whether a transaction holds any lock or waits for one.
+    pub(crate) fn is_owner(&self, start_ts: Timestamp) -> bool {
+        self.owners.contains_key(&start_ts)
+    }
+
+    /// Gives up a transaction's lock on a key, and its place in the queue.
+    pub(crate) fn release(&mut self, key: &Key, start_ts: Timestamp) {
+        let Entry::Occupied(mut owner) = self.owners.entry(start_ts) else { return };
+        if !owner.get_mut().keys.remove(key) {
+            return;
+        }
+        if owner.get().keys.is_empty() {
+            owner.remove();
+        }
+        self.remove(key, start_ts);
+    }
+
+    /// Gives up a transaction's place in the queue for a key, and with it a lock that it was handed and has not seen.
+    /// `held` is what it held before.
+    pub(crate) fn cancel(&mut self, key: &Key, start_ts: Timestamp, held: Option<LockMode>) {
+        let Some(held) = held else { return self.release(key, start_ts) };
+        let Some(locks) = self.keys.get_mut(key) else { return };
+        if let Some(place) = locks.place(start_ts) {
+            locks.waiting.remove(place);
+            self.entries -= 1;
+        }
+        if let Some((_, mode)) = locks.holders.iter_mut().find(|(holder, _)| *holder == start_ts) {
+            *mode = held.min(*mode);
+        }
+        self.promote(key);
+    }
+
+    /// What a transaction holds of a key.
+    pub(crate) fn held(&self, key: &Key, start_ts: Timestamp) -> Option<LockMode> {
+        self.keys.get(key)?.held(start_ts)
+    }
+
+    /// Gives up all locks and places of a transaction.
+    pub(crate) fn release_all(&mut self, start_ts: Timestamp) {
+        let Some(owner) = self.owners.remove(&start_ts) else { return };
+        owner.keys.iter().for_each(|key| self.remove(key, start_ts));
+    }
+
+    /// The transaction lives. Returns whether it has anything here.
+    pub(crate) fn refresh(&mut self, start_ts: Timestamp, now: Instant) -> bool {
+        self.expire(now);
+        self.hear_of(start_ts, now)
+    }
+
+    /// The waiters that have become holders since the last call, in the order in which they did.
+    pub(crate) fn take_granted(&mut self) -> Vec<(Key, Timestamp)> {
+        std::mem::take(&mut self.granted)
+    }
+
+    /// All holders and waiters: key, transaction, mode, and since when it waits. `None` for a holder.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (&Key, Timestamp, LockMode, Option<Instant>)> {
+        self.keys.iter().flat_map(|(key, locks)| {
+            let holders = locks.holders.iter().map(move |(start_ts, mode)| (key, *start_ts, *mode, None));
+            let waiting = locks.waiting.iter();
+            holders.chain(waiting.map(move |w| (key, w.start_ts, w.mode, Some(w.since))))
+        })
+    }
+
+    fn hear_of(&mut self, start_ts: Timestamp, now: Instant) -> bool {
+        match self.owners.get_mut(&start_ts) {
+            Some(owner) => {
+                owner.alive_until = owner.alive_until.max(now + self.ttl);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn own(&mut self, start_ts: Timestamp, key: &Key, now: Instant) {
+        let alive_until = now + self.ttl;
+        let owner = self.owners.entry(start_ts).or_insert_with(|| Owner { alive_until, keys: BTreeSet::new() });
+        owner.alive_until = owner.alive_until.max(alive_until);
+        if !owner.keys.contains(key) {
+            owner.keys.insert(key.clone());
+        }
+        self.none_expires_before = Some(self.none_expires_before.map_or(alive_until, |first| first.min(alive_until)));
+    }
+
+    /// Releases what belongs to transactions that were not heard of for the ttl.
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.none_expires_before.is_none_or(|first| now < first) {
+            return;
+        }
+        let dead: Vec<Timestamp> =
+            self.owners.iter().filter(|(_, owner)| owner.alive_until <= now).map(|(start_ts, _)| *start_ts).collect();
+        dead.into_iter().for_each(|start_ts| self.release_all(start_ts));
+        self.none_expires_before = self.owners.values().map(|owner| owner.alive_until).min();
+    }
+
+    /// Removes a transaction from a key, and hands its lock over.
+    fn remove(&mut self, key: &Key, start_ts: Timestamp) {
+        let Some(locks) = self.keys.get_mut(key) else { panic!("invariant 4: {start_ts} owns {key:?}") };
+        let before = locks.holders.len() + locks.waiting.len();
+        locks.holders.retain(|(holder, _)| *holder != start_ts);
+        locks.waiting.retain(|waiter| waiter.start_ts != start_ts);
+        self.entries -= before - locks.holders.len() - locks.waiting.len();
+        self.promote(key);
+    }
+
+    /// Makes holders of the waiters that nobody is in the way of any more.
+    fn promote(&mut self, key: &Key) {
+        let Some(locks) = self.keys.get_mut(key) else { return };
+        let mut place = 0;
+        while let Some(Waiter { start_ts, mode, .. }) = locks.waiting.get(place).copied() {
+            if !locks.against(start_ts, mode, place).is_empty() {
+                // Whoever comes behind it waits for it, but for those that hold the key: they come first.
+                if mode == LockMode::Update && locks.held(start_ts).is_none() {
+                    break;
+                }
+                place += 1;
+                continue;
+            }
+            locks.waiting.remove(place);
+            // An upgrade makes one entry of two.
+            self.entries -= usize::from(!locks.hold(start_ts, mode));
+            self.granted.push((key.clone(), start_ts));
+        }
+        self.drop_if_unused(key);
+    }
+
+    fn drop_if_unused(&mut self, key: &Key) {
+        if self.keys.get(key).is_some_and(|locks| locks.holders.is_empty() && locks.waiting.is_empty()) {
+            self.keys.remove(key);
+        }
+    }
+
+    /// Checks the invariants.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let mut entries = 0;
+        for (key, locks) in &self.keys {
+            entries += locks.holders.len() + locks.waiting.len();
+            assert!(!locks.holders.is_empty(), "{key:?} has only waiters");
+            for (at, (holder, mode)) in locks.holders.iter().enumerate() {
+                assert!(locks.holders_against(*holder, *mode).is_empty(), "two holders of {key:?} conflict");
+                assert!(locks.holders.iter().skip(at + 1).all(|(other, _)| other != holder), "a holder twice");
+                assert!(self.owners.get(holder).is_some_and(|owner| owner.keys.contains(key)));
+            }
+            for (place, waiter) in locks.waiting.iter().enumerate() {
+                let against = locks.against(waiter.start_ts, waiter.mode, place);
+                assert!(!against.is_empty(), "{waiter:?} of {key:?} waits for nothing");
+                assert_eq!(locks.place(waiter.start_ts), Some(place), "a waiter twice");
+                assert!(locks.held(waiter.start_ts).is_none_or(|held| held < waiter.mode));
+                assert!(self.owners.get(&waiter.start_ts).is_some_and(|owner| owner.keys.contains(key)));
+            }
+        }
+        assert_eq!((entries, self.entries <= self.capacity), (self.entries, true));
+        for (start_ts, owner) in &self.owners {
+            let is_there = |key: &Key| {
+                self.keys.get(key).is_some_and(|l| l.held(*start_ts).is_some() || l.place(*start_ts).is_some())
+            };
+            assert!(!owner.keys.is_empty() && owner.keys.iter().all(is_there), "{start_ts} owns what it has not");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

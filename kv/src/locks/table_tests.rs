@@ -1,0 +1,168 @@
+//! The queue by example, and random steps under the invariants.
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+
+const TTL: Duration = Duration::from_secs(3);
+
+fn ts(number: u64) -> Timestamp {
+    Timestamp::new(number, 0)
+}
+
+fn key(name: &str) -> Key {
+    Key::new(name.to_owned())
+}
+
+/// A table with a clock.
+struct Bench {
+    table: LockTable,
+    now: Instant,
+}
+
+impl Bench {
+    #[expect(clippy::disallowed_methods, reason = "any moment will do")]
+    fn new(capacity: usize) -> Bench {
+        Bench { table: LockTable::new(capacity, TTL), now: Instant::now() }
+    }
+
+    fn lock(&mut self, name: &str, number: u64, mode: LockMode) -> Result<Vec<u64>, LocksFull> {
+        let step = self.table.acquire(&key(name), (ts(number), mode), true, self.now)?;
+        self.table.check();
+        Ok(match step {
+            Step::Held => Vec::new(),
+            Step::Blocked(by) => by.into_iter().map(|ts| ts.physical_ms()).collect(),
+        })
+    }
+
+    fn granted(&mut self) -> Vec<u64> {
+        self.table.check();
+        self.table.take_granted().into_iter().map(|(_, ts)| ts.physical_ms()).collect()
+    }
+
+    fn release(&mut self, name: &str, number: u64) -> Vec<u64> {
+        self.table.release(&key(name), ts(number));
+        self.granted()
+    }
+}
+
+#[test]
+fn a_lock_is_handed_to_the_first_in_the_queue() {
+    let mut bench = Bench::new(10);
+    assert_eq!(bench.lock("k", 1, LockMode::NoKeyUpdate), Ok(vec![]));
+    assert_eq!(bench.lock("k", 2, LockMode::NoKeyUpdate), Ok(vec![1]));
+    assert_eq!(bench.lock("k", 3, LockMode::NoKeyUpdate), Ok(vec![1, 2]));
+    assert_eq!(bench.lock("k", 2, LockMode::NoKeyUpdate), Ok(vec![1]), "it keeps its place");
+    assert_eq!(bench.release("k", 1), [2]);
+    assert_eq!(bench.lock("k", 4, LockMode::NoKeyUpdate), Ok(vec![2, 3]), "nobody overtakes");
+    assert_eq!(bench.lock("k", 2, LockMode::NoKeyUpdate), Ok(vec![]), "it has it");
+    assert_eq!(bench.release("k", 3), [], "a waiter gives up");
+    assert_eq!(bench.release("k", 2), [4]);
+    assert_eq!(bench.release("k", 4), []);
+    assert!(bench.table.is_empty());
+}
+
+#[test]
+fn locks_that_do_not_conflict_are_shared_but_pass_no_waiter_that_does() {
+    let mut bench = Bench::new(10);
+    assert_eq!(bench.lock("k", 1, LockMode::Share), Ok(vec![]));
+    assert_eq!(bench.lock("k", 2, LockMode::Share), Ok(vec![]));
+    assert_eq!(bench.lock("k", 3, LockMode::NoKeyUpdate), Ok(vec![1, 2]));
+    assert_eq!(bench.lock("k", 4, LockMode::Share), Ok(vec![3]), "a stream of readers starves no writer");
+    assert_eq!(bench.lock("k", 5, LockMode::KeyShare), Ok(vec![]), "it conflicts with neither");
+    assert_eq!(bench.release("k", 1), []);
+    assert_eq!(bench.release("k", 2), [3]);
+    assert_eq!(bench.release("k", 3), [4]);
+}
+
+#[test]
+fn a_stronger_lock_goes_before_those_who_hold_none() {
+    let mut bench = Bench::new(10);
+    assert_eq!(bench.lock("k", 1, LockMode::Share), Ok(vec![]));
+    assert_eq!(bench.lock("k", 2, LockMode::Share), Ok(vec![]));
+    assert_eq!(bench.lock("k", 3, LockMode::Update), Ok(vec![1, 2]));
+    assert_eq!(bench.lock("k", 1, LockMode::Update), Ok(vec![2]), "it waits for the other holder alone");
+    assert_eq!(bench.release("k", 2), [1]);
+    assert_eq!(bench.table.held(&key("k"), ts(1)), Some(LockMode::Update));
+    assert_eq!(bench.release("k", 1), [3]);
+}
+
+/// Found by the random steps: the first upgrade, which still waits, hid the second one.
+#[test]
+fn a_blocked_upgrade_does_not_keep_another_one_waiting() {
+    let mut bench = Bench::new(10);
+    bench.lock("k", 1, LockMode::KeyShare).unwrap();
+    bench.lock("k", 2, LockMode::KeyShare).unwrap();
+    bench.lock("k", 3, LockMode::Share).unwrap();
+    assert_eq!(bench.lock("k", 1, LockMode::Update), Ok(vec![2, 3]));
+    assert_eq!(bench.lock("k", 2, LockMode::NoKeyUpdate), Ok(vec![3]));
+    assert_eq!(bench.release("k", 3), [2]);
+}
+
+#[test]
+fn who_gives_up_a_stronger_lock_keeps_the_weaker_one() {
+    let mut bench = Bench::new(10);
+    bench.lock("k", 1, LockMode::KeyShare).unwrap();
+    bench.lock("k", 2, LockMode::KeyShare).unwrap();
+    assert_eq!(bench.lock("k", 1, LockMode::Update), Ok(vec![2]));
+    assert_eq!(bench.lock("k", 3, LockMode::KeyShare), Ok(vec![1]));
+    bench.table.cancel(&key("k"), ts(1), Some(LockMode::KeyShare));
+    assert_eq!(bench.granted(), [3]);
+    assert_eq!(bench.table.held(&key("k"), ts(1)), Some(LockMode::KeyShare));
+}
+
+#[test]
+fn who_is_not_heard_of_loses_its_locks_and_places() {
+    let mut bench = Bench::new(10);
+    bench.lock("k", 1, LockMode::Update).unwrap();
+    bench.lock("k", 2, LockMode::Update).unwrap();
+    bench.now += TTL / 2;
+    bench.lock("k", 3, LockMode::Update).unwrap();
+    assert!(bench.table.refresh(ts(1), bench.now));
+    bench.now += TTL / 2;
+    assert!(!bench.table.refresh(ts(2), bench.now), "it was silent");
+    assert_eq!(bench.granted(), []);
+    bench.now += TTL / 2;
+    assert!(bench.table.blockers(&key("k"), ts(9), LockMode::NoKeyUpdate, bench.now).is_empty());
+    assert!(bench.table.is_empty());
+}
+
+#[test]
+fn a_full_table_refuses_and_changes_nothing() {
+    let mut bench = Bench::new(2);
+    bench.lock("a", 1, LockMode::Update).unwrap();
+    bench.lock("a", 2, LockMode::Update).unwrap();
+    assert_eq!(bench.lock("b", 3, LockMode::Update), Err(LocksFull));
+    assert_eq!(bench.lock("a", 3, LockMode::Update), Err(LocksFull));
+    assert_eq!(bench.lock("a", 2, LockMode::Update), Ok(vec![1]), "it is in there");
+    assert_eq!(bench.release("a", 1), [2]);
+    assert_eq!(bench.lock("b", 3, LockMode::Update), Ok(vec![]));
+}
+
+/// Random steps. After each of them the invariants hold, and in the end everybody has had a turn.
+#[test]
+fn random_steps_keep_the_invariants() {
+    const MODES: [LockMode; 4] = [LockMode::KeyShare, LockMode::Share, LockMode::NoKeyUpdate, LockMode::Update];
+    for seed in 0..300 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut bench = Bench::new(20);
+        for _ in 0..200 {
+            let (name, number) = (["a", "b", "c"][rng.random_range(0..3)], rng.random_range(1..8));
+            match rng.random_range(0..10) {
+                0..6 => {
+                    let mode = MODES[rng.random_range(0..4)];
+                    let queue = rng.random_bool(0.8);
+                    let _ = bench.table.acquire(&key(name), (ts(number), mode), queue, bench.now);
+                }
+                6 => bench.table.release_all(ts(number)),
+                7 => bench.table.cancel(&key(name), ts(number), bench.table.held(&key(name), ts(number))),
+                8 => bench.now += TTL / 4,
+                _ => bench.table.release(&key(name), ts(number)),
+            }
+            bench.table.check();
+        }
+        (1..8).for_each(|number| bench.table.release_all(ts(number)));
+        assert!(bench.table.is_empty() && bench.table.keys.is_empty(), "seed {seed}");
+    }
+}

@@ -1,0 +1,288 @@
+//! Row locks in memory: the path of the requests that take, keep and give them up.
+//!
+//! For each key of an [`AcquireRequest`], in order:
+//! 1. Take the latch, then the basis, as a write does.
+//! 2. Take the lock from the table (`locks`), or a place in its queue. A request that waits holds no latch and does not
+//!    count as in flight.
+//! 3. Look at the newest records of the key (`percolator::look`). A lock record of another transaction is waited for
+//!    with the row's lock held, so that nobody overtakes.
+//!
+//! At the end the term is confirmed: all locks that are answered were taken in it. They protect nothing that the
+//! prewrite would not find out by itself, but whoever is told that it has a lock and has it not would fail later.
+//!
+//! A request waits for a limited time and is answered with who is in the way; the place in the queue stays, and the
+//! caller asks again. So no request outlives the patience of a link, and the caller learns whom it waits for. A lock
+//! record is answered sooner: its transaction may be dead, and the caller finds out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use raftstore::{Basis, RegionContext, RegionError, Term};
+use tokio::sync::oneshot;
+use tso::Timestamp;
+
+use super::Scheduler;
+use crate::api::{
+    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockedRow, Response, RowFound, ServerError, Waiting,
+};
+use crate::error::ActionError;
+use crate::key::Key;
+use crate::locks::{Attempt, LocksFull, Place, RegionLocks, RowLockStatus};
+use crate::percolator::{Look, look};
+use crate::read_pool::PoolError;
+use crate::region_store::{RegionStore, into_server_error};
+
+/// How long a request waits for a lock record before it is answered with it.
+const RECORD_WAIT: Duration = Duration::from_millis(100);
+
+/// The bytes of rows after which a request is answered, however many keys are left.
+const ANSWER_BYTES: usize = 2 << 20;
+
+/// What became of a key.
+enum Outcome {
+    Row(LockedRow),
+    Blocked(Blocked),
+}
+
+/// One attempt on a key, under its latch.
+enum Step {
+    Done(Outcome),
+    /// Wait for the lock in memory.
+    Queued(Vec<Timestamp>, Place),
+    /// Wait for the lock record to go. What the transaction held before.
+    Record(LockInfo, Option<LockMode>, oneshot::Receiver<()>),
+}
+
+/// A request under way.
+struct Acquisition<'a> {
+    context: RegionContext,
+    request: &'a AcquireRequest,
+    locks: Arc<RegionLocks>,
+    /// The term of the locks that it has got; `None` before the first one.
+    term: Option<Term>,
+    /// When it is answered, if it may wait.
+    until: Option<Instant>,
+}
+
+impl<H: RegionStore> Scheduler<H> {
+    /// Locks rows in memory. `permit` is dropped when the request begins to wait, at the latest at its end.
+    ///
+    /// # Errors
+    ///
+    /// - [`ServerError::Region`]: as [`Scheduler::run`]. Locks may have been taken, and were not answered.
+    /// - [`ServerError::Key`]: `WriteConflict` or `AlreadyExists`, of a row that the request depends on. The rows before
+    ///   it are locked.
+    /// - [`ServerError::Invalid`], [`ServerError::Failed`]: as [`Scheduler::run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time. It gives up its place in a queue. Locks that it has taken stay: the caller
+    /// releases all keys that it has asked for.
+    pub async fn acquire<T>(
+        &self,
+        context: RegionContext,
+        request: &AcquireRequest,
+        permit: T,
+    ) -> Result<Acquired, ServerError> {
+        let until = match request.waiting {
+            Waiting::Queue { ms } => Some(now() + Duration::from_millis(ms.into())),
+            Waiting::Fail | Waiting::Skip => None,
+        };
+        let newest = request.start_ts.max(request.seen_ts).max(request.snapshot.unwrap_or(Timestamp::ZERO));
+        self.concurrency.check_issued(context.region, newest).await?;
+        // What commits to the rows after the locks are lost commits above what the transaction has seen.
+        self.concurrency.raise_max_ts(&self.concurrency.region(context.region), newest);
+        let locks = self.locks.region(context.region);
+        let mut acquisition = Acquisition { context, request, locks, term: None, until };
+        let (mut acquired, mut permit, mut bytes) = (Acquired::default(), Some(permit), 0);
+        for key in &request.keys {
+            match self.acquire_key(&mut acquisition, key, &mut permit).await? {
+                Outcome::Row(row) => {
+                    bytes += if let RowFound::Present(value) = &row.row { value.len() } else { 0 };
+                    acquired.rows.push(row);
+                    if bytes >= ANSWER_BYTES {
+                        break;
+                    }
+                }
+                Outcome::Blocked(blocked) => {
+                    acquired.blocked = Some(blocked);
+                    break;
+                }
+            }
+        }
+        if let Some(term) = acquisition.term {
+            self.confirm_term(context, term).await?;
+        }
+        Ok(acquired)
+    }
+
+    async fn acquire_key<T>(
+        &self,
+        acquisition: &mut Acquisition<'_>,
+        key: &Key,
+        permit: &mut Option<T>,
+    ) -> Result<Outcome, ServerError> {
+        loop {
+            match self.attempt_key(acquisition, key).await? {
+                Step::Done(outcome) => return Ok(outcome),
+                Step::Queued(holders, mut place) => {
+                    drop(permit.take());
+                    match in_time(acquisition.until, place.handed()).await {
+                        // The lock is the transaction's.
+                        Some(true) => place.leave(),
+                        Some(false) => return Err(stale(acquisition.context).into()),
+                        None => {
+                            place.leave();
+                            return Ok(Outcome::Blocked(Blocked { holders, record: None }));
+                        }
+                    }
+                }
+                Step::Record(record, held, gone) => {
+                    drop(permit.take());
+                    let until = acquisition.until.map(|until| until.min(now() + RECORD_WAIT));
+                    if in_time(until, gone).await.is_none() {
+                        // Others may find out about it meanwhile.
+                        if let Some(term) = acquisition.term {
+                            acquisition.locks.undo(term, key, acquisition.request.start_ts, held);
+                        }
+                        let holders = vec![record.start_ts];
+                        return Ok(Outcome::Blocked(Blocked { holders, record: Some(record) }));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries to lock a key, without waiting for other transactions.
+    async fn attempt_key(&self, acquisition: &mut Acquisition<'_>, key: &Key) -> Result<Step, ServerError> {
+        let Acquisition { context, request, locks, .. } = &*acquisition;
+        let (start_ts, waits) = (request.start_ts, matches!(request.waiting, Waiting::Queue { .. }));
+        let Ok(_latch) = self.latches.acquire(&[key]).await else { return Err(self.busy("latches")) };
+        let basis = self.store.basis(*context)?;
+        self.fences.check(context.region, basis.term)?;
+        if !basis.region.contains(&key.to_storage()) {
+            return Err(RegionError::KeyNotInRegion { region: context.region }.into());
+        }
+        if acquisition.term.is_some_and(|term| term != basis.term) {
+            // What it has got is lost.
+            return Err(stale(*context).into());
+        }
+        let attempt = locks.acquire(basis.term, key, (start_ts, request.mode), waits, now());
+        let held = match attempt.map_err(|LocksFull| self.busy("row locks"))? {
+            Attempt::Held(held) => held,
+            Attempt::Queued(holders, place) => return Ok(Step::Queued(holders, place)),
+            Attempt::Refused(holders) if holders.is_empty() => return Err(stale(*context).into()),
+            Attempt::Refused(holders) => return Ok(Step::Done(refused(request.waiting, holders, None))),
+        };
+        let undo = || locks.undo(basis.term, key, start_ts, held);
+        let step = match self.look_at(&basis, key, request).await.inspect_err(|_| undo())? {
+            Look::Row(row) => {
+                if !row.is_locked {
+                    undo();
+                }
+                Step::Done(Outcome::Row(row))
+            }
+            // Registered under the latch, so that it is not missed.
+            Look::Locked(record) if waits => {
+                let gone = locks.record_gone(basis.term, key);
+                Step::Record(record, held, gone)
+            }
+            Look::Locked(record) => {
+                undo();
+                Step::Done(refused(request.waiting, vec![record.start_ts], Some(record)))
+            }
+        };
+        acquisition.term = Some(basis.term);
+        Ok(step)
+    }
+
+    async fn look_at(&self, basis: &Basis, key: &Key, request: &AcquireRequest) -> Result<Look, ServerError> {
+        let inline = self.store.evaluate_cached(basis, |reader| look(reader, key, request))?;
+        let looked = match inline {
+            Err(error) if error.is_not_cached() => {
+                let (view, key, request) = (self.store.evaluate_on(basis)?, key.clone(), request.clone());
+                match self.pool.run_point(move || look(&view, &key, &request)).await {
+                    Ok(looked) => looked,
+                    Err(PoolError::Shed) => return Err(self.busy("read pool")),
+                    Err(PoolError::Lost) => return Err(ServerError::Failed(PoolError::Lost.to_string())),
+                }
+            }
+            looked => looked,
+        };
+        match looked {
+            Ok(look) => Ok(look),
+            Err(error) if error.is_corruption() => Err(into_server_error(&self.store, error)),
+            Err(error @ ActionError::Key(_)) => {
+                let region = basis.region.id;
+                self.confirm_term(RegionContext { region, epoch: basis.region.epoch }, basis.term).await?;
+                Err(error.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// All row locks in the memory of this store, and who waits for them.
+    pub fn row_locks(&self) -> Vec<RowLockStatus> {
+        self.locks.list(now())
+    }
+
+    /// Gives up the row locks of a transaction on keys of a region. A store that does not lead it has none that count.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Region`]: this store does not lead the region.
+    pub fn release(&self, context: RegionContext, keys: &[Key], start_ts: Timestamp) -> Result<Response, ServerError> {
+        self.store.basis(context)?;
+        if let Some(locks) = self.locks.known_region(context.region) {
+            locks.release(start_ts, keys);
+        }
+        Ok(Response::Done)
+    }
+
+    /// Keeps the row locks of transactions that live.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Region`]: this store does not lead the region.
+    pub fn refresh(
+        &self,
+        context: RegionContext,
+        live: impl Iterator<Item = Timestamp>,
+    ) -> Result<Response, ServerError> {
+        self.store.basis(context)?;
+        if let Some(locks) = self.locks.known_region(context.region) {
+            locks.refresh(live, now());
+        }
+        Ok(Response::Done)
+    }
+}
+
+/// The outcome for a row that another transaction has locked, if the request does not wait.
+fn refused(waiting: Waiting, holders: Vec<Timestamp>, record: Option<LockInfo>) -> Outcome {
+    match waiting {
+        Waiting::Skip => {
+            Outcome::Row(LockedRow { is_locked: false, commit_ts: Timestamp::ZERO, row: RowFound::Skipped })
+        }
+        Waiting::Queue { .. } | Waiting::Fail => Outcome::Blocked(Blocked { holders, record }),
+    }
+}
+
+fn stale(context: RegionContext) -> RegionError {
+    RegionError::StaleCommand { region: context.region }
+}
+
+/// Waits for `work` up to `until`. `None`: it is too late.
+async fn in_time<T>(until: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match until {
+        Some(until) => tokio::time::timeout_at(until.into(), work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the edge where waits for rows read the clock")]
+pub(super) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! The row locks of a transaction, in the memory of the leaders: taken, waited for, kept and given up.
+//!
+//! A row that a transaction asks for counts as perhaps locked from before the request is sent, until it is released or
+//! the transaction ends. So nothing is forgotten, whatever becomes of an answer. A keeper tells the leaders every third
+//! of the ttl which transactions of this node live; if the node dies, its locks end with the ttl.
+//!
+//! What was locked says which commit of the row the transaction has seen. The commit names it
+//! ([`RowLocks::mark_seen`]), and conflicts if there is a newer one: then the lock was lost in between.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use kv::Key;
+use kv::api::{AcquireRequest, KeyError, LockMode, LockRef, LockedRow, Mutation, Presence, RowFound, Waiting};
+use kv::client::ClientError;
+use parking_lot::Mutex;
+use tso::Timestamp;
+
+use crate::coordinator::{Coordinator, read_error};
+use crate::error::TxnError;
+use crate::timing::Stopwatch;
+
+/// How long the first request for a row waits. The second one waits twice as long, and so on.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// How long a request for a row waits at most.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// How to lock rows.
+#[derive(Clone, Copy, Debug)]
+pub struct LockAsk {
+    /// The strength.
+    pub mode: LockMode,
+    /// Which of the rows.
+    pub presence: Presence,
+    /// Whether the rows were read in the snapshot of the statement. Those that have not changed since are not sent.
+    pub was_read: bool,
+    /// What to do about the locks of others.
+    pub wait: LockWait,
+}
+
+/// What to do about the row locks of other transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// Wait; with a limit for each row.
+    Queue(Option<Duration>),
+    /// Fail at once.
+    NoWait,
+    /// Leave the row out.
+    Skip,
+}
+
+/// A row that is locked.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    mode: LockMode,
+    /// The newest commit of the row, when it was locked.
+    seen_ts: Timestamp,
+}
+
+/// The rows that a transaction has asked for. Shared with the keeper.
+#[derive(Debug)]
+struct Asked {
+    start_ts: Timestamp,
+    keys: Mutex<BTreeSet<Key>>,
+}
+
+/// The transactions of a node that may have row locks.
+#[derive(Debug, Default)]
+pub(crate) struct LiveLocks {
+    state: Mutex<LiveState>,
+}
+
+#[derive(Debug, Default)]
+struct LiveState {
+    asked: HashMap<Timestamp, Arc<Asked>>,
+    is_kept: bool,
+}
+
+/// The row locks of one transaction. Gives all of them up when it is dropped.
+pub(crate) struct RowLocks {
+    coordinator: Arc<Coordinator>,
+    asked: Arc<Asked>,
+    held: BTreeMap<Key, Held>,
+    /// The rows in the order in which they were asked for first.
+    order: Vec<Key>,
+}
+
+impl RowLocks {
+    pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp) -> RowLocks {
+        let asked = Arc::new(Asked { start_ts, keys: Mutex::default() });
+        coordinator.live_locks.enter(coordinator, Arc::clone(&asked));
+        RowLocks { coordinator: Arc::clone(coordinator), asked, held: BTreeMap::new(), order: Vec::new() }
+    }
+
+    /// Whether a row is locked at least so strongly.
+    pub(crate) fn holds(&self, key: &Key, mode: LockMode) -> bool {
+        self.held.get(key).is_some_and(|held| held.mode >= mode)
+    }
+
+    /// Locks rows; see [`crate::Transaction::lock_rows`]. With a `snapshot`, what was committed after it is a conflict.
+    /// Rows that were read were read at `seen_ts`.
+    pub(crate) async fn acquire(
+        &mut self,
+        keys: Vec<Key>,
+        ask: LockAsk,
+        (snapshot, seen_ts): (Option<Timestamp>, Timestamp),
+    ) -> Result<Vec<LockedRow>, TxnError> {
+        // A row that it has locked cannot have changed since, but for what it has written itself.
+        let known: Vec<Option<LockedRow>> = keys.iter().map(|key| self.known(key, ask)).collect();
+        let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let wanted: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
+        let mut found = Vec::new().into_iter();
+        if !wanted.is_empty() {
+            self.remember(&wanted);
+            let (start_ts, mode, presence) = (self.asked.start_ts, ask.mode, ask.presence);
+            let waiting = Waiting::Fail;
+            let request = AcquireRequest { keys: wanted, start_ts, mode, presence, snapshot, seen_ts, waiting };
+            found = self.ask(request, ask.wait).await?.into_iter();
+        }
+        let mut rows = Vec::with_capacity(keys.len());
+        for (key, known) in keys.iter().zip(known) {
+            let is_new = known.is_none();
+            let Some(row) = known.or_else(|| found.next()) else {
+                return Err(TxnError::Internal("a store left a row out of its answer".to_owned()));
+            };
+            if is_new && row.is_locked {
+                let held = Held { mode: ask.mode, seen_ts: row.commit_ts };
+                // What was written since the first lock follows from the row as it was then.
+                self.held.entry(key.clone()).and_modify(|held| held.mode = held.mode.max(ask.mode)).or_insert(held);
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// A row that was read and is locked already.
+    fn known(&self, key: &Key, ask: LockAsk) -> Option<LockedRow> {
+        let held = self.held.get(key).filter(|held| ask.was_read && held.mode >= ask.mode)?;
+        Some(LockedRow { is_locked: true, commit_ts: held.seen_ts, row: RowFound::Unchanged })
+    }
+
+    fn remember(&mut self, wanted: &[Key]) {
+        let mut asked = self.asked.keys.lock();
+        for key in wanted {
+            if asked.insert(key.clone()) {
+                self.order.push(key.clone());
+            }
+        }
+    }
+
+    /// Asks again and again, until all rows are answered.
+    async fn ask(&self, mut request: AcquireRequest, wait: LockWait) -> Result<Vec<LockedRow>, TxnError> {
+        let (keys, mut rows) = (std::mem::take(&mut request.keys), Vec::new());
+        let (mut since, mut longest) = (Stopwatch::start(), FIRST_WAIT);
+        loop {
+            request.keys = keys.get(rows.len()..).unwrap_or_default().to_vec();
+            request.waiting = match wait {
+                LockWait::Skip => Waiting::Skip,
+                LockWait::NoWait => Waiting::Fail,
+                LockWait::Queue(limit) => {
+                    let left = limit.map_or(longest, |limit| limit.saturating_sub(since.elapsed()).min(longest));
+                    // A part of a millisecond is waited for too.
+                    Waiting::Queue { ms: u32::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u32::MAX) }
+                }
+            };
+            let answer = self.coordinator.kv.acquire(&request).await.map_err(acquire_error)?;
+            if !answer.rows.is_empty() {
+                (since, longest) = (Stopwatch::start(), FIRST_WAIT);
+            }
+            rows.extend(answer.rows);
+            let Some(blocked) = answer.blocked else { return Ok(rows) };
+            self.coordinator.metrics.waits.inc();
+            let row = || keys.get(rows.len()).cloned().unwrap_or_default();
+            let is_live = match blocked.record {
+                // Its transaction may be dead.
+                Some(record) => {
+                    !self.coordinator.resolver.resolve(vec![record], Timestamp::ZERO).await?.holders.is_empty()
+                }
+                None => true,
+            };
+            match wait {
+                LockWait::NoWait if is_live => return Err(TxnError::NotAvailable { key: row() }),
+                LockWait::Queue(Some(limit)) if is_live && since.elapsed() >= limit => {
+                    return Err(TxnError::LockTimeout { key: row() });
+                }
+                _ => longest = longest.saturating_mul(2).min(WAIT_MAX),
+            }
+        }
+    }
+
+    /// Tells the commit which commits of the rows the transaction has seen.
+    pub(crate) fn mark_seen(&self, mutations: &mut [Mutation]) {
+        for mutation in mutations {
+            mutation.seen_ts = self.held.get(&mutation.key).map(|held| held.seen_ts);
+        }
+    }
+
+    /// The locks of these rows end with what was committed to them.
+    pub(crate) fn forget<'k>(&mut self, committed: impl Iterator<Item = &'k Key>) {
+        let mut asked = self.asked.keys.lock();
+        for key in committed {
+            asked.remove(key);
+        }
+    }
+
+    /// A position for [`RowLocks::rollback_to`].
+    pub(crate) fn savepoint(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Gives up the rows that were asked for since `savepoint`.
+    pub(crate) async fn rollback_to(&mut self, savepoint: usize) {
+        let dropped = self.order.split_off(savepoint.min(self.order.len()));
+        if dropped.is_empty() {
+            return;
+        }
+        for key in &dropped {
+            self.held.remove(key);
+        }
+        // The transaction may ask for them again, so it waits until they are given up.
+        match self.coordinator.kv.release(dropped.clone(), self.asked.start_ts).await {
+            Ok(()) => self.forget(dropped.iter()),
+            Err(error) => tracing::debug!(start_ts = %self.asked.start_ts, %error, "row locks stay for now"),
+        }
+    }
+}
+
+impl Drop for RowLocks {
+    fn drop(&mut self) {
+        self.coordinator.live_locks.leave(self.asked.start_ts);
+        let keys: Vec<Key> = std::mem::take(&mut *self.asked.keys.lock()).into_iter().collect();
+        // Without a runtime they end with their ttl.
+        if keys.is_empty() || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let (kv, start_ts) = (self.coordinator.kv.clone(), self.asked.start_ts);
+        self.coordinator.tasks.spawn(async move {
+            if let Err(error) = kv.release(keys, start_ts).await {
+                tracing::debug!(%start_ts, %error, "row locks end with their ttl");
+            }
+        });
+    }
+}
+
+impl LiveLocks {
+    /// Keeps the row locks of a transaction until it leaves.
+    fn enter(&self, coordinator: &Arc<Coordinator>, asked: Arc<Asked>) {
+        let mut state = self.state.lock();
+        state.asked.insert(asked.start_ts, asked);
+        if !state.is_kept {
+            state.is_kept = true;
+            tokio::spawn(keep(Arc::downgrade(coordinator)));
+        }
+    }
+
+    fn leave(&self, start_ts: Timestamp) {
+        self.state.lock().asked.remove(&start_ts);
+    }
+
+    /// What the leaders are to be told. `None`, and the keeper ends, if there is no transaction.
+    fn to_refresh(&self, coordinator: &Coordinator) -> Option<Vec<LockRef>> {
+        let mut state = self.state.lock();
+        if state.asked.is_empty() {
+            state.is_kept = false;
+            return None;
+        }
+        let of_one = |asked: &Arc<Asked>| {
+            let start_ts = asked.start_ts;
+            let keys = coordinator.kv.one_of_each_region(&asked.keys.lock());
+            keys.into_iter().map(move |key| LockRef { key, start_ts })
+        };
+        Some(state.asked.values().flat_map(of_one).collect())
+    }
+}
+
+/// Tells the leaders which transactions live, until there are none with row locks.
+async fn keep(coordinator: Weak<Coordinator>) {
+    while let Some(interval) = coordinator.upgrade().map(|coordinator| coordinator.config.lock_ttl / 3) {
+        tokio::time::sleep(interval).await;
+        let Some(coordinator) = coordinator.upgrade() else { return };
+        let Some(locks) = coordinator.live_locks.to_refresh(&coordinator) else { return };
+        let kv = coordinator.kv.clone();
+        // A region that does not answer keeps the others from nothing.
+        tokio::spawn(async move {
+            if let Ok(Err(error)) = tokio::time::timeout(interval, kv.refresh(locks)).await {
+                tracing::debug!(%error, "row locks are not refreshed");
+            }
+        });
+    }
+}
+
+/// Maps a client error of a request for row locks.
+fn acquire_error(error: ClientError) -> TxnError {
+    match error {
+        ClientError::Key(KeyError::AlreadyExists { key }) => TxnError::AlreadyExists { key },
+        ClientError::Key(error @ KeyError::WriteConflict { .. }) => TxnError::Conflict(error.to_string()),
+        error => read_error(error),
+    }
+}
