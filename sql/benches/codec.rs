@@ -76,7 +76,9 @@ fn statements(c: &mut Criterion) {
                     user: "",
                     database: "",
                     session: &NoSession,
-                    explicit: false,
+                    commit_follows: true,
+                    locks_rows: false,
+                    lock_timeout: None,
                 };
                 execution.next(&mut ctx, 100).await.expect("a row")
             })
@@ -101,7 +103,9 @@ async fn prepared(tables: &Catalog) -> Database {
         user: "",
         database: "",
         session: &NoSession,
-        explicit: false,
+        commit_follows: true,
+        locks_rows: false,
+        lock_timeout: None,
     };
     let mut execution = Execution::new(bound, Vec::new()).expect("valid");
     execution.next(&mut ctx, 1).await.expect("it runs");

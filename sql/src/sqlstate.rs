@@ -61,7 +61,7 @@ impl SqlState {
     pub const READ_ONLY_SQL_TRANSACTION: SqlState = SqlState("25006");
     /// No transaction is open.
     pub const NO_ACTIVE_SQL_TRANSACTION: SqlState = SqlState("25P01");
-    /// The transaction has failed. Only COMMIT and ROLLBACK are accepted.
+    /// The transaction has failed. Only COMMIT, ROLLBACK and ROLLBACK TO are accepted.
     pub const IN_FAILED_SQL_TRANSACTION: SqlState = SqlState("25P02");
     /// The idle-in-transaction timeout.
     pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: SqlState = SqlState("25P03");
@@ -71,6 +71,8 @@ impl SqlState {
     pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
     /// No portal has this name.
     pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
+    /// No savepoint has this name.
+    pub const INVALID_SAVEPOINT: SqlState = SqlState("3B001");
     /// No database has this name.
     pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
     /// `invalid_schema_name`

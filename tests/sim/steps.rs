@@ -83,12 +83,10 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// What a request does, and for which transaction. `None` for a read.
+    /// What a request does, and for which transaction. `None` for a read, or a request about row locks.
     pub(crate) fn work(&self, body: &RequestBody) -> Option<(Work, Timestamp)> {
         Some(match body {
-            RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_) => {
-                return None;
-            }
+            body if !body.is_write() => return None,
             RequestBody::Prewrite(request) => {
                 self.begun.lock().insert(request.start_ts);
                 (Work::Prewrite, request.start_ts)
@@ -102,6 +100,7 @@ impl Commits {
             RequestBody::CheckLocks(request) => (Work::CheckStatus, request.lock_ts),
             RequestBody::ResolveLock { start_ts, .. } => (Work::ResolveLocks, *start_ts),
             RequestBody::Heartbeat { start_ts, .. } => (Work::Heartbeat, *start_ts),
+            _ => return None,
         })
     }
 

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use kv::Key;
 use kv::api::{Mutation, MutationOp};
 use kv::client::{Page, ScanRange};
+use tso::Timestamp;
 
 use crate::config::BufferLimits;
 use crate::error::TxnError;
@@ -32,6 +33,8 @@ use crate::error::TxnError;
 #[derive(Debug)]
 struct Entry {
     op: MutationOp,
+    /// What the first write of the key followed from ([`Mutation::seen_ts`]).
+    seen_ts: Option<Timestamp>,
     undo: usize,
 }
 
@@ -97,36 +100,36 @@ impl WriteBuffer {
     }
 
     /// Sets a key.
-    pub(crate) fn put(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
+    pub(crate) fn put(&mut self, key: Key, value: Bytes, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
         let op = match self.op(&key) {
             Some(MutationOp::Insert(_) | MutationOp::CheckNotExists) => MutationOp::Insert(value),
             _ => MutationOp::Put(value),
         };
-        self.set(key, op)
+        self.set(key, op, seen_ts)
     }
 
     /// Sets a key that must not exist.
-    pub(crate) fn insert(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
+    pub(crate) fn insert(&mut self, key: Key, value: Bytes, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
         let op = match self.op(&key) {
             Some(MutationOp::Put(_) | MutationOp::Insert(_)) => return Err(TxnError::AlreadyExists { key }),
             Some(MutationOp::Delete) => MutationOp::Put(value),
             None | Some(MutationOp::Lock | MutationOp::CheckNotExists) => MutationOp::Insert(value),
         };
-        self.set(key, op)
+        self.set(key, op, seen_ts)
     }
 
     /// Removes a key.
-    pub(crate) fn delete(&mut self, key: Key) -> Result<(), TxnError> {
+    pub(crate) fn delete(&mut self, key: Key, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
         let op = match self.op(&key) {
             Some(MutationOp::Insert(_) | MutationOp::CheckNotExists) => MutationOp::CheckNotExists,
             _ => MutationOp::Delete,
         };
-        self.set(key, op)
+        self.set(key, op, seen_ts)
     }
 
     /// Locks a key. A written key is locked anyway.
-    pub(crate) fn lock(&mut self, key: Key) -> Result<(), TxnError> {
-        if self.entries.contains_key(&key) { Ok(()) } else { self.set(key, MutationOp::Lock) }
+    pub(crate) fn lock(&mut self, key: Key, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
+        if self.entries.contains_key(&key) { Ok(()) } else { self.set(key, MutationOp::Lock, seen_ts) }
     }
 
     /// The buffered value of a key: `Some(None)` if it is deleted, `None` if the buffer does not change it.
@@ -184,7 +187,7 @@ impl WriteBuffer {
 
     /// The mutations in key order.
     pub(crate) fn into_mutations(self) -> Vec<Mutation> {
-        self.entries.into_iter().map(|(key, entry)| Mutation::new(key, entry.op)).collect()
+        self.entries.into_iter().map(|(key, Entry { op, seen_ts, .. })| Mutation { key, op, seen_ts }).collect()
     }
 
     /// Lays the buffer over `page`, the snapshot's answer to a scan of `range`. Returns at most `limit` pairs.
@@ -216,7 +219,7 @@ impl WriteBuffer {
         self.entries.get(key).map(|entry| &entry.op)
     }
 
-    fn set(&mut self, key: Key, op: MutationOp) -> Result<(), TxnError> {
+    fn set(&mut self, key: Key, op: MutationOp, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
         let limits = self.limits;
         if key.as_bytes().len() > limits.key_bytes {
             return Err(too_large("a key", key.as_bytes().len(), limits.key_bytes));
@@ -238,12 +241,13 @@ impl WriteBuffer {
             return Err(TxnError::TooLarge(format!("it writes more than {} keys", limits.keys)));
         }
         self.bytes = bytes;
+        let seen_ts = self.entries.get(&key).map_or(seen_ts, |entry| entry.seen_ts);
         match undo {
             Some(undo) => {
-                self.entries.insert(key, Entry { op, undo });
+                self.entries.insert(key, Entry { op, seen_ts, undo });
             }
             None => {
-                let entry = Entry { op, undo: self.undo.len() };
+                let entry = Entry { op, seen_ts, undo: self.undo.len() };
                 let old = self.entries.insert(key.clone(), entry);
                 self.undo.push(UndoRecord { key, old });
             }

@@ -56,4 +56,4 @@ pub use database::Database;
 pub use error::TxnError;
 pub use resolver::TxnOutcome;
 pub use row_locks::{LockAsk, LockWait};
-pub use transaction::{Savepoint, Transaction};
+pub use transaction::{Savepoint, StatementSnapshot, Transaction};

@@ -4,17 +4,18 @@
 //! the transaction ends. So nothing is forgotten, whatever becomes of an answer. A keeper tells the leaders every third
 //! of the ttl which transactions of this node live; if the node dies, its locks end with the ttl.
 //!
-//! What was locked says which commit of the row the transaction has seen. The commit names it
-//! ([`RowLocks::mark_seen`]), and conflicts if there is a newer one: then the lock was lost in between.
+//! What was locked says which commit of the row the transaction has seen ([`RowLocks::seen_ts`]). The prewrite names it,
+//! and conflicts if there is a newer one: then the lock was lost in between.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kv::Key;
-use kv::api::{AcquireRequest, KeyError, LockMode, LockRef, LockedRow, Mutation, Presence, RowFound, Waiting};
+use kv::api::{AcquireRequest, KeyError, LockMode, LockRef, LockedRow, Presence, RowFound, Waiting};
 use kv::client::ClientError;
 use parking_lot::Mutex;
+use tokio::task::JoinHandle;
 use tso::Timestamp;
 
 use crate::coordinator::{Coordinator, read_error};
@@ -84,13 +85,21 @@ pub(crate) struct RowLocks {
     held: BTreeMap<Key, Held>,
     /// The rows in the order in which they were asked for first.
     order: Vec<Key>,
+    /// Gives up rows after a rollback to a savepoint. Returns those that it could not.
+    releasing: Option<JoinHandle<Vec<Key>>>,
 }
 
 impl RowLocks {
     pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp) -> RowLocks {
         let asked = Arc::new(Asked { start_ts, keys: Mutex::default() });
         coordinator.live_locks.enter(coordinator, Arc::clone(&asked));
-        RowLocks { coordinator: Arc::clone(coordinator), asked, held: BTreeMap::new(), order: Vec::new() }
+        RowLocks {
+            coordinator: Arc::clone(coordinator),
+            asked,
+            held: BTreeMap::new(),
+            order: Vec::new(),
+            releasing: None,
+        }
     }
 
     /// Whether a row is locked at least so strongly.
@@ -112,6 +121,7 @@ impl RowLocks {
         let wanted: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
         let mut found = Vec::new().into_iter();
         if !wanted.is_empty() {
+            self.await_release().await;
             self.remember(&wanted);
             let (start_ts, mode, presence) = (self.asked.start_ts, ask.mode, ask.presence);
             let waiting = Waiting::Fail;
@@ -189,11 +199,9 @@ impl RowLocks {
         }
     }
 
-    /// Tells the commit which commits of the rows the transaction has seen.
-    pub(crate) fn mark_seen(&self, mutations: &mut [Mutation]) {
-        for mutation in mutations {
-            mutation.seen_ts = self.held.get(&mutation.key).map(|held| held.seen_ts);
-        }
+    /// The newest commit of a row when it was locked; `None` if it is not locked.
+    pub(crate) fn seen_ts(&self, key: &Key) -> Option<Timestamp> {
+        self.held.get(key).map(|held| held.seen_ts)
     }
 
     /// The locks of these rows end with what was committed to them.
@@ -209,8 +217,8 @@ impl RowLocks {
         self.order.len()
     }
 
-    /// Gives up the rows that were asked for since `savepoint`.
-    pub(crate) async fn rollback_to(&mut self, savepoint: usize) {
+    /// Gives up the rows that were asked for since `savepoint`, in the background.
+    pub(crate) fn rollback_to(&mut self, savepoint: usize) {
         let dropped = self.order.split_off(savepoint.min(self.order.len()));
         if dropped.is_empty() {
             return;
@@ -218,11 +226,33 @@ impl RowLocks {
         for key in &dropped {
             self.held.remove(key);
         }
-        // The transaction may ask for them again, so it waits until they are given up.
-        match self.coordinator.kv.release(dropped.clone(), self.asked.start_ts).await {
-            Ok(()) => self.forget(dropped.iter()),
-            Err(error) => tracing::debug!(start_ts = %self.asked.start_ts, %error, "row locks stay for now"),
-        }
+        self.forget(dropped.iter());
+        let (kv, start_ts, earlier) = (self.coordinator.kv.clone(), self.asked.start_ts, self.releasing.take());
+        self.releasing = Some(tokio::spawn(async move {
+            let mut left = match earlier {
+                Some(earlier) => earlier.await.unwrap_or_default(),
+                None => Vec::new(),
+            };
+            if let Err(error) = kv.release(dropped.clone(), start_ts).await {
+                tracing::debug!(%start_ts, %error, "row locks stay for now");
+                left.extend(dropped);
+            }
+            left
+        }));
+    }
+
+    /// Waits until the rows are given up that were locked after a savepoint, for so long at most.
+    pub(crate) async fn released(&mut self, limit: Duration) {
+        // Later they end with their ttl.
+        let _ = tokio::time::timeout(limit, self.await_release()).await;
+    }
+
+    /// Waits until the rows are given up that were locked after a savepoint: the transaction may ask for them again.
+    async fn await_release(&mut self) {
+        let Some(releasing) = &mut self.releasing else { return };
+        let left = releasing.await.unwrap_or_default();
+        self.releasing = None;
+        self.asked.keys.lock().extend(left);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryFutureExt;
@@ -18,8 +19,15 @@ use crate::error::TxnError;
 use crate::row_locks::{LockAsk, RowLocks};
 use crate::shadow::Sample;
 
-/// A position in a transaction to which it can go back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long a caller waits for rows to be given up.
+const RELEASE_WAIT: Duration = Duration::from_secs(1);
+
+/// The snapshot of a statement, which its first read takes.
+#[derive(Clone, Debug, Default)]
+pub struct StatementSnapshot(OnceLock<Timestamp>);
+
+/// A position in a transaction to which it can go back. The default is its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Savepoint {
     buffer: usize,
     locks: usize,
@@ -154,6 +162,23 @@ impl Transaction {
             self.read_ts = here.map_or_else(OnceLock::new, OnceLock::from);
         }
         self.has_statements = true;
+    }
+
+    /// The snapshot of the statement, to be set again after others have run.
+    pub fn statement(&self) -> StatementSnapshot {
+        StatementSnapshot(self.read_ts.clone())
+    }
+
+    /// Goes on with a statement, if every one has a snapshot of its own.
+    pub fn set_statement(&mut self, snapshot: StatementSnapshot) {
+        if self.has_statements {
+            self.read_ts = snapshot.0;
+        }
+    }
+
+    /// Whether every statement has a snapshot of its own.
+    pub fn has_statements(&self) -> bool {
+        self.has_statements
     }
 
     /// Takes start_ts now, if the transaction has none. Returns it. Waits no longer than the patience of its reads, if
@@ -366,7 +391,8 @@ impl Transaction {
     /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn put(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
         self.check_writes();
-        self.buffer.put(key, value)
+        let seen_ts = self.seen_ts(&key);
+        self.buffer.put(key, value, seen_ts)
     }
 
     /// Buffers a value for a key that must not exist at commit. A key that this transaction has written is checked at
@@ -377,7 +403,8 @@ impl Transaction {
     /// [`Transaction`].
     pub fn insert(&mut self, key: Key, value: Bytes) -> Result<(), TxnError> {
         self.check_writes();
-        self.buffer.insert(key, value)
+        let seen_ts = self.seen_ts(&key);
+        self.buffer.insert(key, value, seen_ts)
     }
 
     /// Buffers the removal of a key, whether it exists or not.
@@ -386,7 +413,8 @@ impl Transaction {
     /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn delete(&mut self, key: Key) -> Result<(), TxnError> {
         self.check_writes();
-        self.buffer.delete(key)
+        let seen_ts = self.seen_ts(&key);
+        self.buffer.delete(key, seen_ts)
     }
 
     /// Buffers a lock: the commit conflicts with any change of `key` after `start_ts`, without changing the key. A key
@@ -396,7 +424,15 @@ impl Transaction {
     /// [`TxnError::TooLarge`]; see [`Transaction`].
     pub fn lock(&mut self, key: Key) -> Result<(), TxnError> {
         self.check_writes();
-        self.buffer.lock(key)
+        let seen_ts = self.seen_ts(&key);
+        self.buffer.lock(key, seen_ts)
+    }
+
+    /// What a write of a row follows from: the newest commit when it was locked, else the snapshot of the statement.
+    /// `None`: start_ts.
+    fn seen_ts(&self, key: &Key) -> Option<Timestamp> {
+        let locked = self.locks.as_ref().and_then(|locks| locks.seen_ts(key));
+        locked.or_else(|| self.read_ts.get().copied().filter(|_| self.has_statements))
     }
 
     /// Locks rows in the memory of their leaders, in the order of `keys`, which are distinct. Returns what became of
@@ -413,6 +449,13 @@ impl Transaction {
     /// The future may be dropped. Rows may be locked then; they are released with the transaction.
     pub async fn lock_rows(&mut self, keys: Vec<Key>, ask: LockAsk) -> Result<Vec<LockedRow>, TxnError> {
         self.check_writes();
+        // As a name for its locks, one that was fetched before will do.
+        if self.has_statements
+            && self.start_ts.get().is_none()
+            && let Some(ahead) = self.coordinator.tso.take_ahead()
+        {
+            self.start_ts.get_or_init(|| ahead);
+        }
         let start_ts = self.take_start_ts().await?;
         let snapshot = if self.has_statements { None } else { Some(start_ts) };
         let seen_ts = if ask.was_read { self.take_read_ts().await? } else { Timestamp::ZERO };
@@ -442,15 +485,32 @@ impl Transaction {
         self.buffer.changes()
     }
 
-    /// Undoes every write since `savepoint`, which stays valid, and gives up the rows that were locked since. Later
-    /// savepoints become invalid.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, the writes are undone, and the rows may stay locked until the transaction ends.
-    pub async fn rollback_to(&mut self, savepoint: Savepoint) {
+    /// Undoes every write since `savepoint`, which stays valid, and gives up the rows that were locked since, in the
+    /// background. Later savepoints become invalid.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
         self.buffer.rollback_to(savepoint.buffer);
         if let Some(locks) = &mut self.locks {
-            locks.rollback_to(savepoint.locks).await;
+            locks.rollback_to(savepoint.locks);
+        }
+    }
+
+    /// Waits until the rows are free that a rollback to a savepoint gives up, a second at most. To be awaited before a
+    /// client is told, which may tell another one.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time: the rows are given up all the same.
+    pub async fn locks_released(&mut self) {
+        if let Some(locks) = &mut self.locks {
+            locks.released(RELEASE_WAIT).await;
+        }
+    }
+
+    /// Gives up all row locks, and waits for it as [`Transaction::locks_released`]. For a transaction that ends without
+    /// a commit.
+    pub async fn release_locks(&mut self) {
+        if let Some(locks) = &mut self.locks {
+            locks.rollback_to(0);
+            locks.released(RELEASE_WAIT).await;
         }
     }
 
@@ -506,10 +566,7 @@ impl Transaction {
         }
         self.check_writes();
         let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, .. } = self;
-        let (start_ts, mut mutations) = (start_ts.into_inner(), buffer.into_mutations());
-        if let Some(locks) = &locks {
-            locks.mark_seen(&mut mutations);
-        }
+        let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
         driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound, locks }).await
     }
 }

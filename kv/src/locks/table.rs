@@ -179,10 +179,15 @@ impl LockTable {
         Ok(if found.is_empty() { Step::Held } else { Step::Blocked(found) })
     }
 
-    /// The transactions that hold a lock in the way of a write.
+    /// The transactions that hold a lock in the way of a write. One that holds the key to change it has nobody in the way
+    /// (invariant 1), whatever it writes.
     pub(crate) fn blockers(&mut self, key: &Key, start_ts: Timestamp, mode: LockMode, now: Instant) -> Vec<Timestamp> {
         self.expire(now);
-        self.keys.get(key).map_or_else(Vec::new, |locks| locks.holders_against(start_ts, mode))
+        let Some(locks) = self.keys.get(key) else { return Vec::new() };
+        match locks.held(start_ts) {
+            Some(LockMode::NoKeyUpdate | LockMode::Update) => Vec::new(),
+            Some(LockMode::KeyShare | LockMode::Share) | None => locks.holders_against(start_ts, mode),
+        }
     }
 
     /// The number of transactions that hold locks or wait for them.

@@ -112,6 +112,17 @@ fn who_gives_up_a_stronger_lock_keeps_the_weaker_one() {
     assert_eq!(bench.table.held(&key("k"), ts(1)), Some(LockMode::KeyShare));
 }
 
+/// A writer of other columns was refused when it committed, by the locks that had let it in.
+#[test]
+fn a_writer_of_other_columns_shares_its_row_with_key_locks() {
+    let mut bench = Bench::new(10);
+    assert_eq!(bench.lock("k", 1, LockMode::KeyShare), Ok(vec![]));
+    assert_eq!(bench.lock("k", 2, LockMode::NoKeyUpdate), Ok(vec![]));
+    let mut blockers = |number| bench.table.blockers(&key("k"), ts(number), LockMode::Update, bench.now);
+    assert_eq!(blockers(2), [], "it has the row");
+    assert_eq!((blockers(1), blockers(3)), (vec![ts(2)], vec![ts(1), ts(2)]));
+}
+
 #[test]
 fn who_is_not_heard_of_loses_its_locks_and_places() {
     let mut bench = Bench::new(10);

@@ -58,6 +58,7 @@ use crate::client::{CallError, Endpoint};
 use crate::concurrency::ConcurrencyManager;
 use crate::error::ActionError;
 use crate::key::Key;
+use crate::locks::RowLockStatus;
 use crate::mvcc::LockRecord;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -285,6 +286,11 @@ impl MemoryCluster {
     /// The data.
     pub fn store(&self) -> &MemoryStore {
         &self.state.store
+    }
+
+    /// All row locks in the memory of the stores, and who waits for them.
+    pub fn row_locks(&self) -> Vec<RowLockStatus> {
+        self.servers.values().flat_map(|server| server.writes.row_locks()).collect()
     }
 
     /// All locks in key order. None should remain once all transactions have ended and their locks are resolved.

@@ -47,6 +47,21 @@ pub struct SchemaChange {
     unfinished: bool,
 }
 
+/// The state of a schema change, at a savepoint of its transaction. What it has closed stays closed.
+#[derive(Debug)]
+pub(crate) struct SchemaSavepoint {
+    catalog: Arc<Catalog>,
+    own: HashSet<TableId>,
+    changed: bool,
+}
+
+impl SchemaSavepoint {
+    /// That of a transaction that had changed nothing.
+    pub(crate) fn unchanged(catalog: &Arc<Catalog>) -> SchemaSavepoint {
+        SchemaSavepoint { catalog: catalog.clone(), own: HashSet::new(), changed: false }
+    }
+}
+
 impl SchemaChange {
     /// The schema change of a transaction that plans with `catalog`.
     pub(crate) fn new(
@@ -76,6 +91,16 @@ impl SchemaChange {
         self.own.contains(&table.id)
     }
 
+    /// The state, for a savepoint.
+    pub(crate) fn savepoint(&self) -> SchemaSavepoint {
+        SchemaSavepoint { catalog: self.catalog.clone(), own: self.own.clone(), changed: self.changed }
+    }
+
+    /// Goes back to a savepoint.
+    pub(crate) fn rollback_to(&mut self, saved: &SchemaSavepoint) {
+        (self.catalog, self.own, self.changed) = (saved.catalog.clone(), saved.own.clone(), saved.changed);
+    }
+
     /// Called before the transaction commits. From here on its outcome decides.
     pub(crate) fn begin_commit(&mut self) {
         self.unfinished |= self.changed;
@@ -83,7 +108,8 @@ impl SchemaChange {
 
     /// Publishes the change after the commit of its transaction. Returns when every node has adopted it.
     pub(crate) async fn publish(mut self) -> Result<(), SqlError> {
-        if self.changed {
+        // Also a change that was undone has closed its tables.
+        if self.changed || self.unfinished {
             self.node.publish(self.owner).await?;
         }
         self.unfinished = false;

@@ -297,11 +297,23 @@ impl NodeCatalog {
     }
 
     /// Lets a statement use what it has read; see [`LiveTransaction::started`].
-    pub(crate) fn started(&self, live: &LiveTransaction, start_ts: Timestamp) -> Result<(), Refusal> {
+    pub(crate) fn started(
+        &self,
+        live: &LiveTransaction,
+        start_ts: Timestamp,
+        read_ts: Timestamp,
+    ) -> Result<(), Refusal> {
         if self.state.planted(PlantedBug::UncheckedStart) {
             return Ok(());
         }
-        live.started(start_ts, || self.current())
+        live.started(start_ts, read_ts, || self.current())
+    }
+
+    /// The node's lease, for a later statement of a transaction. It may be over.
+    pub(crate) fn newest_lease(&self) -> Option<Arc<Lease>> {
+        let lease = self.current()?;
+        self.renew_in_time(&lease, self.state.db.latest());
+        Some(lease)
     }
 
     /// Begins the commit of a transaction; see [`LiveTransaction::begin_commit`]. Sets its greatest commit_ts.

@@ -163,7 +163,7 @@ async fn a_read_that_takes_its_start_ts_late_looks_at_the_catalog_again() {
             gate.open();
             let stale = txn.get(&row).await.expect("served");
             assert!(txn.start_ts() > truncated && stale.is_some(), "the row is not reclaimed yet");
-            let started = second.started(&live, txn.start_ts());
+            let started = second.started(&live, txn.start_ts(), txn.read_ts());
             assert_eq!(started.is_err(), is_refused, "{bug:?}, silent: {is_silent}");
         }
     }
@@ -187,7 +187,7 @@ async fn a_writer_that_takes_its_start_ts_late_goes_on_while_a_schema_change_wai
         tokio::time::sleep(LEASE / 20).await;
     }
     txn.take_start_ts().await.expect("a timestamp");
-    second.started(&live, txn.start_ts()).expect("the truncation waits");
+    second.started(&live, txn.start_ts(), txn.read_ts()).expect("the truncation waits");
     second.begin_commit(&live, &mut txn).expect("the truncation waits");
     drop(live);
     truncation.await.expect("no panic").expect("the writer has ended");

@@ -36,6 +36,7 @@ mod steps;
 mod uses;
 mod versions;
 
+pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
 pub use keys::{NodeId, PUBLIC};
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};

@@ -260,18 +260,24 @@ impl LiveTransaction {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// The transaction has taken its start_ts, after it entered its tables, and has read with it. `current` gives the
-    /// node's lease and is called now: it must cover start_ts and show the tables as they were planned. So the plan was
-    /// the right one at start_ts, although it was made before. A table that the transaction writes to may be closed, as
+    /// Begins a later statement, with a snapshot of its own. What earlier ones have read does not matter any more.
+    pub(crate) fn begin_statement(&self) {
+        self.slot.live.lock().uses.retain(|used| used.writes);
+    }
+
+    /// The transaction `start_ts` has taken the snapshot of its statement, after it entered its tables, and has read
+    /// with it. `current` gives the node's lease and is called now: it must cover the snapshot and show the tables as
+    /// they were planned. So the plan was the right one at `read_ts`, although it was made before. A table that the transaction writes to may be closed, as
     /// in [`LiveTransaction::begin_commit`]: the schema change waits. After a refusal, what was read does not count.
     pub(crate) fn started(
         &self,
         start_ts: Timestamp,
+        read_ts: Timestamp,
         current: impl FnOnce() -> Option<Arc<Lease>>,
     ) -> Result<(), Refusal> {
         let mut live = self.slot.live.lock();
         live.start_ts = start_ts;
-        let lease = current().filter(|lease| lease.covers(start_ts)).ok_or(Refusal::Changed)?;
+        let lease = current().filter(|lease| lease.covers(read_ts)).ok_or(Refusal::Changed)?;
         live.uses.iter().try_for_each(|used| match lease.catalog.access(&used.table, start_ts) {
             Access::Open => Ok(()),
             Access::Closed if used.writes && used.term == lease.term => Ok(()),

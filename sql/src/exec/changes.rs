@@ -1,10 +1,11 @@
-//! Changes of rows: their number, the rows of RETURNING, and the check of unique keys. Common to INSERT, UPDATE and
+//! Changes of rows: their number, the rows of RETURNING, and the locks of new keys. Common to INSERT, UPDATE and
 //! DELETE.
 
 use std::collections::{HashSet, VecDeque};
 
 use kv::Key;
-use txn::TxnError;
+use kv::api::{LockMode, Presence};
+use txn::{LockAsk, LockWait, TxnError};
 
 use super::budget::Budget;
 use super::context::ExecContext;
@@ -59,30 +60,28 @@ impl Changes {
     }
 }
 
-/// 23505 if one of the keys exists in the snapshot or in the transaction's own writes.
-pub(super) async fn check_keys_unused(
-    table: &Table,
-    rows: &[(Key, Row)],
-    ctx: &ExecContext<'_>,
-) -> Result<(), SqlError> {
+/// Locks the keys of new rows, so that no other transaction inserts them. Waits for one that does. 23505 if one of them
+/// exists.
+pub(super) async fn lock_unused(table: &Table, rows: &[(Key, Row)], ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
     if table.has_hidden_key() {
         return Ok(());
     }
     let mut turn = Turn::new();
     for rows in rows.chunks(CHECKED_AT_ONCE) {
-        let mut keys: Vec<Key> = rows.iter().map(|(key, _)| key.clone()).collect();
-        loop {
-            // In pages: only the keys of existing rows are needed.
-            let page = ctx.txn.batch_get_page(&keys).await.map_err(storage_error)?;
-            let taken: HashSet<Key> = page.pairs.into_iter().map(|(key, _)| key).collect();
-            if let Some((_, row)) = rows.iter().find(|(key, _)| taken.contains(key)) {
-                return Err(duplicate_key(table, row, ctx.zone));
-            }
-            turn.spend(keys.len() * CHECK_UNITS).await;
-            match page.resume {
-                Some(resume) => keys.retain(|key| *key >= resume),
-                None => break,
-            }
+        // A key that the transaction has written is its own. One that it inserts twice fails when it is stored.
+        let mut seen = HashSet::with_capacity(rows.len());
+        let new = rows.iter().map(|(key, _)| key).filter(|key| !ctx.txn.has_written(key) && seen.insert(*key));
+        let keys: Vec<Key> = new.cloned().collect();
+        turn.spend(keys.len() * CHECK_UNITS).await;
+        if keys.is_empty() {
+            continue;
+        }
+        let (mode, presence) = (LockMode::Update, Presence::MustBeAbsent);
+        let ask = LockAsk { mode, presence, was_read: false, wait: LockWait::Queue(ctx.lock_timeout) };
+        if let Err(error) = ctx.txn.lock_rows(keys, ask).await {
+            let TxnError::AlreadyExists { key: taken } = &error else { return Err(error.into()) };
+            let row = rows.iter().find(|(key, _)| key == taken).map(|(_, row)| row);
+            return Err(row.map_or_else(|| error.clone().into(), |row| duplicate_key(table, row, ctx.zone)));
         }
     }
     Ok(())

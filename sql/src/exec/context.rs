@@ -1,5 +1,7 @@
 //! The environment of a statement's execution.
 
+use std::time::Duration;
+
 use txn::Transaction;
 
 use crate::catalog::SchemaChange;
@@ -23,9 +25,13 @@ pub struct ExecContext<'a> {
     pub database: &'a str,
     /// The session.
     pub session: &'a dyn SessionAccess,
-    /// Whether more statements may follow in the transaction. Duplicate keys are then looked up at once, not left to
-    /// the commit.
-    pub explicit: bool,
+    /// Whether the commit is the next action of the transaction.
+    pub commit_follows: bool,
+    /// Whether the statement locks the rows that it writes, before it writes them, and finds duplicate keys itself.
+    /// Otherwise the commit finds conflicts.
+    pub locks_rows: bool,
+    /// How long the statement waits for the lock of a row; `None` for ever.
+    pub lock_timeout: Option<Duration>,
 }
 
 impl<'a> ExecContext<'a> {

@@ -70,6 +70,20 @@ impl Cursor {
         Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE), row_units, turn })
     }
 
+    /// Takes the next keys of a source that is read by its keys, at most a page; `None` for other sources. The caller
+    /// reads them.
+    pub(crate) fn take_points(&mut self) -> Option<Vec<Key>> {
+        let State::Points { keys, next } = &mut self.state else { return None };
+        let chunk = keys.get(*next..keys.len().min(*next + POINTS_PAGE)).unwrap_or_default().to_vec();
+        *next += chunk.len();
+        Some(chunk)
+    }
+
+    /// Whether the source is read by its keys.
+    pub(crate) fn is_of_points(&self) -> bool {
+        matches!(self.state, State::Points { .. })
+    }
+
     /// The next page, possibly empty; `None` at the end. `wanted` bounds how many rows are computed ahead.
     pub(crate) async fn next(
         &mut self,

@@ -1,18 +1,20 @@
 //! INSERT.
 //!
 //! Uniqueness of the primary key costs no read: the write requires that the key does not exist, and the commit checks
-//! it. An explicit transaction also looks the keys up in batches, so that the statement reports the error, as in
-//! PostgreSQL.
+//! it. A statement that locks its rows locks the keys in batches: it waits for others that insert them, and reports the
+//! error itself, as in PostgreSQL.
 
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use kv::Key;
+use kv::api::{LockMode, Presence, RowFound};
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, check_keys_unused, store_error};
+use super::changes::{Changes, STORE_UNITS, lock_unused, store_error};
 use super::context::ExecContext;
 use super::cursor;
+use super::locking::{Lock, lock_keys};
 use super::query::QueryRun;
 use super::rows::{Row, check_not_null, row_bytes};
 use crate::codec::{CodecError, key, row};
@@ -21,6 +23,7 @@ use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{Conflict, InsertPlan};
+use crate::table::Table;
 use crate::types::Datum;
 
 /// Rows processed together.
@@ -106,8 +109,8 @@ impl Inserter<'_> {
         }
         match &self.plan.conflict {
             Conflict::Fail => {
-                if ctx.explicit {
-                    check_keys_unused(table, &prepared, ctx).await?;
+                if ctx.locks_rows {
+                    lock_unused(table, &prepared, ctx).await?;
                 }
                 self.store_all(prepared, ctx, params).await
             }
@@ -145,8 +148,9 @@ impl Inserter<'_> {
         self.done.record(self.plan.returning.as_ref(), row, env, &mut self.budget)
     }
 
-    /// ON CONFLICT: looks the keys up and skips or updates existing rows. New rows are plain puts: if another
-    /// transaction inserts the same key, the commit conflicts and the retried statement sees that row.
+    /// ON CONFLICT: looks the keys up, locked if the statement locks rows, and skips or updates existing rows. New rows
+    /// are plain puts: without locks, if another transaction inserts the same key, the commit conflicts and the retried
+    /// statement sees that row.
     async fn resolve(
         &mut self,
         conflict: &Conflict,
@@ -156,7 +160,11 @@ impl Inserter<'_> {
     ) -> Result<(), SqlError> {
         let table = &*self.plan.table;
         let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
-        let found: HashMap<Key, Bytes> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
+        let found = if ctx.locks_rows {
+            lock_proposed(table, keys, conflict, ctx).await?
+        } else {
+            ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect()
+        };
         for (key, row) in prepared {
             self.turn.spend(self.row_units).await;
             let changed_here = self.changed_keys.contains(&key);
@@ -211,6 +219,30 @@ impl Inserter<'_> {
         ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
         self.record(&new, &env)
     }
+}
+
+/// Locks the keys of proposed rows as far as the statement writes them: those that do not exist, and for DO UPDATE the
+/// others too. Returns the rows that exist, as they are now.
+async fn lock_proposed(
+    table: &Table,
+    keys: Vec<Key>,
+    conflict: &Conflict,
+    ctx: &mut ExecContext<'_>,
+) -> Result<HashMap<Key, Bytes>, SqlError> {
+    let (own, mut others): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| ctx.txn.has_written(key));
+    let mut found: HashMap<Key, Bytes> = ctx.txn.batch_get(&own).await.map_err(storage_error)?.into_iter().collect();
+    let mut seen = HashSet::with_capacity(others.len());
+    others.retain(|key| seen.insert(key.clone()));
+    let updates = matches!(conflict, Conflict::DoUpdate { .. });
+    let presence = if updates { Presence::Any } else { Presence::Absent };
+    let lock = Lock::to_change(LockMode::Update, ctx);
+    let rows = lock_keys(table, others.clone(), (lock, presence, false), ctx).await?;
+    for (key, row) in others.into_iter().zip(rows) {
+        if let RowFound::Present(value) = row.row {
+            found.insert(key, value);
+        }
+    }
+    Ok(found)
 }
 
 /// Builds a row of the table from a row of the source. Each source column is used at most once.

@@ -9,7 +9,7 @@
 //! 1. `budget`, `context`, `report`, `rows`: memory accounting, the environment, how reads were served, operations on
 //!    rows
 //! 2. `aggregate`, `changes`, `cursor`, `plain`: accumulators, changes of rows, reading, rows of plain columns
-//! 3. `pipeline`: the stages of a query
+//! 3. `locking`, `pipeline`: locks of rows; the stages of a query
 //! 4. `query`: a running query
 //! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
 //! 6. `analyze`: EXPLAIN ANALYZE
@@ -21,6 +21,7 @@ mod changes;
 mod context;
 mod cursor;
 mod insert;
+mod locking;
 mod modify;
 mod pipeline;
 mod plain;

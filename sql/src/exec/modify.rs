@@ -3,13 +3,18 @@
 //! A row is changed right after it is read. The write goes to the key just read, behind the cursor, so the scan does
 //! not see it. An UPDATE that changes keys reads all rows first, then deletes, then inserts, so that rows may exchange
 //! keys.
+//!
+//! A statement that locks its rows (`locking`) locks a page of them before it changes them. If it names their keys and
+//! nothing else, it does not read them before.
 
 use kv::Key;
+use kv::api::LockMode;
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, check_keys_unused, store_error};
+use super::changes::{Changes, STORE_UNITS, lock_unused, store_error};
 use super::context::ExecContext;
-use super::cursor::Cursor;
+use super::cursor::{self, Cursor};
+use super::locking::{Lock, lock_newest, lock_read, passes};
 use super::rows::{Row, check_not_null, row_bytes};
 use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
@@ -26,7 +31,10 @@ const FIRST_PAGE: u32 = 256;
 /// The rows to change, in pages.
 struct Target<'p> {
     source: Source,
+    access: &'p TableAccess,
     filter: Option<&'p Expr>,
+    /// The strength of the locks.
+    mode: LockMode,
     cursor: Cursor,
     /// Work for a row.
     row_units: usize,
@@ -36,17 +44,50 @@ struct Target<'p> {
 
 impl<'p> Target<'p> {
     async fn new(
-        access: &TableAccess,
+        access: &'p TableAccess,
         filter: Option<&'p Expr>,
+        mode: LockMode,
         row_units: usize,
         env: &Env<'_>,
     ) -> Result<Target<'p>, SqlError> {
         let source = Source::Table(access.clone());
         let cursor = Cursor::new(&source, FIRST_PAGE, row_units, env).await?;
-        Ok(Target { source, filter, cursor, row_units, turn: Turn::new(), counts: RowCounts::default() })
+        Ok(Target { source, access, filter, mode, cursor, row_units, turn: Turn::new(), counts: RowCounts::default() })
     }
 
-    async fn next(&mut self, ctx: &ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+    async fn next(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+        if !ctx.locks_rows {
+            return self.read(ctx, params).await;
+        }
+        let lock = Lock::to_change(self.mode, ctx);
+        if self.filter.is_none() && self.cursor.is_of_points() && ctx.txn.has_statements() {
+            return self.lock_points(lock, ctx).await;
+        }
+        let Some(rows) = self.read(ctx, params).await? else { return Ok(None) };
+        let filter = self.filter;
+        let again = |row: Row, ctx: &ExecContext<'_>| Ok(passes(filter, &row, ctx, params)?.then_some(row));
+        lock_read(self.access, rows, lock, ctx, again).await.map(Some)
+    }
+
+    /// Locks the rows of the next keys.
+    async fn lock_points(
+        &mut self,
+        lock: Lock,
+        ctx: &mut ExecContext<'_>,
+    ) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+        let Some(keys) = self.cursor.take_points().filter(|keys| !keys.is_empty()) else { return Ok(None) };
+        let mut rows = Vec::with_capacity(keys.len());
+        for (key, value) in lock_newest(self.access, &keys, lock, ctx).await? {
+            let row = cursor::decode(&self.access.table, &key, &value, &self.access.needed)?;
+            (self.counts.source, self.counts.passed) = (self.counts.source + 1, self.counts.passed + 1);
+            rows.push((key, row));
+            self.turn.spend(self.row_units).await;
+        }
+        Ok(Some(rows))
+    }
+
+    /// Reads the next page. Returns the rows that pass.
+    async fn read(&mut self, ctx: &ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         let env = ctx.env(params);
         let Some(page) = self.cursor.next(&self.source, ctx.txn, &env, FIRST_PAGE).await? else { return Ok(None) };
         let mut rows = Vec::with_capacity(page.len());
@@ -79,7 +120,8 @@ pub(super) async fn delete(
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), row_units, &ctx.env(params)).await?;
+    let mut target =
+        Target::new(&plan.access, plan.filter.as_ref(), LockMode::Update, row_units, &ctx.env(params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, row) in rows {
@@ -100,7 +142,8 @@ pub(super) async fn update(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let table = &*plan.access.table;
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), row_units, &ctx.env(params)).await?;
+    let mode = if plan.changes_key { LockMode::Update } else { LockMode::NoKeyUpdate };
+    let mut target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &ctx.env(params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut moved: Vec<(Key, Row)> = Vec::new();
     while let Some(rows) = target.next(ctx, params).await? {
@@ -158,8 +201,8 @@ async fn move_rows(
         }
         placed.push((new_key, row));
     }
-    if ctx.explicit {
-        check_keys_unused(table, &relocated, ctx).await?;
+    if ctx.locks_rows {
+        lock_unused(table, &relocated, ctx).await?;
     }
     for (key, row) in relocated {
         turn.spend(units).await;

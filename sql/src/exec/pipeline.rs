@@ -45,8 +45,8 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// The stages of a plan. Evaluates LIMIT and OFFSET.
     pub(crate) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<Pipeline, SqlError> {
-        let skip = row_count(plan.offset.as_ref(), env, "OFFSET")?.unwrap_or(0);
-        let remaining = row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX);
+        // Rows that are locked count towards the limit once they are.
+        let (skip, remaining) = if plan.lock.is_some() { (0, u64::MAX) } else { limits(plan, env)? };
         let calls = plan.aggregation.as_ref().map_or(0, |aggregation| aggregation.calls.len());
         let columns: Option<Vec<usize>> = plan
             .output
@@ -217,23 +217,30 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Takes at most `most` rows, and the keys of those that the plan locks.
-    pub(crate) fn take(&mut self, plan: &SelectPlan, most: usize) -> (Vec<Row>, Vec<Key>) {
-        let mut keys = Vec::new();
+    /// Takes at most `most` rows.
+    pub(crate) fn take(&mut self, plan: &SelectPlan, most: usize) -> Vec<Row> {
         let count = most.min(self.out.len());
         self.counts.returned += count as u64;
-        let rows = self
-            .out
-            .drain(..count)
-            .map(|(key, mut row)| {
-                if plan.lock {
-                    keys.extend(key);
-                }
-                row.truncate(plan.visible);
-                row
-            })
-            .collect();
-        (rows, keys)
+        let rows = self.out.drain(..count).map(|(_, mut row)| {
+            row.truncate(plan.visible);
+            row
+        });
+        rows.collect()
+    }
+
+    /// Takes at most `most` rows of a table, with their keys, to be locked.
+    pub(crate) fn take_keyed(&mut self, plan: &SelectPlan, most: usize) -> Vec<(Key, Row)> {
+        let rows = self.out.drain(..most.min(self.out.len())).filter_map(|(key, mut row)| {
+            row.truncate(plan.visible);
+            Some((key?, row))
+        });
+        rows.collect()
+    }
+
+    /// Counts rows that were skipped and returned after they were locked.
+    pub(crate) fn count_locked(&mut self, skipped: u64, returned: u64) {
+        self.counts.skipped += skipped;
+        self.counts.returned += returned;
     }
 }
 
@@ -245,6 +252,23 @@ impl Drop for Pipeline {
             drop_elsewhere((rows, std::mem::take(&mut self.seen)));
         }
     }
+}
+
+/// The rows to skip, and those that may be returned then.
+pub(crate) fn limits(plan: &SelectPlan, env: &Env<'_>) -> Result<(u64, u64), SqlError> {
+    let skip = row_count(plan.offset.as_ref(), env, "OFFSET")?.unwrap_or(0);
+    Ok((skip, row_count(plan.limit.as_ref(), env, "LIMIT")?.unwrap_or(u64::MAX)))
+}
+
+/// The output of a source's row that has changed since it was read; `None` if it does not pass the filter any more.
+pub(crate) fn output_again(plan: &SelectPlan, row: &Row, env: &Env<'_>) -> Result<Option<Row>, SqlError> {
+    if let Some(filter) = &plan.filter
+        && !is_true(filter, row, env)?
+    {
+        return Ok(None);
+    }
+    let visible = plan.output.iter().take(plan.visible);
+    visible.map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect::<Result<Row, SqlError>>().map(Some)
 }
 
 /// The value of LIMIT or OFFSET; `None` if NULL or absent.

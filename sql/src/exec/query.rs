@@ -4,17 +4,19 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use kv::Key;
-use txn::{Transaction, View};
+use kv::api::LockMode;
+use txn::{LockWait, Transaction, View};
 
 use super::context::ExecContext;
 use super::cursor::Cursor;
-use super::pipeline::Pipeline;
+use super::locking::{Lock, lock_read};
+use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
 use super::rows::Row;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::Env;
-use crate::plan::{PlainOutput, RowCounts, SelectPlan, TableAccess};
+use crate::plan::{PlainOutput, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess};
 use crate::types::Datum;
 
 /// A running query.
@@ -26,18 +28,24 @@ pub(super) struct QueryRun {
     pairs: VecDeque<(Key, Bytes)>,
     /// The state of the transaction that it reads, once others write to it.
     view: Option<View>,
+    /// Of a query that locks its rows: those that it still skips, and those that it may still return.
+    limits: (u64, u64),
     /// Work for a row.
     row_units: usize,
     turn: Turn,
 }
+
+/// The most rows of a query that are locked at a time.
+const LOCKED_AT_ONCE: usize = 256;
 
 impl QueryRun {
     /// Computes the bounds of the source. Does no I/O. `row_units`: the work for a row, in units of [`Turn`].
     pub(super) async fn new(plan: &SelectPlan, row_units: usize, env: &Env<'_>) -> Result<QueryRun, SqlError> {
         let pipeline = Pipeline::new(plan, env)?;
         let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), row_units, env).await?;
+        let limits = limits(plan, env)?;
         let (pairs, turn) = (VecDeque::new(), Turn::new());
-        Ok(QueryRun { cursor, pipeline, exhausted: false, pairs, view: None, row_units, turn })
+        Ok(QueryRun { cursor, pipeline, exhausted: false, pairs, view: None, limits, row_units, turn })
     }
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
@@ -60,13 +68,67 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<Vec<Row>, SqlError> {
+        if let (Some(lock), Source::Table(access)) = (plan.lock, &plan.source) {
+            return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
+        }
+        self.read_through_view(plan, ctx, params, max_rows).await?;
+        Ok(self.pipeline.take(plan, max_rows))
+    }
+
+    async fn read_through_view(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<(), SqlError> {
         ctx.txn.set_view(self.view.take());
         let read = self.read(plan, ctx, params, max_rows).await;
         self.view = ctx.txn.set_view(None);
-        read?;
-        let (rows, keys) = self.pipeline.take(plan, max_rows);
-        for key in keys {
-            ctx.txn.lock(key).map_err(storage_error)?;
+        read
+    }
+
+    /// The next batch of a query that locks its rows. Rows count towards OFFSET and LIMIT when they are locked: those
+    /// that do not pass any more, or that are left out, are replaced by others. No more are locked than that.
+    async fn next_locked(
+        &mut self,
+        (plan, access, lock): (&SelectPlan, &TableAccess, RowLock),
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<Vec<Row>, SqlError> {
+        let wait = match lock.wait {
+            RowWait::Queue => LockWait::Queue(ctx.lock_timeout),
+            RowWait::Skip => LockWait::Skip,
+            RowWait::NoWait => LockWait::NoWait,
+        };
+        // A lock that the commit has to confirm.
+        let is_confirmed = lock.mode >= LockMode::NoKeyUpdate && !ctx.commit_follows;
+        let mut rows = Vec::new();
+        while rows.len() < max_rows && self.limits.1 > 0 {
+            let (skip, left) = self.limits;
+            let wanted = usize::try_from(skip.saturating_add(left)).unwrap_or(usize::MAX);
+            let wanted = wanted.min(max_rows - rows.len()).min(LOCKED_AT_ONCE);
+            self.read_through_view(plan, ctx, params, wanted).await?;
+            let read = self.pipeline.take_keyed(plan, wanted);
+            if read.is_empty() {
+                break;
+            }
+            let again = |row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
+            let locked = lock_read(access, read, Lock { mode: lock.mode, wait }, ctx, again).await?;
+            for (key, row) in locked {
+                if is_confirmed {
+                    ctx.txn.lock(key).map_err(storage_error)?;
+                }
+                match &mut self.limits {
+                    (0, left) => {
+                        *left -= 1;
+                        rows.push(row);
+                    }
+                    (skip, _) => *skip -= 1,
+                }
+            }
+            self.pipeline.count_locked(skip - self.limits.0, left - self.limits.1);
         }
         Ok(rows)
     }

@@ -5,7 +5,6 @@
 //! - `IS [NOT] DISTINCT FROM` becomes one operator token, since the parser would take all that follows as its operand;
 //! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator;
 //! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
-//! - unsupported row locks are 0A000.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
@@ -39,7 +38,6 @@ pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
             Token::Whitespace(_) => {}
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
                 Keyword::FROM => kept = join_distinct(before, &mut token),
-                Keyword::UPDATE | Keyword::SHARE => check_lock(text, before)?,
                 _ => check_trailing_junk(text, before, &token)?,
             },
             Token::Number(digits, long) if *long || digits.contains('_') => return Err(junk(text, token.span)),
@@ -104,23 +102,6 @@ fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
     from.token = Token::CustomBinaryOperator(operator.to_owned());
     from.span = Span { start: before[is].span.start, end: from.span.end };
     is
-}
-
-/// 0A000 for FOR NO KEY UPDATE and FOR KEY SHARE, which the parser lacks.
-fn check_lock(text: &SourceText, before: &[TokenWithSpan]) -> Result<(), SqlError> {
-    let back: Vec<&TokenWithSpan> =
-        before.iter().rev().filter(|t| !matches!(t.token, Token::Whitespace(_))).take(3).collect();
-    let is = |at: usize, wanted: &str| {
-        back.get(at).and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case(wanted))
-    };
-    let (what, start) = match () {
-        () if is(0, "key") && is(1, "no") && is(2, "for") => ("FOR NO KEY UPDATE", back[2]),
-        () if is(0, "key") && is(1, "for") => ("FOR KEY SHARE", back[1]),
-        () => return Ok(()),
-    };
-    let message = format!("{what} is not supported yet");
-    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(text.position(start.span.start));
-    Err(error.hint("FOR UPDATE and FOR SHARE are."))
 }
 
 /// 42601 for a word directly after a number.

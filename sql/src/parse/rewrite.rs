@@ -1,5 +1,5 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
-//! ANALYZE with options, CREATE UNLOGGED TABLE, and SELECT without a list.
+//! ANALYZE with options, CREATE UNLOGGED TABLE, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
@@ -17,7 +17,7 @@ pub(super) fn rewrite(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
-    let tokens = with_empty_lists(tokens);
+    let tokens = with_key_locks(with_empty_lists(tokens));
     if !tokens.iter().any(|t| may_need_rewrite(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
@@ -60,6 +60,46 @@ const EMPTY_LIST: &str = "\0";
 /// Whether an expression stands for an empty select list.
 pub(crate) fn is_empty_list(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(Ident { value, .. }) if value == EMPTY_LIST)
+}
+
+/// The table that stands before FOR NO KEY UPDATE and FOR KEY SHARE, in a clause of its own. No text of a client
+/// contains it.
+pub(crate) const KEY_LOCK: &str = "\0key";
+
+/// Rewrites FOR NO KEY UPDATE and FOR KEY SHARE, which the parser lacks: a clause FOR UPDATE, or FOR SHARE, of
+/// [`KEY_LOCK`], and then one of what the statement says.
+fn with_key_locks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let is = |place: usize, wanted: &str| {
+        let found = words.get(place).and_then(|at| word(&tokens[*at].token));
+        found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
+    };
+    // Where FOR is, and where UPDATE or SHARE.
+    let found: Vec<(usize, usize)> = (0..words.len())
+        .filter(|place| is(*place, "for"))
+        .filter_map(|place| {
+            let no_key = is(place + 1, "no") && is(place + 2, "key") && is(place + 3, "update");
+            let key = is(place + 1, "key") && is(place + 2, "share");
+            let last = if no_key { place + 3 } else { place + 2 };
+            (no_key || key).then(|| (words[place], words[last]))
+        })
+        .collect();
+    if found.is_empty() {
+        return tokens;
+    }
+    let mut kept = Vec::with_capacity(tokens.len() + 4 * found.len());
+    let mut next = 0;
+    for (start, end) in found {
+        kept.extend_from_slice(&tokens[next..start]);
+        let (clause, strength) = (tokens[start].clone(), tokens[end].clone());
+        let marker = Word { value: KEY_LOCK.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+        let of = TokenWithSpan { token: Token::make_keyword("OF"), span: strength.span };
+        let marker = TokenWithSpan { token: Token::Word(marker), span: strength.span };
+        kept.extend([clause.clone(), strength.clone(), of, marker, clause, strength]);
+        next = end + 1;
+    }
+    kept.extend_from_slice(&tokens[next..]);
+    kept
 }
 
 /// Marks the empty list of a SELECT that ends, or that continues with another clause than FROM. The parser knows the

@@ -122,7 +122,7 @@ impl Printer<'_> {
         if plan.limit.is_some() || plan.offset.is_some() {
             wrap(self, "Limit", |run| run.rows.returned);
         }
-        if plan.lock {
+        if plan.lock.is_some() {
             wrap(self, "LockRows", pulled);
         }
         if !plan.sort.is_empty() {

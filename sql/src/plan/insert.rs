@@ -259,7 +259,7 @@ fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
         sort: Vec::new(),
         limit: None,
         offset: None,
-        lock: false,
+        lock: None,
         names: Vec::new(),
     }
 }

@@ -52,7 +52,8 @@ pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableA
 pub(crate) use aggregate::{AggregateCall, AggregateKind};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use node::{
-    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, SelectPlan, SortKey, Source, UpdatePlan,
+    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
+    UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 
@@ -86,7 +87,7 @@ fn bind_on_this_stack(
     };
     let params = binder.finish_params()?;
     let (writes, is_ddl) = match &body {
-        Body::Select(select) => (select.lock, false),
+        Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) => (true, false),
         Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
@@ -137,9 +138,12 @@ fn command(tree: &Statement) -> Option<&'static str> {
         tree => tree,
     };
     let Statement::Query(query) = tree else { return None };
-    query.locks.first().map(|lock| match lock.lock_type {
-        LockType::Share => "SELECT FOR SHARE",
-        LockType::Update => "SELECT FOR UPDATE",
+    let clause = query.locks.last()?;
+    Some(match (clause.lock_type, query.locks.iter().any(select::is_key_lock)) {
+        (LockType::Update, false) => "SELECT FOR UPDATE",
+        (LockType::Update, true) => "SELECT FOR NO KEY UPDATE",
+        (LockType::Share, false) => "SELECT FOR SHARE",
+        (LockType::Share, true) => "SELECT FOR KEY SHARE",
     })
 }
 

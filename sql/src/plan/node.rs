@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use kv::api::LockMode;
+
 use super::access::{PlainOutput, TableAccess};
 use super::aggregate::AggregateCall;
 use crate::catalog::Catalog;
@@ -157,7 +159,7 @@ impl Plan {
             Body::Insert(plan) => &plan.table,
             Body::Update(plan) => &plan.access.table,
             Body::Delete(plan) => &plan.access.table,
-            Body::Select(SelectPlan { source: Source::Table(access), lock: true, .. }) => &access.table,
+            Body::Select(SelectPlan { source: Source::Table(access), lock: Some(_), .. }) => &access.table,
             _ => return None,
         };
         Some(table.storage)
@@ -223,9 +225,27 @@ pub(crate) struct SelectPlan {
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
     /// FOR UPDATE and the like: returned rows are locked.
-    pub(crate) lock: bool,
+    pub(crate) lock: Option<RowLock>,
     /// Names of the source's columns, for EXPLAIN.
     pub(crate) names: Vec<String>,
+}
+
+/// The locks of the rows that a query returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowLock {
+    pub(crate) mode: LockMode,
+    pub(crate) wait: RowWait,
+}
+
+/// What a query does about rows that other transactions have locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RowWait {
+    /// Waits.
+    Queue,
+    /// SKIP LOCKED.
+    Skip,
+    /// NOWAIT.
+    NoWait,
 }
 
 /// The source of a query's rows.

@@ -17,7 +17,7 @@ pub(super) fn plain_output(body: &Body) -> Option<PlainOutput> {
         && select.sort.is_empty()
         && select.limit.is_none()
         && select.offset.is_none()
-        && !select.lock;
+        && select.lock.is_none();
     if !is_plain {
         return None;
     }

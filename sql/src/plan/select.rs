@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
+use kv::api::LockMode;
 use sqlparser::ast::{
-    Distinct, GroupByExpr, LockClause, Query, Select, SetExpr, Spanned, TableFactor, TableWithJoins, Values,
+    Distinct, GroupByExpr, LockClause, LockType, NonBlock, Query, Select, SetExpr, Spanned, TableFactor,
+    TableWithJoins, Values,
 };
 
 use super::access::{self, TableAccess};
 use super::aggregate::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
-use super::names::is_default;
-use super::node::{Aggregation, ResultColumn, SelectPlan, Source};
+use super::names::{fold_ident, is_default};
+use super::node::{Aggregation, ResultColumn, RowLock, RowWait, SelectPlan, Source};
 use super::projection::Output;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{NO_LOCATION, query_start, start_of};
+use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
 use crate::table::Table;
 
 impl Binder<'_> {
@@ -78,7 +80,7 @@ impl Binder<'_> {
             Some(Aggregation { calls: aggregates.calls, having })
         };
         self.limit(query, &scope, &mut order_limit)?;
-        let lock = self.locks(query, aggregation.is_some() || distinct)?;
+        let lock = self.locks(query, aggregation.is_some() || distinct, &scope)?;
         let Output { exprs, columns } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
@@ -90,7 +92,7 @@ impl Binder<'_> {
             sort: order_limit.sort,
             limit: order_limit.limit,
             offset: order_limit.offset,
-            lock: lock && table.is_some(),
+            lock: lock.filter(|_| table.is_some()),
             names: scope.names(),
         };
         if let Some(table) = table {
@@ -228,29 +230,66 @@ impl Binder<'_> {
             sort: order_limit.sort,
             limit: order_limit.limit,
             offset: order_limit.offset,
-            lock: false,
+            lock: None,
             names,
         };
         Ok((plan, columns))
     }
 
-    /// Whether to lock the rows.
-    fn locks(&self, query: &Query, collapsed: bool) -> Result<bool, SqlError> {
-        let Some(lock) = query.locks.first() else { return Ok(false) };
-        let at = query_start(query);
-        if lock.nonblock.is_some() {
-            return Err(self.unsupported("NOWAIT and SKIP LOCKED are", at));
+    /// How to lock the rows. Of several clauses the strongest lock counts, and NOWAIT before SKIP LOCKED.
+    fn locks(&self, query: &Query, collapsed: bool, scope: &Scope) -> Result<Option<RowLock>, SqlError> {
+        let mut locks: Option<RowLock> = None;
+        let mut is_of_key = false;
+        for clause in &query.locks {
+            if is_key_lock(clause) {
+                is_of_key = true;
+                continue;
+            }
+            let of = clause.of.as_ref().and_then(|name| name.0.last()?.as_ident());
+            let mode = lock_mode(clause.lock_type, std::mem::take(&mut is_of_key));
+            if collapsed {
+                let message = format!("{} is not allowed with DISTINCT or aggregate functions", lock_name(mode));
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            if let Some(of) = of.filter(|of| !scope.tables.iter().any(|table| table.name == fold_ident(of))) {
+                let (of, name) = (fold_ident(of), lock_name(mode));
+                let message = format!("relation \"{of}\" in {name} clause not found in FROM clause");
+                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+            }
+            let wait = match clause.nonblock {
+                None => RowWait::Queue,
+                Some(NonBlock::SkipLocked) => RowWait::Skip,
+                Some(NonBlock::Nowait) => RowWait::NoWait,
+            };
+            let before = locks.unwrap_or(RowLock { mode, wait });
+            locks = Some(RowLock { mode: before.mode.max(mode), wait: before.wait.max(wait) });
         }
-        if collapsed {
-            let message = format!("{} is not allowed with DISTINCT or aggregate functions", lock_name(lock));
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-        }
-        Ok(true)
+        Ok(locks)
     }
 }
 
-fn lock_name(lock: &LockClause) -> String {
-    format!("FOR {}", lock.lock_type)
+/// Whether a clause only says that the next one is FOR NO KEY UPDATE or FOR KEY SHARE.
+pub(super) fn is_key_lock(clause: &LockClause) -> bool {
+    clause.of.as_ref().and_then(|name| name.0.last()?.as_ident()).is_some_and(|of| of.value == KEY_LOCK)
+}
+
+fn lock_mode(clause: LockType, is_of_key: bool) -> LockMode {
+    match (clause, is_of_key) {
+        (LockType::Update, false) => LockMode::Update,
+        (LockType::Update, true) => LockMode::NoKeyUpdate,
+        (LockType::Share, false) => LockMode::Share,
+        (LockType::Share, true) => LockMode::KeyShare,
+    }
+}
+
+/// The name of a clause that locks rows.
+const fn lock_name(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::KeyShare => "FOR KEY SHARE",
+        LockMode::Share => "FOR SHARE",
+        LockMode::NoKeyUpdate => "FOR NO KEY UPDATE",
+        LockMode::Update => "FOR UPDATE",
+    }
 }
 
 /// Makes a table the source of a plan: chooses the access path, drops a redundant sort, marks the columns in use.

@@ -104,6 +104,16 @@ impl<T> BoundedMap<T> {
         }
     }
 
+    /// Removes the entries for which `keep` is false.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        let Self { entries, bytes, .. } = self;
+        entries.retain(|_, entry| {
+            let kept = keep(&entry.value);
+            *bytes -= if kept { 0 } else { entry.bytes };
+            kept
+        });
+    }
+
     /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         if !self.entries.is_empty() {

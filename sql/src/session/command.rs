@@ -36,14 +36,14 @@ impl Reply {
 impl Session {
     /// Executes a statement. Outside of a block it runs in the implicit transaction that the caller has begun.
     pub(crate) async fn command(&mut self, control: &Control, out: &mut Output) -> Result<Reply, Fault> {
-        if !control.ends_transaction() {
+        if !control.ends_failure() {
             self.state.check_not_failed()?;
         }
         self.node.metrics.statement(control.kind());
         match control {
             Control::Begin { tag, modes, as_of } => {
                 let at = self.as_of(as_of.as_ref(), *modes).await?;
-                let notice = self.state.begin(*modes, self.settings.default_read_only())?;
+                let notice = self.state.begin(*modes, self.settings.defaults())?;
                 self.send_notice_if_any(notice, out)?;
                 at.into_iter().for_each(|at| self.state.set_as_of(at));
                 Ok(Reply::Tag(tag))
@@ -55,6 +55,24 @@ impl Session {
             Control::Rollback { chain } => {
                 let ending = self.state.rollback(*chain)?;
                 self.end_block(ending, *chain, out).await
+            }
+            Control::Savepoint(name) => {
+                self.state.check_savepoints("SAVEPOINT")?;
+                self.save(name)?;
+                Ok(Reply::Tag("SAVEPOINT"))
+            }
+            Control::Release(name) => {
+                self.state.check_savepoints("RELEASE SAVEPOINT")?;
+                self.release(name)?;
+                Ok(Reply::Tag("RELEASE"))
+            }
+            Control::RollbackTo(name) => {
+                self.state.check_savepoints("ROLLBACK TO SAVEPOINT")?;
+                self.rollback_to(name)?;
+                if let Some(active) = &mut self.active {
+                    active.txn.locks_released().await;
+                }
+                Ok(Reply::Tag("ROLLBACK"))
             }
             Control::Set { name, values, local } => self.set(name, values.as_deref(), *local, out).await,
             Control::SetTransaction { modes, as_of: None, session } => self.set_transaction(*modes, *session, out),
@@ -180,7 +198,7 @@ impl Session {
         let checked = settings::check(&lower, values)?;
         let mut modes = Modes::default();
         match lower.as_str() {
-            "transaction_isolation" => modes.isolation = Some(Isolation::RepeatableRead),
+            "transaction_isolation" => modes.isolation = Isolation::from_name(&checked),
             "transaction_read_only" => modes.read_only = Some(checked == "on"),
             _ => modes.deferrable = Some(checked == "on"),
         }
@@ -194,6 +212,10 @@ impl Session {
             return Ok(Reply::Tag("SET"));
         }
         check_isolation(modes.isolation)?;
+        if let Some(isolation) = modes.isolation {
+            let level = vec![isolation.name().to_owned()];
+            self.settings.set("default_transaction_isolation", Some(&level), false)?;
+        }
         let on_off = |flag: bool| vec![settings::on_off(flag).to_owned()];
         if let Some(read_only) = modes.read_only {
             self.settings.set("default_transaction_read_only", Some(&on_off(read_only)), false)?;
@@ -211,6 +233,7 @@ impl Session {
         let rows = match name {
             Some(name) => {
                 let value = match name.to_ascii_lowercase().as_str() {
+                    "transaction_isolation" => self.state.isolation().name().into(),
                     "transaction_read_only" => settings::on_off(self.state.read_only()).into(),
                     "transaction_deferrable" => settings::on_off(self.state.deferrable()).into(),
                     _ => self.settings.show(name)?.1,

@@ -16,6 +16,12 @@ pub(crate) enum Control {
     Commit { chain: bool },
     /// ROLLBACK, ABORT.
     Rollback { chain: bool },
+    /// SAVEPOINT name.
+    Savepoint(String),
+    /// RELEASE name.
+    Release(String),
+    /// ROLLBACK TO name.
+    RollbackTo(String),
     /// SET name = values; no values for DEFAULT.
     Set { name: String, values: Option<Vec<String>>, local: bool },
     /// SET TRANSACTION, or with `session` SET SESSION CHARACTERISTICS AS TRANSACTION.
@@ -65,11 +71,11 @@ pub(crate) struct Modes {
 /// Isolation levels by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
-    /// Runs as snapshot isolation, which allows nothing that this level forbids.
+    /// Runs as READ COMMITTED, as in PostgreSQL.
     ReadUncommitted,
-    /// Runs as snapshot isolation too.
+    /// Every statement has a snapshot of its own.
     ReadCommitted,
-    /// Snapshot isolation.
+    /// Snapshot isolation: all statements have one snapshot.
     RepeatableRead,
     /// Not supported yet.
     Serializable,
@@ -88,11 +94,33 @@ impl Isolation {
     }
 }
 
+impl Isolation {
+    /// The lower-case name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadUncommitted => "read uncommitted",
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+            Isolation::Serializable => "serializable",
+        }
+    }
+
+    /// Whether every statement has a snapshot of its own.
+    pub(crate) const fn is_by_statement(self) -> bool {
+        matches!(self, Isolation::ReadUncommitted | Isolation::ReadCommitted)
+    }
+}
+
 impl Control {
     /// Its kind in the metrics.
     pub(crate) fn kind(&self) -> StatementKind {
         match self {
-            Control::Begin { .. } | Control::Commit { .. } | Control::Rollback { .. } => StatementKind::Transaction,
+            Control::Begin { .. }
+            | Control::Commit { .. }
+            | Control::Rollback { .. }
+            | Control::Savepoint(_)
+            | Control::Release(_)
+            | Control::RollbackTo(_) => StatementKind::Transaction,
             Control::Set { .. }
             | Control::SetTransaction { .. }
             | Control::SetNoop(_)
@@ -102,9 +130,9 @@ impl Control {
         }
     }
 
-    /// Whether it ends a transaction block. A failed block accepts nothing else.
-    pub(crate) fn ends_transaction(&self) -> bool {
-        matches!(self, Control::Commit { .. } | Control::Rollback { .. })
+    /// Whether it ends the failure of a transaction block, which accepts nothing else.
+    pub(crate) fn ends_failure(&self) -> bool {
+        matches!(self, Control::Commit { .. } | Control::Rollback { .. } | Control::RollbackTo(_))
     }
 }
 
@@ -127,7 +155,8 @@ pub(crate) fn parse_control(text: &str) -> Result<Option<Control>, SqlError> {
         "deallocate" => deallocate,
         "close" => close,
         "unlisten" => unlisten,
-        "savepoint" | "release" => return Ok(Some(unsupported("savepoints are not supported"))),
+        "savepoint" => savepoint,
+        "release" => release,
         "prepare" | "execute" => return Ok(Some(prepare(&mut p, &first))),
         "declare" | "fetch" | "move" => return Ok(Some(unsupported("SQL-level cursors are not supported"))),
         "listen" | "notify" => return Ok(Some(unsupported("LISTEN and NOTIFY are not supported"))),
@@ -172,9 +201,19 @@ fn rollback(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     }
     p.transaction_word();
     if p.take("to") {
-        return Ok(unsupported("savepoints are not supported"));
+        p.take("savepoint");
+        return Ok(Control::RollbackTo(p.identifier()?));
     }
     Ok(Control::Rollback { chain: chain(p)? })
+}
+
+fn savepoint(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    Ok(Control::Savepoint(p.identifier()?))
+}
+
+fn release(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    p.take("savepoint");
+    Ok(Control::Release(p.identifier()?))
 }
 
 fn chain(p: &mut Parser<'_>) -> Result<bool, SqlError> {

@@ -34,14 +34,14 @@ fn transaction_control() {
     for text in ["rollback", "ABORT", "abort transaction", "rollback work"] {
         assert_eq!(ok(text), Control::Rollback { chain: false });
     }
-    for text in [
-        "savepoint a",
-        "release a",
-        "rollback to a",
-        "rollback to savepoint a",
-        "prepare transaction 'x'",
-        "commit prepared 'x'",
-    ] {
+    assert_eq!(ok("savepoint A"), Control::Savepoint("a".into()));
+    for text in ["release a", "RELEASE SAVEPOINT a"] {
+        assert_eq!(ok(text), Control::Release("a".into()));
+    }
+    for text in ["rollback to a", "rollback work to savepoint a", "ABORT TRANSACTION TO a"] {
+        assert_eq!(ok(text), Control::RollbackTo("a".into()));
+    }
+    for text in ["prepare transaction 'x'", "commit prepared 'x'"] {
         let Control::Unsupported(error) = ok(text) else { panic!("{text}") };
         assert_eq!(error.code.0, "0A000");
     }

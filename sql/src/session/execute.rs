@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
 use super::reads::LastRead;
 use super::rows::put_row;
-use super::state::Session;
+use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
 use super::values::SessionValues;
@@ -202,6 +202,7 @@ impl Session {
         };
         // Without a statement the transaction can have a newer snapshot.
         let is_fresh = self.executed == 0 && active.schema.is_none();
+        let may_look_again = is_fresh || active.by_statement;
         if access == Access::Closed {
             let limit = self.node.catalog.closed_wait();
             let until = *wait.get_or_insert_with(|| clock::instant() + limit);
@@ -215,7 +216,7 @@ impl Session {
                 Ok::<(), Fault>(())
             };
             self.interrupt.guard(self.deadline, changed).await?;
-        } else if !is_fresh {
+        } else if !may_look_again {
             return Err(doomed().into());
         }
         if is_fresh {
@@ -243,6 +244,7 @@ impl Session {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
+        active.begin_statement();
         if bound.plan.is_ddl {
             // It owns the tables that it closes, by its start_ts.
             let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
@@ -260,7 +262,9 @@ impl Session {
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
         let notices = query.hints.as_ref().map_or_else(Vec::new, |hints| hints.notices(!bound.plan.writes));
-        Ok(Run { bound, execution, formats, reads, notices, commit_follows, finished: false })
+        let locks_rows = !commit_follows || self.is_contended;
+        let snapshot = active.txn.statement();
+        Ok(Run { bound, execution, formats, reads, notices, commit_follows, locks_rows, snapshot, finished: false })
     }
 
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
@@ -307,6 +311,8 @@ impl Session {
         if run.reads.is_some() || active.txn.reads().is_some() {
             active.txn.set_reads(run.reads.clone());
         }
+        // Another statement may have begun since.
+        active.txn.set_statement(run.snapshot.clone());
         let values = SessionValues::new(&self.settings, self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
@@ -316,7 +322,9 @@ impl Session {
             user: &self.user,
             database: &self.database,
             session: &values,
-            explicit: !run.commit_follows,
+            commit_follows: run.commit_follows,
+            locks_rows: run.locks_rows,
+            lock_timeout: self.settings.lock_timeout(),
         };
         let start = out.position();
         let (bound, formats, zone) = (&run.bound, &run.formats, self.settings.zone());
@@ -326,7 +334,7 @@ impl Session {
             None => Ok(()),
         };
         // A replica takes a shared one, with the first read.
-        let takes_snapshot = self.state.block() == Block::Explicit && active.floor.is_none();
+        let takes_snapshot = self.state.block() == Block::Explicit && active.floor.is_none() && !active.by_statement;
         let next = async {
             let count = run.execution.send(&mut context, wanted, &mut put).await?;
             if takes_snapshot {
@@ -340,6 +348,7 @@ impl Session {
             Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
         };
         let read = self.interrupt.guard(self.deadline, next).await;
+        run.snapshot = active.txn.statement();
         // An error may come from rows that do not count, too.
         let checked = active.check(&self.node.catalog).map_err(Fault::from);
         let counted = match (read, checked) {
@@ -361,7 +370,7 @@ impl Session {
     /// Keeps what the statement has read, for SHOW and for the session's next snapshot.
     fn note_read(&mut self, run: &Run) {
         let Some(active) = &self.active else { return };
-        let (start_ts, live) = (active.txn.start_ts(), &mut self.settings.live);
+        let (start_ts, live) = (active.txn.read_ts(), &mut self.settings.live);
         if !active.wanted.is_unproven() {
             live.raise(start_ts);
         }
@@ -421,14 +430,25 @@ impl Session {
         // have set, and reported, stay.
         self.discard_transaction();
         self.executed = 0;
+        self.is_contended = true;
         self.now = (self.node.wall_clock)();
         self.node.metrics.retry();
-        let pause = clock::jitter(Duration::from_millis(1).saturating_mul(1 << attempt.min(8)).min(MAX_BACKOFF));
+        // The first time it locks its rows, and waits for them in line.
+        let longest = Duration::from_millis(1).saturating_mul((1 << attempt.min(8)) - 1).min(MAX_BACKOFF);
+        let pause = clock::jitter(longest);
         let wait = async {
             clock::sleep(pause).await;
             Ok::<(), Fault>(())
         };
         self.interrupt.guard(self.deadline, wait).await
+    }
+
+    /// Whether the first statement of a transaction that has met a conflict may run again in a new one. In a block it is
+    /// for the client to see that a row has changed; only of a change of the schema it sees nothing.
+    pub(crate) fn may_begin_anew(&mut self) -> bool {
+        let in_block = self.state.block() == Block::Explicit;
+        let has_changed_schema = |active: &mut ActiveTxn| active.check(&self.node.catalog).is_err();
+        !in_block || self.active.as_mut().is_none_or(has_changed_schema)
     }
 
     /// Whether the running statement may be retried.

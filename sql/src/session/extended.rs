@@ -55,7 +55,7 @@ impl Session {
         } else {
             self.parse_single(&message.query, &declared)?
         };
-        if !ends_transaction(&body) && !matches!(body, StatementBody::Empty) {
+        if !ends_failure(&body) && !matches!(body, StatementBody::Empty) {
             self.state.check_not_failed()?;
         }
         self.begin_message(char_offset);
@@ -92,7 +92,7 @@ impl Session {
             format!("bind message has {codes} parameter formats but {count} parameters")
         })?;
         check_parameter_count(statement, message.parameters.len(), prepared.params().len())?;
-        if !ends_transaction(&prepared.body) {
+        if !ends_failure(&prepared.body) {
             self.state.check_not_failed()?;
         }
         if !name.is_empty() && self.portals.get(name).is_some() {
@@ -139,6 +139,7 @@ impl Session {
                 Portal::new(Action::Call(Box::new(call)), formats, prepared.char_offset)
             }
         };
+        let portal = Portal { level: self.savepoints.len(), ..portal };
         self.portals.insert(name.to_owned(), portal, bytes);
         out.put(&BindComplete::new())?;
         Ok(())
@@ -301,7 +302,7 @@ impl Session {
             run.execution.freeze(|| view);
         }
         match (self.continue_run(Box::new(run), portal, limit, out).await, replay) {
-            (Err(Fault::Retry(conflict)), Some(replay)) => {
+            (Err(Fault::Retry(conflict)), Some(replay)) if self.may_begin_anew() => {
                 let run = self.retry(conflict, &replay, false, out).await?;
                 portal.action = Action::Run(Box::new(run));
                 Ok(true)
@@ -423,8 +424,8 @@ fn unknown_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
-fn ends_transaction(body: &StatementBody) -> bool {
-    matches!(body, StatementBody::Control(control) if control.ends_transaction())
+fn ends_failure(body: &StatementBody) -> bool {
+    matches!(body, StatementBody::Control(control) if control.ends_failure())
 }
 
 fn check_parameter_count(statement: &str, supplied: usize, required: usize) -> Result<(), SqlError> {

@@ -7,8 +7,8 @@
 //! execution of plans ([`execute`]); cancellation ([`interrupt`]).
 //!
 //! Invariants:
-//! 1. `active`, the transaction in the store, exists only in the states `Implicit` and `Explicit`. The first statement
-//!    that needs it begins it, not BEGIN.
+//! 1. `active`, the transaction in the store, exists only in the states `Implicit` and `Explicit`, and in `Failed` if
+//!    there is a savepoint. The first statement that needs it begins it, not BEGIN.
 //! 2. A portal does not outlive the transaction that created it.
 //! 3. A commit that has begun runs to its end. Cancel, timeout, disconnect and shutdown do not interrupt it.
 //! 4. After an error in a pipeline, messages are skipped up to its Sync.
@@ -23,7 +23,7 @@
 //! 6. `state`: the state of the session, the components of the node
 //! 7. `long_text`: parsing and binding, on other threads if a text is long
 //! 8. `snapshot`: which snapshot a statement reads
-//! 9. `execute`: execution of plans
+//! 9. `execute`, `savepoints`: execution of plans; SAVEPOINT and ROLLBACK TO
 //! 10. `command`: execution of the session's own statements
 //! 11. `simple`, `extended`: the query protocols
 
@@ -40,6 +40,7 @@ mod long_text_tests;
 mod plans;
 mod reads;
 mod rows;
+mod savepoints;
 pub(crate) mod settings;
 mod simple;
 mod snapshot;

@@ -138,7 +138,9 @@ impl Session {
                 Err(fault) => Err(fault),
             };
             match result {
-                Err(Fault::Retry(_)) if is_first && self.may_retry(attempt) && out.truncate_to(mark) => {
+                Err(Fault::Retry(_))
+                    if is_first && self.may_begin_anew() && self.may_retry(attempt) && out.truncate_to(mark) =>
+                {
                     self.wait_to_retry(attempt).await?;
                     attempt += 1;
                 }

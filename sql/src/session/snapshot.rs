@@ -40,6 +40,9 @@ impl Session {
         let wanted = self.wanted(query)?;
         if let Some(active) = &self.active {
             if active.wanted == wanted {
+                if let Some(active) = self.active.as_mut().filter(|_| self.executed > 0) {
+                    active.look_again(&self.node.catalog);
+                }
                 return Ok(());
             }
             let in_block = self.state.block() == Block::Explicit;
@@ -69,7 +72,10 @@ impl Session {
         }
         let live = self.slot.begin(txn.start_ts());
         let is_started = txn.start_ts() > Timestamp::ZERO;
-        self.active = Some(ActiveTxn { txn, lease, wanted, floor, is_started, live, schema: None, writes: false });
+        // One in the past has no other.
+        let by_statement = self.state.isolation().is_by_statement() && (wanted == Wanted::Own || floor.is_some());
+        let (schema, writes) = (None, false);
+        self.active = Some(ActiveTxn { txn, lease, wanted, floor, is_started, live, schema, by_statement, writes });
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use super::fault::Fault;
 use super::interrupt::{Interrupt, shutdown_error, timeout_error};
 use super::plans::PlanCache;
 use super::reads::Wanted;
+use super::savepoints::SessionSavepoint;
 use super::settings::Settings;
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
@@ -95,6 +96,8 @@ pub(crate) struct ActiveTxn {
     pub(crate) live: LiveTransaction,
     /// Its schema change, if it has one.
     pub(crate) schema: Option<SchemaChange>,
+    /// Whether every statement has a snapshot of its own.
+    pub(crate) by_statement: bool,
     /// Whether a statement that writes has begun.
     pub(crate) writes: bool,
 }
@@ -126,7 +129,7 @@ impl ActiveTxn {
     /// A snapshot in the past has the catalog of its time, whatever has become of the tables since. One without a proof
     /// is what it is.
     pub(crate) fn check(&mut self, node: &NodeCatalog) -> Result<(), SqlError> {
-        let start_ts = self.txn.start_ts();
+        let start_ts = self.txn.read_ts();
         if self.is_past() || self.wanted.is_unproven() {
             return Ok(());
         }
@@ -138,10 +141,30 @@ impl ActiveTxn {
             return Err(doomed());
         }
         if !self.is_started && start_ts > Timestamp::ZERO {
-            node.started(&self.live, start_ts).map_err(|_| doomed())?;
+            node.started(&self.live, self.txn.start_ts(), start_ts).map_err(|_| doomed())?;
             self.is_started = true;
         }
         Ok(())
+    }
+
+    /// A later statement of a transaction with snapshots of statements plans with the node's newest catalog, unless the
+    /// transaction has changed the schema.
+    pub(crate) fn look_again(&mut self, node: &NodeCatalog) {
+        if self.by_statement && self.schema.as_ref().is_none_or(|schema| !schema.is_changed()) {
+            node.newest_lease().into_iter().for_each(|lease| self.lease = lease);
+        }
+    }
+
+    /// Begins a statement, with a snapshot of its own if every one has.
+    pub(crate) fn begin_statement(&mut self) {
+        if !self.by_statement {
+            return;
+        }
+        let last = self.txn.read_ts();
+        self.floor = self.floor.map(|floor| floor.max(last));
+        self.live.begin_statement();
+        self.txn.begin_statement();
+        self.is_started = self.txn.read_ts() > Timestamp::ZERO && self.txn.read_ts() == last;
     }
 
     /// Takes start_ts now, if it has none.
@@ -191,6 +214,10 @@ pub(crate) struct Session {
     pub(crate) active: Option<ActiveTxn>,
     /// Where the node sees the tables that the transaction uses.
     pub(crate) slot: SessionSlot,
+    /// The savepoints of the transaction block, the newest last.
+    pub(crate) savepoints: Vec<SessionSavepoint>,
+    /// Whether the running statement has met a conflict: it runs again with row locks.
+    pub(crate) is_contended: bool,
     /// `now()` of the transaction, in microseconds since 2000-01-01 UTC.
     pub(crate) now: i64,
     pub(crate) plans: PlanCache<(Arc<Query>, Arc<BoundStatement>)>,
@@ -243,6 +270,8 @@ impl Session {
             state: TxnState::new(),
             active: None,
             slot,
+            savepoints: Vec::new(),
+            is_contended: false,
             now: 0,
             plans: PlanCache::new(),
             no_types: Arc::new([]),
@@ -314,20 +343,24 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the transaction of a failed statement.
+    /// Drops the transaction of a failed statement, or undoes it to the newest savepoint.
     pub(crate) fn fail(&mut self) {
         self.state.fail();
-        self.discard_transaction();
+        if self.savepoints.is_empty() {
+            self.discard_transaction();
+            self.portals.clear();
+        } else {
+            self.undo_to_last_savepoint();
+        }
         self.deadline = None;
         self.replay = None;
         self.last_complete = None;
-        self.portals.clear();
         if self.state.block() == Block::Idle {
             self.settings.rollback();
         }
     }
 
-    /// Drops the transaction in the store. Nothing was sent. A large buffer is freed on another thread.
+    /// Drops the transaction in the store, and with it its row locks. A large buffer is freed on another thread.
     pub(crate) fn discard_transaction(&mut self) {
         if let Some(ActiveTxn { txn, .. }) = self.active.take()
             && txn.changes() > MANY
@@ -346,6 +379,7 @@ impl Session {
     pub(crate) fn begin_statement(&mut self, char_offset: u32) {
         let now = clock::instant();
         self.deadline = self.settings.statement_timeout().map(|limit| now + limit);
+        self.is_contended = false;
         self.retry_until = now + RETRY_WINDOW;
         self.restart_statement(char_offset);
     }
@@ -374,7 +408,7 @@ impl Session {
         if self.state.block() == Block::Idle {
             self.now = (self.node.wall_clock)();
             self.executed = 0;
-            self.state.begin_implicit(self.settings.default_read_only());
+            self.state.begin_implicit(self.settings.defaults());
         }
     }
 
@@ -382,6 +416,7 @@ impl Session {
     /// interrupt a commit.
     pub(crate) async fn end_transaction(&mut self, outcome: Outcome) -> Result<(), Fault> {
         self.portals.clear();
+        self.savepoints.clear();
         self.replay = None;
         self.executed = 0;
         let result = match (self.active.take(), outcome) {
@@ -390,7 +425,10 @@ impl Session {
                 committed.map(|committed| committed.into_iter().for_each(|ts| self.settings.live.raise(ts)))
             }
             (_, Outcome::Commit) => Ok(()),
-            (active, Outcome::Rollback) => {
+            (mut active, Outcome::Rollback) => {
+                if let Some(active) = &mut active {
+                    active.txn.release_locks().await;
+                }
                 self.active = active;
                 self.discard_transaction();
                 self.settings.rollback();

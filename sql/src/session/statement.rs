@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use pgwire::messages::Message;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use sqlparser::ast::{SetExpr, Statement};
-use txn::{Transaction, View};
+use txn::{StatementSnapshot, Transaction, View};
 
 use super::control::Control;
 use super::reads::{Clause, Hints, Moment};
@@ -258,6 +258,10 @@ pub(crate) struct Run {
     pub(crate) notices: Vec<String>,
     /// Whether the commit is the next action of its transaction.
     pub(crate) commit_follows: bool,
+    /// Whether it locks the rows that it writes, before it writes them.
+    pub(crate) locks_rows: bool,
+    /// What it sees.
+    pub(crate) snapshot: StatementSnapshot,
     /// Whether all rows were produced.
     pub(crate) finished: bool,
 }
@@ -297,12 +301,14 @@ pub(crate) struct Portal {
     pub(crate) char_offset: u32,
     /// The state of the transaction that a query sees which has not started.
     pub(crate) view: Option<View>,
+    /// The number of savepoints when it was opened.
+    pub(crate) level: usize,
 }
 
 impl Portal {
     /// A portal that has not started.
     pub(crate) fn new(action: Action, formats: Formats, char_offset: u32) -> Portal {
-        Portal { action, formats, char_offset, view: None }
+        Portal { action, formats, char_offset, view: None, level: 0 }
     }
 
     /// Keeps a query from seeing the writes that follow in its transaction, as in PostgreSQL: a portal is insensitive.

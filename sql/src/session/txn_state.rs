@@ -6,8 +6,9 @@
 //! error rolls it back.
 //!
 //! Invariants:
-//! 1. The session has a transaction in the store only in the states `Implicit` and `Explicit`.
-//! 2. Only COMMIT and ROLLBACK leave `Failed`. Both roll back.
+//! 1. The session has a transaction in the store only in the states `Implicit` and `Explicit`, and in `Failed` if the
+//!    block has a savepoint.
+//! 2. Only COMMIT, ROLLBACK and ROLLBACK TO leave `Failed`. All of them roll back, the last one to a savepoint.
 
 use pgwire::messages::response::TransactionStatus;
 use tso::Timestamp;
@@ -49,10 +50,20 @@ pub(crate) struct BlockEnd {
     pub(crate) notice: Option<Notice>,
 }
 
+/// The modes of transactions that say nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    /// The isolation level.
+    pub(crate) isolation: Isolation,
+    /// Whether writes are refused.
+    pub(crate) read_only: bool,
+}
+
 /// The state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TxnState {
     block: Block,
+    isolation: Isolation,
     read_only: bool,
     deferrable: bool,
     /// The snapshot that AS OF SYSTEM TIME has set. The transaction is read-only then.
@@ -64,7 +75,14 @@ pub(crate) struct TxnState {
 impl TxnState {
     /// The idle state.
     pub(crate) fn new() -> TxnState {
-        TxnState { block: Block::Idle, read_only: false, deferrable: false, as_of: None, snapshot_used: false }
+        TxnState {
+            block: Block::Idle,
+            isolation: Isolation::ReadCommitted,
+            read_only: false,
+            deferrable: false,
+            as_of: None,
+            snapshot_used: false,
+        }
     }
 
     /// The current state.
@@ -79,6 +97,11 @@ impl TxnState {
             Block::Explicit => TransactionStatus::Transaction,
             Block::Failed => TransactionStatus::Error,
         }
+    }
+
+    /// The isolation level.
+    pub(crate) fn isolation(&self) -> Isolation {
+        self.isolation
     }
 
     /// Whether writes are refused.
@@ -115,9 +138,9 @@ impl TxnState {
     }
 
     /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
-    pub(crate) fn begin_implicit(&mut self, default_read_only: bool) {
+    pub(crate) fn begin_implicit(&mut self, defaults: Defaults) {
         if self.block == Block::Idle {
-            self.start(Block::Implicit, default_read_only);
+            self.start(Block::Implicit, defaults);
         }
     }
 
@@ -156,7 +179,7 @@ impl TxnState {
     }
 
     /// BEGIN.
-    pub(crate) fn begin(&mut self, modes: Modes, default_read_only: bool) -> Result<Option<Notice>, SqlError> {
+    pub(crate) fn begin(&mut self, modes: Modes, defaults: Defaults) -> Result<Option<Notice>, SqlError> {
         check_isolation(modes.isolation)?;
         let notice = match self.block {
             Block::Explicit | Block::Failed => {
@@ -167,7 +190,7 @@ impl TxnState {
                 None
             }
             Block::Idle => {
-                self.start(Block::Explicit, default_read_only);
+                self.start(Block::Explicit, defaults);
                 None
             }
         };
@@ -182,7 +205,7 @@ impl TxnState {
             let message = "SET TRANSACTION can only be used in transaction blocks";
             return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
         }
-        if modes.isolation.is_some() && self.snapshot_used {
+        if modes.isolation.is_some_and(|level| level != self.isolation) && self.snapshot_used {
             let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -233,8 +256,25 @@ impl TxnState {
         };
     }
 
-    fn start(&mut self, block: Block, default_read_only: bool) {
-        *self = TxnState { block, read_only: default_read_only, deferrable: false, as_of: None, snapshot_used: false };
+    /// Whether a savepoint statement may run: `command` in a block, ROLLBACK TO in a failed one too.
+    pub(crate) fn check_savepoints(&self, command: &str) -> Result<(), SqlError> {
+        match self.block {
+            Block::Explicit | Block::Failed => Ok(()),
+            Block::Idle | Block::Implicit => {
+                let message = format!("{command} can only be used in transaction blocks");
+                Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message))
+            }
+        }
+    }
+
+    /// ROLLBACK TO a savepoint at which the state was `saved`. The snapshot, once used, stays.
+    pub(crate) fn rollback_to(&mut self, saved: &TxnState) {
+        let snapshot_used = self.snapshot_used;
+        *self = TxnState { block: Block::Explicit, snapshot_used, ..saved.clone() };
+    }
+
+    fn start(&mut self, block: Block, Defaults { isolation, read_only }: Defaults) {
+        *self = TxnState { block, isolation, read_only, deferrable: false, as_of: None, snapshot_used: false };
     }
 
     fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
@@ -245,6 +285,7 @@ impl TxnState {
         if modes.read_only == Some(false) && self.as_of.is_some() {
             return Err(as_of_writes());
         }
+        self.isolation = modes.isolation.unwrap_or(self.isolation);
         self.read_only = modes.read_only.unwrap_or(self.read_only);
         self.deferrable = modes.deferrable.unwrap_or(self.deferrable);
         Ok(())
@@ -256,7 +297,7 @@ impl TxnState {
     }
 }
 
-/// Refuses SERIALIZABLE. The weaker levels run as snapshot isolation, which allows nothing that they forbid.
+/// Refuses SERIALIZABLE.
 pub(crate) fn check_isolation(isolation: Option<Isolation>) -> Result<(), SqlError> {
     if isolation == Some(Isolation::Serializable) {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "isolation level SERIALIZABLE is not supported")
@@ -282,6 +323,8 @@ fn no_block_to_chain(command: &str) -> SqlError {
 mod tests {
     use super::*;
 
+    const PLAIN: Defaults = Defaults { isolation: Isolation::ReadCommitted, read_only: false };
+
     fn modes() -> Modes {
         Modes::default()
     }
@@ -289,12 +332,12 @@ mod tests {
     #[test]
     fn a_block_lasts_from_begin_to_commit() {
         let mut state = TxnState::new();
-        state.begin_implicit(false);
+        state.begin_implicit(PLAIN);
         assert_eq!(state.status(), TransactionStatus::Idle);
-        assert_eq!(state.begin(modes(), false), Ok(None));
+        assert_eq!(state.begin(modes(), PLAIN), Ok(None));
         assert_eq!(state.status(), TransactionStatus::Transaction);
         assert!(!state.end_implicit(), "a block outlives its query string");
-        let again = state.begin(modes(), false).unwrap().unwrap();
+        let again = state.begin(modes(), PLAIN).unwrap().unwrap();
         assert_eq!(again.code.0, "25001");
         assert_eq!(state.commit(false).unwrap(), BlockEnd { outcome: Outcome::Commit, tag: "COMMIT", notice: None });
         assert_eq!(state.block(), Block::Idle);
@@ -303,7 +346,7 @@ mod tests {
     #[test]
     fn a_failed_block_accepts_only_its_end_and_commit_rolls_back() {
         let mut state = TxnState::new();
-        state.begin(modes(), false).unwrap();
+        state.begin(modes(), PLAIN).unwrap();
         state.fail();
         assert_eq!(state.status(), TransactionStatus::Error);
         assert_eq!(state.check_not_failed().unwrap_err().code.0, "25P02");
@@ -318,16 +361,16 @@ mod tests {
     #[test]
     fn an_implicit_transaction_ends_with_its_query_string() {
         let mut state = TxnState::new();
-        state.begin_implicit(false);
+        state.begin_implicit(PLAIN);
         assert!(state.end_implicit());
         assert!(!state.end_implicit());
-        state.begin_implicit(false);
+        state.begin_implicit(PLAIN);
         state.fail();
         assert!(!state.end_implicit());
-        state.begin_implicit(false);
+        state.begin_implicit(PLAIN);
         let ending = state.rollback(false).unwrap();
         assert_eq!((ending.outcome, ending.notice.unwrap().code.0), (Outcome::Rollback, "25P01"));
-        state.begin_implicit(false);
+        state.begin_implicit(PLAIN);
         assert_eq!(state.commit(true).unwrap_err().code.0, "25P01");
     }
 
@@ -335,14 +378,16 @@ mod tests {
     fn modes_are_checked() {
         let mut state = TxnState::new();
         let serializable = Modes { isolation: Some(Isolation::Serializable), ..modes() };
-        assert_eq!(state.begin(serializable, false).unwrap_err().code.0, "0A000");
+        assert_eq!(state.begin(serializable, PLAIN).unwrap_err().code.0, "0A000");
         assert_eq!(state.block(), Block::Idle);
-        state.begin(Modes { read_only: Some(true), ..modes() }, false).unwrap();
+        state.begin(Modes { read_only: Some(true), ..modes() }, PLAIN).unwrap();
         assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
         state.mark_snapshot_used();
         let read_write = Modes { read_only: Some(false), ..modes() };
         assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
-        let level = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
+        let same = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
+        assert_eq!(state.set_modes(same), Ok(None), "nothing changes");
+        let level = Modes { isolation: Some(Isolation::RepeatableRead), ..modes() };
         assert_eq!(state.set_modes(level).unwrap_err().code.0, "25001");
         assert_eq!(state.check_as_of(modes()).unwrap_err().code.0, "25001", "a query has its snapshot");
         state.rollback(true).unwrap();
@@ -357,7 +402,7 @@ mod tests {
         );
         assert!(state.read_only(), "a chained block keeps its modes");
         state.commit(false).unwrap();
-        state.begin_implicit(true);
+        state.begin_implicit(Defaults { read_only: true, ..PLAIN });
         assert!(state.read_only(), "the session's default");
         assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
     }

@@ -103,13 +103,19 @@ ERROR 42601: syntax error at or near "null" [at 14]
 
 select id from t for no key update;
 ----
-ERROR 0A000: FOR NO KEY UPDATE is not supported yet [at 18]
-HINT: FOR UPDATE and FOR SHARE are.
+id:int4
+1
+2
+3
+6
 
 select id from t for key share;
 ----
-ERROR 0A000: FOR KEY SHARE is not supported yet [at 18]
-HINT: FOR UPDATE and FOR SHARE are.
+id:int4
+1
+2
+3
+6
 
 # Numbers in ORDER BY.
 select id from t order by -1;

@@ -6,7 +6,7 @@ CREATE TABLE
 INSERT 0 1
 
 \session a
-begin;
+begin isolation level repeatable read;
 select * from t;
 ----
 BEGIN
@@ -41,30 +41,35 @@ id:int4|v:text
 
 # First committer wins.
 \session a
-begin;
+begin isolation level repeatable read;
 update t set v = 'a' where id = 1;
 ----
 BEGIN
 UPDATE 1
 
 \session b
-begin;
+begin isolation level repeatable read;
+\waits
 update t set v = 'b' where id = 1;
-commit;
 ----
 BEGIN
-UPDATE 1
-COMMIT
 
 \session a
 commit;
+----
+COMMIT
+
+\session b
+\answer
+rollback;
 select * from t where id = 1;
 ----
 ERROR 40001: could not serialize access due to concurrent update
 DETAIL: write conflict on "t\x00\x00@\x00r\x81\x01": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
+ROLLBACK
 id:int4|v:text
-1|b
+1|a
 
 # In an explicit transaction the statement finds a duplicate key.
 begin;
@@ -78,7 +83,7 @@ DETAIL: Key (id)=(1) already exists.
 ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
 ROLLBACK
 
-# The commit finds a duplicate key of a concurrent transaction.
+# An INSERT waits for one of the same key.
 \session a
 begin;
 insert into t values (9, 'a');
@@ -87,19 +92,23 @@ BEGIN
 INSERT 0 1
 
 \session b
+\waits
 insert into t values (9, 'b');
 ----
-INSERT 0 1
 
 \session a
 commit;
+----
+COMMIT
+
+\session b
+\answer
 select * from t where id = 9;
 ----
-ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "t\x00\x00@\x00r\x81\t": committed at 100000.*, after 100000.*
-HINT: The transaction might succeed if retried.
+ERROR 23505: duplicate key value violates unique constraint "t_pkey"
+DETAIL: Key (id)=(9) already exists.
 id:int4|v:text
-9|b
+9|a
 
 # A failed statement fails the transaction. Nothing of it is kept.
 \session c
@@ -183,7 +192,7 @@ b:int4
 \session a
 create table old (a int primary key);
 insert into old values (1);
-begin;
+begin isolation level repeatable read;
 select * from old;
 ----
 CREATE TABLE
@@ -236,7 +245,7 @@ ERROR 40001: could not serialize access due to concurrent update
 DETAIL: A table that it uses was dropped or truncated.
 a:int4
 
-# SELECT FOR UPDATE conflicts with a later writer.
+# A writer waits for SELECT FOR UPDATE.
 insert into gone values (5);
 begin;
 select * from gone where a = 5 for update;
@@ -247,16 +256,24 @@ a:int4
 5
 
 \session b
+\waits
 delete from gone where a = 5;
 ----
-DELETE 1
 
 \session a
 commit;
 ----
-ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "t\x00\x00@\x07r\x81\x05": committed at 100000.*, after 100000.*
-HINT: The transaction might succeed if retried.
+COMMIT
+
+\session b
+\answer
+----
+DELETE 1
+
+\session a
+select * from gone;
+----
+a:int4
 
 # TRUNCATE and DROP can be rolled back.
 create table keep (a int primary key);

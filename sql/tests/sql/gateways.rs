@@ -86,12 +86,21 @@ async fn statements_cost_no_catalog_read_and_no_timestamp_beside_their_reads() {
             run(&client, "commit").await;
         }
         expect(2, 1, "a look for the key and a commit each");
+        for (level, timestamps) in [("read committed", 0), ("repeatable read", 1)] {
+            for _ in 0..100 {
+                run(&client, &format!("begin isolation level {level}")).await;
+                run(&client, "select 1").await;
+                run(&client, "commit").await;
+            }
+            expect(0, timestamps, "a block with one snapshot has it after its first statement");
+        }
         for _ in 0..100 {
             run(&client, "begin").await;
-            run(&client, "select 1").await;
+            run(&client, "select v from t where id = 1").await;
+            run(&client, "select v from t where id = 2").await;
             run(&client, "commit").await;
         }
-        expect(0, 1, "a block has its snapshot after its first statement");
+        expect(2, 0, "every statement has a snapshot, which its read takes");
         assert_eq!(reads() - before, 0.0);
     }
 }
@@ -104,13 +113,28 @@ async fn a_block_sees_nothing_that_is_committed_after_its_first_statement() {
     for (round, first) in
         ["select v from t where id = 1", "select 1", "update t set v = v where false"].iter().enumerate()
     {
-        run(&b, "begin").await;
+        run(&b, "begin isolation level repeatable read").await;
         run(&a, &format!("update t set v = {round} where id = 1")).await;
         run(&b, first).await;
         run(&a, "update t set v = 7").await;
         assert_eq!(run(&b, "select v from t where id = 1").await, [round as i64], "{first}");
         run(&b, "commit").await;
     }
+}
+
+/// Every statement of a READ COMMITTED block sees the newest data, and the newest catalog.
+#[tokio::test]
+async fn a_statement_sees_what_was_committed_through_other_gateways_before_it() {
+    let (_servers, a, b) = two().await;
+    run(&a, "create table t (id int primary key, v int); insert into t values (1, 0)").await;
+    run(&b, "begin; select v from t").await;
+    run(&a, "update t set v = 7; create table u (id int primary key); insert into u values (3)").await;
+    assert_eq!(run(&b, "select v from t").await, [7]);
+    assert_eq!(run(&b, "select id from u").await, [3]);
+    run(&a, "truncate u").await;
+    assert_eq!(run(&b, "select count(*) from u").await, [0]);
+    run(&b, "insert into u values (4); drop table t; commit").await;
+    assert_eq!(run(&a, "select id from u").await, [4]);
 }
 
 /// Before, the other gateway saw the table because it read the catalog itself.
@@ -145,7 +169,7 @@ async fn statements_wait_for_a_schema_change_of_their_table() {
         assert_eq!(waiting.await.expect("no panic"), [rows], "{end}");
     }
     // Within a transaction that has another snapshot it fails.
-    run(&b, "begin; select * from u").await;
+    run(&b, "begin isolation level repeatable read; select * from u").await;
     run(&a, "truncate t").await;
     assert_eq!(refused(&b, "insert into t values (1)").await, SqlState::T_R_SERIALIZATION_FAILURE);
     run(&b, "rollback; insert into t values (1)").await;
@@ -164,7 +188,7 @@ async fn a_transaction_that_overlaps_a_truncation_commits_before_it_or_fails() {
     assert_eq!(run(&a, "select count(*) from u").await, [0]);
     // A reader keeps its snapshot.
     run(&a, "insert into t values (1), (2)").await;
-    assert_eq!(run(&b, "begin; select count(*) from t").await, [2]);
+    assert_eq!(run(&b, "begin isolation level repeatable read; select count(*) from t").await, [2]);
     run(&a, "truncate t").await;
     assert_eq!(run(&b, "select count(*) from t").await, [2]);
     assert_eq!(run(&b, "insert into u values (2); commit; select count(*) from t").await, [0]);

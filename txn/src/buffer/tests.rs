@@ -100,16 +100,16 @@ fn run(ops: &[Op]) -> (WriteBuffer, Model) {
     let mut marks: Vec<(usize, Model)> = Vec::new();
     for op in ops {
         let done = match *op {
-            Op::Put(k, v) => buffer.put(key(k), value(v)).is_ok(),
-            Op::Insert(k, v) => match buffer.insert(key(k), value(v)) {
+            Op::Put(k, v) => buffer.put(key(k), value(v), None).is_ok(),
+            Op::Insert(k, v) => match buffer.insert(key(k), value(v), None) {
                 Err(TxnError::AlreadyExists { key: met }) => {
                     assert_eq!(met, key(k));
                     false
                 }
                 other => other.is_ok(),
             },
-            Op::Delete(k) => buffer.delete(key(k)).is_ok(),
-            Op::Lock(k) => buffer.lock(key(k)).is_ok(),
+            Op::Delete(k) => buffer.delete(key(k), None).is_ok(),
+            Op::Lock(k) => buffer.lock(key(k), None).is_ok(),
             Op::Savepoint => {
                 marks.push((buffer.savepoint(), model.clone()));
                 true
@@ -219,10 +219,10 @@ proptest! {
 fn write(buffer: &mut WriteBuffer, marks: &mut Vec<usize>, op: Op) {
     // An insert of a key that exists is refused, and changes nothing.
     let _ = match op {
-        Op::Put(k, v) => buffer.put(key(k), value(v)),
-        Op::Insert(k, v) => buffer.insert(key(k), value(v)),
-        Op::Delete(k) => buffer.delete(key(k)),
-        Op::Lock(k) => buffer.lock(key(k)),
+        Op::Put(k, v) => buffer.put(key(k), value(v), None),
+        Op::Insert(k, v) => buffer.insert(key(k), value(v), None),
+        Op::Delete(k) => buffer.delete(key(k), None),
+        Op::Lock(k) => buffer.lock(key(k), None),
         Op::Savepoint => {
             marks.push(buffer.savepoint());
             Ok(())
@@ -290,14 +290,14 @@ fn a_write_beyond_a_limit_leaves_the_buffer_unchanged() {
     let limits = BufferLimits { bytes: 390, keys: 3, key_bytes: 4, value_bytes: 100 };
     let mut buffer = WriteBuffer::new(limits);
     let too_large = |result: Result<(), TxnError>| assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}");
-    buffer.put(key(1), value(1)).expect("fits");
-    too_large(buffer.put(Key::new("longer"), value(1)));
-    too_large(buffer.put(key(2), Bytes::from(vec![0; 101])));
-    buffer.delete(key(2)).expect("fits");
-    buffer.lock(key(3)).expect("fits");
-    too_large(buffer.delete(key(4)));
-    buffer.put(key(3), Bytes::from(vec![0; 100])).expect("a known key does not count again");
-    too_large(buffer.put(key(1), Bytes::from(vec![0; 100])));
+    buffer.put(key(1), value(1), None).expect("fits");
+    too_large(buffer.put(Key::new("longer"), value(1), None));
+    too_large(buffer.put(key(2), Bytes::from(vec![0; 101]), None));
+    buffer.delete(key(2), None).expect("fits");
+    buffer.lock(key(3), None).expect("fits");
+    too_large(buffer.delete(key(4), None));
+    buffer.put(key(3), Bytes::from(vec![0; 100]), None).expect("a known key does not count again");
+    too_large(buffer.put(key(1), Bytes::from(vec![0; 100]), None));
     assert_eq!(buffer.get(&key(1)), Some(Some(value(1))));
     buffer.check();
 }
@@ -306,14 +306,14 @@ fn a_write_beyond_a_limit_leaves_the_buffer_unchanged() {
 #[test]
 fn a_view_does_not_see_writes_after_a_rollback() {
     let mut buffer = WriteBuffer::new(BufferLimits::default());
-    buffer.put(key(1), value(1)).expect("fits");
+    buffer.put(key(1), value(1), None).expect("fits");
     let mut view = Some(buffer.view());
     let mark = buffer.savepoint();
-    buffer.put(key(2), value(2)).expect("fits");
+    buffer.put(key(2), value(2), None).expect("fits");
     buffer.set_view(view.take());
     view = buffer.set_view(None);
     buffer.rollback_to(mark);
-    buffer.put(key(3), value(3)).expect("fits");
+    buffer.put(key(3), value(3), None).expect("fits");
     buffer.set_view(view);
     let seen: Vec<_> = (1..=3).map(|k| buffer.get(&key(k))).collect();
     assert_eq!(seen, [Some(Some(value(1))), None, None]);
@@ -323,10 +323,10 @@ fn a_view_does_not_see_writes_after_a_rollback() {
 #[test]
 fn repeated_writes_under_a_view_need_one_undo_record() {
     let mut buffer = WriteBuffer::new(BufferLimits::default());
-    buffer.put(key(1), value(1)).expect("fits");
+    buffer.put(key(1), value(1), None).expect("fits");
     let (mut view, records, bytes) = (Some(buffer.view()), buffer.undo.len(), buffer.bytes);
     for n in 0..=255 {
-        buffer.put(key(1), value(n)).expect("fits");
+        buffer.put(key(1), value(n), None).expect("fits");
         buffer.set_view(view.take());
         assert_eq!(buffer.get(&key(1)), Some(Some(value(1))));
         view = buffer.set_view(None);
@@ -340,13 +340,13 @@ fn repeated_writes_under_a_view_need_one_undo_record() {
 fn repeated_writes_of_one_key_need_no_more_memory() {
     let mut buffer = WriteBuffer::new(BufferLimits { bytes: 1_000, ..BufferLimits::default() });
     for n in 0..=255 {
-        buffer.put(key(1), value(n)).expect("only the newest value is kept");
+        buffer.put(key(1), value(n), None).expect("only the newest value is kept");
     }
     let mark = buffer.savepoint();
     for n in 0..=255 {
-        buffer.put(key(1), value(n)).expect("and the one to go back to");
+        buffer.put(key(1), value(n), None).expect("and the one to go back to");
     }
-    buffer.put(key(1), value(7)).expect("fits");
+    buffer.put(key(1), value(7), None).expect("fits");
     buffer.rollback_to(mark);
     assert_eq!(buffer.get(&key(1)), Some(Some(value(255))));
     buffer.check();

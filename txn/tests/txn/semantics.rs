@@ -194,7 +194,7 @@ fn reads_see_own_writes_in_order_across_regions() {
         let mark = txn.savepoint();
         txn.delete(key("d2")).expect("fits");
         txn.put(key("c2"), value("undone")).expect("fits");
-        txn.rollback_to(mark).await;
+        txn.rollback_to(mark);
         let expected: Vec<(Key, bytes::Bytes)> = [("a1", "s"), ("a2", "own"), ("c1", "own"), ("d1", "s"), ("d2", "s")]
             .map(|(at, text)| (key(at), value(text)))
             .into();

@@ -153,7 +153,7 @@ fn right_answers_are_compared_and_nothing_is_reported() {
         txn.put(key("a"), value("own")).unwrap();
         assert_eq!(txn.get(&key("a")).await.unwrap(), Some(value("own")));
         assert_eq!(bench.compared().await, (0, 0));
-        txn.rollback_to(savepoint).await;
+        txn.rollback_to(savepoint);
         read_all(&txn).await;
         // The data has changed since, which the snapshot does not show.
         bench.write(&[("a", "4"), ("bb", "5"), ("c", "6")]).await;

@@ -22,7 +22,9 @@ use tso::Timestamp;
 use crate::error::{SqlError, SqlState};
 use crate::expr::unknown_setting as unknown;
 use crate::protocol::output::Level;
+use crate::session::control::Isolation;
 use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
+use crate::session::txn_state::Defaults;
 use crate::types::{DateFormat, DateStyle, TimeZone};
 pub(crate) use table::{LAST_READ, SESSION_TOKEN};
 use table::{SETTINGS, Setting};
@@ -47,7 +49,8 @@ struct ParsedValues {
     statement_timeout: Option<Duration>,
     idle_in_transaction_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
-    read_only: bool,
+    lock_timeout: Option<Duration>,
+    defaults: Defaults,
     level: Option<Level>,
     reads: ReadSettings,
 }
@@ -110,6 +113,17 @@ pub(crate) struct Settings {
     parsed: ParsedValues,
     unreported: bool,
     pub(crate) live: Live,
+}
+
+/// Settings at a savepoint. `None`: the transaction had changed none.
+#[derive(Debug)]
+pub(crate) struct SavedSettings(Option<Box<SavedValues>>);
+
+#[derive(Debug)]
+struct SavedValues {
+    current: Values,
+    after_commit: Option<Box<Values>>,
+    after_rollback: Option<Box<Values>>,
 }
 
 impl Settings {
@@ -260,9 +274,35 @@ impl Settings {
         if in_transaction { self.parsed.idle_in_transaction_timeout } else { self.parsed.idle_timeout }
     }
 
-    /// Whether new transactions are read-only.
-    pub(crate) fn default_read_only(&self) -> bool {
-        self.parsed.read_only
+    /// The modes of new transactions.
+    pub(crate) fn defaults(&self) -> Defaults {
+        self.parsed.defaults
+    }
+
+    /// How long a statement waits for the lock of a row; `None` for ever.
+    pub(crate) fn lock_timeout(&self) -> Option<Duration> {
+        self.parsed.lock_timeout
+    }
+
+    /// The values as they are, for [`Settings::rollback_to`].
+    pub(crate) fn savepoint(&self) -> SavedSettings {
+        let changed = || {
+            let (after_commit, after_rollback) = (self.after_commit.clone(), self.after_rollback.clone());
+            Box::new(SavedValues { current: self.current.clone(), after_commit, after_rollback })
+        };
+        SavedSettings(self.after_rollback.is_some().then(changed))
+    }
+
+    /// Undoes every change since a savepoint of the transaction.
+    pub(crate) fn rollback_to(&mut self, saved: &SavedSettings) {
+        match saved.0.as_deref() {
+            None => self.rollback(),
+            Some(SavedValues { current, after_commit, after_rollback }) => {
+                self.current = current.clone();
+                (self.after_commit, self.after_rollback) = (after_commit.clone(), after_rollback.clone());
+                self.refresh();
+            }
+        }
     }
 
     /// How reads choose their snapshot and their replicas.
@@ -346,7 +386,11 @@ fn parse_values(values: &Values) -> ParsedValues {
         statement_timeout: duration("statement_timeout"),
         idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
         idle_timeout: duration("idle_session_timeout"),
-        read_only: text("default_transaction_read_only") == "on",
+        lock_timeout: duration("lock_timeout"),
+        defaults: Defaults {
+            isolation: Isolation::from_name(text("default_transaction_isolation")).unwrap_or(Isolation::ReadCommitted),
+            read_only: text("default_transaction_read_only") == "on",
+        },
         level: match text("client_min_messages") {
             "error" => None,
             "warning" => Some(Level::Warning),
@@ -423,6 +467,24 @@ mod tests {
         s.commit();
         assert_eq!(shown(&s, "timezone"), "Europe/Rome", "SET overrules an earlier SET LOCAL");
         assert_eq!(s.zone().name(), Some("Europe/Rome"));
+    }
+
+    #[test]
+    fn a_rollback_to_a_savepoint_undoes_what_follows_it() {
+        let mut s = Settings::new("ann");
+        let unchanged = s.savepoint();
+        set(&mut s, "statement_timeout", "1s", false);
+        set(&mut s, "timezone", "Asia/Tokyo", true);
+        let changed = s.savepoint();
+        set(&mut s, "statement_timeout", "2s", false);
+        set(&mut s, "timezone", "Europe/Rome", false);
+        s.rollback_to(&changed);
+        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("1s".into(), "Asia/Tokyo".into()));
+        s.commit();
+        assert_eq!((shown(&s, "statement_timeout"), shown(&s, "TimeZone")), ("1s".into(), "UTC".into()));
+        set(&mut s, "statement_timeout", "3s", false);
+        s.rollback_to(&unchanged);
+        assert_eq!(shown(&s, "statement_timeout"), "1s");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Hedge,
     /// A session's token. Kept apart from the other values: no transaction undoes it.
     Token,
-    /// An isolation level. All accepted levels run, and are shown, as repeatable read.
+    /// An isolation level.
     Isolation,
 }
 
@@ -103,7 +103,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("default_table_access_method", Kind::Fixed(&["heap"]), "heap", "Storage of new tables."),
     takes("default_tablespace", Kind::Fixed(&["", "pg_default"]), "", "There are no tablespaces."),
     takes("default_transaction_deferrable", Kind::Bool, "off", "No effect: snapshots never wait."),
-    takes("default_transaction_isolation", Kind::Isolation, "repeatable read", "Isolation of new transactions."),
+    takes("default_transaction_isolation", Kind::Isolation, "read committed", "Isolation of new transactions."),
     reported(takes("default_transaction_read_only", Kind::Bool, "off", "New transactions refuse writes.")),
     takes("escape_string_warning", Kind::Bool, "on", "No effect: backslashes are plain characters."),
     takes("extra_float_digits", Kind::Int(1, 3), "1", "Floats print in their shortest exact form."),
@@ -120,7 +120,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("lc_monetary", C_LOCALE, "C", "Form of amounts."),
     takes("lc_numeric", C_LOCALE, "C", "Form of numbers."),
     takes("lc_time", C_LOCALE, "C", "Form of times."),
-    takes("lock_timeout", Kind::Fixed(&["0", "0ms"]), "0", "Longest wait for a lock: not limited."),
+    takes("lock_timeout", Kind::Millis, "0", "Longest wait for the lock of a row."),
     shown("max_identifier_length", "63", "Longest identifier, in bytes."),
     shown("max_index_keys", "32", "Most columns of a key."),
     shown("max_prepared_transactions", "0", "There are no prepared transactions."),
@@ -137,7 +137,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("temp_tablespaces", Kind::Fixed(&[""]), "", "There are no tablespaces."),
     reported(takes("TimeZone", Kind::Zone, "UTC", "Zone in which times are read and shown.")),
     takes("transaction_deferrable", Kind::Bool, "off", "No effect: snapshots never wait."),
-    takes("transaction_isolation", Kind::Isolation, "repeatable read", "Isolation of the transaction."),
+    takes("transaction_isolation", Kind::Isolation, "read committed", "Isolation of the transaction."),
     takes("transaction_read_only", Kind::Bool, "off", "The transaction refuses writes."),
     takes("transform_null_equals", OFF, "off", "x = NULL is never true."),
     takes("xmloption", Kind::OneOf(&["content", "document"]), "content", "No effect: there is no xml type."),

@@ -308,7 +308,7 @@ fn parts<'a>(value: &'a str, setting: &Setting) -> (&'a str, &'a str) {
 fn isolation(setting: &Setting, value: &str) -> Result<String, SqlError> {
     let level = Isolation::from_name(&value.trim().to_ascii_lowercase()).ok_or_else(|| invalid(setting, value))?;
     crate::session::txn_state::check_isolation(Some(level))?;
-    Ok(setting.default.to_owned())
+    Ok(level.name().to_owned())
 }
 
 #[cfg(test)]
@@ -414,7 +414,7 @@ mod tests {
             ("timezone", &[""], Err("22023")),
             ("timezone", &["GMT-03:00"], Ok("GMT-03:00")),
             ("timezone", &["Mars/Olympus"], Err("22023")),
-            ("transaction_isolation", &["read committed"], Ok("repeatable read")),
+            ("transaction_isolation", &["Repeatable Read"], Ok("repeatable read")),
             ("transaction_isolation", &["serializable"], Err("0A000")),
             ("application_name", &["é!"], Ok("?!")),
             ("application_name", &["a", "b"], Err("22023")),

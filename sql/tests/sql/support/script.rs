@@ -9,6 +9,8 @@
 //! - `\session NAME`: sends what follows on another connection
 //! - `\advance MS`: advances the oracle's time
 //! - `\zone NAME`: sets the session's time zone
+//! - `\waits`: the next statement waits for the lock of a row; nothing is printed
+//! - `\answer`: what the session's waiting statement answers, once it does
 //! - `\params VALUE...`: sends the next statement through the extended protocol with these parameters, and fetches its
 //!   rows in several parts; `\N` is NULL, `\_` a blank
 
@@ -20,7 +22,7 @@ use kv::memory::MemoryCluster;
 use sql::server::SqlConfig;
 
 use super::client::{Raw, Reply, bind, execute, named, parse, query, sync};
-use super::{TestServer, gateway_config};
+use super::{TestServer, eventually, gateway_config};
 
 /// `now()` in scripts: 2024-05-05 07:08:09.500678 UTC.
 const NOW: i64 = 768_208_089_500_678;
@@ -36,13 +38,15 @@ struct Script {
     sessions: BTreeMap<String, Raw>,
     current: String,
     params: Option<Vec<Option<String>>>,
+    /// Whether the next statement waits for the lock of a row.
+    waits: bool,
 }
 
 impl Script {
     async fn new() -> Script {
         let config = SqlConfig { database: DATABASE.to_owned(), ..gateway_config() };
         let server = TestServer::with_clock(config, MemoryCluster::new(), || NOW).await;
-        Script { server, sessions: BTreeMap::new(), current: "main".to_owned(), params: None }
+        Script { server, sessions: BTreeMap::new(), current: "main".to_owned(), params: None, waits: false }
     }
 
     async fn session(&mut self) -> &mut Raw {
@@ -59,7 +63,7 @@ impl Script {
         let mut text = String::new();
         for line in lines {
             if text.is_empty() && line.starts_with('\\') {
-                self.command(line).await;
+                out.push_str(&self.command(line).await);
                 continue;
             }
             if !text.is_empty() {
@@ -76,7 +80,7 @@ impl Script {
         out
     }
 
-    async fn command(&mut self, line: &str) {
+    async fn command(&mut self, line: &str) -> String {
         let mut words = line.split_whitespace();
         match words.next() {
             Some("\\params") => {
@@ -91,12 +95,27 @@ impl Script {
                 let ms = words.next().and_then(|ms| ms.parse().ok()).expect("milliseconds");
                 self.server.cluster.tso().advance_ms(ms);
             }
+            Some("\\waits") => self.waits = true,
+            Some("\\answer") => return render(&self.session().await.until_ready().await),
             Some("\\session") => self.current = words.next().expect("a name").to_owned(),
             other => panic!("unknown command {other:?}"),
         }
+        String::new()
+    }
+
+    /// Sends a statement, and returns once it waits for the lock of a row.
+    async fn send_to_wait(&mut self, text: &str) {
+        let waiting = |script: &Script| script.server.cluster.row_locks().iter().filter(|l| l.waits.is_some()).count();
+        let before = waiting(self);
+        self.session().await.send(&query(text)).await;
+        eventually("the statement waits", || waiting(self) > before).await;
     }
 
     async fn statement(&mut self, text: &str) -> String {
+        if std::mem::take(&mut self.waits) {
+            self.send_to_wait(text).await;
+            return String::new();
+        }
         match self.params.take() {
             None => render(&self.simple(text).await),
             Some(params) => render(&self.extended(text, &params).await),

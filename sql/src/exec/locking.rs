@@ -1,0 +1,126 @@
+//! Locks of the rows that a statement writes or returns, and what it makes of rows that have changed.
+//!
+//! A statement finds its rows in its snapshot and then locks them. A row that another transaction holds is waited for. If
+//! the row has changed meanwhile, the condition of the statement is evaluated again, on the newest row: the row counts
+//! if it still passes, as it is now (PostgreSQL's EvalPlanQual). A row that is gone does not count. What the transaction
+//! has written itself is its own.
+
+use bytes::Bytes;
+use kv::Key;
+use kv::api::{LockMode, LockedRow, Presence, RowFound};
+use txn::{LockAsk, LockWait, TxnError};
+
+use super::context::ExecContext;
+use super::cursor;
+use super::rows::Row;
+use crate::error::{SqlError, SqlState, storage_error};
+use crate::expr::Expr;
+use crate::expr::eval::is_true;
+use crate::plan::TableAccess;
+use crate::table::Table;
+use crate::types::Datum;
+
+/// The lock that a statement takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lock {
+    pub(super) mode: LockMode,
+    pub(super) wait: LockWait,
+}
+
+impl Lock {
+    /// That of a statement that changes rows.
+    pub(super) fn to_change(mode: LockMode, ctx: &ExecContext<'_>) -> Lock {
+        Lock { mode, wait: LockWait::Queue(ctx.lock_timeout) }
+    }
+}
+
+/// Locks rows by their keys, which are distinct and not written by the transaction. The answer has their order.
+pub(super) async fn lock_keys(
+    table: &Table,
+    keys: Vec<Key>,
+    (lock, presence, was_read): (Lock, Presence, bool),
+    ctx: &mut ExecContext<'_>,
+) -> Result<Vec<LockedRow>, SqlError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ask = LockAsk { mode: lock.mode, presence, was_read, wait: lock.wait };
+    ctx.txn.lock_rows(keys, ask).await.map_err(|error| lock_error(table, error))
+}
+
+/// Locks rows that were read in the snapshot. Returns those that count, as they are now. `again` evaluates a row that
+/// has changed: the condition of the statement, and what else follows from the row.
+pub(super) async fn lock_read<T>(
+    access: &TableAccess,
+    rows: Vec<(Key, T)>,
+    lock: Lock,
+    ctx: &mut ExecContext<'_>,
+    mut again: impl FnMut(Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
+) -> Result<Vec<(Key, T)>, SqlError> {
+    let own: Vec<bool> = rows.iter().map(|(key, _)| ctx.txn.has_written(key)).collect();
+    let others = rows.iter().zip(&own).filter(|(_, own)| !**own);
+    let keys: Vec<Key> = others.map(|((key, _), _)| key.clone()).collect();
+    let mut found = lock_keys(&access.table, keys, (lock, Presence::Present, true), ctx).await?.into_iter();
+    let mut counted = Vec::with_capacity(rows.len());
+    for ((key, row), own) in rows.into_iter().zip(own) {
+        if own {
+            counted.push((key, row));
+            continue;
+        }
+        match found.next().filter(|found| found.is_locked).map(|found| found.row) {
+            Some(RowFound::Unchanged) => counted.push((key, row)),
+            Some(RowFound::Present(newest)) => {
+                let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
+                counted.extend(again(newest, ctx)?.map(|row| (key, row)));
+            }
+            Some(RowFound::Absent | RowFound::Skipped) | None => {}
+        }
+    }
+    Ok(counted)
+}
+
+/// Whether a row passes the condition of a statement.
+pub(super) fn passes(
+    filter: Option<&Expr>,
+    row: &Row,
+    ctx: &ExecContext<'_>,
+    params: &[Datum],
+) -> Result<bool, SqlError> {
+    filter.map_or(Ok(true), |filter| is_true(filter, row, &ctx.env(params)))
+}
+
+/// Locks the newest rows of keys, without a look at the snapshot first: for a statement that changes each row that
+/// exists. Returns the stored rows.
+pub(super) async fn lock_newest(
+    access: &TableAccess,
+    keys: &[Key],
+    lock: Lock,
+    ctx: &mut ExecContext<'_>,
+) -> Result<Vec<(Key, Bytes)>, SqlError> {
+    let (own, others): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| ctx.txn.has_written(key));
+    let others: Vec<Key> = others.into_iter().cloned().collect();
+    let mut rows = Vec::with_capacity(keys.len());
+    for key in own {
+        let value = ctx.txn.get(key).await.map_err(storage_error)?;
+        rows.extend(value.map(|value| (key.clone(), value)));
+    }
+    let found = lock_keys(&access.table, others.clone(), (lock, Presence::Present, false), ctx).await?;
+    for (key, found) in others.into_iter().zip(found) {
+        if let (true, RowFound::Present(value)) = (found.is_locked, found.row) {
+            rows.push((key, value));
+        }
+    }
+    Ok(rows)
+}
+
+/// The error of a lock that was not taken.
+fn lock_error(table: &Table, error: TxnError) -> SqlError {
+    match error {
+        TxnError::NotAvailable { .. } => {
+            let message = format!("could not obtain lock on row in relation \"{}\"", table.name);
+            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message)
+        }
+        TxnError::Conflict(_) | TxnError::LockTimeout { .. } => error.into(),
+        error => storage_error(error),
+    }
+}
