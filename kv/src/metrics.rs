@@ -7,7 +7,7 @@ use crate::api::{RequestBody, Response, ServerError};
 use crate::read_pool::PoolMetrics;
 
 /// Kinds of request, in the order of the counters.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "get",
     "batch_get",
     "scan",
@@ -22,6 +22,7 @@ const KINDS: [&str; 14] = [
     "acquire",
     "release",
     "refresh",
+    "detect",
 ];
 /// Outcomes of a request, in the order of the counters.
 const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
@@ -123,6 +124,7 @@ impl Kind {
             RequestBody::Acquire(_) => 11,
             RequestBody::Release { .. } => 12,
             RequestBody::Refresh { .. } => 13,
+            RequestBody::Detect(_) => 14,
         })
     }
 }

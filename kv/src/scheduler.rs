@@ -48,7 +48,7 @@ use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks}
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
-use crate::locks::{RegionLocks, RowLocks, RowLocksConfig};
+use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig};
 use crate::percolator::{self, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -67,6 +67,8 @@ pub struct Scheduler<H> {
     pool: ReadPool,
     fences: Fences,
     locks: RowLocks,
+    /// The detector of deadlocks, with the region whose leader it is of, and the term.
+    detector: Arc<Mutex<(RegionId, Term, Detector)>>,
     #[cfg(feature = "planted-bugs")]
     planted_bug: Option<PlantedBug>,
 }
@@ -82,6 +84,7 @@ impl<H: RegionStore> Scheduler<H> {
             pool,
             fences: Fences::default(),
             locks: RowLocks::new(RowLocksConfig::default()),
+            detector: Arc::new(Mutex::new((RegionId::new(0), Term::new(0), Detector::default()))),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }

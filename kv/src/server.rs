@@ -233,6 +233,7 @@ impl<H: RegionStore> KvServer<H> {
                 self.writes.acquire(context, acquire, in_flight).await.map(Response::Acquired)
             }
             RequestBody::Release { keys, start_ts } => self.writes.release(context, keys, *start_ts),
+            RequestBody::Detect(report) => self.writes.detect(context, report),
             RequestBody::Refresh { locks } => self.writes.refresh(context, locks.iter().map(|lock| lock.start_ts)),
             body if body.is_write() => self.writes.run(request, in_flight).await,
             _ => {

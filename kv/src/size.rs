@@ -55,6 +55,7 @@ pub fn request_bytes(body: &RequestBody) -> usize {
         | RequestBody::ResolveLock { keys, .. }
         | RequestBody::Release { keys, .. } => keys.iter().map(key_bytes).sum(),
         RequestBody::Acquire(request) => request.keys.iter().map(key_bytes).sum(),
+        RequestBody::Detect(report) => key_bytes(&report.row),
         RequestBody::Refresh { locks } => locks.iter().map(|lock| key_bytes(&lock.key)).sum(),
         RequestBody::CheckLocks(request) => request.keys.iter().map(key_bytes).sum(),
         RequestBody::CheckTxnStatus(request) => key_bytes(&request.primary),

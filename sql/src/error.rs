@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use kv::api::WaitReport;
 use txn::TxnError;
 
 pub use crate::sqlstate::SqlState;
@@ -121,10 +122,24 @@ impl From<TxnError> for SqlError {
             TxnError::LockTimeout { .. } => {
                 SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
             }
+            TxnError::Deadlock { cycle } => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+                .detail(deadlock_detail(&cycle))
+                .hint("See server log for query details."),
             error @ TxnError::InFuture(_) => SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()),
             TxnError::Internal(why) => SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}")),
         }
     }
+}
+
+/// Who waits for whom, in PostgreSQL's words.
+fn deadlock_detail(cycle: &[WaitReport]) -> String {
+    let next = cycle.iter().cycle().skip(1);
+    let lines = cycle.iter().zip(next).map(|(wait, holder)| {
+        let (waiter, blocked_by) = (wait.session, holder.session);
+        let transaction = holder.waiter;
+        format!("Process {waiter} waits for ShareLock on transaction {transaction}; blocked by process {blocked_by}.")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The SQL error of a read or write in a transaction, with the message of the transaction layer. The conversion `From`
@@ -138,7 +153,9 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
         // With its hint.
         TxnError::Overloaded(_) => return error.into(),
         TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
-        TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. } => return error.into(),
+        TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. } | TxnError::Deadlock { .. } => {
+            return error.into();
+        }
         TxnError::InFuture(_) => SqlState::INVALID_PARAMETER_VALUE,
         TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
     };

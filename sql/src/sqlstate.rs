@@ -77,6 +77,8 @@ impl SqlState {
     pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
     /// `invalid_schema_name`
     pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
+    /// A transaction waits for one that waits for it.
+    pub const DEADLOCK_DETECTED: SqlState = SqlState("40P01");
     /// A conflict with another transaction. The whole transaction can be retried.
     pub const SERIALIZATION_FAILURE: SqlState = SqlState("40001");
     /// The statement cannot be parsed.

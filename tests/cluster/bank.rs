@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, IsolationLevel};
 
 use crate::clients::{connect, is_transient};
 use crate::exclusive::ClusterLock;
@@ -345,7 +345,7 @@ async fn transfers(port: u16, seed: u64, stop: Arc<AtomicBool>, counts: Arc<Coun
 }
 
 async fn transfer(client: &mut Client, from: i64, to: i64, amount: i64) -> Result<(), Error> {
-    let txn = client.transaction().await?;
+    let txn = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await?;
     let balance: i64 = txn.query_one("SELECT balance FROM accounts WHERE id = $1", &[&from]).await?.get(0);
     if balance < amount {
         return txn.rollback().await;
@@ -380,7 +380,8 @@ async fn audits(port: u16, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
 async fn audit(client: &mut Client, reads: Reads) -> Result<[i64; 3], Error> {
     const SUM: &str = "SELECT sum(balance)::bigint FROM accounts";
     reads.set(client).await?;
-    let txn = client.build_transaction().read_only(true).start().await?;
+    let txn =
+        client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
     let first = txn.query_one(SUM, &[]).await?.get(0);
     let mut piecewise = 0;
     for id in 1..=ACCOUNTS {

@@ -50,6 +50,7 @@ pub fn is_transient(error: &Error) -> bool {
         Some(code) => {
             let codes = [
                 SqlState::T_R_SERIALIZATION_FAILURE,
+                SqlState::T_R_DEADLOCK_DETECTED,
                 SqlState::CANNOT_CONNECT_NOW,
                 SqlState::INSUFFICIENT_RESOURCES,
                 SqlState::ADMIN_SHUTDOWN,

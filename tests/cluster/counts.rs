@@ -119,7 +119,8 @@ const COSTS: [Cost; 8] = [
     Cost { kind: Kind::SelectRange, by_gateway: 0, by_store: 1, requests: 1, rounds: 0 },
     Cost { kind: Kind::Update, by_gateway: 0, by_store: 1, requests: 2, rounds: 1 },
     Cost { kind: Kind::Delete, by_gateway: 0, by_store: 1, requests: 2, rounds: 1 },
-    Cost { kind: Kind::ReadWrite, by_gateway: 1, by_store: 1, requests: 3, rounds: 1 },
+    // A snapshot for each statement, and a timestamp for the commit.
+    Cost { kind: Kind::ReadWrite, by_gateway: 2, by_store: 1, requests: 3, rounds: 1 },
 ];
 
 impl Cost {

@@ -123,7 +123,8 @@ impl Versions {
 
     /// Raises the version of all rows by one. Returns the new one.
     async fn raise(&self, client: &mut Client) -> Result<i64, Error> {
-        let txn = client.transaction().await?;
+        let txn =
+            client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead).start().await?;
         let version = txn.query_one(&self.select_row(), &[&0_i64]).await?.get::<_, i64>(0) + 1;
         let update = format!("UPDATE {} SET v = $1", self.kind.table());
         assert_eq!(txn.execute(&update, &[&version]).await?, self.kind.rows() as u64, "{:?}", self.kind);

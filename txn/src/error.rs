@@ -1,6 +1,7 @@
 //! Errors of a transaction, by what the session reports to its client.
 
 use kv::Key;
+use kv::api::WaitReport;
 use tso::{Timestamp, TsoError};
 
 /// Why a transaction failed.
@@ -28,6 +29,12 @@ pub enum TxnError {
     LockTimeout {
         /// The row.
         key: Key,
+    },
+    /// The transaction waits for others that wait for it (SQLSTATE 40P01). It gives up, so that they go on.
+    #[error("deadlock detected")]
+    Deadlock {
+        /// The waits, beginning with that of the transaction. Each one is for the next, and the last for the first.
+        cycle: Vec<WaitReport>,
     },
     /// The commit may have been delivered, and its outcome is not known: the transaction may be committed now, later,
     /// or never (SQLSTATE 08007). The caller must not run it again blindly.

@@ -120,7 +120,8 @@ impl Metrics {
                 TxnError::Internal(_)
                 | TxnError::InFuture(_)
                 | TxnError::NotAvailable { .. }
-                | TxnError::LockTimeout { .. },
+                | TxnError::LockTimeout { .. }
+                | TxnError::Deadlock { .. },
             ) => "internal",
         };
         self.commits.with_label_values(&[label]).inc();

@@ -12,7 +12,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kv::Key;
-use kv::api::{AcquireRequest, KeyError, LockMode, LockRef, LockedRow, Presence, RowFound, Waiting};
+use kv::api::{
+    AcquireRequest, Acquired, KeyError, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
+};
 use kv::client::ClientError;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -26,6 +28,9 @@ use crate::timing::Stopwatch;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// How long a request for a row waits at most.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// How long the report of a wait may take.
+const REPORT_LIMIT: Duration = Duration::from_millis(500);
 
 /// How to lock rows.
 #[derive(Clone, Copy, Debug)]
@@ -87,10 +92,12 @@ pub(crate) struct RowLocks {
     order: Vec<Key>,
     /// Gives up rows after a rollback to a savepoint. Returns those that it could not.
     releasing: Option<JoinHandle<Vec<Key>>>,
+    /// The session of the transaction, for people.
+    session: u32,
 }
 
 impl RowLocks {
-    pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp) -> RowLocks {
+    pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp, session: u32) -> RowLocks {
         let asked = Arc::new(Asked { start_ts, keys: Mutex::default() });
         coordinator.live_locks.enter(coordinator, Arc::clone(&asked));
         RowLocks {
@@ -99,6 +106,7 @@ impl RowLocks {
             held: BTreeMap::new(),
             order: Vec::new(),
             releasing: None,
+            session,
         }
     }
 
@@ -163,6 +171,7 @@ impl RowLocks {
     async fn ask(&self, mut request: AcquireRequest, wait: LockWait) -> Result<Vec<LockedRow>, TxnError> {
         let (keys, mut rows) = (std::mem::take(&mut request.keys), Vec::new());
         let (mut since, mut longest) = (Stopwatch::start(), FIRST_WAIT);
+        let mut waits = Waits { coordinator: &self.coordinator, report: None, is_reported: false };
         loop {
             request.keys = keys.get(rows.len()..).unwrap_or_default().to_vec();
             request.waiting = match wait {
@@ -174,7 +183,7 @@ impl RowLocks {
                     Waiting::Queue { ms: u32::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u32::MAX) }
                 }
             };
-            let answer = self.coordinator.kv.acquire(&request).await.map_err(acquire_error)?;
+            let answer = self.acquire_or_detect(&request, &mut waits).await?;
             if !answer.rows.is_empty() {
                 (since, longest) = (Stopwatch::start(), FIRST_WAIT);
             }
@@ -182,6 +191,9 @@ impl RowLocks {
             let Some(blocked) = answer.blocked else { return Ok(rows) };
             self.coordinator.metrics.waits.inc();
             let row = || keys.get(rows.len()).cloned().unwrap_or_default();
+            let holders = if blocked.record.is_none() { blocked.holders } else { Vec::new() };
+            let (at, waiter, session) = (Key::default(), self.asked.start_ts, self.session);
+            waits.report = Some(WaitReport { at, waiter, holders, session, row: row() });
             let is_live = match blocked.record {
                 // Its transaction may be dead.
                 Some(record) => {
@@ -196,6 +208,28 @@ impl RowLocks {
                 }
                 _ => longest = longest.saturating_mul(2).min(WAIT_MAX),
             }
+        }
+    }
+
+    /// Sends a request. Meanwhile reports the wait that the last one has met.
+    async fn acquire_or_detect(&self, request: &AcquireRequest, waits: &mut Waits<'_>) -> Result<Acquired, TxnError> {
+        let kv = &self.coordinator.kv;
+        let acquire = async { kv.acquire(request).await.map_err(acquire_error) };
+        let Some(report) = waits.report.clone().filter(|report| !report.holders.is_empty()) else {
+            return acquire.await;
+        };
+        waits.is_reported = true;
+        let detect = async {
+            match kv.report_wait(&report, REPORT_LIMIT).await {
+                Ok(cycle) if !cycle.is_empty() => TxnError::Deadlock { cycle },
+                // The wait is reported again, if it lasts.
+                Ok(_) | Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = acquire => answer,
+            deadlock = detect => Err(deadlock),
         }
     }
 
@@ -253,6 +287,27 @@ impl RowLocks {
         let left = releasing.await.unwrap_or_default();
         self.releasing = None;
         self.asked.keys.lock().extend(left);
+    }
+}
+
+/// What was reported of a wait. Reports its end when it is dropped.
+struct Waits<'a> {
+    coordinator: &'a Coordinator,
+    report: Option<WaitReport>,
+    is_reported: bool,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let (true, Some(report)) = (self.is_reported, self.report.take()) else { return };
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let (kv, ended) = (self.coordinator.kv.clone(), WaitReport { holders: Vec::new(), ..report });
+        self.coordinator.tasks.spawn(async move {
+            // Otherwise it is forgotten when it is not reported any more.
+            let _ = kv.report_wait(&ended, REPORT_LIMIT).await;
+        });
     }
 }
 

@@ -86,6 +86,8 @@ pub struct Transaction {
     buffer: WriteBuffer,
     /// Its row locks in memory. `None`: it has asked for none.
     locks: Option<RowLocks>,
+    /// Its session, for people.
+    session: u32,
     is_single_statement: bool,
     bound: Option<CommitBound>,
     /// How its reads choose their replicas. `None`: leaders serve them.
@@ -106,6 +108,7 @@ impl Transaction {
             has_statements: false,
             buffer,
             locks: None,
+            session: 0,
             is_single_statement: false,
             bound: None,
             reads: None,
@@ -174,6 +177,11 @@ impl Transaction {
         if self.has_statements {
             self.read_ts = snapshot.0;
         }
+    }
+
+    /// Says whose transaction it is: reports of deadlocks name the session.
+    pub fn set_session(&mut self, session: u32) {
+        self.session = session;
     }
 
     /// Whether every statement has a snapshot of its own.
@@ -443,6 +451,7 @@ impl Transaction {
     ///   statements.
     /// - [`TxnError::AlreadyExists`]: a row exists that must not ([`Presence::MustBeAbsent`](kv::api::Presence)).
     /// - [`TxnError::NotAvailable`], [`TxnError::LockTimeout`]: another transaction has the lock.
+    /// - [`TxnError::Deadlock`]: it waits for this one.
     /// - [`TxnError::Unavailable`], [`TxnError::Internal`]: as for reads.
     ///
     /// # Cancel safety
@@ -459,7 +468,7 @@ impl Transaction {
         let start_ts = self.take_start_ts().await?;
         let snapshot = if self.has_statements { None } else { Some(start_ts) };
         let seen_ts = if ask.was_read { self.take_read_ts().await? } else { Timestamp::ZERO };
-        let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts));
+        let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts, self.session));
         locks.acquire(keys, ask, (snapshot, seen_ts)).await
     }
 

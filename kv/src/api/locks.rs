@@ -74,6 +74,22 @@ pub struct LockRef {
     pub start_ts: Timestamp,
 }
 
+/// A transaction waits for others. Reported again and again while it does, to the detector of deadlocks, which the
+/// leader of the first region has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitReport {
+    /// A key of the first region.
+    pub at: Key,
+    /// The transaction that waits.
+    pub waiter: Timestamp,
+    /// Those that it waits for. Empty: it does not wait any more.
+    pub holders: Vec<Timestamp>,
+    /// The session of the transaction, for people.
+    pub session: u32,
+    /// The row.
+    pub row: Key,
+}
+
 /// Asks for locks on rows of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcquireRequest {

@@ -13,7 +13,9 @@ use tso::Timestamp;
 
 use crate::key::{Key, storage_range};
 
-pub use locks::{AcquireRequest, Acquired, Blocked, LockMode, LockRef, LockedRow, Presence, RowFound, Waiting};
+pub use locks::{
+    AcquireRequest, Acquired, Blocked, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
+};
 
 /// A request to the leader of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +110,8 @@ pub enum RequestBody {
         /// For each transaction, a row of the region that it may have locked.
         locks: Vec<LockRef>,
     },
+    /// Says that a transaction waits. Answered with [`Response::Waits`].
+    Detect(WaitReport),
 }
 
 impl RequestBody {
@@ -126,7 +130,13 @@ impl RequestBody {
 
     /// Whether the request is about row locks in memory.
     pub fn is_of_locks(&self) -> bool {
-        matches!(self, RequestBody::Acquire(_) | RequestBody::Release { .. } | RequestBody::Refresh { .. })
+        matches!(
+            self,
+            RequestBody::Acquire(_)
+                | RequestBody::Release { .. }
+                | RequestBody::Refresh { .. }
+                | RequestBody::Detect(_)
+        )
     }
 
     /// The place of the snapshot of a read that leaves it to the store; `None` for other requests.
@@ -154,6 +164,7 @@ impl RequestBody {
             RequestBody::Heartbeat { primary, .. } => vec![primary],
             RequestBody::Acquire(request) => request.keys.iter().collect(),
             RequestBody::Refresh { locks } => locks.iter().map(|lock| &lock.key).collect(),
+            RequestBody::Detect(report) => vec![&report.at],
         }
     }
 
@@ -485,6 +496,9 @@ pub enum Response {
     Ttl(u64),
     /// To `Acquire`.
     Acquired(Acquired),
+    /// To `Detect`: the waits of a deadlock that the reported one has closed, beginning with that one; each transaction
+    /// waits for the next, and the last one for the first. Empty if there is none.
+    Waits(Vec<WaitReport>),
     /// To every other request.
     Done,
 }

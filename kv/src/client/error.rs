@@ -63,6 +63,7 @@ impl ClientError {
             Response::Locks(_) => "the state of locks",
             Response::AsyncLocked { .. } => "locks of an async commit",
             Response::Committed { .. } => "a commit",
+            Response::Waits(_) => "waits",
             Response::Acquired(_) => "Acquired",
             Response::Ttl(_) => "a ttl",
             Response::Done => "an acknowledgement",

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::time::Duration;
 
 use super::Client;
 use super::bound;
 use super::dispatch::BatchOp;
 use super::error::ClientError;
-use super::retry::{RetrySemantics, pause};
-use crate::api::{AcquireRequest, Acquired, LockRef, RequestBody, Response};
+use super::retry::{Retry, RetrySemantics, pause};
+use crate::api::{AcquireRequest, Acquired, LockRef, RequestBody, Response, WaitReport};
 use crate::key::Key;
 use crate::size::decision_bytes;
 
@@ -91,6 +92,20 @@ impl Client {
             unanswered: &std::sync::atomic::AtomicBool::new(false),
         };
         self.router.fan_out(locks, &op).await.map(drop)
+    }
+
+    /// Reports a wait to the detector of deadlocks. Returns the deadlock that the wait has closed; see
+    /// [`Response::Waits`]. Ends after `limit`: the next report serves better than a late one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`.
+    pub async fn report_wait(&self, report: &WaitReport, limit: Duration) -> Result<Vec<WaitReport>, ClientError> {
+        let retry = Retry::with_cutoff(limit, RetrySemantics::Idempotent);
+        match self.router.send_to_key(&report.at, retry, || RequestBody::Detect(report.clone())).await? {
+            Response::Waits(cycle) => Ok(cycle),
+            other => Err(ClientError::unexpected_response("Detect", &other)),
+        }
     }
 
     /// The first of `keys` in each region, as far as the regions are known here. All keys of unknown regions.

@@ -9,9 +9,10 @@
 //!
 //! # Layers
 //!
-//! 1. `table`: locks and queues, a state machine
+//! 1. `detector`, `table`: state machines: who waits for whom; locks and queues
 //! 2. `region`: the locks of a region, and the tasks that wait for them
 
+mod detector;
 mod region;
 mod table;
 
@@ -26,6 +27,7 @@ use tso::Timestamp;
 use crate::api::LockMode;
 use crate::key::Key;
 
+pub(crate) use detector::Detector;
 pub(crate) use region::{Attempt, Place, RegionLocks};
 pub(crate) use table::LocksFull;
 

@@ -100,6 +100,7 @@ impl StoreServer {
         match &request.body {
             RequestBody::Acquire(acquire) => self.writes.acquire(context, acquire, ()).await.map(Response::Acquired),
             RequestBody::Release { keys, start_ts } => self.writes.release(context, keys, *start_ts),
+            RequestBody::Detect(report) => self.writes.detect(context, report),
             RequestBody::Refresh { locks } => self.writes.refresh(context, locks.iter().map(|lock| lock.start_ts)),
             body if body.is_write() => self.writes.run(request, ()).await,
             _ => self.reads.run(request).await,

@@ -91,7 +91,8 @@ pub fn evaluate<R: Reader + ?Sized>(
         | RequestBody::Replica(_)
         | RequestBody::Acquire(_)
         | RequestBody::Release { .. }
-        | RequestBody::Refresh { .. } => Err(ActionError::Invalid("not an action that changes data")),
+        | RequestBody::Refresh { .. }
+        | RequestBody::Detect(_) => Err(ActionError::Invalid("not an action that changes data")),
     }
 }
 

@@ -5,7 +5,7 @@ use tso::Timestamp;
 use super::message::{MalformedMessage, malformed, pb, required};
 use super::request::{from_keys, to_keys};
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound, Waiting,
+    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
 };
 use crate::key::Key;
 
@@ -18,6 +18,30 @@ impl From<LockRef> for pb::LockRef {
 impl From<pb::LockRef> for LockRef {
     fn from(lock: pb::LockRef) -> LockRef {
         LockRef { key: Key::new(lock.key), start_ts: Timestamp::from_raw(lock.start_ts) }
+    }
+}
+
+impl From<WaitReport> for pb::WaitReport {
+    fn from(report: WaitReport) -> pb::WaitReport {
+        pb::WaitReport {
+            at: report.at.into_bytes(),
+            waiter: report.waiter.raw(),
+            holders: report.holders.into_iter().map(Timestamp::raw).collect(),
+            session: report.session,
+            row: report.row.into_bytes(),
+        }
+    }
+}
+
+impl From<pb::WaitReport> for WaitReport {
+    fn from(report: pb::WaitReport) -> WaitReport {
+        WaitReport {
+            at: Key::new(report.at),
+            waiter: Timestamp::from_raw(report.waiter),
+            holders: report.holders.into_iter().map(Timestamp::from_raw).collect(),
+            session: report.session,
+            row: Key::new(report.row),
+        }
     }
 }
 

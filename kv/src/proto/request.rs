@@ -71,6 +71,7 @@ impl From<RequestBody> for Body {
                 Body::Heartbeat(pb::Heartbeat { primary: primary.into_bytes(), start_ts: start_ts.raw(), ttl_ms })
             }
             RequestBody::Acquire(request) => Body::Acquire(request.into()),
+            RequestBody::Detect(report) => Body::Detect(report.into()),
             RequestBody::Release { keys, start_ts } => {
                 Body::Release(pb::Release { keys: from_keys(keys), start_ts: start_ts.raw() })
             }
@@ -132,6 +133,7 @@ impl TryFrom<Body> for RequestBody {
                 ttl_ms: beat.ttl_ms,
             },
             Body::Acquire(request) => RequestBody::Acquire(request.try_into()?),
+            Body::Detect(report) => RequestBody::Detect(report.into()),
             Body::Release(release) => {
                 RequestBody::Release { keys: to_keys(release.keys), start_ts: Timestamp::from_raw(release.start_ts) }
             }

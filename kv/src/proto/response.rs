@@ -5,7 +5,7 @@ use tso::Timestamp;
 
 use super::message::pb::response::Outcome;
 use super::message::{MalformedMessage, malformed, pb, required};
-use crate::api::{KeyError, LockInfo, LocksStatus, ReadPath, Response, Served, ServerError, TxnStatus};
+use crate::api::{KeyError, LockInfo, LocksStatus, ReadPath, Response, Served, ServerError, TxnStatus, WaitReport};
 use crate::key::Key;
 
 impl From<Result<Response, ServerError>> for pb::Response {
@@ -29,6 +29,9 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::AsyncLocked { min_commit_ts }) => Outcome::AsyncLockedTs(min_commit_ts.raw()),
             Ok(Response::Committed { commit_ts }) => Outcome::CommittedTs(commit_ts.raw()),
             Ok(Response::Ttl(ttl_ms)) => Outcome::Ttl(pb::Ttl { ttl_ms }),
+            Ok(Response::Waits(cycle)) => {
+                Outcome::Waits(pb::Waits { cycle: cycle.into_iter().map(pb::WaitReport::from).collect() })
+            }
             Ok(Response::Acquired(acquired)) => Outcome::Acquired(acquired.into()),
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
@@ -54,6 +57,7 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
             Outcome::AsyncLockedTs(ts) => Ok(Response::AsyncLocked { min_commit_ts: Timestamp::from_raw(ts) }),
             Outcome::CommittedTs(ts) => Ok(Response::Committed { commit_ts: Timestamp::from_raw(ts) }),
             Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
+            Outcome::Waits(waits) => Ok(Response::Waits(waits.cycle.into_iter().map(WaitReport::from).collect())),
             Outcome::Acquired(acquired) => Ok(Response::Acquired(acquired.try_into()?)),
             Outcome::Done(pb::Done {}) => Ok(Response::Done),
             Outcome::Error(error) => Err(error.try_into()?),

@@ -12,7 +12,7 @@ use super::{MalformedMessage, pb};
 use crate::api::{
     AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, KeyError, LockInfo, LockMode, LockRef, LockedRow,
     LocksStatus, Mutation, MutationOp, Presence, PrewriteRequest, ReadPath, ReplicaProof, ReplicaRead, Request,
-    RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, Waiting,
+    RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, WaitReport, Waiting,
 };
 use crate::grant::{AskGrants, Exchange, GivenGrants, Grant, PushAnswer, PushGrants};
 use crate::key::Key;
@@ -106,6 +106,7 @@ fn bodies() -> Vec<RequestBody> {
         acquire(LockMode::KeyShare, Presence::MustBeAbsent, Waiting::Queue { ms: 0 }),
         RequestBody::Release { keys: vec![key(b"k"), key(b"l")], start_ts: T1 },
         RequestBody::Refresh { locks: vec![LockRef { key: key(b"k"), start_ts: T2 }] },
+        RequestBody::Detect(wait()),
     ]
 }
 
@@ -113,6 +114,10 @@ fn acquire(mode: LockMode, presence: Presence, waiting: Waiting) -> RequestBody 
     let snapshot = (mode == LockMode::Share).then_some(T2);
     let keys = vec![key(b"k"), key(b"j")];
     RequestBody::Acquire(AcquireRequest { keys, start_ts: T1, mode, presence, snapshot, seen_ts: T2, waiting })
+}
+
+fn wait() -> WaitReport {
+    WaitReport { at: key(b""), waiter: T1, holders: vec![T2, T1], session: 7, row: key(b"k") }
 }
 
 fn acquired(lock: &LockInfo) -> Acquired {
@@ -166,6 +171,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Ttl(7)),
         Ok(Response::Acquired(acquired(&lock))),
         Ok(Response::Acquired(Acquired::default())),
+        Ok(Response::Waits(vec![wait(), wait()])),
+        Ok(Response::Waits(Vec::new())),
         Ok(Response::Done),
         Err(ServerError::Undetermined(region_id)),
         Err(ServerError::TooLarge { bytes: 9 << 20, limit: 8 << 20 }),

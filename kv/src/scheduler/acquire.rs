@@ -23,11 +23,12 @@ use tso::Timestamp;
 
 use super::Scheduler;
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockedRow, Response, RowFound, ServerError, Waiting,
+    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockedRow, Response, RowFound, ServerError, WaitReport,
+    Waiting,
 };
 use crate::error::ActionError;
 use crate::key::Key;
-use crate::locks::{Attempt, LocksFull, Place, RegionLocks, RowLockStatus};
+use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus};
 use crate::percolator::{Look, look};
 use crate::read_pool::PoolError;
 use crate::region_store::{RegionStore, into_server_error};
@@ -237,6 +238,21 @@ impl<H: RegionStore> Scheduler<H> {
             locks.release(start_ts, keys);
         }
         Ok(Response::Done)
+    }
+
+    /// Takes the report of a wait; see [`Response::Waits`]. Each term of the region has a detector of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Region`]: this store does not lead the region.
+    pub fn detect(&self, context: RegionContext, report: &WaitReport) -> Result<Response, ServerError> {
+        let basis = self.store.basis(context)?;
+        let mut state = self.detector.lock();
+        let (region, term, detector) = &mut *state;
+        if (*region, *term) != (context.region, basis.term) {
+            (*region, *term, *detector) = (context.region, basis.term, Detector::default());
+        }
+        Ok(Response::Waits(detector.report(report.clone(), now())))
     }
 
     /// Keeps the row locks of transactions that live.

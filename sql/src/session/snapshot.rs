@@ -70,6 +70,8 @@ impl Session {
         if wanted == Wanted::Session {
             self.settings.live.confirm();
         }
+        let mut txn = txn;
+        txn.set_session(self.pid.cast_unsigned());
         let live = self.slot.begin(txn.start_ts());
         let is_started = txn.start_ts() > Timestamp::ZERO;
         // One in the past has no other.

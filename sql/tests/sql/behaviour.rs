@@ -236,6 +236,34 @@ async fn an_autocommit_insert_takes_one_timestamp() {
     assert_eq!(tso.last().raw() - before, 1);
 }
 
+/// Two transactions, through two gateways, wait for each other. One of them is told, and the other goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadlock_is_found_and_one_transaction_goes_on() {
+    let cluster = MemoryCluster::new();
+    let servers = [TestServer::over(&cluster).await, TestServer::over(&cluster).await];
+    let (a, b) = (servers[0].connect().await, servers[1].connect().await);
+    query(&a, "create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)").await;
+    for round in 1..4 {
+        query(&a, "begin; update t set n = n + 1 where id = 1").await;
+        query(&b, "begin; update t set n = n + 1 where id = 2").await;
+        let (one, two) = tokio::join!(
+            a.batch_execute("update t set n = n + 1 where id = 2"),
+            b.batch_execute("update t set n = n + 1 where id = 1"),
+        );
+        assert!(one.is_err() != two.is_err(), "{one:?} {two:?}");
+        let error = one.err().or(two.err()).expect("one of them");
+        let error = error.as_db_error().expect("from the server");
+        assert_eq!((error.code().code(), error.message()), ("40P01", "deadlock detected"));
+        let detail = error.detail().expect("says who waits for whom");
+        assert_eq!(detail.matches(" waits for ShareLock on transaction ").count(), 2, "{detail}");
+        query(&a, "commit").await;
+        query(&b, "commit").await;
+        let rows = a.query("select n from t order by id", &[]).await.expect("selects");
+        let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(found, [round, round], "one of the two has changed both rows");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_nodes_initialise_one_catalog() {
     let cluster = MemoryCluster::new();

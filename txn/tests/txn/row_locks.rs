@@ -141,6 +141,7 @@ fn a_rollback_to_a_savepoint_gives_up_the_rows_locked_since() {
         lock(&mut txn, "b", ASK).await.unwrap();
         txn.put(key("b"), value("undone")).unwrap();
         txn.rollback_to(savepoint);
+        txn.locks_released().await;
         let mut other = read_committed(&db).await;
         let at_once = LockAsk { wait: LockWait::NoWait, ..ASK };
         lock(&mut other, "b", at_once).await.expect("it is free");
