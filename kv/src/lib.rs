@@ -18,9 +18,11 @@
 //! 6. `grants`, `scan_page`: what lets a replica serve reads; one page of a scan, in slices
 //! 7. `read`: the read path
 //! 8. `scheduler`, `replica_read`: the write path, reads that any replica may serve
-//! 9. `server`, `memory`: admission limits, reads and writes; a test double of server and endpoint
-//! 10. `service`: the adapter to links
+//! 9. `acquire`: row locks in memory
+//! 10. `server`, `memory`: admission limits, reads and writes; a test double of server and endpoint
+//! 11. `service`: the adapter to links
 
+mod acquire;
 pub mod api;
 pub mod client;
 pub mod concurrency;

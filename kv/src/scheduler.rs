@@ -25,14 +25,13 @@
 //!
 //! # Row locks
 //!
-//! A transaction may lock rows in the leader's memory before it writes them (`acquire`). A prewrite of a row that
+//! A transaction may lock rows in the leader's memory before it writes them (`acquire.rs`). A prewrite of a row that
 //! another transaction has locked is refused. Once a write that ends a transaction on a key is applied, the row is
 //! handed to whoever waits for it.
 
-mod acquire;
-
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use engine::WriteBatch;
 use engine::store::Reader;
@@ -61,14 +60,14 @@ const INLINE_KEYS: usize = 256;
 /// Executes writes. Clones share latches and fences.
 #[derive(Clone)]
 pub struct Scheduler<H> {
-    store: H,
-    latches: LatchTable,
-    concurrency: ConcurrencyManager,
-    pool: ReadPool,
-    fences: Fences,
-    locks: RowLocks,
+    pub(crate) store: H,
+    pub(crate) latches: LatchTable,
+    pub(crate) concurrency: ConcurrencyManager,
+    pub(crate) pool: ReadPool,
+    pub(crate) fences: Fences,
+    pub(crate) locks: RowLocks,
     /// The detector of deadlocks, with the region whose leader it is of, and the term.
-    detector: Arc<Mutex<(RegionId, Term, Detector)>>,
+    pub(crate) detector: Arc<Mutex<(RegionId, Term, Detector)>>,
     #[cfg(feature = "planted-bugs")]
     planted_bug: Option<PlantedBug>,
 }
@@ -294,7 +293,7 @@ impl<H: RegionStore> Scheduler<H> {
     }
 
     /// Confirms that this store still leads the region in `term`, at some moment after the call.
-    async fn confirm_term(&self, context: RegionContext, term: Term) -> Result<(), RegionError> {
+    pub(crate) async fn confirm_term(&self, context: RegionContext, term: Term) -> Result<(), RegionError> {
         let view = match self.store.try_read(context)? {
             Some(view) => view,
             None => self.store.read(context).await?,
@@ -318,14 +317,19 @@ impl<H: RegionStore> Scheduler<H> {
         body
     }
 
-    fn busy(&self, what: &str) -> ServerError {
+    pub(crate) fn busy(&self, what: &str) -> ServerError {
         RegionError::ServerBusy { store: self.store.store_id(), what: what.to_owned() }.into()
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the edge where waits for rows read the clock")]
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
 /// The row of a prewrite that another transaction has locked in memory.
 fn held_row(rows: &RegionLocks, term: Term, request: &PrewriteRequest) -> Option<KeyError> {
-    let (now, locker) = (acquire::now(), request.locker.unwrap_or(request.start_ts));
+    let (now, locker) = (now(), request.locker.unwrap_or(request.start_ts));
     request.mutations.iter().filter(|mutation| mutation.op != MutationOp::CheckNotExists).find_map(|mutation| {
         let (key, wanted) = (&mutation.key, (locker, LockMode::Update));
         let holder = rows.blockers(term, key, wanted, now).first().copied()?;
@@ -448,7 +452,7 @@ impl<T> Drop for HeldProposal<T> {
 /// Invariant: while a proposal of a term may still take effect without its latches, its region is fenced at that term
 /// or a later one.
 #[derive(Clone, Debug, Default)]
-struct Fences {
+pub(crate) struct Fences {
     terms: Arc<Mutex<HashMap<RegionId, Term>>>,
     /// A planted bug: no write is refused.
     #[cfg(feature = "planted-bugs")]
@@ -464,7 +468,7 @@ impl Fences {
     }
 
     /// Refuses a snapshot of a fenced term, because it may miss a proposal under way. A later term removes the fence.
-    fn check(&self, region: RegionId, term: Term) -> Result<(), RegionError> {
+    pub(crate) fn check(&self, region: RegionId, term: Term) -> Result<(), RegionError> {
         #[cfg(feature = "planted-bugs")]
         if self.is_missing {
             return Ok(());

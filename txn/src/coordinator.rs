@@ -17,9 +17,9 @@ use tso::TsoClient;
 
 use crate::config::{SHADOW_KIB, TxnConfig};
 use crate::error::TxnError;
+use crate::live_locks::LiveLocks;
 use crate::metrics::Metrics;
 use crate::resolver::{Resolved, Resolver};
-use crate::row_locks::LiveLocks;
 use crate::timing::{Stopwatch, lock_pause};
 
 /// Shared by the clones of a [`crate::Database`], their transactions and their commits.

@@ -56,8 +56,8 @@ pub(crate) type CommitOutcome = Result<Option<Timestamp>, TxnError>;
 
 /// A transaction to commit.
 pub(crate) struct CommitRequest {
-    /// The transaction. `None`: it has read nothing, and gets its start_ts now. If it has seen commits above it, it gets
-    /// a new name now, above all of them: a transaction has seen every commit to its keys below its name.
+    /// The transaction. `None`: it has read nothing, and gets its start_ts now. If it has seen commits above it, it
+    /// gets a new name now, above all of them: a transaction has seen every commit to its keys below its name.
     pub(crate) start_ts: Option<Timestamp>,
     /// Its mutations, in key order, at least one.
     pub(crate) mutations: Vec<Mutation>,

@@ -23,7 +23,7 @@
 //!
 //! 1. `bound`, `error`, `planted`, `timing`: the greatest commit_ts, errors, planted bugs, clock and pauses
 //! 2. `config`: settings
-//! 3. `buffer`, `committer`, `metrics`, `status_cache`: the pure parts, and the counters
+//! 3. `buffer`, `committer`, `live_locks`, `metrics`, `status_cache`: the pure parts, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
 //! 5. `coordinator`: what the transactions and commits of a node share
 //! 6. `row_locks`, `shadow`: row locks in memory; compare reads of replicas with the leader's
@@ -39,6 +39,7 @@ mod coordinator;
 mod database;
 mod driver;
 mod error;
+mod live_locks;
 mod metrics;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;

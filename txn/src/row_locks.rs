@@ -4,17 +4,15 @@
 //! the transaction ends. So nothing is forgotten, whatever becomes of an answer. A keeper tells the leaders every third
 //! of the ttl which transactions of this node live; if the node dies, its locks end with the ttl.
 //!
-//! What was locked says which commit of the row the transaction has seen ([`RowLocks::seen_ts`]). The prewrite names it,
-//! and conflicts if there is a newer one: then the lock was lost in between.
+//! What was locked says which commit of the row the transaction has seen ([`RowLocks::seen_ts`]). The prewrite names
+//! it, and conflicts if there is a newer one: then the lock was lost in between.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kv::Key;
-use kv::api::{
-    AcquireRequest, Acquired, KeyError, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
-};
+use kv::api::{AcquireRequest, Acquired, KeyError, LockMode, LockedRow, Presence, RowFound, WaitReport, Waiting};
 use kv::client::ClientError;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -22,6 +20,7 @@ use tso::Timestamp;
 
 use crate::coordinator::{Coordinator, read_error};
 use crate::error::TxnError;
+use crate::live_locks::Asked;
 use crate::timing::Stopwatch;
 
 /// How long the first request for a row waits. The second one waits twice as long, and so on.
@@ -64,25 +63,6 @@ struct Held {
     seen_ts: Timestamp,
 }
 
-/// The rows that a transaction has asked for. Shared with the keeper.
-#[derive(Debug)]
-struct Asked {
-    start_ts: Timestamp,
-    keys: Mutex<BTreeSet<Key>>,
-}
-
-/// The transactions of a node that may have row locks.
-#[derive(Debug, Default)]
-pub(crate) struct LiveLocks {
-    state: Mutex<LiveState>,
-}
-
-#[derive(Debug, Default)]
-struct LiveState {
-    asked: HashMap<Timestamp, Arc<Asked>>,
-    is_kept: bool,
-}
-
 /// The row locks of one transaction. Gives all of them up when it is dropped.
 pub(crate) struct RowLocks {
     coordinator: Arc<Coordinator>,
@@ -99,7 +79,9 @@ pub(crate) struct RowLocks {
 impl RowLocks {
     pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp, session: u32) -> RowLocks {
         let asked = Arc::new(Asked { start_ts, keys: Mutex::default() });
-        coordinator.live_locks.enter(coordinator, Arc::clone(&asked));
+        if coordinator.live_locks.enter(Arc::clone(&asked)) {
+            tokio::spawn(keep(Arc::downgrade(coordinator)));
+        }
         RowLocks {
             coordinator: Arc::clone(coordinator),
             asked,
@@ -328,43 +310,12 @@ impl Drop for RowLocks {
     }
 }
 
-impl LiveLocks {
-    /// Keeps the row locks of a transaction until it leaves.
-    fn enter(&self, coordinator: &Arc<Coordinator>, asked: Arc<Asked>) {
-        let mut state = self.state.lock();
-        state.asked.insert(asked.start_ts, asked);
-        if !state.is_kept {
-            state.is_kept = true;
-            tokio::spawn(keep(Arc::downgrade(coordinator)));
-        }
-    }
-
-    fn leave(&self, start_ts: Timestamp) {
-        self.state.lock().asked.remove(&start_ts);
-    }
-
-    /// What the leaders are to be told. `None`, and the keeper ends, if there is no transaction.
-    fn to_refresh(&self, coordinator: &Coordinator) -> Option<Vec<LockRef>> {
-        let mut state = self.state.lock();
-        if state.asked.is_empty() {
-            state.is_kept = false;
-            return None;
-        }
-        let of_one = |asked: &Arc<Asked>| {
-            let start_ts = asked.start_ts;
-            let keys = coordinator.kv.one_of_each_region(&asked.keys.lock());
-            keys.into_iter().map(move |key| LockRef { key, start_ts })
-        };
-        Some(state.asked.values().flat_map(of_one).collect())
-    }
-}
-
 /// Tells the leaders which transactions live, until there are none with row locks.
 async fn keep(coordinator: Weak<Coordinator>) {
     while let Some(interval) = coordinator.upgrade().map(|coordinator| coordinator.config.lock_ttl / 3) {
         tokio::time::sleep(interval).await;
         let Some(coordinator) = coordinator.upgrade() else { return };
-        let Some(locks) = coordinator.live_locks.to_refresh(&coordinator) else { return };
+        let Some(locks) = coordinator.live_locks.to_refresh(&coordinator.kv) else { return };
         let kv = coordinator.kv.clone();
         // A region that does not answer keeps the others from nothing.
         tokio::spawn(async move {

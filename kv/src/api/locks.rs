@@ -1,15 +1,35 @@
 //! Row locks: the requests for locks that live in the memory of a region's leader, and their answers.
 //!
-//! A transaction that locks a row before it writes it, as PostgreSQL does, asks the leader. The lock is no record: it is
-//! lost with its leader, and it frees itself when its transaction is not heard of for a while. So it makes others wait
-//! and protects nothing by itself. The prewrite checks again that nobody has changed the row since
+//! A transaction that locks a row before it writes it, as PostgreSQL does, asks the leader. The lock is no record: it
+//! is lost with its leader, and it frees itself when its transaction is not heard of for a while. So it makes others
+//! wait and protects nothing by itself. The prewrite checks again that nobody has changed the row since
 //! ([`Mutation::seen_ts`](super::Mutation::seen_ts)), and leaves the lock that counts.
+
+use std::fmt;
 
 use bytes::Bytes;
 use tso::Timestamp;
 
-use crate::api::LockInfo;
 use crate::key::Key;
+
+/// A lock that blocks a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockInfo {
+    /// The locked key.
+    pub key: Key,
+    /// The primary of the holder.
+    pub primary: Key,
+    /// The holder.
+    pub start_ts: Timestamp,
+    /// Life of the lock, in milliseconds from the physical part of `start_ts`.
+    pub ttl_ms: u64,
+}
+
+impl fmt::Display for LockInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} by {} for {} ms, primary {:?}", self.key, self.start_ts, self.ttl_ms, self.primary)
+    }
+}
 
 /// The strength of a row lock, weakest first, as of PostgreSQL's `FOR KEY SHARE` to `FOR UPDATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,9 +182,9 @@ mod tests {
     fn modes_conflict_as_in_postgresql() {
         use LockMode::{KeyShare, NoKeyUpdate, Share, Update};
         let modes = [KeyShare, Share, NoKeyUpdate, Update];
-        let expected = ["...X", "..XX", ".XXX", "XXXX"];
+        let expected = ["...#", "..##", ".###", "####"];
         for (a, row) in modes.into_iter().zip(expected) {
-            let found: String = modes.iter().map(|b| if a.conflicts_with(*b) { 'X' } else { '.' }).collect();
+            let found: String = modes.iter().map(|b| if a.conflicts_with(*b) { '#' } else { '.' }).collect();
             assert_eq!(found, row, "{a:?}");
         }
         assert!(modes.is_sorted(), "weakest first");

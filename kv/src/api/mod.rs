@@ -5,8 +5,6 @@
 
 mod locks;
 
-use std::fmt;
-
 use bytes::Bytes;
 use raftstore::{Region, RegionContext, RegionError, RegionId, StoreId};
 use tso::Timestamp;
@@ -14,7 +12,7 @@ use tso::Timestamp;
 use crate::key::{Key, storage_range};
 
 pub use locks::{
-    AcquireRequest, Acquired, Blocked, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
 };
 
 /// A request to the leader of one region.
@@ -531,25 +529,6 @@ pub enum TxnStatus {
     RolledBack,
     /// The primary has neither a lock nor a record, and `rollback_if_missing` was not set.
     Missing,
-}
-
-/// A lock that blocks a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockInfo {
-    /// The locked key.
-    pub key: Key,
-    /// The primary of the holder.
-    pub primary: Key,
-    /// The holder.
-    pub start_ts: Timestamp,
-    /// Life of the lock, in milliseconds from the physical part of `start_ts`.
-    pub ttl_ms: u64,
-}
-
-impl fmt::Display for LockInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} by {} for {} ms, primary {:?}", self.key, self.start_ts, self.ttl_ms, self.primary)
-    }
 }
 
 /// Why a transaction cannot proceed. The transaction layer resolves locks, waits or aborts.

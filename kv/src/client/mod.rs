@@ -53,6 +53,7 @@ mod router;
 mod scan;
 mod stores;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -78,8 +79,8 @@ pub use routed::{LocalStore, RoutedEndpoint};
 pub use scan::{Page, ScanRange, Snapshot};
 
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LocksStatus, Mutation, MutationOp,
-    PrewriteRequest, RequestBody, Response, TxnStatus,
+    AcquireRequest, Acquired, CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockRef, LocksStatus,
+    Mutation, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus, WaitReport,
 };
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
@@ -522,5 +523,54 @@ impl Client {
             Response::Ttl(ttl_ms) => Ok(ttl_ms),
             other => Err(ClientError::unexpected_response("Heartbeat", &other)),
         }
+    }
+
+    /// Locks the rows of `request`, in its order, up to the first one that another transaction has locked. The answer
+    /// is that of [`RequestBody::Acquire`], over all regions; it never ends early for another reason. With
+    /// [`Waiting::Queue`](crate::api::Waiting::Queue) every request to a region waits that long.
+    ///
+    /// # Errors
+    ///
+    /// - `Key(WriteConflict)`: a row has changed since the snapshot of the request.
+    /// - `Key(AlreadyExists)`: a row exists that must not.
+    /// - Those of [`Client`]. Never `Undetermined`.
+    ///
+    /// After any error, and if the future is dropped, some rows may be locked: the caller releases all of them.
+    pub async fn acquire(&self, request: &AcquireRequest) -> Result<Acquired, ClientError> {
+        self.router.acquire(request).await
+    }
+
+    /// Gives up the row locks of a transaction on `keys`, and its places in their queues, regions in parallel.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`. The locks end with their ttl anyway.
+    pub async fn release(&self, keys: Vec<Key>, start_ts: Timestamp) -> Result<(), ClientError> {
+        self.router.release(keys, start_ts).await
+    }
+
+    /// Keeps the row locks of transactions that live, regions in parallel. Names for each transaction a row of each
+    /// region in which it may have locked any; see [`Client::one_of_each_region`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`.
+    pub async fn refresh(&self, locks: Vec<LockRef>) -> Result<(), ClientError> {
+        self.router.refresh(locks).await
+    }
+
+    /// Reports a wait to the detector of deadlocks. Returns the deadlock that the wait has closed; see
+    /// [`Response::Waits`]. Ends after `limit`: the next report serves better than a late one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`.
+    pub async fn report_wait(&self, report: &WaitReport, limit: Duration) -> Result<Vec<WaitReport>, ClientError> {
+        self.router.report_wait(report, limit).await
+    }
+
+    /// The first of `keys` in each region, as far as the regions are known here. All keys of unknown regions.
+    pub fn one_of_each_region(&self, keys: &BTreeSet<Key>) -> Vec<Key> {
+        self.router.one_of_each_region(keys)
     }
 }

@@ -6,11 +6,11 @@
 //! # Why a cycle is a deadlock
 //!
 //! The edges of a cycle were reported at different times, and some may have ended since. Let w be the wait that began
-//! last, as the detector has heard, and let every other edge of the cycle be reported again after that. w lasts, because
-//! its transaction is just reporting it, so its transaction has kept its locks all the time. Whoever waits for that
-//! transaction, and said so since w began, still waits for it, and has kept its own locks; and so on around the cycle.
-//! So the answer to w is the deadlock, and its transaction is to give up. In a real deadlock every wait is reported
-//! again, so the last one is answered so in the end, whatever message was lost.
+//! last, as the detector has heard, and let every other edge of the cycle be reported again after that. w lasts,
+//! because its transaction is just reporting it, so its transaction has kept its locks all the time. Whoever waits for
+//! that transaction, and said so since w began, still waits for it, and has kept its own locks; and so on around the
+//! cycle. So the answer to w is the deadlock, and its transaction is to give up. In a real deadlock every wait is
+//! reported again, so the last one is answered so in the end, whatever message was lost.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

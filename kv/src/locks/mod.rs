@@ -1,8 +1,8 @@
 //! Row locks in the memory of a region's leader, for transactions that lock before they write.
 //!
-//! `scheduler::acquire` takes them, under the latch of the key: it looks at the table here, *then* at the key's records.
-//! A prewrite that meets the lock of another transaction is refused. A write that ends a transaction on a key releases
-//! its lock when it is applied, and whoever waits for a lock record is told.
+//! `scheduler::acquire` takes them, under the latch of the key: it looks at the table here, *then* at the key's
+//! records. A prewrite that meets the lock of another transaction is refused. A write that ends a transaction on a key
+//! releases its lock when it is applied, and whoever waits for a lock record is told.
 //!
 //! The locks of a region are those of one term. A leader of another term knows nothing of them: they are lost, except
 //! after a polite transfer, and their transactions find out when they prewrite.
@@ -30,21 +30,7 @@ use crate::key::Key;
 pub(crate) use detector::Detector;
 pub(crate) use region::{Attempt, Place, RegionLocks};
 pub(crate) use table::LocksFull;
-
-/// Settings of the row locks of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowLocksConfig {
-    /// How long a transaction keeps its locks after it was last heard of. Default 3 s.
-    pub ttl: Duration,
-    /// The most locks and waiters of a region. Default 1,000,000: about 300 MB.
-    pub capacity: usize,
-}
-
-impl Default for RowLocksConfig {
-    fn default() -> RowLocksConfig {
-        RowLocksConfig { ttl: Duration::from_secs(3), capacity: 1_000_000 }
-    }
-}
+pub use table::RowLocksConfig;
 
 /// A row lock in memory, or a place in the queue for one.
 #[derive(Clone, Debug, PartialEq, Eq)]

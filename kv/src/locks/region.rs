@@ -10,8 +10,7 @@ use raftstore::Term;
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
-use super::RowLocksConfig;
-use super::table::{LockTable, LocksFull, Step};
+use super::table::{LockTable, LocksFull, RowLocksConfig, Step};
 use crate::api::LockMode;
 use crate::key::Key;
 

@@ -1,8 +1,8 @@
 //! The locks of one region and the transactions that wait for them: a state machine.
 //!
 //! A lock is handed over: whoever releases it makes the first waiter its holder in the same step, so that nobody
-//! overtakes the queue. A waiter may be without a task for a while, because its request was answered and the next one is
-//! on its way: it keeps its place. Who is not heard of for a while loses its locks and its places.
+//! overtakes the queue. A waiter may be without a task for a while, because its request was answered and the next one
+//! is on its way: it keeps its place. Who is not heard of for a while loses its locks and its places.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -12,6 +12,21 @@ use tso::Timestamp;
 
 use crate::api::LockMode;
 use crate::key::Key;
+
+/// Settings of the row locks of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowLocksConfig {
+    /// How long a transaction keeps its locks after it was last heard of. Default 3 s.
+    pub ttl: Duration,
+    /// The most locks and waiters of a region. Default 1,000,000: about 300 MB.
+    pub capacity: usize,
+}
+
+impl Default for RowLocksConfig {
+    fn default() -> RowLocksConfig {
+        RowLocksConfig { ttl: Duration::from_secs(3), capacity: 1_000_000 }
+    }
+}
 
 /// The table is full: nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,8 +194,8 @@ impl LockTable {
         Ok(if found.is_empty() { Step::Held } else { Step::Blocked(found) })
     }
 
-    /// The transactions that hold a lock in the way of a write. One that holds the key to change it has nobody in the way
-    /// (invariant 1), whatever it writes.
+    /// The transactions that hold a lock in the way of a write. One that holds the key to change it has nobody in the
+    /// way (invariant 1), whatever it writes.
     pub(crate) fn blockers(&mut self, key: &Key, start_ts: Timestamp, mode: LockMode, now: Instant) -> Vec<Timestamp> {
         self.expire(now);
         let Some(locks) = self.keys.get(key) else { return Vec::new() };

@@ -267,8 +267,9 @@ impl LiveTransaction {
 
     /// The transaction `start_ts` has taken the snapshot of its statement, after it entered its tables, and has read
     /// with it. `current` gives the node's lease and is called now: it must cover the snapshot and show the tables as
-    /// they were planned. So the plan was the right one at `read_ts`, although it was made before. A table that the transaction writes to may be closed, as
-    /// in [`LiveTransaction::begin_commit`]: the schema change waits. After a refusal, what was read does not count.
+    /// they were planned. So the plan was the right one at `read_ts`, although it was made before. A table that the
+    /// transaction writes to may be closed, as in [`LiveTransaction::begin_commit`]: the schema change waits. After a
+    /// refusal, what was read does not count.
     pub(crate) fn started(
         &self,
         start_ts: Timestamp,

@@ -1,9 +1,9 @@
 //! Locks of the rows that a statement writes or returns, and what it makes of rows that have changed.
 //!
-//! A statement finds its rows in its snapshot and then locks them. A row that another transaction holds is waited for. If
-//! the row has changed meanwhile, the condition of the statement is evaluated again, on the newest row: the row counts
-//! if it still passes, as it is now (PostgreSQL's EvalPlanQual). A row that is gone does not count. What the transaction
-//! has written itself is its own.
+//! A statement finds its rows in its snapshot and then locks them. A row that another transaction holds is waited for.
+//! If the row has changed meanwhile, the condition of the statement is evaluated again, on the newest row: the row
+//! counts if it still passes, as it is now (PostgreSQL's EvalPlanQual). A row that is gone does not count. What the
+//! transaction has written itself is its own.
 
 use bytes::Bytes;
 use kv::Key;

@@ -443,8 +443,8 @@ impl Session {
         self.interrupt.guard(self.deadline, wait).await
     }
 
-    /// Whether the first statement of a transaction that has met a conflict may run again in a new one. In a block it is
-    /// for the client to see that a row has changed; only of a change of the schema it sees nothing.
+    /// Whether the first statement of a transaction that has met a conflict may run again in a new one. In a block it
+    /// is for the client to see that a row has changed; only of a change of the schema it sees nothing.
     pub(crate) fn may_begin_anew(&mut self) -> bool {
         let in_block = self.state.block() == Block::Explicit;
         let has_changed_schema = |active: &mut ActiveTxn| active.check(&self.node.catalog).is_err();

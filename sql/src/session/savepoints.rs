@@ -1,31 +1,15 @@
 //! SAVEPOINT, RELEASE, ROLLBACK TO: positions in a transaction block to which the session can go back.
 //!
 //! A statement that fails in a block with a savepoint undoes the work since the newest one at once: its writes, and the
-//! rows that were locked since. The block stays failed until ROLLBACK TO. A name may be used again: the newest savepoint
-//! of that name counts, and the older one again once that is released.
+//! rows that were locked since. The block stays failed until ROLLBACK TO. A name may be used again: the newest
+//! savepoint of that name counts, and the older one again once that is released.
 
-use txn::Savepoint;
-
-use super::settings::SavedSettings;
-use super::state::Session;
-use super::txn_state::TxnState;
+use super::state::{Session, SessionSavepoint};
 use crate::catalog::SchemaSavepoint;
 use crate::error::{SqlError, SqlState};
 
 /// The most savepoints of a transaction.
 const SAVEPOINTS_MAX: usize = 100_000;
-
-/// A savepoint.
-#[derive(Debug)]
-pub(crate) struct SessionSavepoint {
-    name: String,
-    state: TxnState,
-    settings: SavedSettings,
-    /// The transaction in the store, if it had begun.
-    txn: Option<Savepoint>,
-    /// The schema change of the transaction, if it had one.
-    schema: Option<SchemaSavepoint>,
-}
 
 impl Session {
     /// SAVEPOINT.

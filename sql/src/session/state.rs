@@ -10,19 +10,18 @@ use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
 use tokio::time::Instant;
 use tso::Timestamp;
-use txn::Transaction;
+use txn::{Savepoint, Transaction};
 
 use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
 use super::interrupt::{Interrupt, shutdown_error, timeout_error};
 use super::plans::PlanCache;
 use super::reads::Wanted;
-use super::savepoints::SessionSavepoint;
-use super::settings::Settings;
+use super::settings::{SavedSettings, Settings};
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
 use crate::catalog::{
-    Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SessionSlot, constraint_error, doomed,
+    Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
 };
 use crate::clock::{self, WallClock};
 use crate::coop::{MANY, Workers, drop_elsewhere};
@@ -199,6 +198,18 @@ impl ActiveTxn {
             },
         }
     }
+}
+
+/// A savepoint.
+#[derive(Debug)]
+pub(crate) struct SessionSavepoint {
+    pub(crate) name: String,
+    pub(crate) state: TxnState,
+    pub(crate) settings: SavedSettings,
+    /// The transaction in the store, if it had begun.
+    pub(crate) txn: Option<Savepoint>,
+    /// The schema change of the transaction, if it had one.
+    pub(crate) schema: Option<SchemaSavepoint>,
 }
 
 /// The state of one connection.

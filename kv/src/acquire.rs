@@ -21,7 +21,6 @@ use raftstore::{Basis, RegionContext, RegionError, Term};
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
-use super::Scheduler;
 use crate::api::{
     AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockedRow, Response, RowFound, ServerError, WaitReport,
     Waiting,
@@ -32,6 +31,7 @@ use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStat
 use crate::percolator::{Look, look};
 use crate::read_pool::PoolError;
 use crate::region_store::{RegionStore, into_server_error};
+use crate::scheduler::{Scheduler, now};
 
 /// How long a request waits for a lock record before it is answered with it.
 const RECORD_WAIT: Duration = Duration::from_millis(100);
@@ -71,14 +71,14 @@ impl<H: RegionStore> Scheduler<H> {
     /// # Errors
     ///
     /// - [`ServerError::Region`]: as [`Scheduler::run`]. Locks may have been taken, and were not answered.
-    /// - [`ServerError::Key`]: `WriteConflict` or `AlreadyExists`, of a row that the request depends on. The rows before
-    ///   it are locked.
+    /// - [`ServerError::Key`]: `WriteConflict` or `AlreadyExists`, of a row that the request depends on. The rows
+    /// before it are locked.
     /// - [`ServerError::Invalid`], [`ServerError::Failed`]: as [`Scheduler::run`].
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped at any time. It gives up its place in a queue. Locks that it has taken stay: the caller
-    /// releases all keys that it has asked for.
+    /// The future may be dropped at any time. It gives up its place in a queue. Locks that it has taken stay: the
+    /// caller releases all keys that it has asked for.
     pub async fn acquire<T>(
         &self,
         context: RegionContext,
@@ -293,11 +293,6 @@ async fn in_time<T>(until: Option<Instant>, work: impl Future<Output = T>) -> Op
         Some(until) => tokio::time::timeout_at(until.into(), work).await.ok(),
         None => Some(work.await),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the edge where waits for rows read the clock")]
-pub(super) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 #[cfg(test)]

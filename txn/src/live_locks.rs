@@ -1,0 +1,59 @@
+//! The transactions of a node that may have row locks, and the rows that they have asked for: what the keeper tells the
+//! leaders (`row_locks.rs`).
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use kv::Key;
+use kv::api::LockRef;
+use kv::client::Client;
+use parking_lot::Mutex;
+use tso::Timestamp;
+
+/// The rows that a transaction has asked for. Shared with the keeper.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) start_ts: Timestamp,
+    pub(crate) keys: Mutex<BTreeSet<Key>>,
+}
+
+/// The transactions of a node that may have row locks.
+#[derive(Debug, Default)]
+pub(crate) struct LiveLocks {
+    state: Mutex<LiveState>,
+}
+
+#[derive(Debug, Default)]
+struct LiveState {
+    asked: HashMap<Timestamp, Arc<Asked>>,
+    is_kept: bool,
+}
+
+impl LiveLocks {
+    /// Keeps the row locks of a transaction until it leaves. Returns whether the caller has to start the keeper.
+    pub(crate) fn enter(&self, asked: Arc<Asked>) -> bool {
+        let mut state = self.state.lock();
+        state.asked.insert(asked.start_ts, asked);
+        !std::mem::replace(&mut state.is_kept, true)
+    }
+
+    /// The transaction has ended.
+    pub(crate) fn leave(&self, start_ts: Timestamp) {
+        self.state.lock().asked.remove(&start_ts);
+    }
+
+    /// What the leaders are to be told. `None`, and the keeper ends, if there is no transaction.
+    pub(crate) fn to_refresh(&self, kv: &Client) -> Option<Vec<LockRef>> {
+        let mut state = self.state.lock();
+        if state.asked.is_empty() {
+            state.is_kept = false;
+            return None;
+        }
+        let of_one = |asked: &Arc<Asked>| {
+            let start_ts = asked.start_ts;
+            let keys = kv.one_of_each_region(&asked.keys.lock());
+            keys.into_iter().map(move |key| LockRef { key, start_ts })
+        };
+        Some(state.asked.values().flat_map(of_one).collect())
+    }
+}
