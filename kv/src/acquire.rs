@@ -22,14 +22,13 @@ use tokio::sync::oneshot;
 use tso::Timestamp;
 
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockedRow, Response, RowFound, ServerError, WaitReport,
-    Waiting,
+    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Request, RequestBody, Response,
+    RowFound, ServerError, WaitReport, Waiting,
 };
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus};
 use crate::percolator::{Look, look};
-use crate::read_pool::PoolError;
 use crate::region_store::{RegionStore, into_server_error};
 use crate::scheduler::{Scheduler, now};
 
@@ -55,9 +54,9 @@ enum Step {
 }
 
 /// A request under way.
-struct Acquisition<'a> {
+struct Acquisition {
     context: RegionContext,
-    request: &'a AcquireRequest,
+    request: Arc<AcquireRequest>,
     locks: Arc<RegionLocks>,
     /// The term of the locks that it has got; `None` before the first one.
     term: Option<Term>,
@@ -66,23 +65,45 @@ struct Acquisition<'a> {
 }
 
 impl<H: RegionStore> Scheduler<H> {
+    /// Executes a request about row locks. `permit` is dropped when the request begins to wait, at the latest at its
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// Those of each kind, and [`ServerError::Invalid`] for a request that is not about row locks.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time. What an `Acquire` has locked by then stays locked: the caller releases
+    /// all keys that it has asked for.
+    pub(crate) async fn run_lock_request<T>(&self, request: Request, permit: T) -> Result<Response, ServerError> {
+        let context = request.context;
+        match request.body {
+            RequestBody::Acquire(acquire) => self.acquire(context, acquire, permit).await.map(Response::Acquired),
+            RequestBody::Release { keys, start_ts } => self.release(context, &keys, start_ts),
+            RequestBody::Refresh { locks } => self.refresh(context, &locks),
+            RequestBody::Detect(report) => self.detect(context, &report),
+            _ => Err(ServerError::Invalid("not a request about row locks".to_owned())),
+        }
+    }
+
     /// Locks rows in memory. `permit` is dropped when the request begins to wait, at the latest at its end.
     ///
     /// # Errors
     ///
     /// - [`ServerError::Region`]: as [`Scheduler::run`]. Locks may have been taken, and were not answered.
     /// - [`ServerError::Key`]: `WriteConflict` or `AlreadyExists`, of a row that the request depends on. The rows
-    /// before it are locked.
+    ///   before it are locked.
     /// - [`ServerError::Invalid`], [`ServerError::Failed`]: as [`Scheduler::run`].
     ///
     /// # Cancel safety
     ///
     /// The future may be dropped at any time. It gives up its place in a queue. Locks that it has taken stay: the
     /// caller releases all keys that it has asked for.
-    pub async fn acquire<T>(
+    async fn acquire<T>(
         &self,
         context: RegionContext,
-        request: &AcquireRequest,
+        request: AcquireRequest,
         permit: T,
     ) -> Result<Acquired, ServerError> {
         let until = match request.waiting {
@@ -94,7 +115,8 @@ impl<H: RegionStore> Scheduler<H> {
         // What commits to the rows after the locks are lost commits above what the transaction has seen.
         self.concurrency.raise_max_ts(&self.concurrency.region(context.region), newest);
         let locks = self.locks.region(context.region);
-        let mut acquisition = Acquisition { context, request, locks, term: None, until };
+        let request = Arc::new(request);
+        let mut acquisition = Acquisition { context, request: Arc::clone(&request), locks, term: None, until };
         let (mut acquired, mut permit, mut bytes) = (Acquired::default(), Some(permit), 0);
         for key in &request.keys {
             match self.acquire_key(&mut acquisition, key, &mut permit).await? {
@@ -119,7 +141,7 @@ impl<H: RegionStore> Scheduler<H> {
 
     async fn acquire_key<T>(
         &self,
-        acquisition: &mut Acquisition<'_>,
+        acquisition: &mut Acquisition,
         key: &Key,
         permit: &mut Option<T>,
     ) -> Result<Outcome, ServerError> {
@@ -155,7 +177,7 @@ impl<H: RegionStore> Scheduler<H> {
     }
 
     /// Tries to lock a key, without waiting for other transactions.
-    async fn attempt_key(&self, acquisition: &mut Acquisition<'_>, key: &Key) -> Result<Step, ServerError> {
+    async fn attempt_key(&self, acquisition: &mut Acquisition, key: &Key) -> Result<Step, ServerError> {
         let Acquisition { context, request, locks, .. } = &*acquisition;
         let (start_ts, waits) = (request.start_ts, matches!(request.waiting, Waiting::Queue { .. }));
         let Ok(_latch) = self.latches.acquire(&[key]).await else { return Err(self.busy("latches")) };
@@ -197,20 +219,9 @@ impl<H: RegionStore> Scheduler<H> {
         Ok(step)
     }
 
-    async fn look_at(&self, basis: &Basis, key: &Key, request: &AcquireRequest) -> Result<Look, ServerError> {
-        let inline = self.store.evaluate_cached(basis, |reader| look(reader, key, request))?;
-        let looked = match inline {
-            Err(error) if error.is_not_cached() => {
-                let (view, key, request) = (self.store.evaluate_on(basis)?, key.clone(), request.clone());
-                match self.pool.run_point(move || look(&view, &key, &request)).await {
-                    Ok(looked) => looked,
-                    Err(PoolError::Shed) => return Err(self.busy("read pool")),
-                    Err(PoolError::Lost) => return Err(ServerError::Failed(PoolError::Lost.to_string())),
-                }
-            }
-            looked => looked,
-        };
-        match looked {
+    async fn look_at(&self, basis: &Basis, key: &Key, request: &Arc<AcquireRequest>) -> Result<Look, ServerError> {
+        let (key, request) = (key.clone(), Arc::clone(request));
+        match self.evaluate_newest(basis, true, move |reader| look(reader, &key, &request)).await? {
             Ok(look) => Ok(look),
             Err(error) if error.is_corruption() => Err(into_server_error(&self.store, error)),
             Err(error @ ActionError::Key(_)) => {
@@ -232,7 +243,7 @@ impl<H: RegionStore> Scheduler<H> {
     /// # Errors
     ///
     /// [`ServerError::Region`]: this store does not lead the region.
-    pub fn release(&self, context: RegionContext, keys: &[Key], start_ts: Timestamp) -> Result<Response, ServerError> {
+    fn release(&self, context: RegionContext, keys: &[Key], start_ts: Timestamp) -> Result<Response, ServerError> {
         self.store.basis(context)?;
         if let Some(locks) = self.locks.known_region(context.region) {
             locks.release(start_ts, keys);
@@ -245,7 +256,7 @@ impl<H: RegionStore> Scheduler<H> {
     /// # Errors
     ///
     /// [`ServerError::Region`]: this store does not lead the region.
-    pub fn detect(&self, context: RegionContext, report: &WaitReport) -> Result<Response, ServerError> {
+    fn detect(&self, context: RegionContext, report: &WaitReport) -> Result<Response, ServerError> {
         let basis = self.store.basis(context)?;
         let mut state = self.detector.lock();
         let (region, term, detector) = &mut *state;
@@ -260,14 +271,10 @@ impl<H: RegionStore> Scheduler<H> {
     /// # Errors
     ///
     /// [`ServerError::Region`]: this store does not lead the region.
-    pub fn refresh(
-        &self,
-        context: RegionContext,
-        live: impl Iterator<Item = Timestamp>,
-    ) -> Result<Response, ServerError> {
+    fn refresh(&self, context: RegionContext, live: &[LockRef]) -> Result<Response, ServerError> {
         self.store.basis(context)?;
         if let Some(locks) = self.locks.known_region(context.region) {
-            locks.refresh(live, now());
+            locks.refresh(live.iter().map(|lock| lock.start_ts), now());
         }
         Ok(Response::Done)
     }

@@ -109,8 +109,8 @@ impl<H: RegionStore> Scheduler<H> {
         self.latches.len()
     }
 
-    /// Executes a write. `permit` is dropped once the outcome of the write is known. Must be polled within a tokio
-    /// runtime.
+    /// Executes a write, or a request about row locks ([`Scheduler::run_lock_request`]). `permit` is dropped once the
+    /// outcome of the write is known. Must be polled within a tokio runtime.
     ///
     /// # Errors
     ///
@@ -126,7 +126,14 @@ impl<H: RegionStore> Scheduler<H> {
     /// The future may be dropped at any time. Before the proposal, nothing takes effect and the latches are released. A
     /// proposal under way continues and keeps latches and `permit` until it is applied or lost. Nor need the future be
     /// polled for them to be released then: its task may be busy.
-    pub async fn run<T: Send + 'static>(&self, mut request: Request, permit: T) -> Result<Response, ServerError> {
+    pub async fn run<T: Send + 'static>(&self, request: Request, permit: T) -> Result<Response, ServerError> {
+        match request.body.is_of_locks() {
+            true => self.run_lock_request(request, permit).await,
+            false => self.write(request, permit).await,
+        }
+    }
+
+    async fn write<T: Send + 'static>(&self, mut request: Request, permit: T) -> Result<Response, ServerError> {
         self.take_least(&mut request).await?;
         let (context, reader_ts) = (request.context, reader_ts(&request.body));
         if let Some(reader_ts) = reader_ts {
@@ -255,15 +262,27 @@ impl<H: RegionStore> Scheduler<H> {
     ) -> Result<Result<Effects<Response>, ActionError>, ServerError> {
         #[cfg(feature = "planted-bugs")]
         let body = self.planted_body(body);
-        if body.keys().len() <= INLINE_KEYS {
-            let inline = |reader: &dyn Reader| percolator::evaluate(reader, &body, action(&body, computed));
-            match self.store.evaluate_cached(basis, inline)? {
+        let is_small = body.keys().len() <= INLINE_KEYS;
+        let evaluate = move |reader: &dyn Reader| percolator::evaluate(reader, &body, action(&body, computed));
+        self.evaluate_newest(basis, is_small, evaluate).await
+    }
+
+    /// Evaluates `work` on the newest state: if it is small and finds all it needs in memory in the caller's task,
+    /// otherwise on a snapshot in the read pool. The outer error is the server's.
+    pub(crate) async fn evaluate_newest<T: Send + 'static>(
+        &self,
+        basis: &Basis,
+        is_small: bool,
+        work: impl Fn(&dyn Reader) -> Result<T, ActionError> + Send + 'static,
+    ) -> Result<Result<T, ActionError>, ServerError> {
+        if is_small {
+            match self.store.evaluate_cached(basis, &work)? {
                 Err(error) if error.is_not_cached() => (),
                 evaluated => return Ok(evaluated),
             }
         }
         let view = self.store.evaluate_on(basis)?;
-        match self.pool.run_point(move || percolator::evaluate(&view, &body, action(&body, computed))).await {
+        match self.pool.run_point(move || work(&view)).await {
             Ok(evaluated) => Ok(evaluated),
             Err(PoolError::Shed) => Err(self.busy("read pool")),
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),

@@ -14,7 +14,7 @@ use raftstore::{RegionContext, RegionError, RegionStatus};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tso::Timestamp;
 
-use crate::api::{Request, RequestBody, Response, Served, ServerError};
+use crate::api::{Request, Response, Served, ServerError};
 use crate::concurrency::{ConcurrencyManager, TimestampSource};
 use crate::grants::{GrantMetrics, Grants, GrantsConfig};
 use crate::key::Key;
@@ -227,15 +227,8 @@ impl<H: RegionStore> KvServer<H> {
 
     async fn execute(&self, request: Request, permit: Permit) -> Result<Response, ServerError> {
         let in_flight = InFlightGuard::new(&self.metrics, permit);
-        let context = request.context;
         match &request.body {
-            RequestBody::Acquire(acquire) => {
-                self.writes.acquire(context, acquire, in_flight).await.map(Response::Acquired)
-            }
-            RequestBody::Release { keys, start_ts } => self.writes.release(context, keys, *start_ts),
-            RequestBody::Detect(report) => self.writes.detect(context, report),
-            RequestBody::Refresh { locks } => self.writes.refresh(context, locks.iter().map(|lock| lock.start_ts)),
-            body if body.is_write() => self.writes.run(request, in_flight).await,
+            body if !body.is_read() => self.writes.run(request, in_flight).await,
             _ => {
                 let _in_flight = in_flight;
                 let mut answer = self.reads.run(request).await;

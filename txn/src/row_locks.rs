@@ -92,11 +92,6 @@ impl RowLocks {
         }
     }
 
-    /// Whether a row is locked at least so strongly.
-    pub(crate) fn holds(&self, key: &Key, mode: LockMode) -> bool {
-        self.held.get(key).is_some_and(|held| held.mode >= mode)
-    }
-
     /// Locks rows; see [`crate::Transaction::lock_rows`]. With a `snapshot`, what was committed after it is a conflict.
     /// Rows that were read were read at `seen_ts`.
     pub(crate) async fn acquire(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryFutureExt;
 use kv::Key;
-use kv::api::{LockInfo, LockMode, LockedRow};
+use kv::api::{LockInfo, LockedRow};
 use kv::client::{FirstRead, Page, ProofPolicy, ReadOptions, ReplicaPolicy, ScanRange, Snapshot};
 use tso::Timestamp;
 
@@ -470,11 +470,6 @@ impl Transaction {
         let seen_ts = if ask.was_read { self.take_read_ts().await? } else { Timestamp::ZERO };
         let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts, self.session));
         locks.acquire(keys, ask, (snapshot, seen_ts)).await
-    }
-
-    /// Whether the transaction has locked this row at least so strongly.
-    pub fn has_locked(&self, key: &Key, mode: LockMode) -> bool {
-        self.locks.as_ref().is_some_and(|locks| locks.holds(key, mode))
     }
 
     /// Whether the transaction has written the row.

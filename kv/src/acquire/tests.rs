@@ -49,7 +49,7 @@ impl Bench {
     }
 
     async fn acquire(&self, request: &AcquireRequest) -> Result<Acquired, ServerError> {
-        self.scheduler.acquire(self.context, request, ()).await
+        self.scheduler.acquire(self.context, request.clone(), ()).await
     }
 
     async fn run(&self, body: RequestBody) -> Result<Response, ServerError> {

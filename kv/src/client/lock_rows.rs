@@ -5,13 +5,11 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::bound;
-use super::dispatch::BatchOp;
 use super::error::ClientError;
 use super::retry::{Retry, RetrySemantics, pause};
 use super::router::Router;
-use crate::api::{AcquireRequest, Acquired, LockRef, RequestBody, Response, WaitReport};
+use crate::api::{AcquireRequest, Acquired, RequestBody, Response, WaitReport};
 use crate::key::Key;
-use crate::size::decision_bytes;
 
 /// The most keys of one request.
 const KEYS_MAX: usize = 256;
@@ -24,8 +22,7 @@ impl Router {
         let mut acquired = Acquired::default();
         let mut retry = self.idempotent_retry();
         while let Some(left) = request.keys.get(acquired.rows.len()..).filter(|left| !left.is_empty()) {
-            let [first, ..] = left else { break };
-            let route = self.route(&first.to_storage(), &mut retry).await?;
+            let route = self.route(&left[0].to_storage(), &mut retry).await?;
             let (mut keys, mut bytes) = (Vec::new(), 0);
             for key in left.iter().take(KEYS_MAX) {
                 bytes += key.as_bytes().len();
@@ -52,36 +49,6 @@ impl Router {
             }
         }
         Ok(acquired)
-    }
-
-    /// [`super::Client::release`].
-    pub(super) async fn release(&self, keys: Vec<Key>, start_ts: tso::Timestamp) -> Result<(), ClientError> {
-        let op = BatchOp {
-            request: "Release",
-            reading: None,
-            semantics: RetrySemantics::Idempotent,
-            is_answer: |response| *response == Response::Done,
-            item_bytes: &decision_bytes,
-            body: &|keys| RequestBody::Release { keys, start_ts },
-            max_bytes: usize::MAX,
-            unanswered: &std::sync::atomic::AtomicBool::new(false),
-        };
-        self.fan_out(keys, &op).await.map(drop)
-    }
-
-    /// [`super::Client::refresh`].
-    pub(super) async fn refresh(&self, locks: Vec<LockRef>) -> Result<(), ClientError> {
-        let op = BatchOp {
-            request: "Refresh",
-            reading: None,
-            semantics: RetrySemantics::Idempotent,
-            is_answer: |response| *response == Response::Done,
-            item_bytes: &|lock: &LockRef| decision_bytes(&lock.key),
-            body: &|locks| RequestBody::Refresh { locks },
-            max_bytes: usize::MAX,
-            unanswered: &std::sync::atomic::AtomicBool::new(false),
-        };
-        self.fan_out(locks, &op).await.map(drop)
     }
 
     /// [`super::Client::report_wait`].

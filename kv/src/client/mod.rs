@@ -546,7 +546,8 @@ impl Client {
     ///
     /// Those of [`Client`]. Never `Key` or `Undetermined`. The locks end with their ttl anyway.
     pub async fn release(&self, keys: Vec<Key>, start_ts: Timestamp) -> Result<(), ClientError> {
-        self.router.release(keys, start_ts).await
+        let body = |keys| RequestBody::Release { keys, start_ts };
+        self.write("Release", RetrySemantics::Idempotent, keys, &decision_bytes, &body).await
     }
 
     /// Keeps the row locks of transactions that live, regions in parallel. Names for each transaction a row of each
@@ -556,7 +557,8 @@ impl Client {
     ///
     /// Those of [`Client`]. Never `Key` or `Undetermined`.
     pub async fn refresh(&self, locks: Vec<LockRef>) -> Result<(), ClientError> {
-        self.router.refresh(locks).await
+        let (item_bytes, body) = (|lock: &LockRef| decision_bytes(&lock.key), |locks| RequestBody::Refresh { locks });
+        self.write("Refresh", RetrySemantics::Idempotent, locks, &item_bytes, &body).await
     }
 
     /// Reports a wait to the detector of deadlocks. Returns the deadlock that the wait has closed; see

@@ -169,26 +169,20 @@ impl RegionLocks {
 
     /// Gives up the locks and places of a transaction on `keys`.
     pub(crate) fn release(&self, start_ts: Timestamp, keys: &[Key]) {
-        if !self.is_in_use() {
-            return;
+        if self.is_in_use() {
+            self.change(|state| keys.iter().for_each(|key| state.table.release(key, start_ts)));
         }
-        let mut state = self.state.lock();
-        keys.iter().for_each(|key| state.table.release(key, start_ts));
-        state.wake();
-        self.settle(&mut state);
     }
 
     /// These transactions live.
     pub(crate) fn refresh(&self, live: impl Iterator<Item = Timestamp>, now: Instant) {
-        if !self.is_in_use() {
-            return;
+        if self.is_in_use() {
+            self.change(|state| {
+                for start_ts in live {
+                    state.table.refresh(start_ts, now);
+                }
+            });
         }
-        let mut state = self.state.lock();
-        for start_ts in live {
-            state.table.refresh(start_ts, now);
-        }
-        state.wake();
-        self.settle(&mut state);
     }
 
     /// The transaction that has locks here as `locker` commits as `start_ts`.
@@ -205,31 +199,27 @@ impl RegionLocks {
         if !self.is_in_use() {
             return;
         }
-        let mut state = self.state.lock();
-        let locker = state.names.get(&ended).copied().unwrap_or(ended);
-        for key in keys {
-            state.table.release(key, locker);
-            let waiting = state.on_record.remove(key).unwrap_or_default();
-            for waiter in waiting {
-                // A task that is gone hears nothing.
-                let _ = waiter.send(());
+        self.change(|state| {
+            let locker = state.names.get(&ended).copied().unwrap_or(ended);
+            for key in keys {
+                state.table.release(key, locker);
+                for waiter in state.on_record.remove(key).unwrap_or_default() {
+                    // A task that is gone hears nothing.
+                    let _ = waiter.send(());
+                }
             }
-        }
-        state.wake();
-        self.settle(&mut state);
+        });
     }
 
     /// All locks and waiters: row, transaction, mode, and how long it has waited. `None` for a lock.
     pub(crate) fn list(&self, now: Instant) -> Vec<(Key, Timestamp, LockMode, Option<Duration>)> {
-        let mut state = self.state.lock();
-        state.table.expire(now);
-        let all = state.table.list().map(|(key, start_ts, mode, since)| {
-            (key.clone(), start_ts, mode, since.map(|since| now.saturating_duration_since(since)))
-        });
-        let all = all.collect();
-        state.wake();
-        self.settle(&mut state);
-        all
+        self.change(|state| {
+            state.table.expire(now);
+            let listed = state.table.list().map(|(key, start_ts, mode, since)| {
+                (key.clone(), start_ts, mode, since.map(|since| now.saturating_duration_since(since)))
+            });
+            listed.collect()
+        })
     }
 
     /// Whether a write has to look here.
@@ -237,10 +227,15 @@ impl RegionLocks {
         self.in_use.load(Ordering::SeqCst)
     }
 
-    /// Runs `step` if the locks are those of `term`, and wakes whom it concerns.
+    /// Runs `step` if the locks are those of `term`; see [`RegionLocks::change`].
     fn within<T>(&self, term: Term, step: impl FnOnce(&mut State) -> T) -> Option<T> {
+        self.change(|state| (state.term == term).then(|| step(state)))
+    }
+
+    /// Runs `step`, and wakes whom it concerns.
+    fn change<T>(&self, step: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
-        let result = (state.term == term).then(|| step(&mut state));
+        let result = step(&mut state);
         state.wake();
         self.settle(&mut state);
         result
@@ -276,7 +271,7 @@ impl State {
     fn wake(&mut self) {
         for (key, start_ts) in self.table.take_granted() {
             if let Some((_, waiter)) = self.waiters.remove(&(start_ts, key)) {
-                // A task that is gone gives its lock up itself.
+                // The place of a task that is gone is given up when it is dropped.
                 let _ = waiter.send(());
             }
         }

@@ -53,7 +53,7 @@ use prometheus::IntCounter;
 use raftstore::{RegionContext, RegionError, RegionStatus, StoreConfig, StoreId};
 use tso::Timestamp;
 
-use crate::api::{LockInfo, Request, RequestBody, Response, ServerError};
+use crate::api::{LockInfo, Request, Response, ServerError};
 use crate::client::{CallError, Endpoint};
 use crate::concurrency::ConcurrencyManager;
 use crate::error::ActionError;
@@ -96,14 +96,9 @@ struct StoreServer {
 
 impl StoreServer {
     async fn execute(&self, request: Request) -> Result<Response, ServerError> {
-        let context = request.context;
-        match &request.body {
-            RequestBody::Acquire(acquire) => self.writes.acquire(context, acquire, ()).await.map(Response::Acquired),
-            RequestBody::Release { keys, start_ts } => self.writes.release(context, keys, *start_ts),
-            RequestBody::Detect(report) => self.writes.detect(context, report),
-            RequestBody::Refresh { locks } => self.writes.refresh(context, locks.iter().map(|lock| lock.start_ts)),
-            body if body.is_write() => self.writes.run(request, ()).await,
-            _ => self.reads.run(request).await,
+        match request.body.is_read() {
+            true => self.reads.run(request).await,
+            false => self.writes.run(request, ()).await,
         }
     }
 }

@@ -4,11 +4,11 @@
 use std::collections::{HashSet, VecDeque};
 
 use kv::Key;
-use kv::api::{LockMode, Presence};
-use txn::{LockAsk, LockWait, TxnError};
+use txn::TxnError;
 
 use super::budget::Budget;
 use super::context::ExecContext;
+use super::locking::lock_absent;
 use super::rows::{Row, row_bytes};
 use crate::catalog::duplicate_key;
 use crate::coop::Turn;
@@ -76,12 +76,12 @@ pub(super) async fn lock_unused(table: &Table, rows: &[(Key, Row)], ctx: &mut Ex
         if keys.is_empty() {
             continue;
         }
-        let (mode, presence) = (LockMode::Update, Presence::MustBeAbsent);
-        let ask = LockAsk { mode, presence, was_read: false, wait: LockWait::Queue(ctx.lock_timeout) };
-        if let Err(error) = ctx.txn.lock_rows(keys, ask).await {
-            let TxnError::AlreadyExists { key: taken } = &error else { return Err(error.into()) };
-            let row = rows.iter().find(|(key, _)| key == taken).map(|(_, row)| row);
-            return Err(row.map_or_else(|| error.clone().into(), |row| duplicate_key(table, row, ctx.zone)));
+        if let Some(taken) = lock_absent(table, keys, ctx).await? {
+            let row = rows.iter().find(|(key, _)| *key == taken).map(|(_, row)| row);
+            return Err(row.map_or_else(
+                || TxnError::AlreadyExists { key: taken }.into(),
+                |row| duplicate_key(table, row, ctx.zone),
+            ));
         }
     }
     Ok(())

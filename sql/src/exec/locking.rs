@@ -48,6 +48,21 @@ pub(super) async fn lock_keys(
     ctx.txn.lock_rows(keys, ask).await.map_err(|error| lock_error(table, error))
 }
 
+/// Locks keys that must have no row, which the transaction has not written. Returns the first one that has a row.
+pub(super) async fn lock_absent(
+    table: &Table,
+    keys: Vec<Key>,
+    ctx: &mut ExecContext<'_>,
+) -> Result<Option<Key>, SqlError> {
+    let Lock { mode, wait } = Lock::to_change(LockMode::Update, ctx);
+    let ask = LockAsk { mode, presence: Presence::MustBeAbsent, was_read: false, wait };
+    match ctx.txn.lock_rows(keys, ask).await {
+        Ok(_) => Ok(None),
+        Err(TxnError::AlreadyExists { key }) => Ok(Some(key)),
+        Err(error) => Err(lock_error(table, error)),
+    }
+}
+
 /// Locks rows that were read in the snapshot. Returns those that count, as they are now. `again` evaluates a row that
 /// has changed: the condition of the statement, and what else follows from the row.
 pub(super) async fn lock_read<T>(

@@ -20,7 +20,7 @@ use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, is_true};
+use crate::expr::eval::{Env, eval};
 use crate::plan::{DeletePlan, RowCounts, Source, TableAccess, UpdatePlan};
 use crate::table::Table;
 use crate::types::Datum;
@@ -93,12 +93,8 @@ impl<'p> Target<'p> {
         let mut rows = Vec::with_capacity(page.len());
         for (key, row) in page {
             let Some(key) = key else { continue };
-            let passes = match self.filter {
-                Some(filter) => is_true(filter, &row, &env)?,
-                None => true,
-            };
             self.counts.source += 1;
-            if passes {
+            if passes(self.filter, &row, ctx, params)? {
                 self.counts.passed += 1;
                 rows.push((key, row));
             }
