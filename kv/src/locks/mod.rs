@@ -1,11 +1,11 @@
 //! Row locks in the memory of a region's leader, for transactions that lock before they write.
 //!
-//! `acquire.rs` takes them, under the latch of the key: it looks at the table here, *then* at the key's
-//! records. A prewrite that meets the lock of another transaction is refused. A write that ends a transaction on a key
-//! releases its lock when it is applied, and whoever waits for a lock record is told.
+//! `acquire.rs` takes them, under the latch of the key: it looks at the table here, *then* at the key's records. A
+//! prewrite that meets the lock of another transaction is refused. A write that ends a transaction on a key releases
+//! its lock when it is applied, and whoever waits for a lock record is told.
 //!
-//! The locks of a region are those of one term. A leader of another term knows nothing of them: they are lost, and their
-//! transactions find out when they prewrite.
+//! The locks of a region are those of one term. A leader of another term knows nothing of them: they are lost, and
+//! their transactions find out when they prewrite.
 //!
 //! # Layers
 //!

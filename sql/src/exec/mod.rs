@@ -8,9 +8,9 @@
 //!
 //! 1. `budget`, `context`, `report`, `rows`: memory accounting, the environment, how reads were served, operations on
 //!    rows
-//! 2. `aggregate`, `changes`, `cursor`, `plain`: accumulators, changes of rows, reading, rows of plain columns
+//! 2. `aggregate`, `cursor`, `plain`: accumulators, reading, rows of plain columns
 //! 3. `locking`, `pipeline`: locks of rows; the stages of a query
-//! 4. `query`: a running query
+//! 4. `changes`, `query`: changes of rows; a running query
 //! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
 //! 6. `analyze`: EXPLAIN ANALYZE
 
