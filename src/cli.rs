@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Show the nodes, regions and leaders of a cluster
     Status(StatusArgs),
+    /// Show the row locks of the transactions of a cluster, and who waits for whom
+    Locks(StatusArgs),
     /// Ask what became of a transaction
     #[command(subcommand)]
     Txn(TxnCommand),

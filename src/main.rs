@@ -8,7 +8,7 @@
 //! 1. `config`, `console`, `http`, `plan`: configuration, the terminal, the HTTP endpoints, the plan of a new cluster
 //! 2. `cli`, `data_dir`, `proto`: the command line, the data directory, the messages of the node service
 //! 3. `client`, `log_tool`, `logging`: the client of the node service, the log commands, log output
-//! 4. `demo`, `node`, `status`, `txn_status`: the other commands
+//! 4. `demo`, `locks`, `node`, `status`, `txn_status`: the other commands
 
 mod cli;
 mod client;
@@ -17,6 +17,7 @@ mod console;
 mod data_dir;
 mod demo;
 mod http;
+mod locks;
 mod log_tool;
 mod logging;
 mod node;
@@ -112,6 +113,7 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
             console::print_line(format_args!("initialised cluster {cluster} of {nodes} node(s)"))?;
         }
         Command::Status(args) => console::print_line(status::run(&args.host, args.json).await?.trim_end())?,
+        Command::Locks(args) => console::print_line(locks::run(&args.host, args.json).await?.trim_end())?,
         Command::Txn(TxnCommand::Status(args)) => {
             console::print_line(txn_status::run(&args.host, args.start_ts, &args.primary, args.json).await?)?;
         }

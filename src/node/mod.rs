@@ -17,16 +17,18 @@
 //!    connections of other nodes, the health probe
 //! 2. `gateways`, `oracle`, `state`: the other nodes' SQL gateways, the timestamp oracle over the system region, the
 //!    state of the node
-//! 3. `background`, `join`, `service`: background tasks, identity, the node service
-//! 4. `error`: the errors that end a node
-//! 5. `storage`: opens the storage
-//! 6. `serving`: builds, runs and stops the layers
+//! 3. `background`, `join`, `locks`: background tasks, identity, the row locks of the cluster
+//! 4. `service`: the node service
+//! 5. `error`: the errors that end a node
+//! 6. `storage`: opens the storage
+//! 7. `serving`: builds, runs and stops the layers
 
 mod background;
 mod error;
 mod gateways;
 mod incoming;
 mod join;
+mod locks;
 mod members;
 mod oracle;
 mod placement;

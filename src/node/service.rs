@@ -17,6 +17,7 @@ use tonic::{Code, Request, Response, Status};
 use tso::Timestamp;
 use txn::TxnOutcome;
 
+use super::locks;
 use super::placement::{Placement, PlacementError};
 use super::state::{NodeState, new_cluster_id};
 use crate::client;
@@ -28,9 +29,9 @@ use crate::proto::node_server::Node;
 use crate::proto::txn_status_response::State;
 use crate::proto::{
     BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
-    InitResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse, RenewLeaseRequest, RenewLeaseResponse,
-    StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest,
-    TxnStatusResponse,
+    InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse,
+    RenewLeaseRequest, RenewLeaseResponse, StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest,
+    TransferLeaderResponse, TxnStatusRequest, TxnStatusResponse,
 };
 
 /// How often a plan is sent to a node whose connection breaks, and the pause between.
@@ -287,10 +288,18 @@ impl Node for NodeService {
         Ok(Response::new(TxnStatusResponse { state: state.into(), commit_ts: commit_ts.raw() }))
     }
 
+    async fn locks(&self, request: Request<LocksRequest>) -> Result<Response<LocksResponse>, Status> {
+        let Some(ident) = self.state.ident() else { return Err(uninitialised()) };
+        let LocksRequest { forwarded, cluster_id } = request.into_inner();
+        if !forwarded {
+            return locks::all(&self.state, &ident).await.map(Response::new);
+        }
+        self.check_cluster(cluster_id)?;
+        locks::own(&self.state, ident.store_id).map(Response::new)
+    }
+
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
-        let Some(ident) = self.state.ident() else {
-            return Err(Status::failed_precondition("the cluster is not initialised; run: cortado init"));
-        };
+        let Some(ident) = self.state.ident() else { return Err(uninitialised()) };
         let StatusRequest { forwarded, cluster_id } = request.into_inner();
         if forwarded {
             self.check_cluster(cluster_id)?;
@@ -303,6 +312,10 @@ impl Node for NodeService {
         let request = StatusRequest { forwarded: true, cluster_id: ident.cluster_id.get() };
         self.forward_to_leader(|mut node| async move { node.status(request).await }).await
     }
+}
+
+fn uninitialised() -> Status {
+    Status::failed_precondition("the cluster is not initialised; run: cortado init")
 }
 
 /// Whether a transaction can have started at `start_ts` and have this primary key. `latest`: a timestamp that the

@@ -306,6 +306,9 @@ fn kv_client(
     links: Arc<Links>,
     registry: &Registry,
 ) -> Result<(Client, Arc<RemoteEndpoint>), ServingError> {
+    if state.kv.set(server.clone()).is_err() {
+        return Err(in_layer("key-value server")("started twice"));
+    }
     let remote = Arc::new(RemoteEndpoint::new(RemoteConfig::default(), links));
     let endpoint = RoutedEndpoint::new(ident.store_id, Arc::new(Local(server)), remote.clone(), LOCAL_TIMEOUT);
     let locality = Locality::parse(&state.config.locality.to_string());

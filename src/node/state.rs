@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::store::rocks::RocksStore;
+use kv::server::KvServer;
 use parking_lot::Mutex;
+use raftstore::StoreHandle;
 use raftstore::transport::ClusterId;
 use sql::server::SqlServer;
 use tokio::sync::watch;
@@ -39,6 +41,8 @@ pub(crate) struct NodeState {
     pub(crate) sql: OnceLock<Arc<SqlServer>>,
     /// The transactions; set once the node serves.
     pub(crate) database: OnceLock<Database>,
+    /// The key-value server; set once the node serves.
+    pub(crate) kv: OnceLock<KvServer<StoreHandle<RocksStore>>>,
     data: DataDir,
     ident: watch::Sender<Option<Ident>>,
     /// Held while the identity changes on disk and in memory.
@@ -56,6 +60,7 @@ impl NodeState {
             placement: OnceLock::new(),
             sql: OnceLock::new(),
             database: OnceLock::new(),
+            kv: OnceLock::new(),
             data,
             ident: watch::Sender::new(ident),
             ident_lock: Mutex::new(()),

@@ -9,6 +9,7 @@
 //!   disk.
 //! - [`counts`]: timestamps, messages, Raft rounds and syncs of each kind of statement.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
+//! - [`locks`]: `cortado locks` names who waits for whom, through any node.
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
 //! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
 //! - [`replicas`]: what reads at a replica cost, and what goes on at one that is cut off.
@@ -41,6 +42,7 @@ mod harness;
 mod joining;
 mod links;
 mod lists;
+mod locks;
 mod log_tools;
 mod operator;
 mod power;

@@ -115,6 +115,12 @@ impl Database {
         Ok(if age == 0 { timestamp } else { Timestamp::new(timestamp.physical_ms().saturating_add(age), 0) })
     }
 
+    /// The transactions of this node that may have row locks in memory, each with its session
+    /// ([`Transaction::set_session`]).
+    pub fn row_lockers(&self) -> Vec<(Timestamp, u32)> {
+        self.coordinator.live_locks.sessions()
+    }
+
     /// A timestamp that the oracle has not passed by now, unless it was handed over unseen by this node: from the
     /// newest that this node has received. [`Timestamp::MAX`] if it has received none.
     pub fn latest(&self) -> Timestamp {

@@ -14,6 +14,8 @@ use tso::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) start_ts: Timestamp,
+    /// The session of the transaction, for people.
+    pub(crate) session: u32,
     pub(crate) keys: Mutex<BTreeSet<Key>>,
 }
 
@@ -40,6 +42,11 @@ impl LiveLocks {
     /// The transaction has ended.
     pub(crate) fn leave(&self, start_ts: Timestamp) {
         self.state.lock().asked.remove(&start_ts);
+    }
+
+    /// The transactions, with their sessions.
+    pub(crate) fn sessions(&self) -> Vec<(Timestamp, u32)> {
+        self.state.lock().asked.values().map(|asked| (asked.start_ts, asked.session)).collect()
     }
 
     /// What the leaders are to be told. `None`, and the keeper ends, if there is no transaction.

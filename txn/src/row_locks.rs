@@ -72,13 +72,11 @@ pub(crate) struct RowLocks {
     order: Vec<Key>,
     /// Gives up rows after a rollback to a savepoint. Returns those that it could not.
     releasing: Option<JoinHandle<Vec<Key>>>,
-    /// The session of the transaction, for people.
-    session: u32,
 }
 
 impl RowLocks {
     pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp, session: u32) -> RowLocks {
-        let asked = Arc::new(Asked { start_ts, keys: Mutex::default() });
+        let asked = Arc::new(Asked { start_ts, session, keys: Mutex::default() });
         if coordinator.live_locks.enter(Arc::clone(&asked)) {
             tokio::spawn(keep(Arc::downgrade(coordinator)));
         }
@@ -88,7 +86,6 @@ impl RowLocks {
             held: BTreeMap::new(),
             order: Vec::new(),
             releasing: None,
-            session,
         }
     }
 
@@ -169,7 +166,7 @@ impl RowLocks {
             self.coordinator.metrics.waits.inc();
             let row = || keys.get(rows.len()).cloned().unwrap_or_default();
             let holders = if blocked.record.is_none() { blocked.holders } else { Vec::new() };
-            let (at, waiter, session) = (Key::default(), self.asked.start_ts, self.session);
+            let (at, waiter, session) = (Key::default(), self.asked.start_ts, self.asked.session);
             waits.report = Some(WaitReport { at, waiter, holders, session, row: row() });
             let is_live = match blocked.record {
                 // Its transaction may be dead.

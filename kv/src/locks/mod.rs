@@ -9,43 +9,26 @@
 //!
 //! # Layers
 //!
-//! 1. `detector`, `table`: state machines: who waits for whom; locks and queues
+//! 1. `detector`, `status`, `table`: state machines: who waits for whom; locks and queues; their listing
 //! 2. `region`: the locks of a region, and the tasks that wait for them
 
 mod detector;
 mod region;
+mod status;
 mod table;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::RwLock;
 use raftstore::RegionId;
-use tso::Timestamp;
-
-use crate::api::LockMode;
-use crate::key::Key;
 
 pub(crate) use detector::Detector;
 pub(crate) use region::{Attempt, Place, RegionLocks};
+pub use status::{RowLockStatus, RowWait};
 pub(crate) use table::LocksFull;
 pub use table::RowLocksConfig;
-
-/// A row lock in memory, or a place in the queue for one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowLockStatus {
-    /// The region of the row.
-    pub region: RegionId,
-    /// The row.
-    pub key: Key,
-    /// The transaction.
-    pub start_ts: Timestamp,
-    /// The strength.
-    pub mode: LockMode,
-    /// How long the transaction has waited; `None` if it has the lock.
-    pub waits: Option<Duration>,
-}
 
 /// The row locks of all regions of a store. Clones share them.
 #[derive(Clone)]
@@ -70,10 +53,9 @@ impl RowLocks {
             self.regions.read().iter().map(|(region, locks)| (*region, Arc::clone(locks))).collect();
         let mut all = Vec::new();
         for (region, locks) in regions {
-            let listed = locks.list(now).into_iter();
-            all.extend(listed.map(|(key, start_ts, mode, waits)| RowLockStatus { region, key, start_ts, mode, waits }));
+            all.extend(locks.list(region, now));
         }
-        all.sort_by(|a, b| (a.region, &a.key, a.waits.is_some()).cmp(&(b.region, &b.key, b.waits.is_some())));
+        all.sort_by(|a, b| (a.region, &a.key, a.wait.is_some()).cmp(&(b.region, &b.key, b.wait.is_some())));
         all
     }
 

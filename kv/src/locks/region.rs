@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use raftstore::Term;
+use raftstore::{RegionId, Term};
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
-use super::table::{LockTable, LocksFull, RowLocksConfig, Step};
+use super::status::{RowLockStatus, RowWait};
+use super::table::{Listed, LockTable, LocksFull, RowLocksConfig, Step};
 use crate::api::LockMode;
 use crate::key::Key;
 
@@ -211,14 +212,16 @@ impl RegionLocks {
         });
     }
 
-    /// All locks and waiters: row, transaction, mode, and how long it has waited. `None` for a lock.
-    pub(crate) fn list(&self, now: Instant) -> Vec<(Key, Timestamp, LockMode, Option<Duration>)> {
+    /// All locks and waiters.
+    pub(super) fn list(&self, region: RegionId, now: Instant) -> Vec<RowLockStatus> {
         self.change(|state| {
             state.table.expire(now);
-            let listed = state.table.list().map(|(key, start_ts, mode, since)| {
-                (key.clone(), start_ts, mode, since.map(|since| now.saturating_duration_since(since)))
-            });
-            listed.collect()
+            let status = |listed: Listed<'_>| {
+                let Listed { key, start_ts, mode, wait } = listed;
+                let wait = wait.map(|(since, behind)| RowWait { time: now.saturating_duration_since(since), behind });
+                RowLockStatus { region, key: key.clone(), start_ts, mode, wait }
+            };
+            state.table.list().map(status).collect()
         })
     }
 

@@ -41,6 +41,15 @@ pub(crate) enum Step {
     Blocked(Vec<Timestamp>),
 }
 
+/// A holder or a waiter; see [`LockTable::list`].
+pub(crate) struct Listed<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) start_ts: Timestamp,
+    pub(crate) mode: LockMode,
+    /// Of a waiter: since when it waits, and who is in its way.
+    pub(crate) wait: Option<(Instant, Vec<Timestamp>)>,
+}
+
 /// Locks and queues.
 ///
 /// Invariants:
@@ -264,12 +273,17 @@ impl LockTable {
         std::mem::take(&mut self.granted)
     }
 
-    /// All holders and waiters: key, transaction, mode, and since when it waits. `None` for a holder.
-    pub(crate) fn list(&self) -> impl Iterator<Item = (&Key, Timestamp, LockMode, Option<Instant>)> {
+    /// All holders and waiters, those of a key in their order.
+    pub(crate) fn list(&self) -> impl Iterator<Item = Listed<'_>> {
         self.keys.iter().flat_map(|(key, locks)| {
-            let holders = locks.holders.iter().map(move |(start_ts, mode)| (key, *start_ts, *mode, None));
-            let waiting = locks.waiting.iter();
-            holders.chain(waiting.map(move |w| (key, w.start_ts, w.mode, Some(w.since))))
+            let holders = locks.holders.iter();
+            let holders =
+                holders.map(move |(start_ts, mode)| Listed { key, start_ts: *start_ts, mode: *mode, wait: None });
+            let waiting = locks.waiting.iter().enumerate();
+            holders.chain(waiting.map(move |(ahead, waiter)| {
+                let Waiter { start_ts, mode, since } = *waiter;
+                Listed { key, start_ts, mode, wait: Some((since, locks.against(start_ts, mode, ahead))) }
+            }))
         })
     }
 

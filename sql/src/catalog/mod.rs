@@ -41,7 +41,7 @@ pub use ddl::{NewTable, SchemaChange};
 pub use keys::{NodeId, PUBLIC};
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
-pub(crate) use snapshot::{Access, constraint_error, duplicate_key};
+pub(crate) use snapshot::{Access, constraint_error, duplicate_key, row_name};
 pub(crate) use steps::{closed_too_long, doomed};
 pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
 

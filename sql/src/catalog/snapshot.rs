@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use kv::Key;
 use kv::client::ScanRange;
 use tso::Timestamp;
 use txn::{Transaction, TxnError};
@@ -161,12 +162,30 @@ pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZ
     Some(duplicate_key(table, &row, zone))
 }
 
+/// The name of the table of a row, and its key in the words of PostgreSQL's messages, `(id)=(5)`. `None` if the key is
+/// of no row of a table of this catalog. A row without a primary key has an empty text.
+pub(crate) fn row_name(catalog: &Catalog, key: &Key, zone: &TimeZone) -> Option<(String, String)> {
+    let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
+    let table = catalog.by_storage(storage)?;
+    if table.has_hidden_key() {
+        return Some((table.name.clone(), String::new()));
+    }
+    let mut row = vec![Datum::Null; table.columns.len()];
+    codec::key::get_row_key(table, key, &mut row).ok()?;
+    Some((table.name.clone(), key_text(table, &row, zone)))
+}
+
+/// The primary key of a row: `(a, b)=(1, 2)`.
+fn key_text(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
+    let names: Vec<String> = table.primary_key.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
+    let values: Vec<String> = table.primary_key.iter().map(|at| output::to_text(&row[*at], zone)).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
+}
+
 /// 23505 for a duplicate primary key.
 pub(crate) fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{}\"", table.key_name);
-    let names: Vec<String> = table.primary_key.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
-    let values: Vec<String> = table.primary_key.iter().map(|at| output::to_text(&row[*at], zone)).collect();
-    let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
+    let detail = format!("Key {} already exists.", key_text(table, row, zone));
     let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),

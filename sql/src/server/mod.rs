@@ -21,19 +21,21 @@ mod threads;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kv::Key;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use txn::Database;
 
-use crate::catalog::{CatalogPeers, NodeCatalog, NodeId};
+use crate::catalog::{CatalogPeers, NodeCatalog, NodeId, row_name};
 use crate::clock;
 pub use crate::clock::WallClock;
 use crate::coop::Workers;
 use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
 use crate::session::state::NodeContext;
+use crate::types::TimeZone;
 pub use config::SqlConfig;
 use connection::Node;
 use registry::Registry;
@@ -87,6 +89,13 @@ impl SqlServer {
     /// The number of open sessions.
     pub fn connections(&self) -> usize {
         self.node.sessions.len()
+    }
+
+    /// The name of the table of a row, and the row's key as PostgreSQL's messages have it, `(id)=(5)`; empty if the
+    /// table has none. `None` if the key is of no row of a table that this node knows.
+    pub fn row_name(&self, key: &Key) -> Option<(String, String)> {
+        let lease = self.node.context.catalog.newest_lease()?;
+        row_name(&lease.catalog, key, &TimeZone::utc())
     }
 
     /// Serves connections on `threads` until `stop`. Then accepts no more, ends idle sessions at once and others at the

@@ -105,7 +105,7 @@ impl Script {
 
     /// Sends a statement, and returns once it waits for the lock of a row.
     async fn send_to_wait(&mut self, text: &str) {
-        let waiting = |script: &Script| script.server.cluster.row_locks().iter().filter(|l| l.waits.is_some()).count();
+        let waiting = |script: &Script| script.server.cluster.row_locks().iter().filter(|l| l.wait.is_some()).count();
         let before = waiting(self);
         self.session().await.send(&query(text)).await;
         eventually("the statement waits", || waiting(self) > before).await;

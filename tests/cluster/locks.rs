@@ -1,0 +1,50 @@
+//! `cortado locks`: a session waits for the row of another one, through different nodes, and any node says so.
+
+use std::time::Duration;
+
+use crate::exclusive::ClusterLock;
+use crate::harness::Cluster;
+use crate::process::{cortado, run, wait_for};
+
+impl Cluster {
+    /// What `cortado locks` prints, through a node.
+    fn locks(&self, node: usize, flags: &[&str]) -> String {
+        let host = format!("127.0.0.1:{}", self.nodes[node].listen);
+        let out = run(cortado().args(["locks", "--host", &host]).args(flags));
+        assert!(out.status.success(), "{out:?}");
+        String::from_utf8(out.stdout).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_node_shows_who_waits_for_whom() {
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 3).await;
+    let (holder, waiter) = (cluster.connect(0).await, cluster.connect(1).await);
+    holder.batch_execute("CREATE TABLE accounts (id int PRIMARY KEY, v int)").await.unwrap();
+    holder.batch_execute("INSERT INTO accounts VALUES (5, 0)").await.unwrap();
+    assert_eq!(cluster.locks(2, &[]), "no row locks\n");
+    let pid = |row: tokio_postgres::Row| i64::from(row.get::<_, i32>(0));
+    let holder_pid = pid(holder.query_one("SELECT pg_backend_pid()", &[]).await.unwrap());
+    let waiter_pid = pid(waiter.query_one("SELECT pg_backend_pid()", &[]).await.unwrap());
+    holder.batch_execute("BEGIN; UPDATE accounts SET v = 1 WHERE id = 5").await.unwrap();
+    let waiting = tokio::spawn(async move {
+        waiter.batch_execute("BEGIN; SELECT * FROM accounts WHERE id = 5 FOR UPDATE; COMMIT").await
+    });
+    let mut page = serde_json::Value::Null;
+    wait_for("a session that waits for a second", || {
+        page = serde_json::from_str(&cluster.locks(2, &["--json"])).unwrap();
+        page["locks"][1]["wait"]["ms"].as_u64().is_some_and(|ms| ms >= 1_000)
+    });
+    let (held, waits) = (&page["locks"][0], &page["locks"][1]);
+    assert_eq!((&held["table"], &held["row"]), (&"accounts".into(), &"(id)=(5)".into()));
+    assert_eq!((&held["mode"], &waits["mode"]), (&"NO KEY UPDATE".into(), &"UPDATE".into()));
+    assert_eq!((&held["holder"]["node"], &held["holder"]["pid"]), (&1.into(), &holder_pid.into()));
+    assert_eq!((&waits["holder"]["node"], &waits["holder"]["pid"]), (&2.into(), &waiter_pid.into()));
+    assert_eq!(waits["wait"]["for"], serde_json::json!([held["holder"]]));
+    assert_eq!(page["silent_nodes"], serde_json::json!([]));
+    holder.batch_execute("COMMIT").await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
+    // The locks end once what ends their transaction is applied.
+    wait_for("no row locks", || cluster.locks(0, &[]) == "no row locks\n");
+}
