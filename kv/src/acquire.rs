@@ -29,6 +29,8 @@ use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus};
 use crate::percolator::{Look, look};
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 use crate::region_store::{RegionStore, into_server_error};
 use crate::scheduler::{Scheduler, now};
 
@@ -193,6 +195,11 @@ impl<H: RegionStore> Scheduler<H> {
         let attempt = locks.acquire(basis.term, key, (start_ts, request.mode), waits, now());
         let held = match attempt.map_err(|LocksFull| self.busy("row locks"))? {
             Attempt::Held(held) => held,
+            #[cfg(feature = "planted-bugs")]
+            Attempt::Queued(_, place) if self.planted_bug == Some(PlantedBug::LockHandedTwice) => {
+                place.leave();
+                None
+            }
             Attempt::Queued(holders, place) => return Ok(Step::Queued(holders, place)),
             Attempt::Refused(holders) if holders.is_empty() => return Err(stale(*context).into()),
             Attempt::Refused(holders) => return Ok(Step::Done(refused(request.waiting, holders, None))),
@@ -200,6 +207,8 @@ impl<H: RegionStore> Scheduler<H> {
         let undo = || locks.undo(basis.term, key, start_ts, held);
         let step = match self.look_at(&basis, key, request).await.inspect_err(|_| undo())? {
             Look::Row(row) => {
+                #[cfg(feature = "planted-bugs")]
+                let row = self.planted_row(row, request);
                 if !row.is_locked {
                     undo();
                 }
@@ -217,6 +226,13 @@ impl<H: RegionStore> Scheduler<H> {
         };
         acquisition.term = Some(basis.term);
         Ok(step)
+    }
+
+    /// The row as the planted bug answers it.
+    #[cfg(feature = "planted-bugs")]
+    fn planted_row(&self, row: LockedRow, request: &AcquireRequest) -> LockedRow {
+        let is_old = self.planted_bug == Some(PlantedBug::OldRowEvaluated) && request.seen_ts > Timestamp::ZERO;
+        if is_old { LockedRow { row: RowFound::Unchanged, ..row } } else { row }
     }
 
     async fn look_at(&self, basis: &Basis, key: &Key, request: &Arc<AcquireRequest>) -> Result<Look, ServerError> {
@@ -258,6 +274,10 @@ impl<H: RegionStore> Scheduler<H> {
     /// [`ServerError::Region`]: this store does not lead the region.
     fn detect(&self, context: RegionContext, report: &WaitReport) -> Result<Response, ServerError> {
         let basis = self.store.basis(context)?;
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::DetectorDropsEdge) && report.waiter.raw().is_multiple_of(2) {
+            return Ok(Response::Waits(Vec::new()));
+        }
         let mut state = self.detector.lock();
         let (region, term, detector) = &mut *state;
         if (*region, *term) != (context.region, basis.term) {

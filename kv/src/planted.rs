@@ -51,6 +51,12 @@ pub enum PlantedBug {
     LeaseCheckedFirst,
     /// A session snapshot may be below what the session has committed.
     FloorIgnored,
+    /// A transaction that queues up for a row lock is told that it has the lock.
+    LockHandedTwice,
+    /// A row that has changed since it was read is answered as unchanged.
+    OldRowEvaluated,
+    /// The detector of deadlocks loses the waits of every second transaction.
+    DetectorDropsEdge,
 }
 
 impl PlantedBug {

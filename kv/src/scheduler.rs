@@ -69,7 +69,7 @@ pub struct Scheduler<H> {
     /// The detector of deadlocks, with the region whose leader it is of, and the term.
     pub(crate) detector: Arc<Mutex<(RegionId, Term, Detector)>>,
     #[cfg(feature = "planted-bugs")]
-    planted_bug: Option<PlantedBug>,
+    pub(crate) planted_bug: Option<PlantedBug>,
 }
 
 impl<H: RegionStore> Scheduler<H> {

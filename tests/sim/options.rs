@@ -31,6 +31,10 @@ pub(crate) struct Options {
     pub(crate) transfers: u64,
     pub(crate) lists: u64,
     pub(crate) registers: u64,
+    /// Sessions that lock counters before they change them.
+    pub(crate) counters: u64,
+    /// Nothing takes row locks away from a session that goes on: no transaction on counters meets a conflict.
+    pub(crate) keeps_locks: bool,
     /// The share of the transactions that choose how they read.
     pub(crate) surface: f64,
     /// Whether some of them ask for snapshots by their age.
@@ -103,6 +107,20 @@ pub(crate) struct Settings {
     /// The store whose replicas of the data regions are learners.
     pub(crate) learner: Option<StoreId>,
     pub(crate) bugs: Bugs,
+}
+
+impl CoordinatorFaults {
+    fn draw(step: Step, rng: &mut StdRng) -> CoordinatorFaults {
+        CoordinatorFaults {
+            step,
+            at_step: rng.random_range(0.02..0.15) * step.scale(),
+            anywhere: if rng.random_bool(0.5) { 0.0 } else { 0.003 },
+            with_node: rng.random_range(0.0..0.2),
+            cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
+            oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
+            leader_moves: if rng.random_bool(0.4) { 0.0 } else { rng.random_range(0.0..0.25) },
+        }
+    }
 }
 
 /// Draws how stores exchange grants. A third of the seeds push none.
@@ -187,16 +205,7 @@ impl Options {
             stop_at_cuts: rng.random_bool(0.7),
             replica_reads: 0.0,
         };
-        let step = STEPS[(seed % STEPS.len() as u64) as usize];
-        let coordinators = CoordinatorFaults {
-            step,
-            at_step: rng.random_range(0.02..0.15) * step.scale(),
-            anywhere: if rng.random_bool(0.5) { 0.0 } else { 0.003 },
-            with_node: rng.random_range(0.0..0.2),
-            cancels: if rng.random_bool(0.5) { 0.0 } else { 0.05 },
-            oracle_moves: if rng.random_bool(0.5) { 0.0 } else { rng.random_range(0.0..0.08) },
-            leader_moves: if rng.random_bool(0.4) { 0.0 } else { rng.random_range(0.0..0.25) },
-        };
+        let coordinators = CoordinatorFaults::draw(STEPS[(seed % STEPS.len() as u64) as usize], &mut rng);
         let mut settings = Settings::draw(&mut rng);
         let mut of_replicas = cluster.generator(7);
         settings.grants = draw_grants(&mut of_replicas);
@@ -212,7 +221,9 @@ impl Options {
         let surface = if of_replicas.random_bool(0.15) { 0.0 } else { of_replicas.random_range(0.3..1.0) };
         // A comparison raises max_ts at the leader, so most seeds do without.
         settings.shadow_reads = if of_replicas.random_bool(0.3) { 1.0 } else { 0.0 };
-        if step.needs_short_locks() {
+        let mut of_counters = cluster.generator(9);
+        let counters = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=5) };
+        if coordinators.step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);
         }
         Options {
@@ -224,12 +235,30 @@ impl Options {
             transfers: rng.random_range(1..=4),
             lists: rng.random_range(3..=10),
             registers: rng.random_range(1..=4),
+            counters,
+            keeps_locks: false,
             surface,
             ages: true,
             pause: Duration::from_millis(rng.random_range(1..=60)),
             settings,
             wall_skew_ms: if rng.random_bool(0.5) { 0 } else { 2_000 },
         }
+    }
+}
+
+impl Options {
+    /// Sessions lock the same few rows at once, and nothing takes their locks away: no faults, and nobody leaves.
+    pub(crate) fn crowd_counters(&mut self) {
+        let none = RequestFaults { loss: 0.0, copies: 0.0, refusals: 0.0, drops: 0.0, ..self.requests.clone() };
+        self.requests = none;
+        let (at_step, anywhere, cancels, oracle_moves, leader_moves) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let coordinators = self.coordinators.clone();
+        self.coordinators =
+            CoordinatorFaults { at_step, anywhere, cancels, oracle_moves, leader_moves, ..coordinators };
+        self.cluster.faults.interval = Duration::from_secs(3_600);
+        (self.epoch_changes, self.oracle_faults) = (None, None);
+        (self.counters, self.keeps_locks) = (8, true);
+        self.pause = Duration::from_millis(5);
     }
 }
 

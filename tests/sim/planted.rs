@@ -70,6 +70,12 @@ const TWICE: &[&str] = &[
     "was never appended",
     "append of its own in the wrong place",
 ];
+/// A row lock did not protect its row until the commit.
+const LOST_LOCK: &[&str] = &["that had locked its rows met a conflict"];
+/// A row was changed as it was before another change.
+const LOST_UPDATE: &[&str] = &["its additions make"];
+/// A transaction waits for ever.
+const ENDLESS: &[&str] = &["every session ends after healing"];
 /// Two writes were evaluated on one state of a key, and both were applied. Only this bug may show by damage alone: the
 /// records of a key then contradict each other, so that a store stops serving or refuses whoever meets them. Words of
 /// that kind would hide, at any other bug, that it was found by something else.
@@ -154,6 +160,11 @@ fn shadowed(options: &mut Options) {
     options.settings.shadow_reads = 1.0;
 }
 
+/// Many lock the same rows, without faults.
+fn crowded(options: &mut Options) {
+    options.crowd_counters();
+}
+
 /// Seeks the bug among its seeds.
 fn must_find(planted: &Planted) {
     let Planted { bugs, narrow, words, .. } = *planted;
@@ -162,6 +173,10 @@ fn must_find(planted: &Planted) {
         let mut options = Options::from_seed(seed);
         // What the comparison finds would hide the bug's own symptom.
         options.settings.shadow_reads = 0.0;
+        if ordinary.is_none() {
+            // Row locks have bugs of their own.
+            options.counters = 0;
+        }
         if ordinary.is_none() || words == CONTRADICTED {
             narrow(&mut options);
         }
@@ -209,6 +224,9 @@ planted! {
     grant_ignores_locks: in_kv(InKv::GrantIgnoresLocks), ordinary, 20, MISSED;
     grant_index_early: in_kv(InKv::GrantIndexEarly), ordinary, 40, MISSED;
     queue_answered_early_is_reported: in_kv(InKv::QueueAnsweredEarly), shadowed, 20, CONTRADICTED;
+    lock_handed_twice: in_kv(InKv::LockHandedTwice), crowded, 10, LOST_LOCK;
+    old_row_evaluated: in_kv(InKv::OldRowEvaluated), crowded, 10, LOST_UPDATE;
+    detector_drops_edge: in_kv(InKv::DetectorDropsEdge), crowded, 20, ENDLESS;
     floor_ignored: in_kv(InKv::FloorIgnored), in_order, 20, BELOW_TOKEN;
     wish_joins_request: in_kv(InKv::WishJoinsRequest), asking, 40, STALE;
     lease_checked_first: in_kv(InKv::LeaseCheckedFirst), transferred, 60, STALE_OR_MISSED;

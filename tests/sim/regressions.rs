@@ -17,6 +17,13 @@ fn assert_no_violation(seeds: u64, narrow: impl Fn(&mut Options)) {
     }
 }
 
+/// Who has locked a row has the newest one, and it stays so: no transaction that locks before it writes meets a
+/// conflict, whatever its level, unless the locks are lost.
+#[test]
+fn row_locks_that_are_kept_leave_no_conflicts() {
+    assert_no_violation(8, Options::crowd_counters);
+}
+
 /// The requests of a commit of many keys, and those of the rollback of the attempt before, kept each other from the one
 /// place in a region's queue until the time of some request was up. So the commit failed, again and again, or left
 /// locks behind. (Seed 281.)

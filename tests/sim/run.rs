@@ -11,7 +11,7 @@ use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 use tokio::task::LocalSet;
 
-use crate::load::{Counts, Session, SharedBook, bank, lists, registers};
+use crate::load::{Counts, Session, SharedBook, bank, counters, lists, registers};
 use crate::logs::Logs;
 use crate::nodes::Deaths;
 use crate::options::Options;
@@ -72,7 +72,10 @@ impl Outcome {
             to.lists += from.lists;
             to.register_writes += from.register_writes;
             to.register_reads += from.register_reads;
+            to.additions += from.additions;
             to.conflicts += from.conflicts;
+            to.deadlocks += from.deadlocks;
+            to.not_available += from.not_available;
             to.unavailable += from.unavailable;
             to.unknown += from.unknown;
             to.left += from.left;
@@ -138,7 +141,10 @@ impl Outcome {
             ("unanswered attempts whose coordinator asked all keys", protocols.settled, 30),
             ("asynchronous commits ended by a mark on a missing key", protocols.marked, 30),
             ("expired ones that others ended so", protocols.expired, 3),
+            ("acknowledged transactions on counters", counts.additions, 300),
             ("conflicts", counts.conflicts, 100),
+            ("deadlocks", counts.deadlocks, 5),
+            ("row locks that were not free in time", counts.not_available, 50),
             ("unknown outcomes", counts.unknown, 5),
             ("transactions that their session left", counts.left, 100),
             ("refusals after an effect", deaths.refusals, 50),
@@ -230,6 +236,10 @@ async fn drive(
     }
     for number in 0..options.registers {
         sessions.push(tokio::task::spawn_local(registers::session(session("registers", number, 300))));
+    }
+    for number in 0..options.counters {
+        let session = session("counters", number, 400);
+        sessions.push(tokio::task::spawn_local(counters::session(session, options.keeps_locks)));
     }
     let end = nodes.elapsed() + options.cluster.safety.as_nanos() as u64;
     run_until(world, nodes, end, |_| book.borrow().violation.is_some()).await?;

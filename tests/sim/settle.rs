@@ -15,7 +15,7 @@ use simulator::checkers::{Checked, Violation, snapshot_isolation, violated};
 use tokio::task::JoinHandle;
 use txn::{Database, Transaction, TxnError};
 
-use crate::load::{SharedBook, bank, lists, registers};
+use crate::load::{SharedBook, bank, counters, lists, registers};
 use crate::logs::Logs;
 use crate::nodes::Nodes;
 use crate::stack::{Parts, Stack, complete, run_until};
@@ -200,6 +200,8 @@ async fn read_everywhere(world: &mut World<Stack>, nodes: &Nodes, book: &SharedB
         let found = found.map_err(|error| Violation(format!("the last read at {store}: {error}")))?;
         let mut book = book.borrow_mut();
         bank::check_final(&book.transfers, &found)
+            .map_err(|Violation(what)| Violation(format!("at {store}: {what}")))?;
+        counters::check_final(&book.additions, &found)
             .map_err(|Violation(what)| Violation(format!("at {store}: {what}")))?;
         lists::add_final(&mut book, &found);
         let end = book.next();

@@ -1,7 +1,7 @@
 //! The transactions of a node that may have row locks, and the rows that they have asked for: what the keeper tells the
 //! leaders (`row_locks.rs`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kv::Key;
@@ -27,7 +27,7 @@ pub(crate) struct LiveLocks {
 
 #[derive(Debug, Default)]
 struct LiveState {
-    asked: HashMap<Timestamp, Arc<Asked>>,
+    asked: BTreeMap<Timestamp, Arc<Asked>>,
     is_kept: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The row locks of one region, and the tasks that wait for them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -31,12 +31,12 @@ struct State {
     term: Term,
     table: LockTable,
     /// Wakes the task of a transaction that gets a lock: the newest one, by its number.
-    waiters: HashMap<(Timestamp, Key), (u64, oneshot::Sender<()>)>,
+    waiters: BTreeMap<(Timestamp, Key), (u64, oneshot::Sender<()>)>,
     /// The names under which transactions with locks commit, if they have others, with those that they have here.
     names: HashMap<Timestamp, Timestamp>,
     next_task: u64,
     /// Wakes the tasks that wait for the record of a key to go away.
-    on_record: HashMap<Key, Vec<oneshot::Sender<()>>>,
+    on_record: BTreeMap<Key, Vec<oneshot::Sender<()>>>,
 }
 
 /// What an attempt to lock a key came to.
@@ -95,10 +95,10 @@ impl RegionLocks {
         let state = State {
             term: Term::new(0),
             table,
-            waiters: HashMap::new(),
+            waiters: BTreeMap::new(),
             names: HashMap::new(),
             next_task: 0,
-            on_record: HashMap::new(),
+            on_record: BTreeMap::new(),
         };
         RegionLocks { state: Mutex::new(state), in_use: AtomicBool::new(false), config }
     }

@@ -312,8 +312,10 @@ impl LockTable {
         if self.none_expires_before.is_none_or(|first| now < first) {
             return;
         }
-        let dead: Vec<Timestamp> =
+        let mut dead: Vec<Timestamp> =
             self.owners.iter().filter(|(_, owner)| owner.alive_until <= now).map(|(start_ts, _)| *start_ts).collect();
+        // The simulator replays it.
+        dead.sort_unstable();
         dead.into_iter().for_each(|start_ts| self.release_all(start_ts));
         self.none_expires_before = self.owners.values().map(|owner| owner.alive_until).min();
     }

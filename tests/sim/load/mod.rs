@@ -1,8 +1,9 @@
-//! The sessions of a run: transfers and audits (`bank`), transactions on lists (`lists`), autocommit on registers
-//! (`registers`), and what they share: gateways, the book of what happened, and outcomes. `surface` draws how they
-//! read, and `reads` repeats their reads.
+//! The sessions of a run: transfers and audits (`bank`), row locks (`counters`), transactions on lists (`lists`),
+//! autocommit on registers (`registers`), and what they share: gateways, the book of what happened, and outcomes.
+//! `surface` draws how they read, and `reads` repeats their reads.
 
 pub(crate) mod bank;
+pub(crate) mod counters;
 pub(crate) mod lists;
 mod reads;
 pub(crate) mod registers;
@@ -43,7 +44,12 @@ pub(crate) struct Counts {
     pub(crate) lists: u64,
     pub(crate) register_writes: u64,
     pub(crate) register_reads: u64,
+    /// Acknowledged transactions on counters.
+    pub(crate) additions: u64,
     pub(crate) conflicts: u64,
+    pub(crate) deadlocks: u64,
+    /// Row locks that were not free in time.
+    pub(crate) not_available: u64,
     pub(crate) unavailable: u64,
     pub(crate) unknown: u64,
     /// Transactions whose session left, or lost its gateway.
@@ -58,6 +64,8 @@ pub(crate) struct Book {
     /// Sessions begin nothing new.
     pub(crate) is_closed: bool,
     pub(crate) transfers: Vec<Transfer>,
+    /// What is known of each transaction on counters.
+    pub(crate) additions: Vec<Known>,
     pub(crate) history: Vec<Txn>,
     pub(crate) registers: Vec<Register>,
     /// Acknowledged writes of registers whose commit_ts is known.
@@ -81,7 +89,10 @@ impl Book {
         let transfers = (0..self.transfers.len()).map(bank::record);
         let accounts = (0..bank::ACCOUNTS).map(bank::account);
         let registers = (0..self.registers.len()).map(registers::key);
-        accounts.chain(transfers).chain(registers).chain(lists::keys(self)).collect()
+        let counters = (0..counters::COUNTERS).map(counters::counter);
+        let additions = (0..self.additions.len()).map(counters::record);
+        let locked = counters.chain(additions);
+        accounts.chain(transfers).chain(registers).chain(locked).chain(lists::keys(self)).collect()
     }
 
     pub(crate) fn check(&self) -> Checked {
@@ -205,6 +216,14 @@ impl Session {
                 }
                 Some(Err(TxnError::Conflict(_))) => {
                     book.counts.conflicts += 1;
+                    (Known::Aborted, false)
+                }
+                Some(Err(TxnError::Deadlock { .. })) => {
+                    book.counts.deadlocks += 1;
+                    (Known::Aborted, false)
+                }
+                Some(Err(TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. })) => {
+                    book.counts.not_available += 1;
                     (Known::Aborted, false)
                 }
                 // A session knows the oracle's time only about, so what it takes for the past may not be.
