@@ -25,7 +25,7 @@ struct Lock {
     /// The primary key of the row, or the bytes of its key.
     row: String,
     mode: String,
-    holder: Transaction,
+    transaction: Transaction,
     /// `None` if it has the lock.
     wait: Option<Wait>,
 }
@@ -80,8 +80,8 @@ impl From<LocksResponse> for Page {
             };
             let behind = lock.behind.iter().map(|start_ts| transaction(*start_ts)).collect();
             let wait = lock.waits_ms.map(|ms| Wait { ms, r#for: behind });
-            let holder = transaction(lock.start_ts);
-            Lock { region: lock.region_id, table: lock.table, row, mode: lock.mode, holder, wait }
+            let transaction = transaction(lock.start_ts);
+            Lock { region: lock.region_id, table: lock.table, row, mode: lock.mode, transaction, wait }
         };
         Page { locks: answer.locks.into_iter().map(lock).collect(), silent_nodes: answer.silent }
     }
@@ -103,7 +103,7 @@ impl Page {
                 lock.table.clone(),
                 lock.row.clone(),
                 lock.mode.clone(),
-                lock.holder.to_text(),
+                lock.transaction.to_text(),
                 waits,
                 behind,
             ]);

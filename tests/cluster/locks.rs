@@ -39,9 +39,9 @@ async fn any_node_shows_who_waits_for_whom() {
     let (held, waits) = (&page["locks"][0], &page["locks"][1]);
     assert_eq!((&held["table"], &held["row"]), (&"accounts".into(), &"(id)=(5)".into()));
     assert_eq!((&held["mode"], &waits["mode"]), (&"NO KEY UPDATE".into(), &"UPDATE".into()));
-    assert_eq!((&held["holder"]["node"], &held["holder"]["pid"]), (&1.into(), &holder_pid.into()));
-    assert_eq!((&waits["holder"]["node"], &waits["holder"]["pid"]), (&2.into(), &waiter_pid.into()));
-    assert_eq!(waits["wait"]["for"], serde_json::json!([held["holder"]]));
+    assert_eq!((&held["transaction"]["node"], &held["transaction"]["pid"]), (&1.into(), &holder_pid.into()));
+    assert_eq!((&waits["transaction"]["node"], &waits["transaction"]["pid"]), (&2.into(), &waiter_pid.into()));
+    assert_eq!(waits["wait"]["for"], serde_json::json!([held["transaction"]]));
     assert_eq!(page["silent_nodes"], serde_json::json!([]));
     holder.batch_execute("COMMIT").await.unwrap();
     tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
