@@ -247,6 +247,19 @@ impl<W> Caller<W> {
         Ok(Accepted { id, connect, alone, sooner })
     }
 
+    /// Asks for a connection ahead of the first request. Returns whether the edge opens one now.
+    pub fn open(&mut self, now: Duration) -> bool {
+        let connect = match &self.state {
+            State::Idle => true,
+            State::Waiting { until, .. } => now >= *until,
+            State::Connecting | State::Up | State::GoingAway | State::Closed => false,
+        };
+        if connect {
+            self.state = State::Connecting;
+        }
+        connect
+    }
+
     /// The caller of a request went away. Returns its waiter if the request was pending. Whether a request that was
     /// sent is executed is open.
     pub fn cancel(&mut self, id: RequestId) -> Option<W> {

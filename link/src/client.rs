@@ -1,7 +1,8 @@
 //! The requesting side at work: a node's links to other nodes, each opened by the first request and again by the first
 //! request after it broke.
 //!
-//! [`crate::caller`] decides; this file connects, reads, writes, and wakes the callers.
+//! [`crate::caller`] decides; this file connects, reads, writes, and wakes the callers. A node has several links to
+//! another one, its lanes: `lanes` says which thread uses which.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -21,6 +23,7 @@ use crate::caller::{CallError, Caller, CallerOptions, Outcome, Submission};
 use crate::frame::FrameReader;
 use crate::handshake;
 use crate::hello::{ClusterTag, Hello};
+use crate::lanes::{self, Lanes};
 use crate::message::{Kind, RequestId};
 use crate::metrics::LinkMetrics;
 use crate::wire::{Frames, Input, Wire};
@@ -58,7 +61,7 @@ impl LinkOptions {
 #[error("malformed address {0:?}: it is not of the form host:port")]
 pub struct BadAddress(pub String);
 
-/// All links of a node to others, one per address. Dropping it closes them.
+/// All links of a node to others, by address. Dropping it closes them.
 #[derive(Debug)]
 pub struct Links {
     options: LinkOptions,
@@ -73,7 +76,7 @@ impl Links {
     }
 
     /// The node at `address`. Does not connect: the first request does. Everyone who asks for an address shares its
-    /// link.
+    /// links.
     ///
     /// # Errors
     ///
@@ -90,39 +93,42 @@ impl Links {
             return Err(BadAddress(address.to_owned()));
         }
         if peers.len() >= PEERS_MAX {
-            peers.retain(|_, peer| !peer.link.state.lock().caller.is_disconnected());
+            peers.retain(|_, peer| peer.lanes.iter().any(|link| !link.state.lock().caller.is_disconnected()));
         }
-        let peer = Peer { link: Arc::new(Link::new(address, &self.options, &self.metrics)) };
+        let (to, options, metrics) = (address.to_owned(), self.options.clone(), self.metrics.clone());
+        let open = Box::new(move || Arc::new(Link::new(&to, &options, &metrics)));
+        let peer = Peer { address: address.into(), lanes: Arc::new(Lanes::new(open, Link::close)) };
         peers.insert(address.to_owned(), peer.clone());
         Ok(peer)
     }
 
-    /// The node at `address` is there no more: ends its requests and closes its link. Asking for the address again
+    /// The node at `address` is there no more: ends its requests and closes its links. Asking for the address again
     /// begins anew.
     pub fn close(&self, address: &str) {
         let closed = self.peers.lock().remove(address);
         if let Some(peer) = closed {
-            peer.link.close();
+            peer.lanes.close();
         }
     }
 }
 
 impl Drop for Links {
     fn drop(&mut self) {
-        self.peers.get_mut().values().for_each(|peer| peer.link.close());
+        self.peers.get_mut().values().for_each(|peer| peer.lanes.close());
     }
 }
 
-/// Another node. Clones share its link.
+/// Another node. Clones share its links.
 #[derive(Clone)]
 pub struct Peer {
-    link: Arc<Link>,
+    address: Arc<str>,
+    lanes: Arc<Lanes<Link>>,
 }
 
 impl Peer {
     /// Its address.
     pub fn address(&self) -> &str {
-        &self.link.address
+        &self.address
     }
 
     /// Sends a request and waits for its answer, for `timeout` at most. While a connection is being opened it waits for
@@ -140,7 +146,7 @@ impl Peer {
     ///
     /// Dropping the future withdraws the request: it is not sent if it was not, and else the other node is told.
     pub async fn call(&self, kind: Kind, payload: Bytes, timeout: Duration) -> Outcome {
-        let link = &self.link;
+        let link = self.lane();
         let (waiter, answer) = oneshot::channel();
         let submitted = link.submit(Submission { kind, payload, timeout }, waiter);
         let id = submitted.inspect_err(|error| link.count_busy(error))?;
@@ -150,11 +156,22 @@ impl Peer {
         let outcome = outcome.unwrap_or_else(|_| Err(CallError::Lost("the runtime is shutting down".to_owned())));
         outcome.inspect_err(|error| link.count_busy(error))
     }
+
+    /// The link for a request of this thread. While its own one is not open yet, the shared one if that is.
+    fn lane(&self) -> &Arc<Link> {
+        let own = self.lanes.link(lanes::of_this_thread());
+        let shared = self.lanes.shared();
+        if !own.is_open() && !Arc::ptr_eq(own, shared) && shared.is_open() {
+            own.prepare();
+            return shared;
+        }
+        own
+    }
 }
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Peer").field(&self.link.address).finish()
+        f.debug_tuple("Peer").field(&self.address).finish()
     }
 }
 
@@ -180,7 +197,7 @@ struct LinkState {
     wire: Option<Arc<Wire>>,
 }
 
-/// The link to one address, over all its connections.
+/// One lane to an address, over all its connections.
 struct Link {
     address: String,
     hello: Hello,
@@ -189,6 +206,8 @@ struct Link {
     /// Time zero of `state.caller`.
     epoch: Instant,
     state: Mutex<LinkState>,
+    /// Whether there is a connection. A hint: it may break at any moment.
+    is_open: AtomicBool,
     metrics: LinkMetrics,
 }
 
@@ -213,12 +232,25 @@ impl Link {
             connect_from: options.connect_from,
             epoch: clock(),
             state: Mutex::new(LinkState { caller: Caller::new(options.caller), wire: None }),
+            is_open: AtomicBool::new(false),
             metrics: metrics.clone(),
         }
     }
 
     fn now(&self) -> Duration {
         clock().duration_since(self.epoch)
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
+    /// Opens a connection if there is none, for requests that follow.
+    fn prepare(self: &Arc<Self>) {
+        let connect = self.state.lock().caller.open(self.now());
+        if connect {
+            tokio::spawn(run(Arc::clone(self)));
+        }
     }
 
     fn submit(self: &Arc<Self>, request: Submission, waiter: Waiter) -> Result<RequestId, CallError> {
@@ -348,14 +380,14 @@ impl Link {
 
 /// Opens a connection and serves it until it ends.
 async fn run(link: Arc<Link>) {
+    let mut run = Run { link: &link, wire: None, why: "the runtime is shutting down".to_owned() };
     let address = &link.address;
     let stream = match link.open().await {
         Ok(stream) => stream,
         Err(why) => {
             link.metrics.open_failures.inc();
             tracing::info!(address, why, "no link to a node");
-            let ended = link.state.lock().caller.connect_failed(link.now(), &format!("{address}: {why}"));
-            end_all(ended);
+            run.why = why;
             return;
         }
     };
@@ -366,20 +398,43 @@ async fn run(link: Arc<Link>) {
         let mut state = link.state.lock();
         state.caller.connected(link.now());
         state.wire = Some(Arc::clone(&wire));
+        link.is_open.store(true, Ordering::Relaxed);
     }
+    run.wire = Some(Arc::clone(&wire));
     wire.flush(link.as_ref());
-    let why = link.serve(&wire, input).await;
-    let written = wire.close();
-    let ended = {
-        let mut state = link.state.lock();
-        state.wire = None;
-        state.caller.broken(link.now(), written, &format!("{address}: {why}"))
-    };
-    if !link.state.lock().caller.is_closed() {
-        link.metrics.broken.inc();
+    run.why = link.serve(&wire, input).await;
+}
+
+/// A connection that is being opened or served. Its drop ends the connection and its requests, also if the runtime ends
+/// before: the next request opens another one.
+struct Run<'a> {
+    link: &'a Arc<Link>,
+    wire: Option<Arc<Wire>>,
+    why: String,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let Run { link, wire, why } = self;
+        let (now, address) = (link.now(), &link.address);
+        let why = format!("{address}: {why}");
+        let Some(wire) = wire.take() else {
+            let ended = link.state.lock().caller.connect_failed(now, &why);
+            return end_all(ended);
+        };
+        let written = wire.close();
+        let ended = {
+            let mut state = link.state.lock();
+            state.wire = None;
+            link.is_open.store(false, Ordering::Relaxed);
+            if !state.caller.is_closed() {
+                link.metrics.broken.inc();
+            }
+            state.caller.broken(now, written, &why)
+        };
+        tracing::info!(why, requests = ended.len(), "a link to a node ended");
+        end_all(ended);
     }
-    tracing::info!(address, why, requests = ended.len(), "a link to a node ended");
-    end_all(ended);
 }
 
 fn end_all(ended: Vec<(Waiter, CallError)>) {

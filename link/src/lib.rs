@@ -6,8 +6,10 @@
 //!    └────── outcome ◀───────┴◀─ FrameReader ◀══ TCP ══ frames ◀── Outbox ◀─────────┴◀── reply ◀───┘
 //! ```
 //!
-//! A link is opened by the node that requests, one per pair of nodes and direction. It carries requests of any
-//! [`Kind`], as bytes: the crates above put their messages into it. Answers come in any order.
+//! A link is opened by the node that requests. Each thread of that node that has a runtime of its own has a link of its
+//! own to each other node, its *lane*; all other threads share one. So an answer arrives on the thread that waits for
+//! it. A link carries requests of any [`Kind`], as bytes: the crates above put their messages into it. Answers come in
+//! any order.
 //!
 //! Guarantees:
 //! - Every request ends once, in bounded time. If it fails, [`CallError`] says whether it may have been executed:
@@ -25,7 +27,7 @@
 //!
 //! # Layers
 //!
-//! 1. `message`, `hello`, `metrics`: messages, the handshake, counters
+//! 1. `lanes`, `message`, `hello`, `metrics`: which thread uses which link; messages, the handshake, counters
 //! 2. `frame`, `handshake`: the bytes of frames, the handshake on a connection
 //! 3. `outbox`: what waits to be sent
 //! 4. `caller`, `callee`: the two sides (pure)
@@ -38,6 +40,7 @@ pub mod client;
 pub mod frame;
 pub mod handshake;
 pub mod hello;
+mod lanes;
 pub mod message;
 pub mod metrics;
 pub mod outbox;

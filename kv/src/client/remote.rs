@@ -1,4 +1,4 @@
-//! The endpoint over links: one connection per store, opened on first use and reopened when it breaks.
+//! The endpoint over links to stores, opened on first use and reopened when they break.
 //!
 //! Callers need to know whether a failed request may have been executed. It was not if it did not leave this process
 //! whole, or if the response says that the request was refused unread ([`CallError::Unreachable`]). Once it has left,

@@ -337,6 +337,40 @@ async fn an_address_has_one_link() {
     }
 }
 
+/// A thread with a runtime of its own gets a link of its own. Its first request does not wait for that if the shared
+/// one is open. The end of its runtime ends its link, and the requests on it, and no other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thread_with_its_own_runtime_has_its_own_link() {
+    let node = Node::start().await;
+    let counts = metrics();
+    let links = links(&counts);
+    let peer = links.peer(&node.address).unwrap();
+    // The body of the test is polled on a thread of its own, but on the runtime that its tasks share.
+    let shared = || {
+        tokio::spawn({
+            let peer = peer.clone();
+            async move { peer.call(ECHO, number(1), LONG).await }
+        })
+    };
+    assert!(shared().await.unwrap().is_ok());
+    assert_eq!(counts.opened.get(), 1);
+    let (own, asks) = (peer.clone(), counts.clone());
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            assert!(own.call(ECHO, number(2), LONG).await.is_ok());
+            eventually("a link of its own", || asks.opened.get() == 2).await;
+            assert!(own.call(ECHO, number(3), LONG).await.is_ok());
+            runtime.spawn(async move { own.call(GATED, number(4), LONG).await });
+        });
+        runtime.shutdown_background();
+    });
+    tokio::task::spawn_blocking(|| thread.join()).await.unwrap().unwrap();
+    eventually("the end of its link", || counts.broken.get() == 1).await;
+    assert!(shared().await.unwrap().is_ok());
+    assert_eq!((counts.opened.get(), counts.broken.get()), (2, 1));
+}
+
 /// An idle link is probed and stays.
 #[tokio::test(start_paused = true)]
 async fn an_idle_link_is_kept() {
