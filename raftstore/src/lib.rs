@@ -8,7 +8,8 @@
 //! A module imports from layers with a lower number only.
 //!
 //! 1. `region`, `time`, `codec`, `config`, `mailbox`, `metrics`: ids, time, settings, plain tools
-//! 2. `command`, `snapshot`, `reply`: the bytes of replicated commands and of snapshot files, answers to futures
+//! 2. `command`, `gather`, `snapshot`, `reply`: the bytes of replicated commands and of snapshot files, answers to
+//!    futures; when a thread lets others run
 //! 3. `records`, `error`, `ports`: persistent records, errors, and the interfaces the store needs from outside
 //! 4. `storage`: a region's Raft log, as raft-rs reads it
 //! 5. `peer`: a region's replica, a pure state machine around raft-rs
@@ -30,6 +31,7 @@ pub mod command;
 pub mod config;
 mod delegate;
 pub mod error;
+mod gather;
 pub mod handle;
 mod log_reader;
 mod mailbox;

@@ -17,6 +17,7 @@ use engine::store::Store;
 use crate::apply::ApplyLoop;
 use crate::assembly::{StoreCore, StoreParts};
 use crate::error::{OpenError, StopError};
+use crate::gather::{self, Pace};
 use crate::handle::StoreHandle;
 use crate::mailbox::Mailbox;
 use crate::messages::ApplyQueue;
@@ -79,7 +80,7 @@ impl<S: Store> StoreRuntime<S> {
             store_thread: None,
             workers: Vec::new(),
         };
-        runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply))?);
+        runtime.workers.push(runtime.spawn(APPLY_THREAD, runtime.run_apply(apply, Arc::clone(&clock)))?);
         let queue = Arc::clone(&background.mailbox);
         runtime.start_worker("cortado-background", queue, move || background.turn())?;
         let queue = Arc::clone(&log_reader.queue);
@@ -163,6 +164,7 @@ impl<S: Store> StoreRuntime<S> {
         let health = Arc::clone(&self.handle.context.health);
         move || {
             let mut stop_deadline: Option<MonoTime> = None;
+            let mut pace = Pace::default();
             loop {
                 let now = clock.now();
                 if phase.load(Ordering::SeqCst) >= DRAINING && stop_deadline.is_none() {
@@ -176,23 +178,25 @@ impl<S: Store> StoreRuntime<S> {
                     return store.finish_stop();
                 }
                 if !busy {
-                    mailbox.wait(store.until_tick(clock.now()).min(tick));
+                    let timeout = store.until_tick(clock.now()).min(tick);
+                    gather::wait(&mailbox, timeout, &mut pace, &*clock);
                 }
             }
         }
     }
 
-    fn run_apply(&self, mut apply: ApplyLoop<S>) -> impl FnOnce() + Send + 'static + use<S> {
+    fn run_apply(&self, mut apply: ApplyLoop<S>, clock: Arc<dyn Clock>) -> impl FnOnce() + Send + 'static + use<S> {
         let phase = Arc::clone(&self.phase);
         let queue = Arc::clone(&self.apply);
         move || {
+            let mut pace = Pace::default();
             loop {
                 let ending = phase.load(Ordering::SeqCst) >= ENDING;
                 if !apply.turn() {
                     if ending {
                         return;
                     }
-                    queue.mailbox.wait(IDLE);
+                    gather::wait(&queue.mailbox, IDLE, &mut pace, &*clock);
                 }
             }
         }
