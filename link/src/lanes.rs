@@ -1,9 +1,9 @@
 //! Which of the links to a node a thread uses.
 //!
-//! The links to one node are its *lanes*. Lane 0 is shared: it is served by a task of the node's runtime for the network.
-//! A thread that has a runtime of its own, such as a thread of sessions, has a lane of its own, which its runtime
-//! serves. The answer to its request is then read on the thread that waits for it: no other thread is woken for it, and
-//! none has to wake this one.
+//! The links to one node are its *lanes*. Lane 0 is shared: a task of the node's runtime for the network serves it. A
+//! thread that has a runtime of its own, such as a thread of sessions, has a lane of its own, which its runtime serves.
+//! The answer to its request is then read on the thread that waits for it: no other thread is woken for it, and none has
+//! to wake this one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
