@@ -32,6 +32,8 @@ const CONFIRMED_AFTER: Duration = Duration::from_millis(150);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     pub title: String,
+    /// The only level at which it runs, if it is not for all.
+    pub level: Option<String>,
     rows: String,
     steps: Vec<Step>,
 }
@@ -65,16 +67,17 @@ fn paragraphs(text: &str) -> Vec<(String, Vec<&str>)> {
 
 pub fn parse_cases(text: &str) -> Vec<Case> {
     let parse = |(title, lines): (String, Vec<&str>)| {
-        let mut case = Case { title, rows: ROWS.to_string(), steps: Vec::new() };
+        let mut case = Case { title, level: None, rows: ROWS.to_string(), steps: Vec::new() };
         for line in lines {
-            match line.strip_prefix("rows ") {
-                Some(rows) => case.rows = rows.to_string(),
-                None => {
-                    let (name, sql) = line.split_once(':').expect("a session and a statement");
-                    let session = NAMES.iter().position(|known| *known == name).expect("a session");
-                    let (ends, sql) = sql.strip_prefix('!').map_or((false, sql), |sql| (true, sql));
-                    case.steps.push(Step { session, sql: sql.trim().to_string(), ends });
-                }
+            if let Some(rows) = line.strip_prefix("rows ") {
+                case.rows = rows.to_string();
+            } else if let Some(level) = line.strip_prefix("level ") {
+                case.level = Some(level.to_string());
+            } else {
+                let (name, sql) = line.split_once(':').expect("a session and a statement");
+                let session = NAMES.iter().position(|known| *known == name).expect("a session");
+                let (ends, sql) = sql.strip_prefix('!').map_or((false, sql), |sql| (true, sql));
+                case.steps.push(Step { session, sql: sql.trim().to_string(), ends });
             }
         }
         case

@@ -28,7 +28,9 @@ fn file(name: &str) -> PathBuf {
 fn run_all(system: &mut dyn System, level: &str, cases: &[Case], expected: &[Transcript]) -> Vec<Transcript> {
     let mut runner = Runner::new(system, level);
     let only = std::env::var("CORTADO_ISOLATION_CASE").unwrap_or_default();
-    let chosen = cases.iter().filter(|case| case.title.contains(&only));
+    let is_chosen =
+        |case: &&Case| case.title.contains(&only) && case.level.as_ref().is_none_or(|of_case| of_case == level);
+    let chosen = cases.iter().filter(is_chosen);
     let transcript = |case: &Case| {
         let expected = expected.iter().find(|transcript| transcript.title == case.title);
         runner.run(case, expected)
