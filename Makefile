@@ -1,7 +1,7 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds stack nightly bench bench-system bench-distance bench-expensive bench-hot \
-	bench-tail bench-peers soak
+.PHONY: demo test setup build seeds stack nightly bench bench-system bench-tpcb bench-distance bench-expensive \
+	bench-hot bench-tail bench-peers soak
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.
@@ -40,12 +40,18 @@ FUZZ_SECONDS ?= 600
 nightly: setup
 	@SEEDS=$(SEEDS) CUTS=$(CUTS) FUZZ_SECONDS=$(FUZZ_SECONDS) tools/nightly.sh
 
-# Whole systems beside PostgreSQL 15 with two synchronous standbys: the scripts of sysbench with 1, 16 and 64 clients.
+# Whole systems beside PostgreSQL 15 with two synchronous standbys: the scripts of sysbench with 1, 16 and 64 clients,
+# and which errors reach them.
 # Needs postgresql-15 and sysbench. ARGS replace the options: make bench-system ARGS="--seconds 4 --clients 16"
-SYSTEM := --seconds 4 --rounds 3 --clients 1,16,64 --driver sysbench \
+SYSTEM := --seconds 4 --rounds 3 --clients 1,16,64 --driver sysbench --sqlstates \
 	--workload point_select,read_only,read_write,update_non_index,insert,delete
 bench-system: setup
 	@cargo bench --locked --bench system -- $(or $(ARGS),$(SYSTEM))
+
+# pgbench's TPC-B-like script beside PostgreSQL 15 with two synchronous standbys: scale 10, 16 clients, each protocol.
+# Needs postgresql-15. ARGS replace the options: make bench-tpcb ARGS="--seconds 3 --rounds 1 --scale 1"
+bench-tpcb: setup
+	@cargo bench --locked --bench tpcb -- $(or $(ARGS),--seconds 10 --rounds 3)
 
 # Reads of one region by clients at all nodes, each of which has 0.4 cores: at the leader only, and at all replicas.
 # 8 minutes; needs to be root, for control groups. Writes the table hot-table.txt and the chart docs/hot.svg. ARGS

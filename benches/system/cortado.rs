@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
-use crate::demo::{DATA_REGION, Demo, NODES, SYSTEM_REGION, free_port_range};
+use crate::demo::{DATA_REGION, Demo, METRICS_OFFSET, NODES, SYSTEM_REGION, free_port_range};
 use crate::system::System;
 
 /// A demo cluster in which one node leads both regions. It can be restarted.
@@ -69,6 +69,10 @@ impl System for Cortado {
         let mut nodes = self.ask(Demo::nodes);
         nodes.rotate_left(usize::from(self.gateway()));
         nodes
+    }
+
+    fn metrics_ports(&self) -> Vec<u16> {
+        (0..NODES).map(|node| self.cluster.port + METRICS_OFFSET + node).collect()
     }
 
     fn shares_data(&self) -> bool {

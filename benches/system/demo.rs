@@ -16,6 +16,9 @@ pub const DATA_REGION: u64 = 2;
 const STARTS_MAX: usize = 40;
 /// The distance from a node's PostgreSQL port to its port for other nodes.
 const LISTEN_OFFSET: u16 = 1000;
+/// The distance to the port of its page with metrics.
+#[allow(dead_code, reason = "not all benchmarks that share this file read metrics")]
+pub const METRICS_OFFSET: u16 = 2000;
 
 /// A running demo. Dropping it stops its nodes in order.
 pub struct Demo {

@@ -63,6 +63,19 @@ impl Workload {
         }
     }
 
+    /// Whether its transactions may meet each other.
+    pub fn has_conflicts(self) -> bool {
+        matches!(
+            self,
+            Workload::UpdateIndex
+                | Workload::UpdateNonIndex
+                | Workload::WriteOnly
+                | Workload::ReadWrite
+                | Workload::Delete
+                | Workload::Insert
+        )
+    }
+
     /// The name of sysbench's script.
     pub fn script(self) -> &'static str {
         match self {

@@ -13,6 +13,9 @@
 //! that deletes. The systems alternate within each round, so that a slower machine affects all of them. The report
 //! shows medians: requests per second, latency at the 50th, 95th and 99th percentile, CPU time per request of the
 //! gateway and of all servers, failed requests, and ratios.
+//!
+//! With `--sqlstates` each workload of sysbench with writes runs once more on each system, not measured, and the errors
+//! that reach its clients are counted by SQLSTATE. It fails if Cortado answers with one that PostgreSQL does not.
 
 #![allow(
     missing_docs,
@@ -32,6 +35,7 @@ mod load;
 mod median;
 mod postgres;
 mod report;
+mod sqlstates;
 mod sysbench;
 mod system;
 
@@ -42,6 +46,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::load::Workload;
 use crate::report::{Cell, Report};
+use crate::sqlstates::Relay;
 use crate::system::System;
 
 #[derive(Parser)]
@@ -64,6 +69,9 @@ struct Options {
     /// Number of rows in the table
     #[arg(long, default_value_t = 100_000)]
     rows: i64,
+    /// Count the errors of workloads with writes by SQLSTATE
+    #[arg(long)]
+    sqlstates: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -100,7 +108,7 @@ async fn main() {
     let [leader, other] = cortado::start();
     let systems: Vec<Box<dyn System>> = vec![leader, other, Box::new(postgres::start())];
     let ceiling: Box<dyn System> = Box::new(ceiling::start(options.rows));
-    let mut report = Report::default();
+    let (mut report, mut unexpected) = (Report::default(), Vec::new());
     for &driver in &options.driver {
         for &workload in &options.workload {
             let Some(load) = Load::new(driver, workload) else { continue };
@@ -121,6 +129,9 @@ async fn main() {
                         report.add((driver, workload, clients), system.name(), cell);
                     }
                 }
+                if options.sqlstates && workload.has_conflicts() && driver == Driver::Sysbench {
+                    unexpected.extend(count_sqlstates(&options, &systems, workload, clients).await);
+                }
             }
         }
     }
@@ -128,6 +139,34 @@ async fn main() {
         true => println!("{}", report.to_json()),
         false => println!("{}", report.to_markdown()),
     }
+    if !unexpected.is_empty() {
+        eprintln!("system: PostgreSQL does not answer with {}", unexpected.join(", "));
+        std::process::exit(1);
+    }
+}
+
+/// Runs a workload on each system through a relay, and prints which errors reached the clients. Returns those that
+/// PostgreSQL does not give.
+async fn count_sqlstates(
+    options: &Options,
+    systems: &[Box<dyn System>],
+    workload: Workload,
+    clients: usize,
+) -> Vec<String> {
+    let mut unexpected = Vec::new();
+    for system in systems {
+        let relay = Relay::start(system.port()).await;
+        let (port, rows, time) = (relay.port, options.rows, Duration::from_secs(options.seconds));
+        let run = tokio::task::spawn_blocking(move || sysbench::run(port, workload, clients, rows, time));
+        let requests = run.await.unwrap().requests;
+        let (name, counts) = (system.name(), relay.counts());
+        eprintln!("{workload} {clients} client(s), {name}: errors of {requests} transactions by SQLSTATE: {counts:?}");
+        if name != "postgres" {
+            let others = counts.into_keys().filter(|code| !sqlstates::EXPECTED.contains(&code.as_str()));
+            unexpected.extend(others.map(|code| format!("{code} ({name})")));
+        }
+    }
+    unexpected
 }
 
 /// A workload of a load program.

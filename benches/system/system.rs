@@ -14,6 +14,11 @@ pub trait System {
     fn shares_data(&self) -> bool {
         false
     }
+    /// The ports of the pages with the metrics of its servers, if they have such.
+    #[allow(dead_code, reason = "only benches/tpcb reads metrics by way of this file")]
+    fn metrics_ports(&self) -> Vec<u16> {
+        Vec::new()
+    }
     /// Stops all servers in order and starts them again with their data.
     #[allow(dead_code, reason = "benches/system shares this file and does not restart")]
     fn restart(&self);

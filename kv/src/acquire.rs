@@ -17,6 +17,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use prometheus::Histogram;
 use raftstore::{Basis, RegionContext, RegionError, Term};
 use tokio::sync::oneshot;
 use tso::Timestamp;
@@ -28,6 +29,7 @@ use crate::api::{
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus};
+use crate::metrics::LockWaits;
 use crate::percolator::{Look, look};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -152,7 +154,8 @@ impl<H: RegionStore> Scheduler<H> {
                 Step::Done(outcome) => return Ok(outcome),
                 Step::Queued(holders, mut place) => {
                     drop(permit.take());
-                    match in_time(acquisition.until, place.handed()).await {
+                    let handed = self.count_wait(|waits| &waits.row, in_time(acquisition.until, place.handed())).await;
+                    match handed {
                         // The lock is the transaction's.
                         Some(true) => place.leave(),
                         Some(false) => return Err(stale(acquisition.context).into()),
@@ -165,7 +168,7 @@ impl<H: RegionStore> Scheduler<H> {
                 Step::Record(record, held, gone) => {
                     drop(permit.take());
                     let until = acquisition.until.map(|until| until.min(now() + RECORD_WAIT));
-                    if in_time(until, gone).await.is_none() {
+                    if self.count_wait(|waits| &waits.record, in_time(until, gone)).await.is_none() {
                         // Others may find out about it meanwhile.
                         if let Some(term) = acquisition.term {
                             acquisition.locks.undo(term, key, acquisition.request.start_ts, held);
@@ -176,6 +179,16 @@ impl<H: RegionStore> Scheduler<H> {
                 }
             }
         }
+    }
+
+    /// Waits, and counts for how long.
+    async fn count_wait<T>(&self, what: impl FnOnce(&LockWaits) -> &Histogram, wait: impl Future<Output = T>) -> T {
+        let start = now();
+        let done = wait.await;
+        if let Some(waits) = &self.lock_waits {
+            what(waits).observe(now().duration_since(start).as_secs_f64());
+        }
+        done
     }
 
     /// Tries to lock a key, without waiting for other transactions.

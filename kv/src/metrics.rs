@@ -1,5 +1,5 @@
-//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight, continued scans, the read
-//! pool.
+//! Metrics of the server: requests by kind and outcome, latency by kind, requests in flight, continued scans, waits for
+//! row locks, the read pool.
 
 use prometheus::{Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
@@ -38,8 +38,39 @@ pub struct ServerMetrics {
     pub in_flight: IntGauge,
     /// Pages of scans that were read on a kept scan.
     pub continued_scans: IntCounter,
+    /// Waits of requests for row locks.
+    pub(crate) lock_waits: LockWaits,
     /// Those of the read pool.
     pub pool: PoolMetrics,
+}
+
+/// How long requests for row locks waited, by what for. A statement that waits for long asks again and again, so it
+/// counts several times; the sums are its time.
+#[derive(Clone, Debug)]
+pub(crate) struct LockWaits {
+    /// For the lock of another transaction in memory.
+    pub(crate) row: Histogram,
+    /// For the lock record of a commit.
+    pub(crate) record: Histogram,
+}
+
+impl LockWaits {
+    fn new() -> Result<(LockWaits, HistogramVec), Error> {
+        let opts = HistogramOpts::new(
+            "cortado_kv_lock_wait_seconds",
+            "Time that requests for row locks waited, for a `row` lock in memory or for the lock `record` of a commit.",
+        )
+        .buckets(LATENCY_BUCKETS.to_vec());
+        let family = HistogramVec::new(opts, &["for"])?;
+        let [row, record] = ["row", "record"].map(|what| family.with_label_values(&[what]));
+        Ok((LockWaits { row, record }, family))
+    }
+
+    fn registered(registry: &Registry) -> Result<LockWaits, Error> {
+        let (waits, family) = LockWaits::new()?;
+        registry.register(Box::new(family))?;
+        Ok(waits)
+    }
 }
 
 impl ServerMetrics {
@@ -69,6 +100,7 @@ impl ServerMetrics {
             seconds: KINDS.iter().map(|kind| histograms.with_label_values(&[kind])).collect(),
             in_flight,
             continued_scans,
+            lock_waits: LockWaits::registered(registry)?,
             pool: PoolMetrics::new(registry)?,
         })
     }

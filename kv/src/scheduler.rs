@@ -48,6 +48,7 @@ use crate::error::ActionError;
 use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
 use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig};
+use crate::metrics::LockWaits;
 use crate::percolator::{self, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -66,6 +67,8 @@ pub struct Scheduler<H> {
     pub(crate) pool: ReadPool,
     pub(crate) fences: Fences,
     pub(crate) locks: RowLocks,
+    /// Where waits for row locks are counted, if they are.
+    pub(crate) lock_waits: Option<LockWaits>,
     /// The detector of deadlocks, with the region whose leader it is of, and the term.
     pub(crate) detector: Arc<Mutex<(RegionId, Term, Detector)>>,
     #[cfg(feature = "planted-bugs")]
@@ -83,6 +86,7 @@ impl<H: RegionStore> Scheduler<H> {
             pool,
             fences: Fences::default(),
             locks: RowLocks::new(RowLocksConfig::default()),
+            lock_waits: None,
             detector: Arc::new(Mutex::new((RegionId::new(0), Term::new(0), Detector::default()))),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
@@ -92,6 +96,12 @@ impl<H: RegionStore> Scheduler<H> {
     /// The scheduler with these settings of row locks.
     pub fn with_row_locks(mut self, config: RowLocksConfig) -> Scheduler<H> {
         self.locks = RowLocks::new(config);
+        self
+    }
+
+    /// The scheduler, which counts waits for row locks there.
+    pub(crate) fn with_lock_waits(mut self, waits: LockWaits) -> Scheduler<H> {
+        self.lock_waits = Some(waits);
         self
     }
 

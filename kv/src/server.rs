@@ -146,7 +146,7 @@ impl<H: RegionStore> KvServer<H> {
         #[cfg(feature = "planted-bugs")]
         let reads = reads.with_planted_bug(config.planted_bug);
         let writes = Scheduler::new(store.clone(), concurrency, config.latch_capacity, pool);
-        let writes = writes.with_row_locks(config.row_locks);
+        let writes = writes.with_row_locks(config.row_locks).with_lock_waits(metrics.lock_waits.clone());
         #[cfg(feature = "planted-bugs")]
         let writes = writes.with_planted_bug(config.planted_bug);
         Ok(KvServer { reads, writes, grants, store, admission: Admission::new(config), metrics })

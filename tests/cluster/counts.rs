@@ -32,6 +32,8 @@ const MORE_ROUNDS_MAX: usize = 120;
 const QUIET_MIN: usize = 6;
 /// Rows of a range, and of an INSERT of several.
 const ROWS: i64 = 3;
+/// Statements of a transaction that only reads.
+const READS: u64 = 4;
 
 /// The counters of [`Counts`], in its order. `docs/metrics.md` lists them.
 const COUNTERS: [&str; 5] = [
@@ -95,6 +97,17 @@ enum Kind {
     SelectRange,
     /// An explicit transaction that reads a row and updates it.
     ReadWrite,
+    /// An explicit transaction of [`READS`] SELECTs, each of which has a snapshot of its own.
+    ReadCommitted,
+    /// The same with one snapshot.
+    RepeatableRead,
+}
+
+impl Kind {
+    /// Timestamps that it cannot do without.
+    fn timestamps_min(self) -> u64 {
+        if self == Kind::ReadCommitted { READS } else { 1 }
+    }
 }
 
 /// What one statement, or transaction, of a kind may cost at most.
@@ -111,7 +124,7 @@ struct Cost {
 }
 
 /// INSERT and SELECT first: the others change, delete and read their rows.
-const COSTS: [Cost; 8] = [
+const COSTS: [Cost; 10] = [
     Cost { kind: Kind::Select, by_gateway: 0, by_store: 1, requests: 1, rounds: 0 },
     Cost { kind: Kind::Insert, by_gateway: 0, by_store: 1, requests: 1, rounds: 1 },
     Cost { kind: Kind::InsertRows, by_gateway: 0, by_store: 1, requests: 1, rounds: 1 },
@@ -121,6 +134,9 @@ const COSTS: [Cost; 8] = [
     Cost { kind: Kind::Delete, by_gateway: 0, by_store: 1, requests: 2, rounds: 1 },
     // A snapshot for each statement, and a timestamp for the commit.
     Cost { kind: Kind::ReadWrite, by_gateway: 2, by_store: 1, requests: 3, rounds: 1 },
+    // One for each statement, and one for all: the store of the first read takes that.
+    Cost { kind: Kind::ReadCommitted, by_gateway: READS, by_store: 0, requests: READS, rounds: 0 },
+    Cost { kind: Kind::RepeatableRead, by_gateway: 0, by_store: 1, requests: READS, rounds: 0 },
 ];
 
 impl Cost {
@@ -140,7 +156,7 @@ impl Cost {
             catalog_reads: 0,
         };
         let least = Counts {
-            timestamps: n,
+            timestamps: n * self.kind.timestamps_min(),
             messages: n * 2 * u64::from(region_is_remote),
             proposals: n * self.rounds,
             // The last store may still be about to sync.
@@ -218,6 +234,14 @@ impl Session {
                 client.batch_execute("BEGIN").await.unwrap();
                 client.query_one(&self.select, &[&last]).await.unwrap();
                 one(client.execute(&self.update, &[&last]).await);
+                client.batch_execute("COMMIT").await.unwrap();
+            }
+            Kind::ReadCommitted | Kind::RepeatableRead => {
+                let level = if kind == Kind::ReadCommitted { "READ COMMITTED" } else { "REPEATABLE READ" };
+                client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}")).await.unwrap();
+                for _ in 0..READS {
+                    client.query_one(&self.select, &[&last]).await.unwrap();
+                }
                 client.batch_execute("COMMIT").await.unwrap();
             }
         }

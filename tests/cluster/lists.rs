@@ -1,4 +1,4 @@
-//! Lists that transactions read and append to, and a history of it, checked for snapshot isolation.
+//! Lists that transactions read and append to, and a history of it, checked for snapshot isolation by two checkers.
 //!
 //! A list is a row: its elements as text. Each client runs transactions, all through one gateway: a writer reads some
 //! lists and appends to others; a reader reads some. Readers take each choice of replicas and proofs in turn
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use simulator::checkers::independent::{self, Model};
 use simulator::checkers::snapshot_isolation::{self, Op, Outcome, Txn};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
@@ -73,7 +74,7 @@ pub struct Lists {
 
 impl Lists {
     pub async fn create(client: &Client) -> Lists {
-        client.batch_execute("CREATE TABLE lists (id bigint PRIMARY KEY, elements text NOT NULL)").await.unwrap();
+        create(client).await;
         Lists { next: AtomicU64::new(1), ..Lists::default() }
     }
 
@@ -94,19 +95,31 @@ impl Lists {
     /// Reads all lists, and checks the whole history.
     pub async fn check(&self, client: &Client) {
         let began = self.tick();
-        let rows = client.query("SELECT id, elements FROM lists", &[]).await.unwrap();
-        let ops = rows.iter().map(|row| Op::Read(row.get::<_, i64>(0) as u64, elements(row.get(1))));
-        self.record(began, ops.collect(), Outcome::Committed);
+        let ops = all(client).await;
+        let lists = ops.len();
+        self.record(began, ops, Outcome::Committed);
         let history = self.history.lock().unwrap();
         let count = |outcome| history.iter().filter(|txn| txn.outcome == outcome).count();
         let counts = [Outcome::Committed, Outcome::Aborted, Outcome::Unknown].map(count);
-        println!("{} lists; transactions committed, aborted, unknown: {counts:?}", rows.len());
-        if let Err(violation) = snapshot_isolation::check(&history) {
+        println!("{lists} lists; transactions committed, aborted, unknown: {counts:?}");
+        let checked = snapshot_isolation::check(&history);
+        if let Err(violation) = checked.and_then(|()| independent::check(&history, Model::StrongSnapshotIsolation)) {
             let path = std::env::temp_dir().join(format!("cortado-lists-{}.txt", std::process::id()));
             std::fs::write(&path, format!("{history:#?}")).unwrap();
             panic!("{violation:?}; the history is in {}", path.display());
         }
     }
+}
+
+/// Makes the table of the lists.
+pub async fn create(client: &Client) {
+    client.batch_execute("CREATE TABLE lists (id bigint PRIMARY KEY, elements text NOT NULL)").await.unwrap();
+}
+
+/// Reads all lists.
+pub async fn all(client: &Client) -> Vec<Op> {
+    let rows = client.query("SELECT id, elements FROM lists", &[]).await.unwrap();
+    rows.iter().map(|row| Op::Read(row.get::<_, i64>(0) as u64, elements(row.get(1)))).collect()
 }
 
 fn elements(text: &str) -> Vec<u64> {
@@ -182,9 +195,17 @@ pub async fn run(
     }
 }
 
-async fn look(txn: &tokio_postgres::Transaction<'_>, list: u64) -> Result<Op, Error> {
+/// Reads a list.
+pub async fn look(txn: &tokio_postgres::Transaction<'_>, list: u64) -> Result<Op, Error> {
     let row = txn.query_opt("SELECT elements FROM lists WHERE id = $1", &[&(list as i64)]).await?;
     Ok(Op::Read(list, row.map(|row| elements(row.get(0))).unwrap_or_default()))
+}
+
+/// Appends an element to a list.
+pub async fn add(txn: &tokio_postgres::Transaction<'_>, list: u64, element: u64) -> Result<(), Error> {
+    let (list, element) = (list as i64, format!("{element},"));
+    let upsert = "INSERT INTO lists VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET elements = lists.elements || $2";
+    txn.execute(upsert, &[&list, &element]).await.map(drop)
 }
 
 async fn read(
@@ -227,12 +248,7 @@ async fn append(lists: &Lists, client: &mut Client, seen: &mut Seen, rng: &mut S
         for list in ids {
             let element = lists.next.fetch_add(1, Ordering::SeqCst);
             ops.push(Op::Append(list, element));
-            let (list, element) = (list as i64, format!("{element},"));
-            txn.execute(
-                "INSERT INTO lists VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET elements = lists.elements || $2",
-                &[&list, &element],
-            )
-            .await?;
+            add(&txn, list, element).await?;
         }
         Ok(txn)
     };
@@ -258,7 +274,7 @@ async fn append(lists: &Lists, client: &mut Client, seen: &mut Seen, rng: &mut S
 }
 
 /// Whether the error of a commit says that nothing was committed.
-fn is_refused(error: &Error) -> bool {
+pub fn is_refused(error: &Error) -> bool {
     let refused = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,

@@ -9,6 +9,8 @@
 //!   disk.
 //! - [`counts`]: timestamps, messages, Raft rounds and syncs of each kind of statement.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
+//! - [`histories`]: what each level of isolation promises holds while a leader is killed, and what it allows is found.
+//! - [`isolation`]: Hermitage's cases and our own, on two gateways, answer as PostgreSQL 15, run beside it.
 //! - [`locks`]: `cortado locks` names who waits for whom, through any node.
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
 //! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
@@ -39,6 +41,8 @@ mod drivers;
 mod exclusive;
 mod failures;
 mod harness;
+mod histories;
+mod isolation;
 mod joining;
 mod links;
 mod lists;

@@ -54,8 +54,10 @@ const CONTRADICTED: &[&str] = &["differs on the leader"];
 const BELOW_TOKEN: &[&str] = &["below the session's", "a session went back"];
 /// A read does not see what was acknowledged before it began.
 const STALE: &[&str] = &["is not linearizable", "stale: cycle through"];
-/// As above, or a session does not see what it has seen: a fresh snapshot was taken before the read arrived.
-const STALE_OR_BELOW_TOKEN: &[&str] = &["is not linearizable", "stale: cycle through", "below the session's"];
+/// As above, or a session does not see what it has seen: a fresh snapshot was taken before the read arrived. The replay
+/// also notices if nobody had written what was read.
+const STALE_OR_BELOW_TOKEN: &[&str] =
+    &["is not linearizable", "stale: cycle through", "below the session's", " read at Time("];
 /// As [`STALE`], or a read that was served below a commit that was acknowledged before it changes when it is repeated.
 const STALE_OR_MISSED: &[&str] = &["is not linearizable", "stale: cycle through", "the read of"];
 /// A commit_ts does not follow the order of acknowledgements.

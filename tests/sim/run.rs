@@ -70,6 +70,8 @@ impl Outcome {
             to.transfers += from.transfers;
             to.audits += from.audits;
             to.lists += from.lists;
+            to.replayed += from.replayed;
+            to.write_skews += from.write_skews;
             to.register_writes += from.register_writes;
             to.register_reads += from.register_reads;
             to.additions += from.additions;
@@ -102,6 +104,8 @@ impl Outcome {
             ("acknowledged transfers", counts.transfers, 500),
             ("audits", counts.audits, 200),
             ("acknowledged transactions on lists", counts.lists, 1_000),
+            ("commits of lists that were replayed by their timestamps", counts.replayed, 300),
+            ("runs whose lists have write skew", counts.write_skews, 3),
             ("confirmed writes of registers", counts.register_writes, 300),
             ("reads of registers", counts.register_reads, 300),
             ("transactions whose store took start_ts", deaths.first_reads, 500),

@@ -11,11 +11,12 @@ use futures::FutureExt;
 use kv::Key;
 use kv::mvcc::LockRecord;
 use simulator::World;
-use simulator::checkers::{Checked, Violation, snapshot_isolation, violated};
+use simulator::checkers::independent::Model;
+use simulator::checkers::{Checked, Violation, independent, replay, snapshot_isolation, violated};
 use tokio::task::JoinHandle;
 use txn::{Database, Transaction, TxnError};
 
-use crate::load::{SharedBook, bank, counters, lists, registers};
+use crate::load::{Book, SharedBook, bank, counters, lists, registers};
 use crate::logs::Logs;
 use crate::nodes::Nodes;
 use crate::stack::{Parts, Stack, complete, run_until};
@@ -69,14 +70,28 @@ pub(crate) async fn settle(
     sweep(world, nodes, book).await?;
     converge(world, nodes).await?;
     read_everywhere(world, nodes, book).await?;
-    let book = book.borrow();
+    let mut book = book.borrow_mut();
     book.check()?;
     if let Some(node) = world.nodes.values().next() {
         book.reads.check(&node.store.snapshot())?;
     }
     registers::check(&book)?;
-    snapshot_isolation::check(&book.history)?;
+    check_lists(&mut book)?;
     Ok(left)
+}
+
+/// Three checkers look at the lists: our own, one of others, and one that takes the timestamps for granted.
+fn check_lists(book: &mut Book) -> Checked {
+    snapshot_isolation::check(&book.history)?;
+    independent::check(&book.history, Model::StrongSnapshotIsolation)?;
+    replay::check(&book.history, &book.times)?;
+    let skews = independent::anomalies(&book.history, Model::Serializable);
+    if let Some(other) = skews.iter().find(|name| *name != "G2-item") {
+        return violated(format!("snapshot isolation does not allow {other}"));
+    }
+    book.counts.write_skews += u64::from(!skews.is_empty());
+    book.counts.replayed += book.times.iter().filter(|times| times.commit.is_some()).count() as u64;
+    Ok(())
 }
 
 /// Transactions succeed again.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryFutureExt;
 use kv::Key;
-use kv::api::{LockInfo, LockedRow};
+use kv::api::{LockInfo, LockMode, LockedRow, RowFound};
 use kv::client::{FirstRead, Page, ProofPolicy, ReadOptions, ReplicaPolicy, ScanRange, Snapshot};
 use tso::Timestamp;
 
@@ -448,7 +448,7 @@ impl Transaction {
     ///
     /// # Errors
     /// - [`TxnError::Conflict`]: the row has changed since the snapshot of the transaction, if that has one for all
-    ///   statements.
+    ///   statements. For a shared key: the row is gone.
     /// - [`TxnError::AlreadyExists`]: a row exists that must not ([`Presence::MustBeAbsent`](kv::api::Presence)).
     /// - [`TxnError::NotAvailable`], [`TxnError::LockTimeout`]: another transaction has the lock.
     /// - [`TxnError::Deadlock`]: it waits for this one.
@@ -468,8 +468,19 @@ impl Transaction {
         let start_ts = self.take_start_ts().await?;
         let snapshot = if self.has_statements { None } else { Some(start_ts) };
         let seen_ts = if ask.was_read { self.take_read_ts().await? } else { Timestamp::ZERO };
+        // Whoever shares the key of a row of its snapshot does not mind that the rest of it has changed.
+        let only_key = snapshot.is_some() && ask.was_read && ask.mode == LockMode::KeyShare;
+        let snapshot = snapshot.filter(|_| !only_key);
         let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts, self.session));
-        locks.acquire(keys, ask, (snapshot, seen_ts)).await
+        let mut rows = locks.acquire(keys, ask, (snapshot, seen_ts)).await?;
+        for row in rows.iter_mut().filter(|_| only_key) {
+            match row.row {
+                RowFound::Present(_) => row.row = RowFound::Unchanged,
+                RowFound::Absent => return Err(TxnError::Conflict(format!("a row was deleted after {start_ts}"))),
+                RowFound::Unchanged | RowFound::Skipped => {}
+            }
+        }
+        Ok(rows)
     }
 
     /// Whether the transaction has written the row.

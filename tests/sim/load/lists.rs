@@ -1,5 +1,5 @@
 //! Lists: transactions that read, scan and lock lists in several regions and append to them. Their history is snapshot
-//! isolated.
+//! isolated, fits their timestamps, and has write skew.
 //!
 //! Most transactions are explicit: they are not run again, so that each conflict and each unknown outcome is seen. The
 //! others are a single append that `Database::run` repeats after a conflict, as a session does for an autocommit
@@ -16,6 +16,7 @@ use kv::client::ScanRange;
 use parking_lot::Mutex;
 use rand::Rng;
 use rand::rngs::StdRng;
+use simulator::checkers::replay::{Time, Times};
 use simulator::checkers::snapshot_isolation::{Op, Outcome, Txn};
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
@@ -69,6 +70,10 @@ struct Draft {
     /// The reads among them that show the snapshot alone. They must fit into one snapshot whatever the outcome is.
     snapshot: Vec<Op>,
     is_committing: bool,
+    /// The timestamp of its snapshot, once it has read.
+    read_ts: Option<Timestamp>,
+    /// `None` if it is not known.
+    commit_ts: Option<Timestamp>,
     reads: ReadLog,
     /// Of a transaction that only reads.
     seen: Option<Seen>,
@@ -78,6 +83,7 @@ impl Draft {
     /// Adds a read at `start_ts`. Returns the elements.
     fn read(&mut self, list: u64, start_ts: Timestamp, value: Option<&Bytes>) -> Vec<u64> {
         let elements = decode(value);
+        self.read_ts = Some(start_ts);
         let is_own = self.ops.iter().any(|op| matches!(op, Op::Append(appended, _) if *appended == list));
         if !is_own {
             self.reads.add(key(list), start_ts, value);
@@ -178,7 +184,9 @@ async fn explicit(db: &Database, actions: &[Action], plan: &Plan, draft: &Mutex<
         }
     }
     draft.lock().is_committing = true;
-    txn.commit().await.map(drop)
+    let commit_ts = txn.commit().await?;
+    draft.lock().commit_ts = commit_ts;
+    Ok(())
 }
 
 /// An append that runs again after a conflict.
@@ -226,7 +234,7 @@ pub(crate) async fn session(mut session: Session) {
         };
         let ended = session.book.borrow_mut().next();
         let known = session.judge(outcome).await;
-        let Draft { ops, snapshot, is_committing, seen, .. } = std::mem::take(&mut *draft.lock());
+        let Draft { ops, snapshot, is_committing, read_ts, commit_ts, seen, .. } = std::mem::take(&mut *draft.lock());
         if let Some(seen) = seen {
             session.saw(&plan, seen);
         }
@@ -241,10 +249,21 @@ pub(crate) async fn session(mut session: Session) {
         let mut book = session.book.borrow_mut();
         book.counts.lists += u64::from(outcome == Outcome::Committed);
         if outcome != Outcome::Committed && !snapshot.is_empty() {
-            book.history.push(Txn { ops: snapshot, outcome: Outcome::Committed, began, ended });
+            add(&mut book, Txn { ops: snapshot, outcome: Outcome::Committed, began, ended }, read_ts, None);
         }
-        book.history.push(Txn { ops, outcome, began, ended });
+        // Whoever does not know the outcome has read the same, and that is in the history already.
+        let read_ts = read_ts.filter(|_| outcome == Outcome::Committed);
+        add(&mut book, Txn { ops, outcome, began, ended }, read_ts, commit_ts);
     }
+}
+
+/// Adds a transaction to the history, with its timestamps if it has read.
+fn add(book: &mut Book, txn: Txn, read_ts: Option<Timestamp>, commit_ts: Option<Timestamp>) {
+    let time = |timestamp: Timestamp| Time(timestamp.raw());
+    if let Some(read_ts) = read_ts {
+        book.times.push(Times { txn: book.history.len(), read: time(read_ts), commit: commit_ts.map(time) });
+    }
+    book.history.push(txn);
 }
 
 /// Adds the last read of every list to the history.

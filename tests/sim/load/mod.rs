@@ -19,6 +19,7 @@ use kv::Key;
 use rand::Rng;
 use rand::rngs::StdRng;
 use simulator::checkers::history::Register;
+use simulator::checkers::replay::Times;
 use simulator::checkers::snapshot_isolation::Txn;
 use simulator::checkers::{Checked, Violation};
 use tso::Timestamp;
@@ -42,6 +43,10 @@ pub(crate) struct Counts {
     pub(crate) audits: u64,
     /// Acknowledged transactions on lists.
     pub(crate) lists: u64,
+    /// Those whose snapshot and commit_ts are known.
+    pub(crate) replayed: u64,
+    /// Whether the lists have write skew, which snapshot isolation allows.
+    pub(crate) write_skews: u64,
     pub(crate) register_writes: u64,
     pub(crate) register_reads: u64,
     /// Acknowledged transactions on counters.
@@ -67,6 +72,8 @@ pub(crate) struct Book {
     /// What is known of each transaction on counters.
     pub(crate) additions: Vec<Known>,
     pub(crate) history: Vec<Txn>,
+    /// The timestamps of those transactions that have read.
+    pub(crate) times: Vec<Times>,
     pub(crate) registers: Vec<Register>,
     /// Acknowledged writes of registers whose commit_ts is known.
     pub(crate) commits: Vec<registers::Commit>,
