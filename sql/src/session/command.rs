@@ -251,6 +251,7 @@ impl Session {
             Discard::All => {
                 self.state.check_outside_block("DISCARD ALL", false)?;
                 self.settings.reset_all();
+                self.advisory.unlock_all();
                 self.statements.clear();
                 self.portals.clear();
                 self.plans.clear();

@@ -8,8 +8,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::settings::Settings;
-use crate::error::SqlError;
-use crate::expr::SessionAccess;
+use crate::error::{SqlError, SqlState};
+use crate::expr::{LockLog, SessionAccess};
+use crate::protocol::output::Notice;
 
 /// The longest sleep. Longer requests, and endless ones, take this long.
 const MAX_SLEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -19,18 +20,26 @@ pub(crate) struct SessionValues<'s> {
     settings: &'s Settings,
     pid: i32,
     requests: Mutex<Requests>,
+    lock_log: LockLog,
 }
 
 #[derive(Default)]
 struct Requests {
     changed: Option<Settings>,
     pause: Duration,
+    warnings: Vec<Notice>,
 }
 
 impl SessionValues<'_> {
     /// The values of a session.
     pub(crate) fn new(settings: &Settings, pid: i32) -> SessionValues<'_> {
-        SessionValues { settings, pid, requests: Mutex::default() }
+        SessionValues { settings, pid, requests: Mutex::default(), lock_log: LockLog::default() }
+    }
+
+    /// The warnings since the last call that the client wants to see.
+    pub(crate) fn take_warnings(&self) -> Vec<Notice> {
+        let warnings = std::mem::take(&mut self.requests.lock().warnings);
+        warnings.into_iter().filter(|warning| self.settings.wants(warning.level)).collect()
     }
 
     /// The sum of the pauses that were asked for, if any.
@@ -69,7 +78,18 @@ impl SessionAccess for SessionValues<'_> {
     fn sleep(&self, seconds: f64) {
         let asked =
             if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(MAX_SLEEP) } else { Duration::ZERO };
+        if self.lock_log.is_rehearsal() {
+            return;
+        }
         let mut requests = self.requests.lock();
         requests.pause = requests.pause.saturating_add(asked).min(MAX_SLEEP);
+    }
+
+    fn lock_log(&self) -> Option<&LockLog> {
+        Some(&self.lock_log)
+    }
+
+    fn warn(&self, code: SqlState, message: &str) {
+        self.requests.lock().warnings.push(Notice::warning(code, message));
     }
 }
