@@ -161,15 +161,12 @@ impl AdvisorySession {
         let shared = self.shared().await?;
         // What was given up before is no longer in the way.
         shared.settle().await;
-        let term = if self.held.is_empty() { self.node.lease().await?.term } else { shared.term() };
-        shared.set_term(term);
-        self.node.enter(shared.name, term, &self.on_loss);
-        let claim = Claim { lock, mode: call.mode, name: shared.name, session: self.session, term };
-        let taken = take(&shared, claim, before, (call.action == Action::TryLock, patience)).await;
+        let (term, name) = (shared.term(), shared.name);
+        let claim = Claim { lock, mode: call.mode, name, session: self.session, term };
+        let taking = Taking { shared, claim, before, on_loss: (!self.holds_any()).then_some(&self.on_loss) };
+        let taken = taking.run(call.action == Action::TryLock, patience).await;
         if taken == Ok(true) {
             self.changing(|held| held.add(lock, call.mode, call.level));
-        } else if self.held.is_empty() {
-            self.node.leave(shared.name);
         }
         taken
     }
@@ -261,49 +258,70 @@ impl Drop for AdvisorySession {
     }
 }
 
-/// Takes a lock: a place in its queue, then the record. Returns whether the session has it.
-async fn take(
-    shared: &Arc<Shared>,
+/// A session takes a lock: a place in its queue, then the record.
+struct Taking<'s> {
+    shared: Arc<Shared>,
     claim: Claim,
+    /// What it has of the lock.
     before: Option<Mode>,
-    (tries, patience): (bool, Patience),
-) -> Result<bool, SqlError> {
-    let until = patience.limit.map(|limit| clock::instant() + limit);
-    let mut attempt = Attempt::new(shared, claim.lock, before);
-    let key = claim.lock.queue_key();
-    // Whoever has the lock already goes first: the others wait for it anyway.
-    if before.is_some() && shared.take(claim, &mut attempt).await? == Taken::Held {
-        attempt.succeed();
-        // A place in the queue only makes others wait there.
-        let mut queue = shared.queue.lock().await;
-        let _ = queue.acquire(&key, (claim.mode.queue(), LockWait::NoWait), None).await;
-        return Ok(true);
-    }
-    let wait = if tries { LockWait::NoWait } else { LockWait::Queue(patience.limit) };
-    let mut queue = shared.queue.lock().await;
-    queue.set_mark(claim.mode.mark());
-    let queued = queue.acquire(&key, (claim.mode.queue(), wait), patience.transaction).await;
-    drop(queue);
-    match queued {
-        Ok(()) => {}
-        Err(TxnError::NotAvailable { .. }) if tries => return Ok(false),
-        Err(error) => return Err(error.into()),
-    }
-    loop {
-        let holders = match shared.take(claim, &mut attempt).await? {
-            Taken::Held => {
-                attempt.succeed();
-                return Ok(true);
-            }
-            Taken::Blocked(_) if tries => return Ok(false),
-            Taken::Blocked(holders) => holders,
-        };
-        let changes = until_changed(shared, claim, &holders, until);
-        let mut queue = shared.queue.lock().await;
-        queue.wait_for((&key, holders.clone()), patience.transaction, changes).await?;
-        if until.is_some_and(|until| clock::instant() >= until) {
-            return Err(TxnError::LockTimeout { key }.into());
+    /// Of a session without locks: it takes the lock under the newest term.
+    on_loss: Option<&'s OnLoss>,
+}
+
+impl Taking<'_> {
+    /// Returns whether the session has the lock.
+    async fn run(mut self, tries: bool, patience: Patience) -> Result<bool, SqlError> {
+        let until = patience.limit.map(|limit| clock::instant() + limit);
+        let (shared, key) = (Arc::clone(&self.shared), self.claim.lock.queue_key());
+        let mut attempt = Attempt::new(&shared, self.claim.lock, self.before);
+        let place = self.claim.mode.queue();
+        // Whoever has the lock already goes first: the others wait for it anyway.
+        if self.before.is_some() && self.take_record(&mut attempt).await? == Taken::Held {
+            attempt.succeed();
+            // A place in the queue only makes others wait there.
+            let _ = shared.queue.lock().await.acquire(&key, (place, LockWait::NoWait), None).await;
+            return Ok(true);
         }
+        let wait = if tries { LockWait::NoWait } else { LockWait::Queue(patience.limit) };
+        let mut queue = shared.queue.lock().await;
+        queue.set_mark(self.claim.mode.mark());
+        let queued = queue.acquire(&key, (place, wait), patience.transaction).await;
+        drop(queue);
+        match queued {
+            Ok(()) => {}
+            Err(TxnError::NotAvailable { .. }) if tries => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        loop {
+            let holders = match self.take_record(&mut attempt).await? {
+                Taken::Held => {
+                    attempt.succeed();
+                    return Ok(true);
+                }
+                Taken::Blocked(_) if tries => return Ok(false),
+                Taken::Blocked(holders) => holders,
+            };
+            let changes = until_changed(&shared, self.claim, &holders, until);
+            let mut queue = shared.queue.lock().await;
+            queue.wait_for((&key, holders.clone()), patience.transaction, changes).await?;
+            if until.is_some_and(|until| clock::instant() >= until) {
+                return Err(TxnError::LockTimeout { key }.into());
+            }
+        }
+    }
+
+    async fn take_record(&mut self, attempt: &mut Attempt) -> Result<Taken, SqlError> {
+        let (node, name) = (&self.shared.node, self.shared.name);
+        if let Some(on_loss) = self.on_loss {
+            self.claim.term = node.lease().await?.term;
+            self.shared.set_term(self.claim.term);
+            node.enter(name, self.claim.term, on_loss);
+        }
+        let taken = self.shared.take(self.claim, attempt).await;
+        if self.on_loss.is_some() && taken != Ok(Taken::Held) {
+            node.leave(name);
+        }
+        taken
     }
 }
 

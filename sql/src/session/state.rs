@@ -10,7 +10,7 @@ use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
 use tokio::time::Instant;
 use tso::Timestamp;
-use txn::{Savepoint, Transaction};
+use txn::{Savepoint, Transaction, TxnError};
 
 use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
@@ -207,6 +207,11 @@ impl ActiveTxn {
         match (committed, schema) {
             (Ok(committed), Some(schema)) => Ok(schema.publish().await.map(|()| committed)?),
             (Ok(committed), None) => Ok(committed),
+            (Err(TxnError::Conflict(why)), _) if bound.is_some() => {
+                // Perhaps it came too late for its locks.
+                advisory.confirm().await?;
+                Err(TxnError::Conflict(why).into())
+            }
             (Err(error), _) => match constraint_error(&catalog, &error, zone) {
                 Some(violation) => Err(Fault::Statement(violation)),
                 None => Err(error.into()),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use kv::Key;
 use kv::memory::MemoryCluster;
+use raftstore::StoreId;
 use sql::server::{AdvisoryConfig, SqlConfig};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -17,6 +19,14 @@ async fn two() -> ([TestServer; 2], Client, Client) {
     let servers = [TestServer::over(&cluster).await, TestServer::over(&cluster).await];
     let (a, b) = (servers[0].connect().await, servers[1].connect().await);
     (servers, a, b)
+}
+
+/// Two gateways, and two stores that can lead the system region.
+async fn two_stores() -> (MemoryCluster, [TestServer; 2], Client, Client) {
+    let cluster = MemoryCluster::builder().stores(2).build();
+    let servers = [TestServer::over(&cluster).await, TestServer::over(&cluster).await];
+    let (a, b) = (servers[0].connect().await, servers[1].connect().await);
+    (cluster, servers, a, b)
 }
 
 async fn run(client: &Client, text: &str) {
@@ -152,13 +162,15 @@ fn check(detail: &str, words: [&str; 2]) {
 /// The lease of a node ends: others take its locks, and its sessions end before they do anything else.
 #[tokio::test]
 async fn a_node_that_sleeps_past_its_lease_has_lost_its_locks() {
-    let (servers, a, b) = two().await;
+    let (cluster, servers, a, b) = two_stores().await;
     run(&a, "create table t (id int primary key, n int); insert into t values (1, 0)").await;
     let (idle, writer) = (servers[0].connect().await, servers[0].connect().await);
     run(&idle, "select pg_advisory_lock(1)").await;
     run(&writer, "begin; select pg_advisory_xact_lock(2); update t set n = 7").await;
     assert!(!is(&b, "select pg_try_advisory_lock(1) or pg_try_advisory_lock(2)").await);
-    servers[0].cluster.tso().advance_ms(PAST_THE_LEASE_MS);
+    cluster.tso().advance_ms(PAST_THE_LEASE_MS);
+    // The queue ends too when its node sleeps.
+    cluster.move_leader(&Key::default(), StoreId::new(2));
     assert!(is(&b, "select pg_try_advisory_lock(1) and pg_try_advisory_lock(2)").await);
     let error = writer.batch_execute("commit").await.expect_err("it has lost its lock");
     let error = error.as_db_error().expect("an error of the server");
@@ -179,8 +191,11 @@ async fn who_waits_for_a_dead_node_gets_the_lock_when_its_lease_is_over() {
     run(&a, "select pg_advisory_lock(1)").await;
     let waiting = waits(&servers[1], b, "select pg_advisory_lock(1)").await;
     servers[0].cluster.tso().advance_ms(PAST_THE_LEASE_MS);
-    // What the node's memory said of the queue ends with its row locks.
-    assert_eq!(refused(&a, "select 1").await.code(), "57P01");
+    // What the memory of the leader says of the queue ends with the session.
+    let (run, read) = ("create table t (id int primary key)", "select count(*) from t");
+    let other = servers[1].connect().await;
+    other.batch_execute(run).await.expect("creates");
+    assert_eq!(refused(&a, read).await.code(), "57P01", "what it has read is from after its lease");
     let (_b, outcome) = ended(waiting).await;
     assert_eq!(outcome, Ok(()));
 }
@@ -188,9 +203,9 @@ async fn who_waits_for_a_dead_node_gets_the_lock_when_its_lease_is_over() {
 /// The queue is lost with the memory of its leader. The record is not.
 #[tokio::test]
 async fn a_lock_survives_the_loss_of_its_queue() {
-    let (servers, a, b) = two().await;
+    let (cluster, servers, a, b) = two_stores().await;
     run(&a, "select pg_advisory_lock(1)").await;
-    servers[0].cluster.lose_row_locks();
+    cluster.move_leader(&Key::default(), StoreId::new(2));
     assert!(!is(&b, "select pg_try_advisory_lock(1)").await);
     let c = servers[1].connect().await;
     let waiting = tokio::spawn(async move {
@@ -239,10 +254,13 @@ async fn an_exclusive_lock_is_never_held_by_two() {
                 client.batch_execute(lock).await.expect("locks");
                 let text = "select n from t where id = 1";
                 let rows = client.simple_query(text).await.expect("reads");
-                let n: i64 = rows.iter().find_map(|m| match m {
-                    SimpleQueryMessage::Row(row) => row.get(0).and_then(|n| n.parse().ok()),
-                    _ => None,
-                }).expect("a number");
+                let n: i64 = rows
+                    .iter()
+                    .find_map(|m| match m {
+                        SimpleQueryMessage::Row(row) => row.get(0).and_then(|n| n.parse().ok()),
+                        _ => None,
+                    })
+                    .expect("a number");
                 // Without the lock, an increment would be lost.
                 client.batch_execute(&format!("update t set n = {} where id = 1", n + 1)).await.expect("writes");
                 client.batch_execute(unlock).await.expect("unlocks");
