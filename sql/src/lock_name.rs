@@ -46,7 +46,7 @@ impl Mode {
     }
 
     /// The place in the queue: sharers stand there together.
-    pub(crate) const fn queue(self) -> LockMode {
+    pub const fn queue(self) -> LockMode {
         match self {
             Mode::Shared => LockMode::Share,
             Mode::Exclusive => LockMode::Update,
@@ -87,7 +87,7 @@ impl LockName {
     }
 
     /// The key of its queue.
-    pub(crate) fn queue_key(self) -> Key {
+    pub fn queue_key(self) -> Key {
         self.key(b"mq")
     }
 

@@ -254,6 +254,7 @@ impl AdvisorySession {
 impl Drop for AdvisorySession {
     fn drop(&mut self) {
         let locks = self.changing(Held::take_all);
+        self.shared.iter().for_each(|shared| self.node.leave(shared.name));
         self.lower(locks.into_iter().map(|lock| (lock, None)));
     }
 }
@@ -273,7 +274,7 @@ impl Taking<'_> {
     async fn run(mut self, tries: bool, patience: Patience) -> Result<bool, SqlError> {
         let until = patience.limit.map(|limit| clock::instant() + limit);
         let (shared, key) = (Arc::clone(&self.shared), self.claim.lock.queue_key());
-        let mut attempt = Attempt::new(&shared, self.claim.lock, self.before);
+        let mut attempt = Attempt::new(&shared, (self.claim.lock, self.before), self.on_loss.is_some());
         let place = self.claim.mode.queue();
         // Whoever has the lock already goes first: the others wait for it anyway.
         if self.before.is_some() && self.take_record(&mut attempt).await? == Taken::Held {
@@ -318,7 +319,8 @@ impl Taking<'_> {
             node.enter(name, self.claim.term, on_loss);
         }
         let taken = self.shared.take(self.claim, attempt).await;
-        if self.on_loss.is_some() && taken != Ok(Taken::Held) {
+        if matches!(taken, Ok(Taken::Blocked(_))) && self.on_loss.is_some() {
+            // It may wait for long, and has nothing to lose.
             node.leave(name);
         }
         taken

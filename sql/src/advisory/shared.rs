@@ -177,12 +177,14 @@ pub(super) struct Attempt {
     before: Option<Mode>,
     /// Whether the record may say more now.
     in_record: bool,
+    /// Whether the session holds no other lock.
+    is_first: bool,
     is_over: bool,
 }
 
 impl Attempt {
-    pub(super) fn new(shared: &Arc<Shared>, lock: LockName, before: Option<Mode>) -> Attempt {
-        Attempt { shared: Arc::clone(shared), lock, before, in_record: false, is_over: false }
+    pub(super) fn new(shared: &Arc<Shared>, (lock, before): (LockName, Option<Mode>), is_first: bool) -> Attempt {
+        Attempt { shared: Arc::clone(shared), lock, before, in_record: false, is_first, is_over: false }
     }
 
     /// The session has the lock.
@@ -194,6 +196,9 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_over {
+            if self.is_first {
+                self.shared.node.leave(self.shared.name);
+            }
             self.shared.note(self.lock, self.before, self.in_record);
             self.shared.start();
         }
