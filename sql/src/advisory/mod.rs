@@ -51,6 +51,8 @@ mod node;
 mod record;
 mod session;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use held::Level;
 pub use node::{AdvisoryConfig, AdvisoryHolder};

@@ -88,6 +88,17 @@ pub struct AdvisoryHolder {
     pub since: Timestamp,
 }
 
+/// A deliberate bug, so that a test can prove that it finds real ones. Inert unless a test plants one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlantedBug {
+    /// A commit of a session with locks has no greatest commit_ts.
+    UnboundCommit,
+    /// A lock is taken although its holder lives.
+    LeaseIgnored,
+    /// A lease that is over is renewed under its old term.
+    LeaseRevived,
+}
+
 /// A term of the node's lease.
 #[derive(Clone, Debug)]
 pub(super) struct Lease {
@@ -144,6 +155,8 @@ struct State {
     wake: Notify,
     /// Whether the node stops, and takes no more locks.
     released: AtomicBool,
+    /// A deliberate bug, in tests only.
+    planted_bug: Option<PlantedBug>,
 }
 
 impl NodeLocks {
@@ -158,8 +171,21 @@ impl NodeLocks {
             held: AtomicUsize::new(0),
             wake: Notify::new(),
             released: AtomicBool::new(false),
+            planted_bug: None,
         };
         NodeLocks { state: Arc::new(state) }
+    }
+
+    /// With a deliberate bug.
+    #[cfg(test)]
+    pub(super) fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> NodeLocks {
+        Arc::get_mut(&mut self.state).expect("not shared yet").planted_bug = bug;
+        self
+    }
+
+    /// Whether this deliberate bug is planted.
+    pub(super) fn planted(&self, bug: PlantedBug) -> bool {
+        self.state.planted_bug == Some(bug)
     }
 
     pub(super) fn db(&self) -> &Database {
@@ -248,12 +274,17 @@ impl NodeLocks {
         let (now, key) = (txn.start_ts(), record::lease_key(state.node));
         let own = txn.get(&key).await?.map(|bytes| NodeLease::decode(&bytes)).transpose().map_err(damaged)?;
         let current = self.current();
-        let kept = current.clone().filter(|lease| NodeLease::holds(own, lease.term, now) && lease.covers(now));
+        let kept = current.clone().filter(|lease| {
+            let is_over = !NodeLease::holds(own, lease.term, now) || !lease.covers(now);
+            !is_over || self.planted(PlantedBug::LeaseRevived)
+        });
         let until = later(now, state.config.lease);
         if let Some(lease) = kept {
             txn.put(key, NodeLease { term: lease.term, until }.encode())?;
             // At the end of the lease or below, so that whoever finds it over finds it so for good.
-            txn.set_commit_bound(lease.bound.clone());
+            if !self.planted(PlantedBug::LeaseRevived) {
+                txn.set_commit_bound(lease.bound.clone());
+            }
             txn.commit().await?;
             lease.bound.raise(until);
             return Ok(lease);
@@ -322,7 +353,11 @@ impl NodeLocks {
             txn.release_locks().await;
             return Ok(Some(Taken::Held));
         }
-        let live = live_against(&txn, &mut record, claim.name, claim.mode).await?;
+        let mut live = live_against(&txn, &mut record, claim.name, claim.mode).await?;
+        if self.planted(PlantedBug::LeaseIgnored) {
+            record.holders.clear();
+            live.clear();
+        }
         if !live.is_empty() {
             txn.release_locks().await;
             return Ok(Some(Taken::Blocked(live)));

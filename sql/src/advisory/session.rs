@@ -8,7 +8,7 @@ use tso::Timestamp;
 use txn::{CommitBound, LockWait, Transaction, TxnError};
 
 use super::held::{Held, Level};
-use super::node::{Claim, NodeLocks, OnLoss, Taken, lost};
+use super::node::{Claim, NodeLocks, OnLoss, PlantedBug, Taken, lost};
 use super::shared::{Attempt, Shared};
 use crate::clock;
 use crate::error::{SqlError, SqlState};
@@ -110,7 +110,8 @@ impl AdvisorySession {
     pub(crate) fn commit_bound(&self) -> Result<Option<CommitBound>, SqlError> {
         let Some(shared) = self.shared.as_ref().filter(|_| self.holds_any()) else { return Ok(None) };
         let lease = self.node.current().filter(|lease| lease.term == shared.term());
-        lease.map(|lease| Some(lease.bound)).ok_or_else(lost)
+        let lease = lease.ok_or_else(lost)?;
+        Ok(Some(lease.bound).filter(|_| !self.node.planted(PlantedBug::UnboundCommit)))
     }
 
     /// Executes a call.

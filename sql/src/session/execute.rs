@@ -318,7 +318,7 @@ impl Session {
         }
         // Another statement may have begun since.
         active.txn.set_statement(run.snapshot.clone());
-        let values = SessionValues::new(&self.settings, self.pid);
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
@@ -381,9 +381,9 @@ impl Session {
         for warning in values.take_warnings() {
             out.put_notice(&warning)?;
         }
-        if let Some(changed) = values.into_changed() {
-            self.settings = changed;
-        }
+        let (settings, state) = values.into_changed();
+        settings.into_iter().for_each(|settings| self.settings = settings);
+        state.into_iter().for_each(|state| self.state = state);
         self.note_read(run);
         Ok(count)
     }

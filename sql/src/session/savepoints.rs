@@ -33,6 +33,9 @@ impl Session {
     /// RELEASE: forgets a savepoint and those after it. 3B001 if there is none of that name.
     pub(crate) fn release(&mut self, name: &str) -> Result<(), SqlError> {
         let at = self.savepoint(name)?;
+        if let Some(saved) = self.savepoints.get(at) {
+            self.state.release(&saved.state);
+        }
         self.savepoints.truncate(at);
         Ok(())
     }
