@@ -88,6 +88,10 @@ async fn session(world: Arc<World>, node: NodeLocks, db: Database, seed: u64) {
         }
         let mut hold: Option<Hold> = None;
         for step in 0..rng.random_range(1..4) {
+            // As before a statement.
+            if rng.random_bool(0.5) && advisory.confirm().await.is_err() {
+                break;
+            }
             if let Ok(at) = commit(&db, &advisory, format!("t{seed}-{round}-{step}")).await {
                 let first = hold.map_or(at, |hold| hold.first);
                 hold = Some(Hold { lock, mode, first, last: at });
@@ -96,7 +100,8 @@ async fn session(world: Arc<World>, node: NodeLocks, db: Database, seed: u64) {
                 // Time leaps: every lease is over, known or not.
                 world.cluster.tso().advance_ms(LEAP_MS);
             }
-            tokio::time::sleep(Duration::from_millis(rng.random_range(0..5))).await;
+            let longest = if rng.random_bool(0.2) { 300 } else { 5 };
+            tokio::time::sleep(Duration::from_millis(rng.random_range(0..longest))).await;
         }
         world.holds.lock().extend(hold);
         match level {
