@@ -228,6 +228,9 @@ pub(crate) struct NodeArgs {
     /// a defect, which is logged and counted
     #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = crate::config::parse_fraction)]
     pub(crate) shadow_reads: f64,
+    /// The most advisory locks that the sessions of the node hold; a session may have a tenth of it
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(10..))]
+    pub(crate) max_advisory_locks: u32,
     /// The flags of the Raft log.
     #[command(flatten)]
     pub(crate) raft_log: RaftLogArgs,

@@ -34,6 +34,8 @@ pub(crate) struct NodeConfig {
     pub(crate) push_interval: Duration,
     /// The fraction of the reads at replicas that are compared with the leader's.
     pub(crate) shadow_reads: f64,
+    /// The most advisory locks of the node's sessions.
+    pub(crate) max_advisory_locks: u32,
     /// The settings of the Raft log.
     pub(crate) raft_log: RaftLogConfig,
     /// How the node becomes a member of its cluster.
@@ -425,6 +427,7 @@ pub(crate) mod tests {
             retry_for: Duration::from_secs(20),
             push_interval: Duration::from_millis(2),
             shadow_reads: 0.0,
+            max_advisory_locks: 100_000,
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),

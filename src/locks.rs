@@ -28,6 +28,9 @@ struct Lock {
     transaction: Transaction,
     /// `None` if it has the lock.
     wait: Option<Wait>,
+    /// For how long it has the lock: of advisory locks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_ms: Option<u64>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -75,16 +78,21 @@ impl From<LocksResponse> for Page {
         };
         let lock = |lock: RowLock| {
             let row = match (lock.table.is_empty(), lock.row.is_empty()) {
-                (false, false) => lock.row,
+                (false, false) => lock.row.clone(),
                 _ => lock.key.escape_ascii().to_string(),
             };
             let behind = lock.behind.iter().map(|start_ts| transaction(*start_ts)).collect();
             let wait = lock.waits_ms.map(|ms| Wait { ms, r#for: behind });
             let transaction = transaction(lock.start_ts);
-            Lock { region: lock.region_id, table: lock.table, row, mode: lock.mode, transaction, wait }
+            let RowLock { region_id: region, table, mode, held_ms, .. } = lock;
+            Lock { region, table, row, mode, transaction, wait, held_ms }
         };
         Page { locks: answer.locks.into_iter().map(lock).collect(), silent_nodes: answer.silent }
     }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{:.1} s", std::time::Duration::from_millis(ms).as_secs_f64())
 }
 
 impl Page {
@@ -94,9 +102,12 @@ impl Page {
             let (waits, behind) = match &lock.wait {
                 Some(wait) => {
                     let behind: Vec<String> = wait.r#for.iter().map(Transaction::to_text).collect();
-                    (format!("{:.1} s", std::time::Duration::from_millis(wait.ms).as_secs_f64()), behind.join(", "))
+                    (seconds(wait.ms), behind.join(", "))
                 }
-                None => ("holds".to_owned(), String::new()),
+                None => match lock.held_ms {
+                    Some(ms) => (format!("holds {}", seconds(ms)), String::new()),
+                    None => ("holds".to_owned(), String::new()),
+                },
             };
             table.row([
                 lock.region.to_string(),
@@ -132,24 +143,35 @@ mod tests {
             mode: "UPDATE".to_owned(),
             waits_ms: wait.map(|(ms, _)| ms),
             behind: wait.iter().flat_map(|(_, behind)| *behind).map(|ms| raw(*ms)).collect(),
+            held_ms: None,
         }
     }
 
     #[test]
     fn the_table_names_who_waits_for_whom() {
         let session = LockingSession { start_ts: Timestamp::new(10, 0).raw(), store_id: 3, session: 77 };
-        let locks = vec![lock(10, None), lock(20, Some((1_500, &[10])))];
+        let advisory = RowLock {
+            region_id: 1,
+            table: "advisory lock".to_owned(),
+            row: "(42)".to_owned(),
+            mode: "EXCLUSIVE".to_owned(),
+            held_ms: Some(2_000),
+            ..lock(10, None)
+        };
+        let locks = vec![lock(10, None), lock(20, Some((1_500, &[10]))), advisory];
         let page = Page::from(LocksResponse { locks, sessions: vec![session], silent: vec![2] });
         let expected = "\
-region  table     row       lock    transaction            waits  for
-2       accounts  (id)=(5)  UPDATE  10.0 (node 3, pid 77)  holds
-2       accounts  (id)=(5)  UPDATE  20.0                   1.5 s  10.0 (node 3, pid 77)
+region  table          row       lock       transaction            waits        for
+2       accounts       (id)=(5)  UPDATE     10.0 (node 3, pid 77)  holds
+2       accounts       (id)=(5)  UPDATE     20.0                   1.5 s        10.0 (node 3, pid 77)
+1       advisory lock  (42)      EXCLUSIVE  10.0 (node 3, pid 77)  holds 2.0 s
 node 2 does not answer: its locks are not listed
 ";
         assert_eq!(page.to_text(), expected);
         let json: serde_json::Value = serde_json::from_str(&serde_json::to_string(&page).unwrap()).unwrap();
         assert_eq!(json["locks"][1]["wait"]["for"][0]["pid"], 77);
         assert_eq!(json["locks"][0]["wait"], serde_json::Value::Null);
+        assert_eq!((json["locks"][0].get("held_ms"), &json["locks"][2]["held_ms"]), (None, &2_000.into()));
     }
 
     #[test]

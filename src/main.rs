@@ -171,6 +171,7 @@ fn common_config(args: &NodeArgs, membership: Membership, locality: Locality) ->
         retry_for: args.retry_for,
         push_interval: args.push_interval,
         shadow_reads: args.shadow_reads,
+        max_advisory_locks: args.max_advisory_locks,
         raft_log: args.raft_log.config(),
         membership,
         locality,

@@ -79,6 +79,7 @@ fn statements(c: &mut Criterion) {
                     commit_follows: true,
                     locks_rows: false,
                     lock_timeout: None,
+                    advisory: None,
                 };
                 execution.next(&mut ctx, 100).await.expect("a row")
             })
@@ -106,6 +107,7 @@ async fn prepared(tables: &Catalog) -> Database {
         commit_follows: true,
         locks_rows: false,
         lock_timeout: None,
+        advisory: None,
     };
     let mut execution = Execution::new(bound, Vec::new()).expect("valid");
     execution.next(&mut ctx, 1).await.expect("it runs");

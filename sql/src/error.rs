@@ -10,6 +10,7 @@ use std::fmt;
 use kv::api::WaitReport;
 use txn::TxnError;
 
+use crate::lock_name::LockName;
 pub use crate::sqlstate::SqlState;
 
 /// An error for the client.
@@ -133,11 +134,14 @@ impl From<TxnError> for SqlError {
 
 /// Who waits for whom, in PostgreSQL's words.
 fn deadlock_detail(cycle: &[WaitReport]) -> String {
-    let next = cycle.iter().cycle().skip(1);
-    let lines = cycle.iter().zip(next).map(|(wait, holder)| {
+    // A session that waits under one of its two names waits under the other one too; that is no wait of its own.
+    let waits = || cycle.iter().filter(|wait| !wait.row.as_bytes().is_empty());
+    let next = waits().cycle().skip(1);
+    let lines = waits().zip(next).map(|(wait, holder)| {
         let (waiter, blocked_by) = (wait.session, holder.session);
-        let transaction = holder.waiter;
-        format!("Process {waiter} waits for ShareLock on transaction {transaction}; blocked by process {blocked_by}.")
+        let lock = LockName::wait_in_words(&wait.row);
+        let lock = lock.unwrap_or_else(|| format!("ShareLock on transaction {}", holder.waiter));
+        format!("Process {waiter} waits for {lock}; blocked by process {blocked_by}.")
     });
     lines.collect::<Vec<_>>().join("\n")
 }

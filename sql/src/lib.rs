@@ -8,23 +8,26 @@
 //! A module imports from modules with a lower number only.
 //!
 //! 1. `sqlstate`: the SQLSTATE codes
-//! 2. `error`: [`error::SqlError`], and the mapping of transaction errors
-//! 3. `clock`: the system's clocks and random numbers
-//! 4. `metrics`: counters and histograms of the front end
-//! 5. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
-//! 6. `lexer`: tokens; splits query strings
-//! 7. `types`: SQL types and values, their text and binary forms
-//! 8. `table`: descriptors of tables and columns
-//! 9. `codec`: rows to keys and values
-//! 10. `catalog`: stored descriptors, their cache, schema changes
-//! 11. `parse`: text to syntax trees
-//! 12. `expr`: bound expressions and their evaluation
-//! 13. `plan`: syntax trees to plans
-//! 14. `exec`: runs plans over a transaction
-//! 15. `protocol`: wire messages in, replies out
-//! 16. `session`: transaction state, settings, prepared statements
-//! 17. `server`: sockets, startup, connections
+//! 2. `lock_name`: the names of advisory locks
+//! 3. `error`: [`error::SqlError`], and the mapping of transaction errors
+//! 4. `clock`: the system's clocks and random numbers
+//! 5. `metrics`: counters and histograms of the front end
+//! 6. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
+//! 7. `lexer`: tokens; splits query strings
+//! 8. `types`: SQL types and values, their text and binary forms
+//! 9. `table`: descriptors of tables and columns
+//! 10. `codec`: rows to keys and values
+//! 11. `catalog`: stored descriptors, their cache, schema changes
+//! 12. `advisory`: advisory locks
+//! 13. `parse`: text to syntax trees
+//! 14. `expr`: bound expressions and their evaluation
+//! 15. `plan`: syntax trees to plans
+//! 16. `exec`: runs plans over a transaction
+//! 17. `protocol`: wire messages in, replies out
+//! 18. `session`: transaction state, settings, prepared statements
+//! 19. `server`: sockets, startup, connections
 
+mod advisory;
 pub mod catalog;
 mod clock;
 pub mod codec;
@@ -34,6 +37,7 @@ pub mod error;
 pub mod exec;
 mod expr;
 mod lexer;
+pub mod lock_name;
 mod metrics;
 pub mod parse;
 pub mod plan;

@@ -9,6 +9,8 @@ pub struct SqlState(pub &'static str);
 impl SqlState {
     /// `successful_completion`
     pub const SUCCESSFUL_COMPLETION: SqlState = SqlState("00000");
+    /// `warning`
+    pub const WARNING: SqlState = SqlState("01000");
     /// The outcome of a commit is not known.
     pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState("08007");
     /// A message that the protocol does not allow.

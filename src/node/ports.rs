@@ -130,6 +130,7 @@ mod tests {
             retry_for: Duration::from_secs(1),
             push_interval: Duration::ZERO,
             shadow_reads: 0.0,
+            max_advisory_locks: 10,
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),

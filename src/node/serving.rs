@@ -17,7 +17,7 @@ use prometheus::Registry;
 use raftstore::time::RealClock;
 use raftstore::transport::{StoreTransport, TransportMetrics, TransportOptions, TransportServer};
 use raftstore::{RegionContext, RegionStatus, StoreConfig, StoreHandle, StoreParts, StoreRuntime};
-use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer};
+use sql::server::{AdvisoryConfig, SessionThreads, SqlConfig, SqlMetrics, SqlServer};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tso::client::TsoClientOptions;
@@ -324,7 +324,9 @@ fn sql_server(
     registry: &Registry,
 ) -> Result<Arc<SqlServer>, ServingError> {
     let status_host = Some(state.config.advertise.to_string());
-    let config = SqlConfig { node_id: ident.store_id.get(), status_host, ..SqlConfig::default() };
+    let node_max = usize::try_from(state.config.max_advisory_locks).unwrap_or(usize::MAX);
+    let advisory = AdvisoryConfig { node_max, session_max: node_max / 10, ..AdvisoryConfig::default() };
+    let config = SqlConfig { node_id: ident.store_id.get(), status_host, advisory, ..SqlConfig::default() };
     let metrics = SqlMetrics::new(registry).map_err(in_layer("SQL"))?;
     let server = SqlServer::new(database.clone(), config, metrics);
     let own = (ident.cluster_id, ident.store_id);

@@ -5,8 +5,9 @@
 //! Without them the test fails with that message.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
@@ -241,4 +242,56 @@ fn with_python(modules: &str, program: &str, args: &[&str]) -> Vec<String> {
     let out = Command::new(python).arg(folder().join(program)).args(args).env_remove("PGTZ").output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap().lines().map(str::to_string).collect()
+}
+
+/// psql with ON_ERROR_ROLLBACK puts a savepoint around each statement of a block: an error undoes that statement alone.
+/// With `interactive` it does so only at a terminal, which `script` provides.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn psql_rolls_back_to_its_savepoint_after_an_error() {
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 3).await;
+    let client = cluster.connect(0).await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    let block = "BEGIN;
+        INSERT INTO t VALUES (1);
+        INSERT INTO t VALUES (1);
+        SELECT * FROM nothing;
+        SAVEPOINT mine;
+        INSERT INTO t VALUES (2);
+        SELECT 1 / 0;
+        INSERT INTO t VALUES (3);
+        ROLLBACK TO mine;
+        SELECT pg_advisory_xact_lock(5);
+        SELECT 1 / 0;
+        INSERT INTO t VALUES (4);
+        COMMIT;
+        \\q\n";
+    let url = format!("postgresql://postgres@127.0.0.1:{}/postgres", cluster.nodes[1].pg);
+    for (mode, at_terminal, expected) in [
+        ("on", false, vec![1, 4]),
+        ("interactive", true, vec![1, 4]),
+        ("interactive", false, vec![]),
+        ("off", true, vec![]),
+    ] {
+        client.batch_execute("TRUNCATE t").await.unwrap();
+        let psql = format!("psql -XAtq -v ON_ERROR_ROLLBACK={mode} {url}");
+        let mut command = match at_terminal {
+            true => {
+                let mut command = Command::new("script");
+                command.args(["-qec", &psql, "/dev/null"]).env("PAGER", "cat");
+                command
+            }
+            false => {
+                let mut command = Command::new("sh");
+                command.args(["-c", &psql]);
+                command
+            }
+        };
+        let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        running.stdin.take().unwrap().write_all(block.as_bytes()).unwrap();
+        let out = running.wait_with_output().unwrap();
+        let rows = client.query("SELECT id FROM t ORDER BY id", &[]).await.unwrap();
+        let rows: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(rows, expected, "{mode}, at a terminal: {at_terminal}: {out:?}");
+    }
 }

@@ -45,6 +45,25 @@ async fn any_node_shows_who_waits_for_whom() {
     assert_eq!(page["silent_nodes"], serde_json::json!([]));
     holder.batch_execute("COMMIT").await.unwrap();
     tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
+    // Advisory locks stand there too.
+    let (holder_2, waiter_2) = (cluster.connect(1).await, cluster.connect(2).await);
+    let pid = pid(holder_2.query_one("SELECT pg_backend_pid()", &[]).await.unwrap());
+    holder_2.batch_execute("SELECT pg_advisory_lock(42)").await.unwrap();
+    let waiting = tokio::spawn(async move { waiter_2.batch_execute("SELECT pg_advisory_lock_shared(42)").await });
+    wait_for("a session that waits for an advisory lock", || {
+        page = serde_json::from_str(&cluster.locks(0, &["--json"])).unwrap();
+        page["locks"][1]["wait"]["ms"].as_u64().is_some_and(|ms| ms >= 500)
+    });
+    let (held, waits) = (&page["locks"][0], &page["locks"][1]);
+    assert_eq!(
+        (&held["table"], &held["row"], &held["mode"]),
+        (&"advisory lock".into(), &"(42)".into(), &"EXCLUSIVE".into())
+    );
+    assert_eq!((&held["transaction"]["node"], &held["transaction"]["pid"]), (&2.into(), &pid.into()));
+    assert!(held["held_ms"].as_u64().is_some_and(|ms| ms >= 500), "{held}");
+    assert_eq!((&waits["mode"], &waits["wait"]["for"]), (&"SHARE".into(), &serde_json::json!([held["transaction"]])));
+    drop(holder_2);
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
     // The locks end once what ends their transaction is applied.
     wait_for("no row locks", || cluster.locks(0, &[]) == "no row locks\n");
 }

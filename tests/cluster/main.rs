@@ -1,6 +1,7 @@
 //! System tests with real processes, real drivers and `kill -9`.
 //!
 //! - [`failures`]: nodes are killed while clients write. No acknowledged row is lost, and writing resumes.
+//! - [`advisory`]: advisory locks outlive the leader and end with their node; the statements of migration tools.
 //! - [`bank`]: transfers between accounts keep the total in every snapshot, [`versions`] are whole and never stale, and
 //!   [`lists`] are snapshot isolated, at every choice of replicas, also when a leader is killed, stopped, replaced, cut
 //!   off or paused, and when all nodes are paused.
@@ -32,6 +33,7 @@
     reason = "a test binary, at the edge"
 )]
 
+mod advisory;
 mod bank;
 mod clients;
 mod command_line;

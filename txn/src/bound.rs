@@ -13,22 +13,34 @@ use tso::Timestamp;
 
 /// The greatest commit_ts of the transactions that carry it. Clones share the limit. It never falls.
 #[derive(Clone, Debug)]
-pub struct CommitBound(Arc<AtomicU64>);
+pub struct CommitBound {
+    own: Arc<AtomicU64>,
+    /// Another limit that counts too.
+    other: Option<Arc<AtomicU64>>,
+}
 
 impl CommitBound {
     /// A limit.
     pub fn new(greatest: Timestamp) -> CommitBound {
-        CommitBound(Arc::new(AtomicU64::new(greatest.raw())))
+        CommitBound { own: Arc::new(AtomicU64::new(greatest.raw())), other: None }
+    }
+
+    /// The lower one of this limit and another, whichever of them is raised later. `other` is not such a pair itself.
+    pub fn and(&self, other: &CommitBound) -> CommitBound {
+        assert!(self.other.is_none() && other.other.is_none(), "two limits at most");
+        CommitBound { own: Arc::clone(&self.own), other: Some(Arc::clone(&other.own)) }
     }
 
     /// Raises the limit. A lower value changes nothing.
     pub fn raise(&self, greatest: Timestamp) {
-        self.0.fetch_max(greatest.raw(), Ordering::AcqRel);
+        self.own.fetch_max(greatest.raw(), Ordering::AcqRel);
     }
 
     /// The limit now.
     pub fn get(&self) -> Timestamp {
-        Timestamp::from_raw(self.0.load(Ordering::Acquire))
+        let own = self.own.load(Ordering::Acquire);
+        let other = self.other.as_ref().map_or(u64::MAX, |other| other.load(Ordering::Acquire));
+        Timestamp::from_raw(own.min(other))
     }
 }
 
@@ -43,5 +55,16 @@ mod tests {
         bound.raise(Timestamp::from_raw(9));
         bound.raise(Timestamp::from_raw(8));
         assert_eq!(clone.get(), Timestamp::from_raw(9));
+    }
+
+    #[test]
+    fn of_two_limits_the_lower_one_counts() {
+        let (a, b) = (CommitBound::new(Timestamp::from_raw(7)), CommitBound::new(Timestamp::from_raw(5)));
+        let both = a.and(&b);
+        assert_eq!(both.get(), Timestamp::from_raw(5));
+        b.raise(Timestamp::from_raw(9));
+        assert_eq!(both.get(), Timestamp::from_raw(7));
+        a.raise(Timestamp::from_raw(8));
+        assert_eq!((both.get(), a.get()), (Timestamp::from_raw(8), Timestamp::from_raw(8)));
     }
 }

@@ -30,6 +30,11 @@ pub struct Database {
 }
 
 impl Database {
+    /// What its transactions share.
+    pub(crate) fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.coordinator
+    }
+
     /// A database with default settings and a metrics registry of its own.
     pub fn new(kv: Client, tso: TsoClient) -> Database {
         #[expect(clippy::expect_used, reason = "the defaults are valid, and a fresh registry holds no duplicate")]

@@ -30,6 +30,7 @@
 //! 7. `driver`: runs a commit
 //! 8. `transaction`: reads, writes, commit
 //! 9. `database`: begins transactions
+//! 10. `session_locks`: locks of sessions, across transactions
 
 mod bound;
 mod buffer;
@@ -45,6 +46,7 @@ mod metrics;
 pub mod planted;
 mod resolver;
 mod row_locks;
+mod session_locks;
 mod shadow;
 mod status_cache;
 mod timing;
@@ -57,4 +59,5 @@ pub use database::Database;
 pub use error::TxnError;
 pub use resolver::TxnOutcome;
 pub use row_locks::{LockAsk, LockWait};
+pub use session_locks::SessionLocks;
 pub use transaction::{Savepoint, StatementSnapshot, Transaction};

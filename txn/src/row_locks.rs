@@ -4,10 +4,13 @@
 //! the transaction ends. So nothing is forgotten, whatever becomes of an answer. A keeper tells the leaders every third
 //! of the ttl which transactions of this node live; if the node dies, its locks end with the ttl.
 //!
+//! A session may hold locks under two names: those of its transaction, and those of its own (`session_locks.rs`). Each
+//! name waits while the other does. The detector is told so, with a report that stands at no row.
+//!
 //! What was locked says which commit of the row the transaction has seen ([`RowLocks::seen_ts`]). The prewrite names
 //! it, and conflicts if there is a newer one: then the lock was lost in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,6 +30,9 @@ use crate::timing::Stopwatch;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// How long a request for a row waits at most.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// How often the locks of a session are given up that lives on. Those of a transaction end with it.
+const GIVE_UP_ATTEMPTS: u32 = 32;
 
 /// How long the report of a wait may take.
 const REPORT_LIMIT: Duration = Duration::from_millis(500);
@@ -72,6 +78,10 @@ pub(crate) struct RowLocks {
     order: Vec<Key>,
     /// Gives up rows after a rollback to a savepoint. Returns those that it could not.
     releasing: Option<JoinHandle<Vec<Key>>>,
+    /// Another name under which its session holds locks. They stay at least as long as a wait under this one.
+    companion: Option<Timestamp>,
+    /// What the reports of a wait have behind the key of the row: people read there what the wait is for.
+    mark: Option<u8>,
 }
 
 impl RowLocks {
@@ -86,7 +96,25 @@ impl RowLocks {
             held: BTreeMap::new(),
             order: Vec::new(),
             releasing: None,
+            companion: None,
+            mark: None,
         }
+    }
+
+    /// Sets another name under which its session holds locks: who waits for that name waits for this one too, while
+    /// this one waits.
+    pub(crate) fn set_companion(&mut self, companion: Option<Timestamp>) {
+        self.companion = companion;
+    }
+
+    /// Sets what the reports of a wait have behind the key of the row.
+    pub(crate) fn set_mark(&mut self, mark: u8) {
+        self.mark = Some(mark);
+    }
+
+    /// The name of the locks.
+    pub(crate) fn name(&self) -> Timestamp {
+        self.asked.start_ts
     }
 
     /// Locks rows; see [`crate::Transaction::lock_rows`]. With a `snapshot`, what was committed after it is a conflict.
@@ -145,7 +173,7 @@ impl RowLocks {
     async fn ask(&self, mut request: AcquireRequest, wait: LockWait) -> Result<Vec<LockedRow>, TxnError> {
         let (keys, mut rows) = (std::mem::take(&mut request.keys), Vec::new());
         let (mut since, mut longest) = (Stopwatch::start(), FIRST_WAIT);
-        let mut waits = Waits { coordinator: &self.coordinator, report: None, is_reported: false };
+        let mut waits = self.waits();
         loop {
             request.keys = keys.get(rows.len()..).unwrap_or_default().to_vec();
             request.waiting = match wait {
@@ -166,8 +194,7 @@ impl RowLocks {
             self.coordinator.metrics.waits.inc();
             let row = || keys.get(rows.len()).cloned().unwrap_or_default();
             let holders = if blocked.record.is_none() { blocked.holders } else { Vec::new() };
-            let (at, waiter, session) = (Key::default(), self.asked.start_ts, self.asked.session);
-            waits.report = Some(WaitReport { at, waiter, holders, session, row: row() });
+            waits.report = Some(self.wait_report(row(), holders));
             let is_live = match blocked.record {
                 // Its transaction may be dead.
                 Some(record) => {
@@ -194,10 +221,10 @@ impl RowLocks {
         };
         waits.is_reported = true;
         let detect = async {
-            match kv.report_wait(&report, REPORT_LIMIT).await {
-                Ok(cycle) if !cycle.is_empty() => TxnError::Deadlock { cycle },
+            match deadlock(&self.coordinator, &report, self.companion).await {
+                Some(deadlock) => deadlock,
                 // The wait is reported again, if it lasts.
-                Ok(_) | Err(_) => std::future::pending().await,
+                None => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -205,6 +232,55 @@ impl RowLocks {
             answer = acquire => answer,
             deadlock = detect => Err(deadlock),
         }
+    }
+
+    fn waits(&self) -> Waits<'_> {
+        Waits { coordinator: &self.coordinator, report: None, companion: self.companion, is_reported: false }
+    }
+
+    fn wait_report(&self, row: Key, holders: Vec<Timestamp>) -> WaitReport {
+        let row = match self.mark {
+            Some(mark) => Key::new([row.as_bytes(), &[mark]].concat()),
+            None => row,
+        };
+        WaitReport { at: Key::default(), waiter: self.asked.start_ts, holders, session: self.asked.session, row }
+    }
+
+    /// Runs `wait`, and meanwhile reports every second that the transaction waits for `holders` at `row`.
+    pub(crate) async fn report_while<T>(
+        &self,
+        (row, holders): (Key, Vec<Timestamp>),
+        wait: impl Future<Output = T>,
+    ) -> Result<T, TxnError> {
+        let report = self.wait_report(row, holders);
+        let mut waits = Waits { report: Some(report.clone()), is_reported: true, ..self.waits() };
+        let detect = async {
+            loop {
+                tokio::time::sleep(FIRST_WAIT).await;
+                if let Some(deadlock) = deadlock(&self.coordinator, &report, self.companion).await {
+                    return deadlock;
+                }
+                tokio::time::sleep(WAIT_MAX - FIRST_WAIT).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = wait => {
+                waits.is_reported &= !report.holders.is_empty();
+                Ok(done)
+            }
+            deadlock = detect => Err(deadlock),
+        }
+    }
+
+    /// Gives up these rows, and the places in their queues, whatever was asked for since. Returns once they are given
+    /// up, or cannot be for now: then they are tried again later.
+    pub(crate) async fn give_up(&mut self, rows: &[Key]) {
+        let rows: BTreeSet<&Key> = rows.iter().collect();
+        let (dropped, kept) = std::mem::take(&mut self.order).into_iter().partition(|key| rows.contains(key));
+        self.order = kept;
+        self.release(dropped, GIVE_UP_ATTEMPTS);
+        self.await_release().await;
     }
 
     /// The newest commit of a row when it was locked; `None` if it is not locked.
@@ -228,6 +304,10 @@ impl RowLocks {
     /// Gives up the rows that were asked for since `savepoint`, in the background.
     pub(crate) fn rollback_to(&mut self, savepoint: usize) {
         let dropped = self.order.split_off(savepoint.min(self.order.len()));
+        self.release(dropped, 1);
+    }
+
+    fn release(&mut self, dropped: Vec<Key>, attempts: u32) {
         if dropped.is_empty() {
             return;
         }
@@ -241,10 +321,14 @@ impl RowLocks {
                 Some(earlier) => earlier.await.unwrap_or_default(),
                 None => Vec::new(),
             };
-            if let Err(error) = kv.release(dropped.clone(), start_ts).await {
-                tracing::debug!(%start_ts, %error, "row locks stay for now");
-                left.extend(dropped);
+            for attempt in 1..=attempts {
+                let Err(error) = kv.release(dropped.clone(), start_ts).await else { return left };
+                tracing::debug!(%start_ts, %error, attempt, "row locks stay for now");
+                if attempt < attempts {
+                    tokio::time::sleep(FIRST_WAIT).await;
+                }
             }
+            left.extend(dropped);
             left
         }));
     }
@@ -268,6 +352,7 @@ impl RowLocks {
 struct Waits<'a> {
     coordinator: &'a Coordinator,
     report: Option<WaitReport>,
+    companion: Option<Timestamp>,
     is_reported: bool,
 }
 
@@ -277,12 +362,33 @@ impl Drop for Waits<'_> {
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let (kv, ended) = (self.coordinator.kv.clone(), WaitReport { holders: Vec::new(), ..report });
+        let companion = self.companion.map(|name| companion_report(name, &report));
+        let kv = self.coordinator.kv.clone();
         self.coordinator.tasks.spawn(async move {
-            // Otherwise it is forgotten when it is not reported any more.
-            let _ = kv.report_wait(&ended, REPORT_LIMIT).await;
+            for ended in std::iter::once(report).chain(companion) {
+                // Otherwise it is forgotten when it is not reported any more.
+                let _ = kv.report_wait(&WaitReport { holders: Vec::new(), ..ended }, REPORT_LIMIT).await;
+            }
         });
     }
+}
+
+/// The locks under the name of the companion stay while this wait lasts. It stands at no row.
+fn companion_report(companion: Timestamp, report: &WaitReport) -> WaitReport {
+    WaitReport { waiter: companion, holders: vec![report.waiter], row: Key::default(), ..report.clone() }
+}
+
+/// Reports a wait. Returns the deadlock that it has closed.
+async fn deadlock(coordinator: &Coordinator, report: &WaitReport, companion: Option<Timestamp>) -> Option<TxnError> {
+    let companion = companion.filter(|name| *name != report.waiter).map(|name| companion_report(name, report));
+    for report in std::iter::once(report.clone()).chain(companion) {
+        if let Ok(cycle) = coordinator.kv.report_wait(&report, REPORT_LIMIT).await
+            && !cycle.is_empty()
+        {
+            return Some(TxnError::Deadlock { cycle });
+        }
+    }
+    None
 }
 
 impl Drop for RowLocks {

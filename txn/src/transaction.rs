@@ -88,6 +88,8 @@ pub struct Transaction {
     locks: Option<RowLocks>,
     /// Its session, for people.
     session: u32,
+    /// Another name under which its session holds locks.
+    companion: Option<Timestamp>,
     is_single_statement: bool,
     bound: Option<CommitBound>,
     /// How its reads choose their replicas. `None`: leaders serve them.
@@ -109,6 +111,7 @@ impl Transaction {
             buffer,
             locks: None,
             session: 0,
+            companion: None,
             is_single_statement: false,
             bound: None,
             reads: None,
@@ -182,6 +185,12 @@ impl Transaction {
     /// Says whose transaction it is: reports of deadlocks name the session.
     pub fn set_session(&mut self, session: u32) {
         self.session = session;
+    }
+
+    /// Says under which other name its session holds locks ([`crate::SessionLocks`]). They stay while this transaction
+    /// waits for a row, so that a deadlock may go through both.
+    pub fn set_companion(&mut self, companion: Option<Timestamp>) {
+        self.companion = companion;
     }
 
     /// Whether every statement has a snapshot of its own.
@@ -472,6 +481,7 @@ impl Transaction {
         let only_key = snapshot.is_some() && ask.was_read && ask.mode == LockMode::KeyShare;
         let snapshot = snapshot.filter(|_| !only_key);
         let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts, self.session));
+        locks.set_companion(self.companion);
         let mut rows = locks.acquire(keys, ask, (snapshot, seen_ts)).await?;
         for row in rows.iter_mut().filter(|_| only_key) {
             match row.row {

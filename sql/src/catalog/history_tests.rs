@@ -321,7 +321,7 @@ async fn write(world: Arc<World>, catalog: NodeCatalog, mut rng: StdRng) {
         if rng.random_bool(0.2) {
             sleep(&mut rng, 150).await;
         }
-        if live.is_doomed() || catalog.begin_commit(&live, &mut txn).is_err() {
+        if live.is_doomed() || catalog.begin_commit(&live, &mut txn, None).is_err() {
             continue;
         }
         if let Ok(Some(commit_ts)) = txn.commit().await {
@@ -348,7 +348,7 @@ async fn truncate(world: Arc<World>, catalog: NodeCatalog, mut rng: StdRng) {
         if rng.random_bool(0.3) {
             sleep(&mut rng, 300).await;
         }
-        if catalog.begin_commit(&live, &mut txn).is_err() {
+        if catalog.begin_commit(&live, &mut txn, None).is_err() {
             continue;
         }
         change.begin_commit();

@@ -316,9 +316,16 @@ impl NodeCatalog {
         Some(lease)
     }
 
-    /// Begins the commit of a transaction; see [`LiveTransaction::begin_commit`]. Sets its greatest commit_ts.
-    pub(crate) fn begin_commit(&self, live: &LiveTransaction, txn: &mut Transaction) -> Result<(), Refusal> {
+    /// Begins the commit of a transaction; see [`LiveTransaction::begin_commit`]. Sets its greatest commit_ts, which
+    /// `other` limits too.
+    pub(crate) fn begin_commit(
+        &self,
+        live: &LiveTransaction,
+        txn: &mut Transaction,
+        other: Option<&CommitBound>,
+    ) -> Result<(), Refusal> {
         let bound = live.begin_commit(|| self.current())?;
+        let bound = other.map_or_else(|| bound.clone(), |other| bound.and(other));
         if !self.state.planted(PlantedBug::UnboundCommit) {
             txn.set_commit_bound(bound);
         }

@@ -36,7 +36,7 @@ async fn truncate(node: &NodeCatalog) -> Result<StorageId, SqlError> {
     let live = slot.begin(txn.start_ts());
     let mut change = SchemaChange::new(node.clone(), &txn, &live, lease.catalog.clone());
     change.truncate(&mut txn, &[lease.catalog.table("a").expect("there").clone()]).await?;
-    node.begin_commit(&live, &mut txn).expect("nothing is in the way");
+    node.begin_commit(&live, &mut txn, None).expect("nothing is in the way");
     change.begin_commit();
     txn.commit().await?;
     drop(live);
@@ -188,7 +188,7 @@ async fn a_writer_that_takes_its_start_ts_late_goes_on_while_a_schema_change_wai
     }
     txn.take_start_ts().await.expect("a timestamp");
     second.started(&live, txn.start_ts(), txn.read_ts()).expect("the truncation waits");
-    second.begin_commit(&live, &mut txn).expect("the truncation waits");
+    second.begin_commit(&live, &mut txn, None).expect("the truncation waits");
     drop(live);
     truncation.await.expect("no panic").expect("the writer has ended");
 }

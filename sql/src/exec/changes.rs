@@ -3,6 +3,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use futures::future::{BoxFuture, Either, Ready, ready};
 use kv::Key;
 use txn::TxnError;
 
@@ -17,6 +18,7 @@ use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::plan::RowCounts;
 use crate::table::Table;
+use crate::types::Datum;
 
 /// The work of encoding and buffering a row, in units of [`Turn`].
 pub(super) const STORE_UNITS: usize = 10;
@@ -26,6 +28,21 @@ const CHECKED_AT_ONCE: usize = 512;
 
 /// The work of looking up one of them, in units of [`Turn`].
 const CHECK_UNITS: usize = 20;
+
+/// Takes the advisory locks that expressions take which are about to be evaluated over a row.
+pub(super) fn rehearse<'f>(
+    exprs: impl IntoIterator<Item = &'f Expr>,
+    row: &'f Row,
+    ctx: &'f mut ExecContext<'_>,
+    params: &'f [Datum],
+) -> Either<Ready<Result<(), SqlError>>, BoxFuture<'f, Result<(), SqlError>>> {
+    if !ctx.takes_locks() {
+        return Either::Left(ready(Ok(())));
+    }
+    let exprs: Vec<&Expr> = exprs.into_iter().collect();
+    let evaluate = move |env: &Env<'_>| exprs.iter().try_for_each(|expr| eval(expr, row, env).map(drop));
+    Either::Right(ctx.rehearse(params, evaluate))
+}
 
 /// The result of a change of rows.
 #[derive(Default)]

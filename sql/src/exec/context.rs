@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use tso::Timestamp;
 use txn::Transaction;
 
+use crate::advisory::{AdvisorySession, Patience};
 use crate::catalog::SchemaChange;
+use crate::error::SqlError;
 use crate::expr::SessionAccess;
 use crate::expr::eval::Env;
 use crate::types::{Datum, TimeZone};
@@ -30,11 +34,69 @@ pub struct ExecContext<'a> {
     /// Whether the statement locks the rows that it writes, before it writes them, and finds duplicate keys itself.
     /// Otherwise the commit finds conflicts.
     pub locks_rows: bool,
-    /// How long the statement waits for the lock of a row; `None` for ever.
+    /// How long the statement waits for the lock of a row, or for an advisory lock; `None` for ever.
     pub lock_timeout: Option<Duration>,
+    /// The advisory locks of the session, if an expression of the plan takes or gives up some.
+    pub advisory: Option<&'a mut AdvisorySession>,
 }
 
 impl<'a> ExecContext<'a> {
+    /// Whether expressions take or give up advisory locks: what is about to be evaluated is to be rehearsed.
+    pub(super) fn takes_locks(&self) -> bool {
+        self.advisory.is_some()
+    }
+
+    /// Evaluates, again and again, until all advisory locks are taken that the evaluation takes. Then the same
+    /// evaluation finds their answers. `evaluate` changes nothing.
+    pub(super) fn rehearse<'f, T: Send + 'f>(
+        &'f mut self,
+        params: &'f [Datum],
+        mut evaluate: impl FnMut(&Env<'_>) -> Result<T, SqlError> + Send + 'f,
+    ) -> BoxFuture<'f, Result<T, SqlError>> {
+        Box::pin(async move {
+            self.begin_rehearsal();
+            loop {
+                let result = evaluate(&self.env(params));
+                if !self.answer().await? {
+                    return result;
+                }
+            }
+        })
+    }
+
+    /// Begins a rehearsal: the expressions of another row, or other ones.
+    pub(super) fn begin_rehearsal(&self) {
+        if let Some(log) = self.session.lock_log() {
+            log.clear();
+            log.rewind(true);
+        }
+    }
+
+    /// Takes the advisory lock for which the evaluation has failed, and begins the rehearsal again. False if there is
+    /// none: the next evaluation counts.
+    pub(super) fn answer(&mut self) -> BoxFuture<'_, Result<bool, SqlError>> {
+        Box::pin(self.answer_pending())
+    }
+
+    async fn answer_pending(&mut self) -> Result<bool, SqlError> {
+        let (Some(log), Some(advisory)) = (self.session.lock_log(), &mut self.advisory) else { return Ok(false) };
+        let Some((call, lock)) = log.take_pending() else {
+            log.rewind(false);
+            return Ok(false);
+        };
+        // What its transaction holds is held as long as it waits.
+        let transaction = Some(self.txn.start_ts()).filter(|start_ts| *start_ts > Timestamp::ZERO);
+        let patience = Patience { limit: self.lock_timeout, transaction };
+        let answer = advisory.call(call, lock, patience).await?;
+        advisory.introduce(self.txn);
+        if let Some((code, message)) = answer.warning() {
+            self.session.warn(code, &message);
+        }
+        log.push(answer);
+        log.rewind(true);
+        Ok(true)
+    }
+
     /// The environment of the statement's expressions.
     pub(super) fn env<'p>(&self, params: &'p [Datum]) -> Env<'p>
     where

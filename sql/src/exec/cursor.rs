@@ -84,6 +84,14 @@ impl Cursor {
         matches!(self.state, State::Points { .. })
     }
 
+    /// The expressions of the next row, of a source of such rows.
+    pub(crate) fn next_values<'s>(&self, source: &'s Source) -> Option<&'s [Expr]> {
+        match (source, &self.state) {
+            (Source::Values(rows), State::Fixed(given)) => rows.get(*given).map(Vec::as_slice),
+            _ => None,
+        }
+    }
+
     /// The next page, possibly empty; `None` at the end. `wanted` bounds how many rows are computed ahead.
     pub(crate) async fn next(
         &mut self,

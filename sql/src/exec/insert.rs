@@ -11,7 +11,7 @@ use kv::Key;
 use kv::api::{LockMode, Presence, RowFound};
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, lock_unused, store_error};
+use super::changes::{Changes, STORE_UNITS, lock_unused, rehearse, store_error};
 use super::context::ExecContext;
 use super::cursor;
 use super::locking::{Lock, lock_keys};
@@ -126,6 +126,7 @@ impl Inserter<'_> {
         params: &[Datum],
     ) -> Result<(), SqlError> {
         for (key, row) in rows {
+            rehearse(self.plan.returning.iter().flatten(), &row, ctx, params).await?;
             self.store(key, row, ctx, params)?;
             self.turn.spend(self.row_units).await;
         }
@@ -180,12 +181,13 @@ impl Inserter<'_> {
                     let old = existing.unwrap_or_default();
                     let old = cursor::decode(table, &key, &old, &vec![true; table.columns.len()])?;
                     self.changed_keys.insert(key.clone());
-                    self.change(key, old, row, (assignments, filter.as_ref()), ctx, params)?;
+                    self.change(key, old, row, (assignments, filter.as_ref()), ctx, params).await?;
                 }
                 _ if changed_here || existing.is_some() => {}
                 _ => {
                     self.changed_keys.insert(key.clone());
                     ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;
+                    rehearse(self.plan.returning.iter().flatten(), &row, ctx, params).await?;
                     self.record(&row, &ctx.env(params))?;
                 }
             }
@@ -194,7 +196,7 @@ impl Inserter<'_> {
     }
 
     /// DO UPDATE of one row. The expressions see the old row followed by the proposed row.
-    fn change(
+    async fn change(
         &mut self,
         key: Key,
         old: Row,
@@ -217,6 +219,7 @@ impl Inserter<'_> {
         }
         check_not_null(table, &new, ctx.zone)?;
         ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
+        rehearse(self.plan.returning.iter().flatten(), &new, ctx, params).await?;
         self.record(&new, &env)
     }
 }

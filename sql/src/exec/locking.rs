@@ -86,7 +86,18 @@ pub(super) async fn lock_read<T>(
             Some(RowFound::Unchanged) => counted.push((key, row)),
             Some(RowFound::Present(newest)) => {
                 let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
-                counted.extend(again(newest, ctx)?.map(|row| (key, row)));
+                let row = if ctx.takes_locks() {
+                    ctx.begin_rehearsal();
+                    loop {
+                        let row = again(newest.clone(), ctx);
+                        if !ctx.answer().await? {
+                            break row?;
+                        }
+                    }
+                } else {
+                    again(newest, ctx)?
+                };
+                counted.extend(row.map(|row| (key, row)));
             }
             Some(RowFound::Absent | RowFound::Skipped) | None => {}
         }

@@ -34,9 +34,10 @@ use std::sync::Arc;
 
 use txn::View;
 
+pub use crate::advisory::AdvisorySession;
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
-pub use crate::expr::{NoSession, SessionAccess};
+pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
 use crate::types::Datum;
 pub use context::ExecContext;

@@ -11,7 +11,7 @@ use kv::Key;
 use kv::api::LockMode;
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, lock_unused, store_error};
+use super::changes::{Changes, STORE_UNITS, lock_unused, rehearse, store_error};
 use super::context::ExecContext;
 use super::cursor::{self, Cursor};
 use super::locking::{Lock, lock_newest, lock_read, passes};
@@ -87,13 +87,14 @@ impl<'p> Target<'p> {
     }
 
     /// Reads the next page. Returns the rows that pass.
-    async fn read(&mut self, ctx: &ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+    async fn read(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         let env = ctx.env(params);
         let Some(page) = self.cursor.next(&self.source, ctx.txn, &env, FIRST_PAGE).await? else { return Ok(None) };
         let mut rows = Vec::with_capacity(page.len());
         for (key, row) in page {
             let Some(key) = key else { continue };
             self.counts.source += 1;
+            rehearse(self.filter, &row, ctx, params).await?;
             if passes(self.filter, &row, ctx, params)? {
                 self.counts.passed += 1;
                 rows.push((key, row));
@@ -122,6 +123,7 @@ pub(super) async fn delete(
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, row) in rows {
             ctx.txn.delete(key).map_err(storage_error)?;
+            rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
             done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
             target.spend().await;
         }
@@ -145,6 +147,7 @@ pub(super) async fn update(
     while let Some(rows) = target.next(ctx, params).await? {
         for (key, old) in rows {
             target.spend().await;
+            rehearse(plan.assignments.iter().map(|(_, expr)| expr), &old, ctx, params).await?;
             let new = changed(plan, old, &ctx.env(params))?;
             check_not_null(table, &new, ctx.zone)?;
             if plan.changes_key {
@@ -153,10 +156,12 @@ pub(super) async fn update(
                 continue;
             }
             ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
+            rehearse(plan.returning.iter().flatten(), &new, ctx, params).await?;
             done.record(plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
         }
     }
     for (_, row) in move_rows(table, moved, ctx).await? {
+        rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
         done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
         target.spend().await;
     }

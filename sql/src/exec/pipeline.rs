@@ -11,6 +11,7 @@ use kv::Key;
 
 use super::aggregate::Accumulator;
 use super::budget::Budget;
+use super::context::ExecContext;
 use super::rows::{Row, distinct_key, row_bytes};
 use crate::coop::{MANY, drop_elsewhere, on_other_thread};
 use crate::error::{SqlError, SqlState};
@@ -39,6 +40,8 @@ pub(crate) struct Pipeline {
     budget: Budget,
     /// Whether the output is distinct columns of the input, which can be moved.
     plain: bool,
+    /// Outputs that are evaluated after the sort.
+    deferred: Vec<usize>,
     counts: RowCounts,
 }
 
@@ -66,6 +69,7 @@ impl Pipeline {
             out: VecDeque::new(),
             budget: Budget::of_statement(),
             plain,
+            deferred: Vec::new(),
             counts: RowCounts::default(),
         })
     }
@@ -96,6 +100,63 @@ impl Pipeline {
         self.out.len()
     }
 
+    /// Puts off the evaluation of outputs that take advisory locks until rows are sorted, as PostgreSQL does: no lock
+    /// is taken for a row that LIMIT drops.
+    pub(crate) fn defer(&mut self, plan: &SelectPlan) {
+        if plan.sort.is_empty() || plan.distinct || plan.aggregation.is_some() || plan.lock.is_some() {
+            return;
+        }
+        let is_key = |at: &usize| plan.sort.iter().any(|key| key.column == *at);
+        let outputs = plan.output.iter().enumerate().filter(|(_, expr)| expr.takes_locks());
+        self.deferred = outputs.map(|(at, _)| at).filter(|at| !is_key(at)).collect();
+    }
+
+    /// Evaluates what [`Pipeline::push`] will evaluate for a row. Changes nothing.
+    pub(crate) fn rehearse(&self, plan: &SelectPlan, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
+        if let Some(filter) = &plan.filter
+            && !is_true(filter, row, env)?
+        {
+            return Ok(());
+        }
+        match &plan.aggregation {
+            Some(aggregation) => aggregation.calls.iter().try_for_each(|call| {
+                let counts = call.filter.as_ref().map_or(Ok(true), |filter| is_true(filter, row, env))?;
+                call.arg.iter().filter(|_| counts).try_for_each(|arg| eval(arg, row, env).map(drop))
+            }),
+            None => self.evaluated(plan).try_for_each(|(_, expr)| eval(expr, row, env).map(drop)),
+        }
+    }
+
+    /// The outputs that are evaluated at once.
+    fn evaluated<'p>(&self, plan: &'p SelectPlan) -> impl Iterator<Item = (usize, &'p Expr)> {
+        plan.output.iter().enumerate().filter(|(at, _)| !self.deferred.contains(at))
+    }
+
+    /// Evaluates the outputs that were put off, of the next `most` rows.
+    pub(crate) async fn complete(
+        &mut self,
+        plan: &SelectPlan,
+        most: usize,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<(), SqlError> {
+        if self.deferred.is_empty() {
+            return Ok(());
+        }
+        for (_, row) in self.out.iter_mut().take(most) {
+            // The row of the source stands behind the outputs.
+            let source = row.split_off(plan.output.len().min(row.len()));
+            if source.is_empty() {
+                continue;
+            }
+            for at in &self.deferred {
+                let Some(expr) = plan.output.get(*at) else { continue };
+                row[*at] = ctx.rehearse(params, |env| Ok(eval(expr, &source, env)?.into_owned())).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a row of the source.
     pub(crate) fn push(
         &mut self,
@@ -122,11 +183,15 @@ impl Pipeline {
 
     fn project(&mut self, plan: &SelectPlan, key: Option<Key>, mut row: Row, env: &Env<'_>) -> Result<(), SqlError> {
         let mut output = Vec::with_capacity(plan.output.len());
-        for expr in &plan.output {
+        for (at, expr) in plan.output.iter().enumerate() {
             output.push(match expr {
                 Expr::Column(at) if self.plain => row.get_mut(*at).map(std::mem::take).unwrap_or_default(),
+                _ if self.deferred.contains(&at) => Datum::Null,
                 expr => eval(expr, &row, env)?.into_owned(),
             });
+        }
+        if !self.deferred.is_empty() {
+            output.append(&mut row);
         }
         if plan.distinct {
             let key = distinct_key(&output[..plan.visible]);
@@ -186,12 +251,26 @@ impl Pipeline {
     }
 
     /// Finishes aggregation and sort at the end of the source.
-    pub(crate) async fn finish(&mut self, plan: &SelectPlan, env: &Env<'_>) -> Result<(), SqlError> {
+    pub(crate) async fn finish(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<(), SqlError> {
         if let Some(aggregation) = &plan.aggregation {
             let mut row = Vec::with_capacity(aggregation.calls.len());
             for (accumulator, call) in std::mem::take(&mut self.accumulators).into_iter().zip(&aggregation.calls) {
                 row.push(accumulator.finish(call)?);
             }
+            if ctx.takes_locks() {
+                let rehearsed = |env: &Env<'_>| {
+                    let passes = aggregation.having.as_ref().map_or(Ok(true), |having| is_true(having, &row, env))?;
+                    let outputs = plan.output.iter().filter(|_| passes);
+                    outputs.into_iter().try_for_each(|expr| eval(expr, &row, env).map(drop))
+                };
+                ctx.rehearse(params, rehearsed).await?;
+            }
+            let env = &ctx.env(params);
             let passes = match &aggregation.having {
                 Some(having) => is_true(having, &row, env)?,
                 None => true,

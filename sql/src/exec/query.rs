@@ -8,14 +8,14 @@ use kv::api::LockMode;
 use txn::{LockWait, Transaction, View};
 
 use super::context::ExecContext;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, KeyedRow};
 use super::locking::{Lock, lock_read};
 use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
 use super::rows::Row;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
-use crate::expr::eval::Env;
+use crate::expr::eval::{Env, eval};
 use crate::plan::{PlainOutput, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess};
 use crate::types::Datum;
 
@@ -26,6 +26,8 @@ pub(super) struct QueryRun {
     exhausted: bool,
     /// Stored rows that are read and not sent, of a query for plain columns.
     pairs: VecDeque<(Key, Bytes)>,
+    /// Rows that are read and not evaluated, of a query whose expressions take advisory locks.
+    waiting: VecDeque<KeyedRow>,
     /// The state of the transaction that it reads, once others write to it.
     view: Option<View>,
     /// Of a query that locks its rows: those that it still skips, and those that it may still return.
@@ -41,11 +43,22 @@ const LOCKED_AT_ONCE: usize = 256;
 impl QueryRun {
     /// Computes the bounds of the source. Does no I/O. `row_units`: the work for a row, in units of [`Turn`].
     pub(super) async fn new(plan: &SelectPlan, row_units: usize, env: &Env<'_>) -> Result<QueryRun, SqlError> {
-        let pipeline = Pipeline::new(plan, env)?;
+        let mut pipeline = Pipeline::new(plan, env)?;
+        pipeline.defer(plan);
         let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), row_units, env).await?;
         let limits = limits(plan, env)?;
         let (pairs, turn) = (VecDeque::new(), Turn::new());
-        Ok(QueryRun { cursor, pipeline, exhausted: false, pairs, view: None, limits, row_units, turn })
+        Ok(QueryRun {
+            cursor,
+            pipeline,
+            exhausted: false,
+            pairs,
+            waiting: VecDeque::new(),
+            view: None,
+            limits,
+            row_units,
+            turn,
+        })
     }
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
@@ -72,6 +85,9 @@ impl QueryRun {
             return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
+        if ctx.takes_locks() {
+            Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
+        }
         Ok(self.pipeline.take(plan, max_rows))
     }
 
@@ -183,8 +199,12 @@ impl QueryRun {
         while !self.exhausted && self.pipeline.ready() < max_rows {
             if self.pipeline.is_satisfied() {
                 self.exhausted = true;
-                self.pipeline.finish(plan, &ctx.env(params)).await?;
+                self.pipeline.finish(plan, ctx, params).await?;
                 break;
+            }
+            if ctx.takes_locks() {
+                Box::pin(self.read_with_locks(plan, ctx, params, max_rows)).await?;
+                continue;
             }
             let wanted = u32::try_from(max_rows - self.pipeline.ready()).unwrap_or(u32::MAX);
             let env = ctx.env(params);
@@ -200,10 +220,48 @@ impl QueryRun {
                 }
                 None => {
                     self.exhausted = true;
-                    self.pipeline.finish(plan, &env).await?;
+                    self.pipeline.finish(plan, ctx, params).await?;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Reads a page of a query whose expressions take advisory locks: row by row, and no row more than is asked for.
+    async fn read_with_locks(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<(), SqlError> {
+        let mut rows = std::mem::take(&mut self.waiting);
+        if rows.is_empty() {
+            if let Some(values) = self.cursor.next_values(&plan.source) {
+                let evaluate = |env: &Env<'_>| values.iter().try_for_each(|expr| eval(expr, &[], env).map(drop));
+                ctx.rehearse(params, evaluate).await?;
+            }
+            let env = ctx.env(params);
+            match self.cursor.next(&plan.source, ctx.txn, &env, 1).await? {
+                Some(page) => rows = page.into(),
+                None => {
+                    self.exhausted = true;
+                    return self.pipeline.finish(plan, ctx, params).await;
+                }
+            }
+        }
+        while let Some((key, row)) = rows.pop_front() {
+            ctx.rehearse(params, |env| self.pipeline.rehearse(plan, &row, env)).await?;
+            self.pipeline.push(plan, key, row, &ctx.env(params))?;
+            if self.pipeline.is_overfull() {
+                self.pipeline.sort(plan).await?;
+            }
+            self.turn.spend(self.row_units).await;
+            if self.pipeline.ready() >= max_rows || self.pipeline.is_satisfied() {
+                break;
+            }
+        }
+        self.waiting = rows;
         Ok(())
     }
 }

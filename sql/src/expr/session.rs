@@ -1,9 +1,14 @@
 //! The session as expressions see it: settings, the process id, and requests to sleep.
 //!
-//! Evaluation never waits. `pg_sleep` records its time, and the executor sleeps when the batch of rows is computed.
+//! Evaluation never waits. `pg_sleep` records its time, and the executor sleeps when the batch of rows is computed. A
+//! call that takes an advisory lock fails as long as its answer is not in the log (`locks`): the executor takes the
+//! lock and evaluates again.
 
+use super::locks::LockLog;
 use super::tree::SessionCall;
+use crate::advisory::Answer;
 use crate::error::{SqlError, SqlState};
+use crate::lock_name::LockName;
 use crate::types::Datum;
 
 /// Access to the session of a statement.
@@ -23,6 +28,14 @@ pub trait SessionAccess: Sync {
 
     /// Asks for a pause of this many seconds. Several requests add up.
     fn sleep(&self, seconds: f64);
+
+    /// The calls that take advisory locks, and their answers. `None`: there is nobody who would hold them.
+    fn lock_log(&self) -> Option<&LockLog> {
+        None
+    }
+
+    /// Sends a warning.
+    fn warn(&self, _code: SqlState, _message: &str) {}
 }
 
 /// The absence of a session: no settings, process id 0, no sleep.
@@ -69,10 +82,28 @@ pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn Session
             None if rest.first().is_some_and(|missing_ok| **missing_ok == Datum::Bool(true)) => Ok(Datum::Null),
             None => Err(unknown_setting(name)),
         },
+        (SessionCall::Advisory(call), args) => {
+            let lock = match args {
+                [] => None,
+                [Datum::Int(number)] => Some(LockName::Big(*number)),
+                [Datum::Int(high), Datum::Int(low)] => Some(LockName::Pair(part(*high)?, part(*low)?)),
+                _ => return Err(SqlError::internal("an advisory lock has a name of another type")),
+            };
+            let log = session.lock_log().ok_or_else(|| SqlError::internal("an advisory lock without a session"))?;
+            match log.answer(call, lock)? {
+                Answer::Done => Ok(Datum::Text("".into())),
+                Answer::Bool(value) => Ok(Datum::Bool(value)),
+                Answer::NotOwned(_) => Ok(Datum::Bool(false)),
+            }
+        }
         (SessionCall::Sleep, [Datum::Float(seconds)]) => {
             session.sleep(*seconds);
             Ok(Datum::Text("".into()))
         }
         _ => Err(SqlError::internal("a function of the session got arguments of other types")),
     }
+}
+
+fn part(number: i64) -> Result<i32, SqlError> {
+    i32::try_from(number).map_err(|_| SqlError::internal("an integer is too large"))
 }

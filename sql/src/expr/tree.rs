@@ -1,5 +1,6 @@
 //! The tree of a bound expression: nodes, operators, functions.
 
+use crate::advisory::LockCall;
 use crate::types::{Datum, SqlType};
 
 /// An expression over one row.
@@ -138,6 +139,8 @@ pub(crate) enum SessionCall {
     SetConfig,
     /// `pg_sleep(seconds)`
     Sleep,
+    /// `pg_advisory_lock(...)` and its kin
+    Advisory(LockCall),
 }
 
 /// Scalar functions. All but [`Function::Concat`] and [`Function::ConcatWs`] are NULL when an argument is.
@@ -314,6 +317,17 @@ impl Expr {
     /// Whether the value does not depend on the row.
     pub(crate) fn is_row_independent(&self) -> bool {
         !self.any(&|e| matches!(e, Expr::Column(_)))
+    }
+
+    /// Whether it takes or gives up advisory locks.
+    pub(crate) fn takes_locks(&self) -> bool {
+        self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Advisory(_), .. }))
+    }
+
+    /// Whether the value is fixed before the first row, so that rows may be chosen by it. What takes locks is evaluated
+    /// for each row.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.is_row_independent() && !self.takes_locks()
     }
 
     /// Marks the columns that the expression reads.

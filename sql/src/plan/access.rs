@@ -92,8 +92,8 @@ fn flatten(filter: Option<Expr>, out: &mut Vec<Expr>) {
 fn comparison(expr: &Expr) -> Option<(usize, CompareOp, &Expr)> {
     let Expr::Compare { op, left, right } = expr else { return None };
     match (&**left, &**right) {
-        (Expr::Column(column), value) if value.is_row_independent() => Some((*column, *op, value)),
-        (value, Expr::Column(column)) if value.is_row_independent() => Some((*column, op.flip(), value)),
+        (Expr::Column(column), value) if value.is_fixed() => Some((*column, *op, value)),
+        (value, Expr::Column(column)) if value.is_fixed() => Some((*column, op.flip(), value)),
         _ => None,
     }
 }
@@ -106,8 +106,7 @@ fn alternatives(expr: &Expr, column: usize) -> Option<Vec<Expr>> {
             _ => None,
         },
         Expr::InList { expr, list, negated: false } => {
-            let fits =
-                **expr == Expr::Column(column) && list.len() <= MAX_LISTED && list.iter().all(Expr::is_row_independent);
+            let fits = **expr == Expr::Column(column) && list.len() <= MAX_LISTED && list.iter().all(Expr::is_fixed);
             fits.then(|| list.clone())
         }
         Expr::InSet { expr, values, negated: false, .. } => {

@@ -353,6 +353,7 @@ fn session_call(call: SessionCall) -> &'static str {
         SessionCall::CurrentSetting => "current_setting",
         SessionCall::SetConfig => "set_config",
         SessionCall::Sleep => "pg_sleep",
+        SessionCall::Advisory(call) => call.function(),
     }
 }
 

@@ -12,9 +12,11 @@ use super::coerce::Unified;
 use super::comparison::SharedOperands;
 use super::node::Notice;
 use super::operators::Operands;
+use crate::advisory::{Action, Level, LockCall};
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, ContextValue, Expr, Function, SessionCall};
+use crate::lock_name::Mode;
 use crate::parse::start_of;
 use crate::types::cast::{CastContext, cast_context};
 use crate::types::{Datum, SqlType};
@@ -34,8 +36,6 @@ enum Target {
     Scalar(Function),
     /// A function of the session.
     Session(SessionCall),
-    /// Nothing: without locks there is nothing to unlock.
-    Nothing,
 }
 
 const fn f(name: &'static str, args: &'static [SqlType], result: SqlType, function: Function) -> Signature {
@@ -45,6 +45,15 @@ const fn f(name: &'static str, args: &'static [SqlType], result: SqlType, functi
 const fn s(name: &'static str, args: &'static [SqlType], result: SqlType, call: SessionCall) -> Signature {
     Signature { name, args, result, target: Target::Session(call) }
 }
+
+/// A function of advisory locks.
+const fn a(args: &'static [SqlType], result: SqlType, (action, mode, level): (Action, Mode, Level)) -> Signature {
+    let call = LockCall { action, mode, level };
+    Signature { name: call.function(), args, result, target: Target::Session(SessionCall::Advisory(call)) }
+}
+
+const BIG: &[SqlType] = &[Int8];
+const PAIR: &[SqlType] = &[Int4, Int4];
 
 use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text, Void};
 
@@ -107,7 +116,27 @@ static SIGNATURES: &[Signature] = &[
     s("current_setting", &[Text, Bool], Text, SessionCall::CurrentSetting),
     s("set_config", &[Text, Text, Bool], Text, SessionCall::SetConfig),
     s("pg_sleep", &[Float8], Void, SessionCall::Sleep),
-    Signature { name: "pg_advisory_unlock_all", args: &[], result: Void, target: Target::Nothing },
+    a(BIG, Void, (Action::Lock, Mode::Exclusive, Level::Session)),
+    a(PAIR, Void, (Action::Lock, Mode::Exclusive, Level::Session)),
+    a(BIG, Void, (Action::Lock, Mode::Shared, Level::Session)),
+    a(PAIR, Void, (Action::Lock, Mode::Shared, Level::Session)),
+    a(BIG, Void, (Action::Lock, Mode::Exclusive, Level::Transaction)),
+    a(PAIR, Void, (Action::Lock, Mode::Exclusive, Level::Transaction)),
+    a(BIG, Void, (Action::Lock, Mode::Shared, Level::Transaction)),
+    a(PAIR, Void, (Action::Lock, Mode::Shared, Level::Transaction)),
+    a(BIG, Bool, (Action::TryLock, Mode::Exclusive, Level::Session)),
+    a(PAIR, Bool, (Action::TryLock, Mode::Exclusive, Level::Session)),
+    a(BIG, Bool, (Action::TryLock, Mode::Shared, Level::Session)),
+    a(PAIR, Bool, (Action::TryLock, Mode::Shared, Level::Session)),
+    a(BIG, Bool, (Action::TryLock, Mode::Exclusive, Level::Transaction)),
+    a(PAIR, Bool, (Action::TryLock, Mode::Exclusive, Level::Transaction)),
+    a(BIG, Bool, (Action::TryLock, Mode::Shared, Level::Transaction)),
+    a(PAIR, Bool, (Action::TryLock, Mode::Shared, Level::Transaction)),
+    a(BIG, Bool, (Action::Unlock, Mode::Exclusive, Level::Session)),
+    a(PAIR, Bool, (Action::Unlock, Mode::Exclusive, Level::Session)),
+    a(BIG, Bool, (Action::Unlock, Mode::Shared, Level::Session)),
+    a(PAIR, Bool, (Action::Unlock, Mode::Shared, Level::Session)),
+    a(&[], Void, (Action::UnlockAll, Mode::Exclusive, Level::Session)),
 ];
 
 /// Functions that PostgreSQL has for `numeric` too.
@@ -234,7 +263,6 @@ impl Binder<'_> {
         let expr = match chosen.target {
             Target::Scalar(function) => fold(Expr::Call { function, args: bound }),
             Target::Session(call) => Expr::Session { call, args: bound },
-            Target::Nothing => Expr::Const(Datum::Text("".into())),
         };
         Ok(Typed::new(expr, chosen.result, at))
     }

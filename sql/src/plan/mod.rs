@@ -59,7 +59,8 @@ pub use node::{Notice, Plan, ResultColumn};
 
 use crate::catalog::Catalog;
 use crate::deep_stack;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::parse::Parsed;
 use crate::types::SqlType;
 use binder::Binder;
@@ -105,12 +106,41 @@ fn bind_on_this_stack(
         is_ddl,
         outside_block_only,
         constant_parts: constants::any_in(&body),
+        takes_locks: takes_locks(&body)?,
         cost: cost::of(&body),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
         notices,
         analyze,
         body,
     }))
+}
+
+/// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
+fn takes_locks(body: &Body) -> Result<bool, SqlError> {
+    let mut found = false;
+    constants::visit(body, &mut |expr| {
+        found |= expr.takes_locks();
+        Ok(())
+    })?;
+    let select = match body {
+        Body::Select(select) => Some(select),
+        Body::Insert(insert) => Some(&insert.source),
+        _ => None,
+    };
+    let refuse = |place: &str| {
+        let message = format!("functions of advisory locks in {place} are not supported");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    };
+    if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {
+        return refuse("LIMIT and OFFSET");
+    }
+    if found && let Body::Insert(InsertPlan { conflict: Conflict::DoUpdate { assignments, filter }, .. }) = body {
+        let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
+        if exprs.into_iter().any(Expr::takes_locks) {
+            return refuse("ON CONFLICT");
+        }
+    }
+    Ok(found)
 }
 
 /// The statement that EXPLAIN ANALYZE runs, with its options.

@@ -50,6 +50,8 @@ pub struct Plan {
     pub outside_block_only: bool,
     /// Whether an expression has a constant part, so that [`Plan::check_constants`] has something to do.
     pub(crate) constant_parts: bool,
+    /// Whether an expression takes or gives up advisory locks.
+    pub(crate) takes_locks: bool,
     /// Set for a query for plain columns.
     pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.

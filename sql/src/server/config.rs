@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::advisory::AdvisoryConfig;
 use crate::catalog::CatalogConfig;
 
 /// The smallest `max_message_bytes`: ordinary statements need that much.
@@ -28,6 +29,8 @@ pub struct SqlConfig {
     pub database: String,
     /// The lease on the catalog, and schema changes.
     pub catalog: CatalogConfig,
+    /// Advisory locks.
+    pub advisory: AdvisoryConfig,
     /// This node's number, different from that of every other node. Modulo 2048 it is part of the process ids in
     /// BackendKeyData, which makes them distinct between nodes.
     pub node_id: u64,
@@ -45,6 +48,7 @@ impl Default for SqlConfig {
             reply_buffer_bytes: 64 << 10,
             database: "postgres".to_owned(),
             catalog: CatalogConfig::default(),
+            advisory: AdvisoryConfig::default(),
             node_id: 0,
             status_host: None,
         }
@@ -75,7 +79,8 @@ impl SqlConfig {
         if self.database.is_empty() || self.database.len() > 63 || self.database.contains('\0') {
             return Err("database must be a name of 1 to 63 bytes".to_owned());
         }
-        self.catalog.validate()
+        self.catalog.validate()?;
+        self.advisory.validate()
     }
 }
 
@@ -97,6 +102,10 @@ mod tests {
             SqlConfig { database: String::new(), ..SqlConfig::default() },
             SqlConfig { catalog: short(Duration::from_millis(9)), ..SqlConfig::default() },
             SqlConfig { catalog: short(Duration::ZERO), ..SqlConfig::default() },
+            SqlConfig {
+                advisory: AdvisoryConfig { lease: Duration::ZERO, ..AdvisoryConfig::default() },
+                ..SqlConfig::default()
+            },
         ];
         for config in bad {
             assert!(config.validate().is_err(), "{config:?}");

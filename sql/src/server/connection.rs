@@ -237,7 +237,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         tokio::select! {
             biased;
             read = self.read(missing) => read,
-            () = registered.interrupt.stopped(idle) => Err(Fault::Fatal(shutdown_error())),
+            () = registered.interrupt.stopped(idle) => Err(Fault::Fatal(registered.interrupt.end_error())),
             error = idle_too_long(limit) => Err(Fault::Fatal(error)),
             () = at_deadline(session.deadline) => Ok(Wait::TimedOut),
         }

@@ -28,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use txn::Database;
 
+use crate::advisory::NodeLocks;
+pub use crate::advisory::{AdvisoryConfig, AdvisoryHolder};
 use crate::catalog::{CatalogPeers, NodeCatalog, NodeId, row_name};
 use crate::clock;
 pub use crate::clock::WallClock;
@@ -65,9 +67,12 @@ impl SqlServer {
     pub fn with_clock(db: Database, config: SqlConfig, metrics: SqlMetrics, wall_clock: WallClock) -> Arc<SqlServer> {
         let handshakes = Arc::new(Semaphore::new(config.max_handshakes));
         let sessions = Registry::new(config.node_id);
-        let catalog = NodeCatalog::new(db, NodeId(config.node_id), config.catalog.clone(), metrics.clone());
+        let node = NodeId(config.node_id);
+        let catalog = NodeCatalog::new(db.clone(), node, config.catalog.clone(), metrics.clone());
+        let advisory = NodeLocks::new(db, node, config.advisory.clone());
         let status_host = config.status_host.as_deref().map(Box::from);
-        let context = Arc::new(NodeContext { catalog, metrics, wall_clock, workers: Workers::for_node(), status_host });
+        let workers = Workers::for_node();
+        let context = Arc::new(NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 
@@ -91,6 +96,14 @@ impl SqlServer {
         self.node.sessions.len()
     }
 
+    /// The sessions that hold advisory locks, of all nodes.
+    ///
+    /// # Errors
+    /// 57P03 if the store or the oracle does not answer.
+    pub async fn advisory_locks(&self) -> Result<Vec<AdvisoryHolder>, SqlError> {
+        Ok(self.node.context.advisory.holders().await?)
+    }
+
     /// The name of the table of a row, and the row's key as PostgreSQL's messages have it, `(id)=(5)`; empty if the
     /// table has none. `None` if the key is of no row of a table that this node knows.
     pub fn row_name(&self, key: &Key) -> Option<(String, String)> {
@@ -109,7 +122,7 @@ impl SqlServer {
         grace: Duration,
     ) {
         let tasks = TaskTracker::new();
-        let lease = LeaseTask::start(&self.node.context.catalog);
+        let lease = LeaseTask::start(&self.node.context);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -168,25 +181,29 @@ impl SqlServer {
     }
 }
 
-/// The task that keeps the node's lease on the catalog. Its drop stops it.
+/// The tasks that keep the node's leases, on the catalog and on advisory locks. Its drop stops them.
 struct LeaseTask {
     catalog: NodeCatalog,
+    advisory: NodeLocks,
     stop: CancellationToken,
 }
 
 impl LeaseTask {
-    fn start(catalog: &NodeCatalog) -> LeaseTask {
-        let (catalog, stop) = (catalog.clone(), CancellationToken::new());
+    fn start(node: &NodeContext) -> LeaseTask {
+        let (catalog, advisory, stop) = (node.catalog.clone(), node.advisory.clone(), CancellationToken::new());
         let (kept, stopped) = (catalog.clone(), stop.clone());
         tokio::spawn(async move { kept.keep(stopped).await });
-        LeaseTask { catalog, stop }
+        let (kept, stopped) = (advisory.clone(), stop.clone());
+        tokio::spawn(async move { kept.keep(stopped).await });
+        LeaseTask { catalog, advisory, stop }
     }
 
-    /// Stops it, and gives the lease back if that is quick.
+    /// Stops them, and gives the leases back if that is quick.
     async fn end(self) {
         self.stop.cancel();
-        if tokio::time::timeout(RELEASE_LIMIT, self.catalog.release()).await.is_err() {
-            tracing::debug!("the lease on the catalog stays until it is over");
+        let released = async { tokio::join!(self.advisory.release(), self.catalog.release()) };
+        if tokio::time::timeout(RELEASE_LIMIT, released).await.is_err() {
+            tracing::debug!("the leases of the node stay until they are over");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tso::Timestamp;
 
-use super::control::{Control, Discard, Isolation, Modes};
+use super::control::{Control, Discard, Modes};
 use super::fault::Fault;
 use super::interrupt::in_time;
 use super::reads::{Moment, Resolved};
@@ -43,7 +43,8 @@ impl Session {
         match control {
             Control::Begin { tag, modes, as_of } => {
                 let at = self.as_of(as_of.as_ref(), *modes).await?;
-                let notice = self.state.begin(*modes, self.settings.defaults())?;
+                let nested = !self.savepoints.is_empty();
+                let notice = self.state.begin(*modes, self.settings.defaults(), nested)?;
                 self.send_notice_if_any(notice, out)?;
                 at.into_iter().for_each(|at| self.state.set_as_of(at));
                 Ok(Reply::Tag(tag))
@@ -87,7 +88,7 @@ impl Session {
             Control::SetNoop(tag) => Ok(Reply::Tag(tag)),
             Control::Reset(name) => {
                 match name {
-                    Some(name) => self.settings.set(name, None, false)?,
+                    Some(name) => drop(self.set(name, None, false, out).await?),
                     None => self.settings.reset_all(),
                 }
                 Ok(Reply::Tag("RESET"))
@@ -164,9 +165,12 @@ impl Session {
             let message = "SET LOCAL can only be used in transaction blocks";
             self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
         }
-        if let Some(modes) = self.transaction_setting(name, values)? {
+        if let Some(modes) = settings::transaction_modes(name, values)? {
+            if values.is_none() {
+                self.warn_of_reset(name, out)?;
+            }
             if self.state.block() == Block::Explicit {
-                self.state.set_modes(modes)?;
+                self.state.set_modes(modes, !self.savepoints.is_empty())?;
             } else {
                 check_isolation(modes.isolation)?;
             }
@@ -185,29 +189,18 @@ impl Session {
         Ok(Reply::Tag("SET"))
     }
 
-    /// The modes set by a `transaction_*` setting; `None` for other settings. Checks the value like that of any
-    /// setting.
-    fn transaction_setting(&mut self, name: &str, values: Option<&[String]>) -> Result<Option<Modes>, SqlError> {
-        let lower = name.to_ascii_lowercase();
-        if !matches!(lower.as_str(), "transaction_isolation" | "transaction_read_only" | "transaction_deferrable") {
-            return Ok(None);
+    /// The warning of a RESET of the isolation level that has no effect.
+    fn warn_of_reset(&self, name: &str, out: &mut Output) -> Result<(), Fault> {
+        if self.state.block() == Block::Explicit || !name.eq_ignore_ascii_case("transaction_isolation") {
+            return Ok(());
         }
-        let Some(values) = values else {
-            return Ok(Some(Modes::default()));
-        };
-        let checked = settings::check(&lower, values)?;
-        let mut modes = Modes::default();
-        match lower.as_str() {
-            "transaction_isolation" => modes.isolation = Isolation::from_name(&checked),
-            "transaction_read_only" => modes.read_only = Some(checked == "on"),
-            _ => modes.deferrable = Some(checked == "on"),
-        }
-        Ok(Some(modes))
+        let message = "RESET TRANSACTION can only be used in transaction blocks";
+        self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)
     }
 
     fn set_transaction(&mut self, modes: Modes, session: bool, out: &mut Output) -> Result<Reply, Fault> {
         if !session {
-            let notice = self.state.set_modes(modes)?;
+            let notice = self.state.set_modes(modes, !self.savepoints.is_empty())?;
             self.send_notice_if_any(notice, out)?;
             return Ok(Reply::Tag("SET"));
         }
@@ -232,11 +225,9 @@ impl Session {
         let text = |value: &str| Datum::Text(value.into());
         let rows = match name {
             Some(name) => {
-                let value = match name.to_ascii_lowercase().as_str() {
-                    "transaction_isolation" => self.state.isolation().name().into(),
-                    "transaction_read_only" => settings::on_off(self.state.read_only()).into(),
-                    "transaction_deferrable" => settings::on_off(self.state.deferrable()).into(),
-                    _ => self.settings.show(name)?.1,
+                let value = match self.state.setting(name) {
+                    Some(value) => value.into(),
+                    None => self.settings.show(name)?.1,
                 };
                 vec![vec![text(&value)]]
             }
@@ -251,6 +242,7 @@ impl Session {
             Discard::All => {
                 self.state.check_outside_block("DISCARD ALL", false)?;
                 self.settings.reset_all();
+                self.advisory.unlock_all();
                 self.statements.clear();
                 self.portals.clear();
                 self.plans.clear();

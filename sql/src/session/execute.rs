@@ -124,6 +124,10 @@ impl Session {
         known: Option<&Arc<BoundStatement>>,
     ) -> Result<Arc<BoundStatement>, Fault> {
         let mut wait = None;
+        if self.advisory.holds_any() {
+            let confirm = async { Ok::<_, Fault>(self.advisory.confirm().await?) };
+            Box::pin(self.interrupt.guard(self.deadline, confirm)).await?;
+        }
         loop {
             self.begin_for(query).await?;
             let bound = match self.known_plan(query, declared, known)? {
@@ -262,7 +266,8 @@ impl Session {
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
         let notices = query.hints.as_ref().map_or_else(Vec::new, |hints| hints.notices(!bound.plan.writes));
-        let locks_rows = !commit_follows || self.is_contended;
+        // It is better not to run again what takes advisory locks.
+        let locks_rows = !commit_follows || self.is_contended || bound.plan.takes_locks;
         let snapshot = active.txn.statement();
         Ok(Run { bound, execution, formats, reads, notices, commit_follows, locks_rows, snapshot, finished: false })
     }
@@ -313,7 +318,7 @@ impl Session {
         }
         // Another statement may have begun since.
         active.txn.set_statement(run.snapshot.clone());
-        let values = SessionValues::new(&self.settings, self.pid);
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
@@ -325,13 +330,20 @@ impl Session {
             commit_follows: run.commit_follows,
             locks_rows: run.locks_rows,
             lock_timeout: self.settings.lock_timeout(),
+            advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
         };
         let start = out.position();
         let (bound, formats, zone) = (&run.bound, &run.formats, self.settings.zone());
         let columns = bound.plan.columns.as_deref();
-        let mut put = |row: &[DatumRef<'_>]| match columns {
-            Some(columns) => put_row(out.buffer(), row, columns, formats, zone),
-            None => Ok(()),
+        let takes_locks = bound.plan.takes_locks;
+        let mut put = |row: &[DatumRef<'_>]| {
+            if takes_locks {
+                values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
+            }
+            match columns {
+                Some(columns) => put_row(out.buffer(), row, columns, formats, zone),
+                None => Ok(()),
+            }
         };
         // A replica takes a shared one, with the first read.
         let takes_snapshot = self.state.block() == Block::Explicit && active.floor.is_none() && !active.by_statement;
@@ -345,12 +357,18 @@ impl Session {
             if let Some(pause) = values.pause() {
                 clock::sleep(pause).await;
             }
+            if let Some(advisory) = &context.advisory {
+                advisory.confirm().await?;
+            }
             Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
         };
         let read = self.interrupt.guard(self.deadline, next).await;
         run.snapshot = active.txn.statement();
         // An error may come from rows that do not count, too.
         let checked = active.check(&self.node.catalog).map_err(Fault::from);
+        // One in the past says nothing about now.
+        let read_ts = active.txn.read_ts();
+        self.advisory.check(read_ts).map_err(Fault::from)?;
         let counted = match (read, checked) {
             (Err(fault), _) if !fault.is_of_rows() => Err(fault),
             (_, Err(refused)) => Err(refused),
@@ -360,9 +378,12 @@ impl Session {
             // Also the rows of a batch that sleeps before it is sent.
             out.truncate_to(start);
         })?;
-        if let Some(changed) = values.into_changed() {
-            self.settings = changed;
+        for warning in values.take_warnings() {
+            out.put_notice(&warning)?;
         }
+        let (settings, state) = values.into_changed();
+        settings.into_iter().for_each(|settings| self.settings = settings);
+        state.into_iter().for_each(|state| self.state = state);
         self.note_read(run);
         Ok(count)
     }
@@ -429,6 +450,7 @@ impl Session {
         // Only the transaction in the store begins anew. Modes and settings that earlier statements of the pipeline
         // have set, and reported, stay.
         self.discard_transaction();
+        self.advisory.undo_statement();
         self.executed = 0;
         self.is_contended = true;
         self.now = (self.node.wall_clock)();

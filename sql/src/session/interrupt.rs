@@ -6,7 +6,7 @@
 //! Invariants:
 //! 1. A cancel applies to the message that the session handles when it arrives. Between two messages, also of one
 //!    pipeline, it is dropped, as in PostgreSQL: it never affects a later statement.
-//! 2. `drain` and `kill` are permanent.
+//! 2. `drain`, `kill` and `lose` are permanent.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,12 +16,14 @@ use tokio::sync::Notify;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
+use crate::advisory::lost;
 use crate::error::{SqlError, SqlState};
 
 const RUNNING: u8 = 1;
 const CANCEL: u8 = 2;
 const DRAIN: u8 = 4;
 const KILL: u8 = 8;
+const LOST: u8 = 16;
 
 /// The interrupt flags of one session.
 #[derive(Debug, Default)]
@@ -61,6 +63,17 @@ impl Interrupt {
         self.wake.notify_one();
     }
 
+    /// Ends the session now, except in the middle of a commit, because its advisory locks are lost.
+    pub(crate) fn lose(&self) {
+        self.flags.fetch_or(LOST | KILL, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    /// The FATAL error of a session that has to end.
+    pub(crate) fn end_error(&self) -> SqlError {
+        if self.flags.load(Ordering::Acquire) & LOST != 0 { lost() } else { shutdown_error() }
+    }
+
     /// Waits until the session has to end. `idle`: no transaction is open.
     pub(crate) async fn stopped(&self, idle: bool) {
         let mask = if idle { DRAIN | KILL } else { KILL };
@@ -71,7 +84,7 @@ impl Interrupt {
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         let flags = self.flags.load(Ordering::Acquire);
         if flags & KILL != 0 {
-            Err(shutdown_error())
+            Err(self.end_error())
         } else if flags & CANCEL != 0 {
             self.flags.fetch_and(!CANCEL, Ordering::AcqRel);
             Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"))
@@ -99,7 +112,7 @@ impl Interrupt {
             done = work => done,
             () = self.any_of(CANCEL | KILL) => {
                 self.check()?;
-                Err(shutdown_error().into())
+                Err(self.end_error().into())
             }
             () = timeout => Err(timeout_error().into()),
         }

@@ -25,6 +25,7 @@ impl Session {
             settings: self.settings.savepoint(),
             txn: active.map(|active| active.txn.savepoint()),
             schema: active.and_then(|active| active.schema.as_ref()).map(|schema| schema.savepoint()),
+            advisory: self.advisory.savepoint(),
         });
         Ok(())
     }
@@ -32,6 +33,9 @@ impl Session {
     /// RELEASE: forgets a savepoint and those after it. 3B001 if there is none of that name.
     pub(crate) fn release(&mut self, name: &str) -> Result<(), SqlError> {
         let at = self.savepoint(name)?;
+        if let Some(saved) = self.savepoints.get(at) {
+            self.state.release(&saved.state);
+        }
         self.savepoints.truncate(at);
         Ok(())
     }
@@ -48,11 +52,12 @@ impl Session {
         Ok(())
     }
 
-    /// Undoes the writes since the newest savepoint, gives up the rows locked since, and closes the portals opened
+    /// Undoes the writes since the newest savepoint, gives up the rows and advisory locks taken since, and closes the portals opened
     /// since.
     pub(crate) fn undo_to_last_savepoint(&mut self) {
         let level = self.savepoints.len();
         self.portals.retain(|portal| portal.level < level);
+        self.advisory.rollback_to(self.savepoints.last().map_or(0, |saved| saved.advisory));
         let (Some(saved), Some(active)) = (self.savepoints.last(), &mut self.active) else { return };
         // A statement that was interrupted has left its view behind.
         active.txn.set_view(None);

@@ -72,6 +72,7 @@ impl Session {
         }
         let mut txn = txn;
         txn.set_session(self.pid.cast_unsigned());
+        self.advisory.introduce(&mut txn);
         let live = self.slot.begin(txn.start_ts());
         let is_started = txn.start_ts() > Timestamp::ZERO;
         // One in the past has no other.

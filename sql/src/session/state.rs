@@ -10,16 +10,17 @@ use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus};
 use tokio::time::Instant;
 use tso::Timestamp;
-use txn::{Savepoint, Transaction};
+use txn::{Savepoint, Transaction, TxnError};
 
 use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
-use super::interrupt::{Interrupt, shutdown_error, timeout_error};
+use super::interrupt::{Interrupt, timeout_error};
 use super::plans::PlanCache;
 use super::reads::Wanted;
 use super::settings::{SavedSettings, Settings};
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
+use crate::advisory::{AdvisorySession, NodeLocks};
 use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
 };
@@ -41,9 +42,13 @@ const PORTALS: Limits = Limits { what: "portals", count: 1_000, bytes: 64 << 20 
 /// transaction's lock: a statement that timed out on a lock must not wait ten times.
 pub(super) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
+/// How long a reply waits for advisory locks to be given up. Later they are given up all the same.
+const SETTLE_LIMIT: Duration = Duration::from_secs(2);
+
 /// The components that every session of a node uses.
 pub(crate) struct NodeContext {
     pub(crate) catalog: NodeCatalog,
+    pub(crate) advisory: NodeLocks,
     pub(crate) metrics: SqlMetrics,
     /// The source of `now()`.
     pub(crate) wall_clock: WallClock,
@@ -57,9 +62,11 @@ pub(crate) struct NodeContext {
 impl NodeContext {
     /// A context over a database, with default settings.
     pub(crate) fn new(db: txn::Database, metrics: SqlMetrics, wall_clock: WallClock) -> NodeContext {
+        use crate::advisory::AdvisoryConfig;
         use crate::catalog::{CatalogConfig, NodeId};
-        let catalog = NodeCatalog::new(db, NodeId(1), CatalogConfig::default(), metrics.clone());
-        NodeContext { catalog, metrics, wall_clock, workers: Workers::for_node(), status_host: None }
+        let catalog = NodeCatalog::new(db.clone(), NodeId(1), CatalogConfig::default(), metrics.clone());
+        let advisory = NodeLocks::new(db, NodeId(1), AdvisoryConfig::default());
+        NodeContext { catalog, advisory, metrics, wall_clock, workers: Workers::for_node(), status_host: None }
     }
 
     /// A context over an in-memory cluster.
@@ -178,9 +185,17 @@ impl ActiveTxn {
     ///
     /// Rows written to a table that another transaction has dropped or truncated meanwhile would be lost. The commit
     /// then fails with a conflict.
-    async fn commit(mut self, zone: &TimeZone, node: &NodeCatalog) -> Result<Option<Timestamp>, Fault> {
+    ///
+    /// A session with advisory locks commits only as long as it has them.
+    async fn commit(
+        mut self,
+        zone: &TimeZone,
+        node: &NodeCatalog,
+        advisory: &AdvisorySession,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let bound = advisory.commit_bound()?;
         if self.writes {
-            node.begin_commit(&self.live, &mut self.txn).map_err(|_| doomed())?;
+            node.begin_commit(&self.live, &mut self.txn, bound.as_ref()).map_err(|_| doomed())?;
         }
         if let Some(schema) = &mut self.schema {
             schema.begin_commit();
@@ -192,6 +207,11 @@ impl ActiveTxn {
         match (committed, schema) {
             (Ok(committed), Some(schema)) => Ok(schema.publish().await.map(|()| committed)?),
             (Ok(committed), None) => Ok(committed),
+            (Err(TxnError::Conflict(why)), _) if bound.is_some() => {
+                // Perhaps it came too late for its locks.
+                advisory.confirm().await?;
+                Err(TxnError::Conflict(why).into())
+            }
             (Err(error), _) => match constraint_error(&catalog, &error, zone) {
                 Some(violation) => Err(Fault::Statement(violation)),
                 None => Err(error.into()),
@@ -210,6 +230,8 @@ pub(crate) struct SessionSavepoint {
     pub(crate) txn: Option<Savepoint>,
     /// The schema change of the transaction, if it had one.
     pub(crate) schema: Option<SchemaSavepoint>,
+    /// The advisory locks of the transaction.
+    pub(crate) advisory: usize,
 }
 
 /// The state of one connection.
@@ -225,6 +247,8 @@ pub(crate) struct Session {
     pub(crate) active: Option<ActiveTxn>,
     /// Where the node sees the tables that the transaction uses.
     pub(crate) slot: SessionSlot,
+    /// Its advisory locks.
+    pub(crate) advisory: AdvisorySession,
     /// The savepoints of the transaction block, the newest last.
     pub(crate) savepoints: Vec<SessionSavepoint>,
     /// Whether the running statement has met a conflict: it runs again with row locks.
@@ -271,6 +295,8 @@ impl Session {
         interrupt: Arc<Interrupt>,
     ) -> Session {
         let slot = node.catalog.register();
+        let ended = interrupt.clone();
+        let advisory = AdvisorySession::new(node.advisory.clone(), Arc::new(move || ended.lose()));
         Session {
             node,
             pid: 0,
@@ -281,6 +307,7 @@ impl Session {
             state: TxnState::new(),
             active: None,
             slot,
+            advisory,
             savepoints: Vec::new(),
             is_contended: false,
             now: 0,
@@ -304,6 +331,7 @@ impl Session {
     /// Sends the end of the startup: reported settings, the cancel key, ReadyForQuery.
     pub(crate) fn send_startup_replies(&mut self, key: &BackendKeyData, out: &mut Output) -> Result<(), Fault> {
         self.pid = key.pid;
+        self.advisory.set_session(key.pid.cast_unsigned());
         self.put_parameter_statuses(out)?;
         out.put(key)?;
         self.send_ready(out)
@@ -328,10 +356,12 @@ impl Session {
     /// Writes the output buffer at the end of a request. Only shutdown interrupts the wait for a client that does not
     /// read.
     pub(crate) async fn flush_reply(&self, out: &mut Output) -> Result<(), Fault> {
+        // The client may tell another one that a lock is free.
+        let _ = tokio::time::timeout(SETTLE_LIMIT, self.advisory.settle()).await;
         tokio::select! {
             biased;
             written = out.flush() => Ok(written?),
-            () = self.interrupt.stopped(false) => Err(Fault::Fatal(shutdown_error())),
+            () = self.interrupt.stopped(false) => Err(Fault::Fatal(self.interrupt.end_error())),
         }
     }
 
@@ -371,13 +401,14 @@ impl Session {
         }
     }
 
-    /// Drops the transaction in the store, and with it its row locks. A large buffer is freed on another thread.
+    /// Drops the transaction in the store, and with it its row locks and advisory locks. A large buffer is freed on another thread.
     pub(crate) fn discard_transaction(&mut self) {
         if let Some(ActiveTxn { txn, .. }) = self.active.take()
             && txn.changes() > MANY
         {
             drop_elsewhere(txn);
         }
+        self.advisory.rollback_to(0);
     }
 
     /// Starts the timeout of a statement that has to be parsed first, unless it runs already.
@@ -416,6 +447,7 @@ impl Session {
     /// Begins the running statement again after a conflict. Its timeout and retry window continue.
     pub(crate) fn restart_statement(&mut self, char_offset: u32) {
         self.char_offset = char_offset;
+        self.advisory.begin_statement();
         if self.state.block() == Block::Idle {
             self.now = (self.node.wall_clock)();
             self.executed = 0;
@@ -432,7 +464,7 @@ impl Session {
         self.executed = 0;
         let result = match (self.active.take(), outcome) {
             (Some(active), Outcome::Commit) => {
-                let committed = active.commit(self.settings.zone(), &self.node.catalog).await;
+                let committed = active.commit(self.settings.zone(), &self.node.catalog, &self.advisory).await;
                 committed.map(|committed| committed.into_iter().for_each(|ts| self.settings.live.raise(ts)))
             }
             (_, Outcome::Commit) => Ok(()),
@@ -446,6 +478,7 @@ impl Session {
                 return Ok(());
             }
         };
+        self.advisory.rollback_to(0);
         match &result {
             Ok(()) => self.settings.commit(),
             Err(_) => self.settings.rollback(),
@@ -466,9 +499,10 @@ impl Session {
             if executed <= 1 {
                 active.txn.set_single_statement();
             }
-            let committed = active.commit(self.settings.zone(), &self.node.catalog).await?;
+            let committed = active.commit(self.settings.zone(), &self.node.catalog, &self.advisory).await?;
             committed.into_iter().for_each(|ts| self.settings.live.raise(ts));
         }
+        self.advisory.rollback_to(0);
         self.state.end_implicit();
         self.settings.commit();
         Ok(())

@@ -57,6 +57,8 @@ pub(crate) struct Defaults {
     pub(crate) isolation: Isolation,
     /// Whether writes are refused.
     pub(crate) read_only: bool,
+    /// DEFERRABLE, which has no effect: snapshots never wait.
+    pub(crate) deferrable: bool,
 }
 
 /// The state.
@@ -109,11 +111,6 @@ impl TxnState {
         self.read_only
     }
 
-    /// Whether the transaction is deferrable. No effect under snapshot isolation.
-    pub(crate) fn deferrable(&self) -> bool {
-        self.deferrable
-    }
-
     /// The snapshot that AS OF SYSTEM TIME has set.
     pub(crate) fn as_of(&self) -> Option<Timestamp> {
         self.as_of
@@ -135,6 +132,17 @@ impl TxnState {
     pub(crate) fn set_as_of(&mut self, at: Timestamp) {
         self.as_of = Some(at);
         self.read_only = true;
+    }
+
+    /// The value of a `transaction_*` setting.
+    pub(crate) fn setting(&self, name: &str) -> Option<&'static str> {
+        let on_off = |flag: bool| if flag { "on" } else { "off" };
+        match name.to_ascii_lowercase().as_str() {
+            "transaction_isolation" => Some(self.isolation.name()),
+            "transaction_read_only" => Some(on_off(self.read_only)),
+            "transaction_deferrable" => Some(on_off(self.deferrable)),
+            _ => None,
+        }
     }
 
     /// Begins an implicit transaction when idle. Precedes the execution or description of a statement.
@@ -178,8 +186,8 @@ impl TxnState {
         Ok(())
     }
 
-    /// BEGIN.
-    pub(crate) fn begin(&mut self, modes: Modes, defaults: Defaults) -> Result<Option<Notice>, SqlError> {
+    /// BEGIN. `nested`: there is a savepoint.
+    pub(crate) fn begin(&mut self, modes: Modes, defaults: Defaults, nested: bool) -> Result<Option<Notice>, SqlError> {
         check_isolation(modes.isolation)?;
         let notice = match self.block {
             Block::Explicit | Block::Failed => {
@@ -194,23 +202,24 @@ impl TxnState {
                 None
             }
         };
-        self.apply(modes)?;
+        self.apply(modes, nested)?;
         Ok(notice)
     }
 
-    /// SET TRANSACTION. Returns a warning outside of a block.
-    pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<Option<Notice>, SqlError> {
+    /// SET TRANSACTION. Returns a warning outside of a block. `nested`: there is a savepoint.
+    pub(crate) fn set_modes(&mut self, modes: Modes, nested: bool) -> Result<Option<Notice>, SqlError> {
         check_isolation(modes.isolation)?;
         if self.block != Block::Explicit {
             let message = "SET TRANSACTION can only be used in transaction blocks";
             return Ok(Some(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)));
         }
-        if modes.isolation.is_some_and(|level| level != self.isolation) && self.snapshot_used {
-            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-        }
-        self.apply(modes)?;
+        self.apply(modes, nested)?;
         Ok(None)
+    }
+
+    /// RELEASE of a savepoint at which the state was `saved`: the access mode is again that of then, as in PostgreSQL.
+    pub(crate) fn release(&mut self, saved: &TxnState) {
+        self.read_only = saved.read_only;
     }
 
     /// COMMIT. The state becomes idle even if the commit fails later. With `chain` the caller calls `restart` after a
@@ -273,14 +282,37 @@ impl TxnState {
         *self = TxnState { block: Block::Explicit, snapshot_used, ..saved.clone() };
     }
 
-    fn start(&mut self, block: Block, Defaults { isolation, read_only }: Defaults) {
-        *self = TxnState { block, isolation, read_only, deferrable: false, as_of: None, snapshot_used: false };
+    fn start(&mut self, block: Block, Defaults { isolation, read_only, deferrable }: Defaults) {
+        *self = TxnState { block, isolation, read_only, deferrable, as_of: None, snapshot_used: false };
     }
 
-    fn apply(&mut self, modes: Modes) -> Result<(), SqlError> {
-        if modes.read_only == Some(false) && self.read_only && self.snapshot_used {
-            let message = "transaction read-write mode must be set before any query";
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+    /// Sets modes of the transaction. 25001 where PostgreSQL refuses it: after a query, or in a subtransaction.
+    pub(crate) fn apply(&mut self, modes: Modes, nested: bool) -> Result<(), SqlError> {
+        check_isolation(modes.isolation)?;
+        let refuse = |message: &str| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        if modes.isolation.is_some_and(|level| level != self.isolation) {
+            if self.snapshot_used {
+                return refuse("SET TRANSACTION ISOLATION LEVEL must be called before any query");
+            }
+            if nested {
+                return refuse("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction");
+            }
+        }
+        if modes.read_only == Some(false) && self.read_only {
+            if nested {
+                return refuse("cannot set transaction read-write mode inside a read-only transaction");
+            }
+            if self.snapshot_used {
+                return refuse("transaction read-write mode must be set before any query");
+            }
+        }
+        if modes.deferrable.is_some() {
+            if nested {
+                return refuse("SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction");
+            }
+            if self.snapshot_used {
+                return refuse("SET TRANSACTION [NOT] DEFERRABLE must be called before any query");
+            }
         }
         if modes.read_only == Some(false) && self.as_of.is_some() {
             return Err(as_of_writes());
@@ -323,7 +355,7 @@ fn no_block_to_chain(command: &str) -> SqlError {
 mod tests {
     use super::*;
 
-    const PLAIN: Defaults = Defaults { isolation: Isolation::ReadCommitted, read_only: false };
+    const PLAIN: Defaults = Defaults { isolation: Isolation::ReadCommitted, read_only: false, deferrable: false };
 
     fn modes() -> Modes {
         Modes::default()
@@ -334,10 +366,10 @@ mod tests {
         let mut state = TxnState::new();
         state.begin_implicit(PLAIN);
         assert_eq!(state.status(), TransactionStatus::Idle);
-        assert_eq!(state.begin(modes(), PLAIN), Ok(None));
+        assert_eq!(state.begin(modes(), PLAIN, false), Ok(None));
         assert_eq!(state.status(), TransactionStatus::Transaction);
         assert!(!state.end_implicit(), "a block outlives its query string");
-        let again = state.begin(modes(), PLAIN).unwrap().unwrap();
+        let again = state.begin(modes(), PLAIN, false).unwrap().unwrap();
         assert_eq!(again.code.0, "25001");
         assert_eq!(state.commit(false).unwrap(), BlockEnd { outcome: Outcome::Commit, tag: "COMMIT", notice: None });
         assert_eq!(state.block(), Block::Idle);
@@ -346,7 +378,7 @@ mod tests {
     #[test]
     fn a_failed_block_accepts_only_its_end_and_commit_rolls_back() {
         let mut state = TxnState::new();
-        state.begin(modes(), PLAIN).unwrap();
+        state.begin(modes(), PLAIN, false).unwrap();
         state.fail();
         assert_eq!(state.status(), TransactionStatus::Error);
         assert_eq!(state.check_not_failed().unwrap_err().code.0, "25P02");
@@ -378,24 +410,24 @@ mod tests {
     fn modes_are_checked() {
         let mut state = TxnState::new();
         let serializable = Modes { isolation: Some(Isolation::Serializable), ..modes() };
-        assert_eq!(state.begin(serializable, PLAIN).unwrap_err().code.0, "0A000");
+        assert_eq!(state.begin(serializable, PLAIN, false).unwrap_err().code.0, "0A000");
         assert_eq!(state.block(), Block::Idle);
-        state.begin(Modes { read_only: Some(true), ..modes() }, PLAIN).unwrap();
+        state.begin(Modes { read_only: Some(true), ..modes() }, PLAIN, false).unwrap();
         assert_eq!(state.check_write("INSERT").unwrap_err().code.0, "25006");
         state.mark_snapshot_used();
         let read_write = Modes { read_only: Some(false), ..modes() };
-        assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "25001");
+        assert_eq!(state.set_modes(read_write, false).unwrap_err().code.0, "25001");
         let same = Modes { isolation: Some(Isolation::ReadCommitted), ..modes() };
-        assert_eq!(state.set_modes(same), Ok(None), "nothing changes");
+        assert_eq!(state.set_modes(same, false), Ok(None), "nothing changes");
         let level = Modes { isolation: Some(Isolation::RepeatableRead), ..modes() };
-        assert_eq!(state.set_modes(level).unwrap_err().code.0, "25001");
+        assert_eq!(state.set_modes(level, false).unwrap_err().code.0, "25001");
         assert_eq!(state.check_as_of(modes()).unwrap_err().code.0, "25001", "a query has its snapshot");
         state.rollback(true).unwrap();
         state.restart();
         assert_eq!(state.check_as_of(read_write).unwrap_err().code.0, "42601");
         assert_eq!(state.check_as_of(modes()), Ok(()));
         state.set_as_of(Timestamp::new(7, 0));
-        assert_eq!(state.set_modes(read_write).unwrap_err().code.0, "42601");
+        assert_eq!(state.set_modes(read_write, false).unwrap_err().code.0, "42601");
         assert_eq!(
             (state.check_write("INSERT").unwrap_err().code.0, state.as_of()),
             ("25006", Some(Timestamp::new(7, 0)))
@@ -404,6 +436,20 @@ mod tests {
         state.commit(false).unwrap();
         state.begin_implicit(Defaults { read_only: true, ..PLAIN });
         assert!(state.read_only(), "the session's default");
-        assert_eq!(state.set_modes(read_write).unwrap().unwrap().code.0, "25P01");
+        state.commit(false).unwrap();
+        let savepoint = {
+            state.begin(modes(), PLAIN, false).unwrap();
+            state.clone()
+        };
+        let nested = |state: &mut TxnState, modes| state.apply(modes, true).map_err(|error| error.code.0);
+        assert_eq!(nested(&mut state, level), Err("25001"));
+        assert_eq!(nested(&mut state, Modes { deferrable: Some(false), ..modes() }), Err("25001"));
+        assert_eq!(nested(&mut state, Modes { read_only: Some(true), ..modes() }), Ok(()));
+        assert_eq!(nested(&mut state, read_write), Err("25001"));
+        state.release(&savepoint);
+        assert!(!state.read_only(), "the access mode ends with its subtransaction");
+        state.rollback(false).unwrap();
+        state.begin_implicit(Defaults { read_only: true, ..PLAIN });
+        assert_eq!(state.set_modes(read_write, false).unwrap().unwrap().code.0, "25P01");
     }
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::settings::Settings;
-use crate::error::SqlError;
-use crate::expr::SessionAccess;
+use super::settings::{Settings, transaction_modes};
+use super::txn_state::TxnState;
+use crate::error::{SqlError, SqlState};
+use crate::expr::{LockLog, SessionAccess};
+use crate::protocol::output::Notice;
 
 /// The longest sleep. Longer requests, and endless ones, take this long.
 const MAX_SLEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -17,20 +19,36 @@ const MAX_SLEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// The session's values during a batch of rows.
 pub(crate) struct SessionValues<'s> {
     settings: &'s Settings,
+    state: &'s TxnState,
+    /// Whether there is a savepoint.
+    nested: bool,
     pid: i32,
     requests: Mutex<Requests>,
+    lock_log: LockLog,
 }
 
 #[derive(Default)]
 struct Requests {
     changed: Option<Settings>,
+    state: Option<TxnState>,
     pause: Duration,
+    warnings: Vec<Notice>,
 }
 
 impl SessionValues<'_> {
     /// The values of a session.
-    pub(crate) fn new(settings: &Settings, pid: i32) -> SessionValues<'_> {
-        SessionValues { settings, pid, requests: Mutex::default() }
+    pub(crate) fn new<'s>(
+        settings: &'s Settings,
+        (state, nested): (&'s TxnState, bool),
+        pid: i32,
+    ) -> SessionValues<'s> {
+        SessionValues { settings, state, nested, pid, requests: Mutex::default(), lock_log: LockLog::default() }
+    }
+
+    /// The warnings since the last call that the client wants to see.
+    pub(crate) fn take_warnings(&self) -> Vec<Notice> {
+        let warnings = std::mem::take(&mut self.requests.lock().warnings);
+        warnings.into_iter().filter(|warning| self.settings.wants(warning.level)).collect()
     }
 
     /// The sum of the pauses that were asked for, if any.
@@ -39,21 +57,31 @@ impl SessionValues<'_> {
         (!pause.is_zero()).then_some(pause)
     }
 
-    /// The settings, if they were changed.
-    pub(crate) fn into_changed(self) -> Option<Settings> {
-        self.requests.into_inner().changed
+    /// The settings and the state of the transaction, as far as they were changed.
+    pub(crate) fn into_changed(self) -> (Option<Settings>, Option<TxnState>) {
+        let requests = self.requests.into_inner();
+        (requests.changed, requests.state)
     }
 }
 
 impl SessionAccess for SessionValues<'_> {
     fn setting(&self, name: &str) -> Option<String> {
         let requests = self.requests.lock();
+        if let Some(value) = requests.state.as_ref().unwrap_or(self.state).setting(name) {
+            return Some(value.to_owned());
+        }
         let settings = requests.changed.as_ref().unwrap_or(self.settings);
         settings.show(name).ok().map(|(_, value)| value.into_owned())
     }
 
     fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError> {
         let mut requests = self.requests.lock();
+        let values = value.map(|value| [value.to_owned()]);
+        if let Some(modes) = transaction_modes(name, values.as_ref().map(<[String; 1]>::as_slice))? {
+            let state = requests.state.get_or_insert_with(|| self.state.clone());
+            state.apply(modes, self.nested)?;
+            return Ok(state.setting(name).unwrap_or_default().to_owned());
+        }
         let settings = requests.changed.get_or_insert_with(|| self.settings.clone());
         match value {
             Some(value) => settings.set(name, Some(&[value.to_owned()]), local)?,
@@ -69,7 +97,18 @@ impl SessionAccess for SessionValues<'_> {
     fn sleep(&self, seconds: f64) {
         let asked =
             if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(MAX_SLEEP) } else { Duration::ZERO };
+        if self.lock_log.is_rehearsal() {
+            return;
+        }
         let mut requests = self.requests.lock();
         requests.pause = requests.pause.saturating_add(asked).min(MAX_SLEEP);
+    }
+
+    fn lock_log(&self) -> Option<&LockLog> {
+        Some(&self.lock_log)
+    }
+
+    fn warn(&self, code: SqlState, message: &str) {
+        self.requests.lock().warnings.push(Notice::warning(code, message));
     }
 }

@@ -311,3 +311,168 @@ ROLLBACK
 a:int4
 1
 2
+
+# All modes in one statement, with commas or without.
+begin isolation level read committed read only deferrable;
+show transaction_isolation;
+show transaction_read_only;
+show transaction_deferrable;
+set transaction read write, not deferrable;
+show transaction_read_only;
+select current_setting('transaction_deferrable');
+set transaction deferrable;
+rollback;
+start transaction read write, not deferrable;
+commit;
+start transaction isolation level repeatable read read only;
+select current_setting('transaction_isolation'), current_setting('transaction_read_only');
+rollback;
+set transaction isolation level repeatable read read only;
+----
+BEGIN
+transaction_isolation:text
+read committed
+SHOW
+transaction_read_only:text
+on
+SHOW
+transaction_deferrable:text
+on
+SHOW
+SET
+transaction_read_only:text
+off
+SHOW
+current_setting:text
+off
+ERROR 25001: SET TRANSACTION [NOT] DEFERRABLE must be called before any query
+ROLLBACK
+START TRANSACTION
+COMMIT
+START TRANSACTION
+current_setting:text|current_setting:text
+repeatable read|on
+ROLLBACK
+WARNING 25P01: SET TRANSACTION can only be used in transaction blocks
+SET
+
+# A subtransaction may become read-only, until it is released. It changes nothing else.
+begin;
+savepoint a;
+set transaction read only;
+show transaction_read_only;
+release a;
+show transaction_read_only;
+savepoint a;
+set transaction isolation level repeatable read;
+rollback to a;
+set transaction not deferrable;
+rollback;
+begin read only;
+savepoint a;
+set transaction read write;
+rollback;
+----
+BEGIN
+SAVEPOINT
+SET
+transaction_read_only:text
+on
+SHOW
+RELEASE
+transaction_read_only:text
+off
+SHOW
+SAVEPOINT
+ERROR 25001: SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction
+ROLLBACK
+ERROR 25001: SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction
+ROLLBACK
+BEGIN
+SAVEPOINT
+ERROR 25001: cannot set transaction read-write mode inside a read-only transaction
+ROLLBACK
+
+# The defaults of the session.
+set session characteristics as transaction isolation level repeatable read, read only, deferrable;
+show default_transaction_isolation;
+show transaction_isolation;
+show transaction_deferrable;
+begin;
+show transaction_read_only;
+show transaction_deferrable;
+commit;
+set session characteristics as transaction isolation level read committed read write not deferrable;
+set default_transaction_isolation = 'foo';
+set transaction_isolation = 'foo';
+----
+SET
+default_transaction_isolation:text
+repeatable read
+SHOW
+transaction_isolation:text
+repeatable read
+SHOW
+transaction_deferrable:text
+on
+SHOW
+BEGIN
+transaction_read_only:text
+on
+SHOW
+transaction_deferrable:text
+on
+SHOW
+COMMIT
+SET
+ERROR 22023: invalid value for parameter "default_transaction_isolation": "foo"
+HINT: Available values: serializable, repeatable read, read committed, read uncommitted.
+ERROR 22023: invalid value for parameter "transaction_isolation": "foo"
+HINT: Available values: serializable, repeatable read, read committed, read uncommitted.
+
+# Settings that set the modes of the transaction.
+begin;
+select set_config('transaction_read_only', 'on', false);
+show transaction_read_only;
+select set_config('transaction_isolation', 'repeatable read', true);
+rollback;
+begin;
+select 1;
+begin isolation level repeatable read;
+rollback;
+begin;
+select 1;
+set transaction_deferrable = on;
+rollback;
+begin isolation level repeatable read;
+reset transaction_isolation;
+show transaction_isolation;
+rollback;
+reset transaction_isolation;
+----
+BEGIN
+set_config:text
+on
+transaction_read_only:text
+on
+SHOW
+ERROR 25001: SET TRANSACTION ISOLATION LEVEL must be called before any query
+ROLLBACK
+BEGIN
+?column?:int4
+1
+ERROR 25001: SET TRANSACTION ISOLATION LEVEL must be called before any query
+ROLLBACK
+BEGIN
+?column?:int4
+1
+ERROR 25001: SET TRANSACTION [NOT] DEFERRABLE must be called before any query
+ROLLBACK
+BEGIN
+RESET
+transaction_isolation:text
+read committed
+SHOW
+ROLLBACK
+WARNING 25P01: RESET TRANSACTION can only be used in transaction blocks
+RESET

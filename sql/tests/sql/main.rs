@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod advisory;
 mod behaviour;
 mod gateways;
 mod replica_reads;

@@ -12,4 +12,5 @@ mod limits;
 mod real_stores;
 mod row_locks;
 mod semantics;
+mod session_locks;
 mod shadow;

@@ -22,7 +22,7 @@ use tso::Timestamp;
 use crate::error::{SqlError, SqlState};
 use crate::expr::unknown_setting as unknown;
 use crate::protocol::output::Level;
-use crate::session::control::Isolation;
+use crate::session::control::{Isolation, Modes};
 use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::session::txn_state::Defaults;
 use crate::types::{DateFormat, DateStyle, TimeZone};
@@ -390,6 +390,7 @@ fn parse_values(values: &Values) -> ParsedValues {
         defaults: Defaults {
             isolation: Isolation::from_name(text("default_transaction_isolation")).unwrap_or(Isolation::ReadCommitted),
             read_only: text("default_transaction_read_only") == "on",
+            deferrable: text("default_transaction_deferrable") == "on",
         },
         level: match text("client_min_messages") {
             "error" => None,
@@ -426,6 +427,21 @@ pub(crate) fn check(name: &str, values: &[String]) -> Result<String, SqlError> {
         Some(index) => value::normalize(&SETTINGS[index], values, value::Context::default()),
         None => Err(unknown(name)),
     }
+}
+
+/// The modes that a `transaction_*` setting sets; without a value, those at the start of a session. `None` for other
+/// settings. Checks the value like that of any setting.
+pub(crate) fn transaction_modes(name: &str, value: Option<&[String]>) -> Result<Option<Modes>, SqlError> {
+    let lower = name.to_ascii_lowercase();
+    let Some(index) = table::find(&lower).filter(|_| lower.starts_with("transaction_")) else { return Ok(None) };
+    let value = value.map_or_else(|| Ok(SETTINGS[index].default.to_owned()), |value| check(&lower, value))?;
+    let mut modes = Modes::default();
+    match lower.as_str() {
+        "transaction_isolation" => modes.isolation = Isolation::from_name(&value),
+        "transaction_read_only" => modes.read_only = Some(value == "on"),
+        _ => modes.deferrable = Some(value == "on"),
+    }
+    Ok(Some(modes))
 }
 
 /// A setting's display name. Unknown names are returned unchanged.

@@ -306,7 +306,10 @@ fn parts<'a>(value: &'a str, setting: &Setting) -> (&'a str, &'a str) {
 }
 
 fn isolation(setting: &Setting, value: &str) -> Result<String, SqlError> {
-    let level = Isolation::from_name(&value.trim().to_ascii_lowercase()).ok_or_else(|| invalid(setting, value))?;
+    let level = Isolation::from_name(&value.trim().to_ascii_lowercase()).ok_or_else(|| {
+        let words = "serializable, repeatable read, read committed, read uncommitted";
+        invalid(setting, value).hint(format!("Available values: {words}."))
+    })?;
     crate::session::txn_state::check_isolation(Some(level))?;
     Ok(level.name().to_owned())
 }

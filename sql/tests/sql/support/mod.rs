@@ -17,7 +17,7 @@ use kv::memory::{CountingTso, MemoryCluster};
 use prometheus::Registry;
 use raftstore::{RegionStatus, StoreId};
 use sql::catalog::{CatalogConfig, CatalogPeers};
-use sql::server::{SessionThreads, SqlConfig, SqlMetrics, SqlServer, WallClock};
+use sql::server::{AdvisoryConfig, SessionThreads, SqlConfig, SqlMetrics, SqlServer, WallClock};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -59,7 +59,8 @@ pub(crate) fn gateway_config() -> SqlConfig {
         drain_grace: Duration::from_millis(30),
         ..CatalogConfig::default()
     };
-    SqlConfig { catalog, ..SqlConfig::default() }
+    let advisory = AdvisoryConfig { renew_interval: Duration::from_secs(3_600), ..AdvisoryConfig::default() };
+    SqlConfig { catalog, advisory, ..SqlConfig::default() }
 }
 
 /// All gateways, each with its cluster. A schema change reaches the other gateways of its cluster at once.
