@@ -59,6 +59,8 @@ pub enum PlantedBug {
     DetectorDropsEdge,
     /// A prewrite does not confirm the row locks that its transaction shares.
     SharedNotConfirmed,
+    /// A leader that inherits row locks does not know whose the places in their queues are.
+    WaiterForgotten,
 }
 
 impl PlantedBug {

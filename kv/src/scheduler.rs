@@ -35,11 +35,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use engine::WriteBatch;
 use engine::store::Reader;
 use parking_lot::Mutex;
+use raftstore::ports::LeaderMemory;
 use raftstore::{Basis, LogIndex, Observer, ProposeError, RegionContext, RegionError, RegionId, Term};
 use tso::Timestamp;
 
@@ -51,7 +51,7 @@ use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks}
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
-use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig};
+use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig, now};
 use crate::mvcc::shared::removes_shared;
 use crate::percolator::{self, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
@@ -94,6 +94,11 @@ impl<H: RegionStore> Scheduler<H> {
         }
     }
 
+    /// What a leader hands over with its leadership.
+    pub(crate) fn leader_memory(&self) -> Arc<dyn LeaderMemory> {
+        Arc::new(self.locks.clone())
+    }
+
     /// The scheduler with these settings of row locks.
     pub fn with_row_locks(mut self, config: RowLocksConfig) -> Scheduler<H> {
         self.locks = RowLocks::new(config);
@@ -105,6 +110,7 @@ impl<H: RegionStore> Scheduler<H> {
     pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Scheduler<H> {
         self.planted_bug = bug;
         self.fences.is_missing = bug == Some(PlantedBug::MissingFence);
+        self.locks.forgets_waiters = bug == Some(PlantedBug::WaiterForgotten);
         self
     }
 
@@ -359,11 +365,6 @@ impl<H: RegionStore> Scheduler<H> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the edge where waits for rows read the clock")]
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
 /// The row of a prewrite that another transaction has locked in memory.
 fn held_row(rows: &RegionLocks, term: Term, request: &PrewriteRequest) -> Option<KeyError> {
     let (now, locker) = (now(), request.locker.unwrap_or(request.start_ts));
@@ -466,6 +467,9 @@ impl<T> HeldProposal<T> {
 
 impl<T: Send> Observer<Result<LogIndex, ProposeError>> for HeldProposal<T> {
     fn appended(&self, index: LogIndex) {
+        if let Some(Ending { rows, keys, start_ts, .. }) = &self.ending {
+            rows.ending(keys, *start_ts);
+        }
         if let Some(locks) = &self.locks {
             locks.appended(index);
         }
@@ -482,6 +486,9 @@ impl<T: Send> Observer<Result<LogIndex, ProposeError>> for HeldProposal<T> {
 
 impl<T> Drop for HeldProposal<T> {
     fn drop(&mut self) {
+        if let Some(Ending { rows, keys, .. }) = &self.ending {
+            rows.ended(keys);
+        }
         if !self.is_settled {
             self.fences.raise(self.region, self.term);
             if let Some(locks) = self.locks.take() {

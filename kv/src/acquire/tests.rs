@@ -1,5 +1,6 @@
 //! Row locks: who waits for whom, what is answered, and what a prewrite makes of them.
 
+mod handover;
 mod shared;
 
 use bytes::Bytes;
