@@ -59,7 +59,9 @@ pub enum PlantedBug {
     DetectorDropsEdge,
     /// A prewrite does not confirm the row locks that its transaction shares.
     SharedNotConfirmed,
-    /// A leader that inherits row locks does not know whose the places in their queues are.
+    /// A leader that hands over keeps its row locks to itself.
+    LocksNotHandedOver,
+    /// A leader that inherits row locks does not know whose they are: whoever waits for them is never served.
     WaiterForgotten,
 }
 

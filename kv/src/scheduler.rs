@@ -110,7 +110,7 @@ impl<H: RegionStore> Scheduler<H> {
     pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Scheduler<H> {
         self.planted_bug = bug;
         self.fences.is_missing = bug == Some(PlantedBug::MissingFence);
-        self.locks.forgets_waiters = bug == Some(PlantedBug::WaiterForgotten);
+        self.locks.planted_bug = bug;
         self
     }
 

@@ -241,6 +241,7 @@ planted! {
     lock_handed_twice: in_kv(InKv::LockHandedTwice), crowded, 10, LOST_LOCK;
     old_row_evaluated: in_kv(InKv::OldRowEvaluated), crowded, 10, LOST_UPDATE;
     shared_not_confirmed: in_kv(InKv::SharedNotConfirmed), families, 20, BROKEN;
+    locks_not_handed_over: in_kv(InKv::LocksNotHandedOver), handed_over_politely, 20, LOST_LOCK;
     waiter_forgotten: in_kv(InKv::WaiterForgotten), handed_over_politely, 20, ENDLESS;
     detector_drops_edge: in_kv(InKv::DetectorDropsEdge), crowded, 20, ENDLESS;
     floor_ignored: in_kv(InKv::FloorIgnored), in_order, 20, BELOW_TOKEN;

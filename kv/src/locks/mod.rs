@@ -33,6 +33,8 @@ use parking_lot::RwLock;
 use raftstore::ports::LeaderMemory;
 use raftstore::{RegionId, Term};
 
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 pub(crate) use detector::Detector;
 pub(crate) use region::{Attempt, Place, RegionLocks};
 pub use status::{RowLockStatus, RowWait};
@@ -45,11 +47,15 @@ pub(crate) struct RowLocks {
     regions: Arc<RwLock<HashMap<RegionId, Arc<RegionLocks>>>>,
     config: RowLocksConfig,
     #[cfg(feature = "planted-bugs")]
-    pub(crate) forgets_waiters: bool,
+    pub(crate) planted_bug: Option<PlantedBug>,
 }
 
 impl LeaderMemory for RowLocks {
     fn pack(&self, region: RegionId, term: Term) -> Option<Vec<u8>> {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LocksNotHandedOver) {
+            return None;
+        }
         self.region(region).pack(term, now())
     }
 
@@ -59,8 +65,8 @@ impl LeaderMemory for RowLocks {
             tracing::warn!(%region, %term, why, "the row locks of the last leader are lost");
         }
         #[cfg(feature = "planted-bugs")]
-        if self.forgets_waiters {
-            locks.forget_waiters();
+        if self.planted_bug == Some(PlantedBug::WaiterForgotten) {
+            locks.forget_owners();
         }
     }
 
@@ -82,7 +88,7 @@ impl RowLocks {
             regions: Arc::default(),
             config,
             #[cfg(feature = "planted-bugs")]
-            forgets_waiters: false,
+            planted_bug: None,
         }
     }
 

@@ -263,11 +263,11 @@ impl RegionLocks {
         Ok(())
     }
 
-    /// A planted bug: what is inherited forgets whose places in the queues are.
+    /// A planted bug: what is inherited forgets whose it is.
     #[cfg(feature = "planted-bugs")]
-    pub(super) fn forget_waiters(&self) {
+    pub(super) fn forget_owners(&self) {
         if let Some(inherited) = &mut self.state.lock().inherited {
-            inherited.table.forget_waiters();
+            inherited.table.forget_owners();
         }
     }
 

@@ -197,19 +197,11 @@ impl LockTable {
         packed
     }
 
-    /// A planted bug: the table forgets whose the places in its queues are.
+    /// A planted bug: the table forgets whose its locks are.
     #[cfg(feature = "planted-bugs")]
-    pub(super) fn forget_waiters(&mut self) {
-        for (key, locks) in &self.keys {
-            for waiter in locks.waiting.iter().filter(|waiter| locks.held(waiter.start_ts).is_none()) {
-                if let Entry::Occupied(mut owner) = self.owners.entry(waiter.start_ts) {
-                    owner.get_mut().keys.remove(key);
-                    if owner.get().keys.is_empty() {
-                        owner.remove();
-                    }
-                }
-            }
-        }
+    pub(super) fn forget_owners(&mut self) {
+        self.owners.clear();
+        self.none_expires_before = None;
     }
 
     /// Whether nobody holds anything or waits.
