@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prometheus::Histogram;
-use raftstore::{Basis, RegionContext, RegionError, Term};
+use raftstore::{Basis, RegionContext, RegionError, RegionId, Term};
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
@@ -28,13 +28,13 @@ use crate::api::{
 };
 use crate::error::ActionError;
 use crate::key::Key;
-use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus};
+use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus, now};
 use crate::metrics::LockWaits;
 use crate::percolator::{Look, look};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::region_store::{RegionStore, into_server_error};
-use crate::scheduler::{Scheduler, now};
+use crate::scheduler::Scheduler;
 
 /// How long a request waits for a lock record before it is answered with it.
 const RECORD_WAIT: Duration = Duration::from_millis(100);
@@ -214,6 +214,7 @@ impl<H: RegionStore> Scheduler<H> {
                 None
             }
             Attempt::Queued(holders, place) => return Ok(Step::Queued(holders, place)),
+            Attempt::Frozen => return Err(handing_over(context.region).into()),
             Attempt::Refused(holders) if holders.is_empty() => return Err(stale(*context).into()),
             Attempt::Refused(holders) => return Ok(Step::Done(refused(request.waiting, holders, None))),
         };
@@ -271,13 +272,14 @@ impl<H: RegionStore> Scheduler<H> {
     ///
     /// # Errors
     ///
-    /// [`ServerError::Region`]: this store does not lead the region.
+    /// [`ServerError::Region`]: this store does not lead the region, or is about to hand over.
     fn release(&self, context: RegionContext, keys: &[Key], start_ts: Timestamp) -> Result<Response, ServerError> {
-        self.store.basis(context)?;
-        if let Some(locks) = self.locks.known_region(context.region) {
-            locks.release(start_ts, keys);
+        let basis = self.store.basis(context)?;
+        let locks = self.locks.known_region(context.region);
+        match locks.is_none_or(|locks| locks.release(basis.term, start_ts, keys)) {
+            true => Ok(Response::Done),
+            false => Err(handing_over(context.region).into()),
         }
-        Ok(Response::Done)
     }
 
     /// Takes the report of a wait; see [`Response::Waits`]. Each term of the region has a detector of its own.
@@ -305,9 +307,9 @@ impl<H: RegionStore> Scheduler<H> {
     ///
     /// [`ServerError::Region`]: this store does not lead the region.
     fn refresh(&self, context: RegionContext, live: &[LockRef]) -> Result<Response, ServerError> {
-        self.store.basis(context)?;
+        let basis = self.store.basis(context)?;
         if let Some(locks) = self.locks.known_region(context.region) {
-            locks.refresh(live.iter().map(|lock| lock.start_ts), now());
+            locks.refresh(basis.term, live.iter().map(|lock| lock.start_ts), now());
         }
         Ok(Response::Done)
     }
@@ -321,6 +323,11 @@ fn refused(waiting: Waiting, holders: Vec<Timestamp>, record: Option<LockInfo>) 
         }
         Waiting::Queue { .. } | Waiting::Fail => Outcome::Blocked(Blocked { holders, record }),
     }
+}
+
+/// Whoever leads next has the locks.
+fn handing_over(region: RegionId) -> RegionError {
+    RegionError::NotReady { region, why: "its row locks are being handed over".to_owned() }
 }
 
 fn stale(context: RegionContext) -> RegionError {

@@ -2,7 +2,7 @@
 
 use tso::Timestamp;
 
-use crate::api::{CommitMode, PrewriteRequest, RequestBody, Response, TxnStatus};
+use crate::api::{CommitMode, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus};
 
 /// A deliberate bug of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,12 @@ pub enum PlantedBug {
     OldRowEvaluated,
     /// The detector of deadlocks loses the waits of every second transaction.
     DetectorDropsEdge,
+    /// A prewrite does not confirm the row locks that its transaction shares.
+    SharedNotConfirmed,
+    /// A leader that hands over keeps its row locks to itself.
+    LocksNotHandedOver,
+    /// A leader that inherits row locks does not know whose they are: whoever waits for them is never served.
+    WaiterForgotten,
 }
 
 impl PlantedBug {
@@ -76,6 +82,9 @@ impl PlantedBug {
                 (request.fell_back, request.current_ts) = (true, Timestamp::ZERO);
             }
             // Without a reader, a plain lock is not pushed.
+            (PlantedBug::SharedNotConfirmed, RequestBody::Prewrite(request)) => {
+                request.mutations.retain(|mutation| !matches!(mutation.op, MutationOp::Shared(_)));
+            }
             (PlantedBug::ExpiredAsyncRolledBack, RequestBody::CheckTxnStatus(request)) => {
                 (request.fell_back, request.reader_ts) = (true, Timestamp::ZERO);
             }

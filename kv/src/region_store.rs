@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use engine::WriteBatch;
 use engine::store::{NewestReader, Reader, Store};
+use raftstore::ports::LeaderMemory;
 use raftstore::{
     Basis, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot,
     RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
@@ -180,6 +181,8 @@ pub trait RegionStore: RegionReads {
         batch: WriteBatch,
         observer: ProposalObserver,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    /// Sets what leaders hand over with their leadership. A store without transfers has no use for it.
+    fn set_leader_memory(&self, _memory: Arc<dyn LeaderMemory>) {}
     /// Lets other requests run at a planted bug. A simulation with a clock of its own lets time pass.
     #[cfg(feature = "planted-bugs")]
     fn preempted(&self) -> impl Future<Output = ()> + Send {
@@ -310,5 +313,9 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         observer: ProposalObserver,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
         StoreHandle::propose_observed(self, basis, batch, observer)
+    }
+
+    fn set_leader_memory(&self, memory: Arc<dyn LeaderMemory>) {
+        StoreHandle::set_leader_memory(self, memory);
     }
 }

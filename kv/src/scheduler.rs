@@ -28,14 +28,18 @@
 //! A transaction may lock rows in the leader's memory before it writes them (`acquire.rs`). A prewrite of a row that
 //! another transaction has locked is refused. Once a write that ends a transaction on a key is applied, the row is
 //! handed to whoever waits for it.
+//!
+//! Who has locked rows to share them confirms that with its prewrite (`percolator::shared`), for which others commit no
+//! change below its commit_ts: `max_ts` is raised for that, before a one-phase commit computes its own, and before the
+//! shared locks of others go.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use engine::WriteBatch;
 use engine::store::Reader;
 use parking_lot::Mutex;
+use raftstore::ports::LeaderMemory;
 use raftstore::{Basis, LogIndex, Observer, ProposeError, RegionContext, RegionError, RegionId, Term};
 use tso::Timestamp;
 
@@ -47,8 +51,9 @@ use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks}
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::latch::{LatchGuard, LatchTable};
-use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig};
+use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig, now};
 use crate::metrics::LockWaits;
+use crate::mvcc::shared::removes_shared;
 use crate::percolator::{self, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -93,6 +98,11 @@ impl<H: RegionStore> Scheduler<H> {
         }
     }
 
+    /// What a leader hands over with its leadership.
+    pub(crate) fn leader_memory(&self) -> Arc<dyn LeaderMemory> {
+        Arc::new(self.locks.clone())
+    }
+
     /// The scheduler with these settings of row locks.
     pub fn with_row_locks(mut self, config: RowLocksConfig) -> Scheduler<H> {
         self.locks = RowLocks::new(config);
@@ -110,6 +120,7 @@ impl<H: RegionStore> Scheduler<H> {
     pub fn with_planted_bug(mut self, bug: Option<PlantedBug>) -> Scheduler<H> {
         self.planted_bug = bug;
         self.fences.is_missing = bug == Some(PlantedBug::MissingFence);
+        self.locks.planted_bug = bug;
         self
     }
 
@@ -145,9 +156,9 @@ impl<H: RegionStore> Scheduler<H> {
 
     async fn write<T: Send + 'static>(&self, mut request: Request, permit: T) -> Result<Response, ServerError> {
         self.take_least(&mut request).await?;
-        let (context, reader_ts) = (request.context, reader_ts(&request.body));
-        if let Some(reader_ts) = reader_ts {
-            self.concurrency.check_issued(context.region, reader_ts).await?;
+        let (context, read_ts) = (request.context, read_ts(&request.body));
+        if let Some(read_ts) = read_ts {
+            self.concurrency.check_issued(context.region, read_ts).await?;
         }
         let Ok(latches) = self.latches.acquire(&request.body.keys()).await else { return Err(self.busy("latches")) };
         let basis = self.store.basis(context)?;
@@ -166,21 +177,26 @@ impl<H: RegionStore> Scheduler<H> {
             rows.rename(basis.term, *locker, *start_ts);
         }
         let ending = rows.and_then(|rows| Ending::of(rows, &request.body));
-        if let Some(reader_ts) = reader_ts {
+        if let Some(read_ts) = read_ts {
             // What is prewritten after our latches are released commits above it.
-            self.concurrency.raise_max_ts(&self.concurrency.region(context.region), reader_ts);
+            self.concurrency.raise_max_ts(&self.concurrency.region(context.region), read_ts);
         }
         let locks = match &request.body {
             RequestBody::Prewrite(prewrite) => self.publish(context, basis.term, prewrite).await,
             _ => None,
         };
         let commit_ts = if let RequestBody::Commit { commit_ts, .. } = request.body { Some(commit_ts) } else { None };
+        let resolved_at =
+            if let RequestBody::ResolveLock { commit_ts, .. } = request.body { commit_ts } else { commit_ts };
         let evaluated = self.evaluate(&basis, request.body, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
         match evaluated {
             Ok((batch, response)) if !batch.is_empty() => {
                 if let Some(commit_ts) = commit_ts.filter(|commit_ts| self.concurrency.is_long_past(*commit_ts)) {
                     let min_commit_ts = self.concurrency.newest();
                     return Err(KeyError::CommitTsTooEarly { commit_ts, min_commit_ts }.into());
+                }
+                if let Some(commit_ts) = resolved_at.filter(|_| removes_shared(&batch)) {
+                    self.outlast(context.region, commit_ts).await?;
                 }
                 #[cfg(feature = "planted-bugs")]
                 let latches = self.planted_release(latches).await;
@@ -207,6 +223,15 @@ impl<H: RegionStore> Scheduler<H> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Sees to it that what commits to rows whose shared locks go now does not commit below `commit_ts`, that of their
+    /// holder. It may have been computed, and then the oracle has issued the timestamp before it, but not itself.
+    async fn outlast(&self, region: RegionId, commit_ts: Timestamp) -> Result<(), ServerError> {
+        let issued = commit_ts.prev();
+        self.concurrency.check_issued(region, issued).await?;
+        self.concurrency.raise_max_ts(&self.concurrency.region(region), issued);
+        Ok(())
     }
 
     /// Takes the least commit_ts of a prewrite that leaves it to the store: above every commit that was acknowledged
@@ -237,8 +262,7 @@ impl<H: RegionStore> Scheduler<H> {
             return None;
         }
         // Only these change what a read sees.
-        let changed =
-            request.mutations.iter().filter(|m| !matches!(m.op, MutationOp::Lock | MutationOp::CheckNotExists));
+        let changed = request.mutations.iter().filter(|m| m.op.is_exclusive() && m.op != MutationOp::Lock);
         let keys: Vec<Key> = changed.map(|mutation| mutation.key.clone()).collect();
         let PrewriteRequest { primary, start_ts, ttl_ms, .. } = request;
         let owner = LockOwner { primary: primary.clone(), start_ts: *start_ts, ttl_ms: *ttl_ms };
@@ -351,17 +375,13 @@ impl<H: RegionStore> Scheduler<H> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the edge where waits for rows read the clock")]
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
 /// The row of a prewrite that another transaction has locked in memory.
 fn held_row(rows: &RegionLocks, term: Term, request: &PrewriteRequest) -> Option<KeyError> {
     let (now, locker) = (now(), request.locker.unwrap_or(request.start_ts));
     request.mutations.iter().filter(|mutation| mutation.op != MutationOp::CheckNotExists).find_map(|mutation| {
-        let (key, wanted) = (&mutation.key, (locker, LockMode::Update));
-        let holder = rows.blockers(term, key, wanted, now).first().copied()?;
+        let mode = if let MutationOp::Shared(mode) = mutation.op { mode } else { LockMode::Update };
+        let key = &mutation.key;
+        let holder = rows.blockers(term, key, (locker, mode), now).first().copied()?;
         Some(KeyError::Held { key: key.clone(), holder })
     })
 }
@@ -401,14 +421,20 @@ impl Ending {
     }
 }
 
-/// The start_ts of the read for which a request asks about a transaction.
-fn reader_ts(body: &RequestBody) -> Option<Timestamp> {
-    let reader_ts = match body {
+/// The timestamp at which a request reads the rows that later ones may write: the start_ts of the read for which it asks
+/// about a transaction, or the least commit_ts of one that relies on rows and is perhaps committed at once.
+fn read_ts(body: &RequestBody) -> Option<Timestamp> {
+    let read_ts = match body {
         RequestBody::CheckTxnStatus(request) => request.reader_ts,
         RequestBody::CheckLocks(request) => request.reader_ts,
+        RequestBody::Prewrite(PrewriteRequest {
+            mutations, start_ts, commit: CommitMode::OnePhase(bounds), ..
+        }) if mutations.iter().any(|mutation| matches!(mutation.op, MutationOp::Shared(_))) => {
+            bounds.least.max(*start_ts)
+        }
         _ => return None,
     };
-    (reader_ts > Timestamp::ZERO).then_some(reader_ts)
+    (read_ts > Timestamp::ZERO).then_some(read_ts)
 }
 
 /// What a prewrite does with free keys. `computed` is the least commit_ts, `None` if it must lock for two phases.
@@ -451,6 +477,9 @@ impl<T> HeldProposal<T> {
 
 impl<T: Send> Observer<Result<LogIndex, ProposeError>> for HeldProposal<T> {
     fn appended(&self, index: LogIndex) {
+        if let Some(Ending { rows, keys, start_ts, .. }) = &self.ending {
+            rows.ending(keys, *start_ts);
+        }
         if let Some(locks) = &self.locks {
             locks.appended(index);
         }
@@ -467,6 +496,9 @@ impl<T: Send> Observer<Result<LogIndex, ProposeError>> for HeldProposal<T> {
 
 impl<T> Drop for HeldProposal<T> {
     fn drop(&mut self) {
+        if let Some(Ending { rows, keys, .. }) = &self.ending {
+            rows.ended(keys);
+        }
         if !self.is_settled {
             self.fences.raise(self.region, self.term);
             if let Some(locks) = self.locks.take() {

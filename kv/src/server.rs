@@ -149,6 +149,7 @@ impl<H: RegionStore> KvServer<H> {
         let writes = writes.with_row_locks(config.row_locks).with_lock_waits(metrics.lock_waits.clone());
         #[cfg(feature = "planted-bugs")]
         let writes = writes.with_planted_bug(config.planted_bug);
+        store.set_leader_memory(writes.leader_memory());
         Ok(KvServer { reads, writes, grants, store, admission: Admission::new(config), metrics })
     }
 

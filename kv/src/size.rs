@@ -29,9 +29,9 @@ pub fn prewrite_bytes(mutation: &Mutation, primary: &Key) -> usize {
 }
 
 /// An upper bound of the bytes that a region writes to commit, roll back or resolve `key`: the record or the rollback
-/// mark, and the deletion of the lock.
+/// mark, the deletion of the lock, and the counter of shared locks.
 pub fn decision_bytes(key: &Key) -> usize {
-    2 * versioned_len(key) + SHORT_VALUE_MAX + RECORD_OVERHEAD
+    3 * versioned_len(key) + SHORT_VALUE_MAX + RECORD_OVERHEAD
 }
 
 /// About the bytes that a request takes in memory and on the wire.
@@ -108,7 +108,7 @@ fn versioned_len(key: &Key) -> usize {
 fn value_len(mutation: &Mutation) -> usize {
     match &mutation.op {
         MutationOp::Put(value) | MutationOp::Insert(value) => value.len(),
-        MutationOp::Delete | MutationOp::Lock | MutationOp::CheckNotExists => 0,
+        MutationOp::Delete | MutationOp::Lock | MutationOp::Shared(_) | MutationOp::CheckNotExists => 0,
     }
 }
 

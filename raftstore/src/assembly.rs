@@ -22,7 +22,7 @@ use crate::mailbox::Mailbox;
 use crate::messages::{ApplyQueue, CompletionInbox, Health, Job, MAX_FETCHES, MAX_JOBS, SnapshotQueues, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::{Peer, PeerStart};
-use crate::ports::{RoleListener, Transport};
+use crate::ports::{MemorySlot, RoleListener, Transport};
 use crate::recovery::{self, RecoveredRegion};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
@@ -148,6 +148,7 @@ impl<S: Store> StoreCore<S> {
         let StoreParts { store_id, config, store, log, snapshots, transport, listener, clock, seed, registry } = parts;
         let shared_parts = SharedParts::new(config, &registry)?;
         let regions = recovery::recover_all(&store, &log, &snapshots)?;
+        let memory = MemorySlot::default();
         let context = StoreContext {
             id: store_id,
             config: Arc::clone(&shared_parts.config),
@@ -157,6 +158,7 @@ impl<S: Store> StoreCore<S> {
             mailbox: Arc::clone(&shared_parts.mailbox),
             health: Arc::clone(&shared_parts.health),
             metrics: shared_parts.metrics.clone(),
+            memory: Arc::clone(&memory),
         };
         let worker_parts = shared_parts.worker_parts(&store, &snapshots);
         let mut core = StoreCore {
@@ -191,6 +193,7 @@ impl<S: Store> StoreCore<S> {
                     snapshots,
                     transport,
                     listener,
+                    memory,
                     router: shared_parts.router,
                     mailbox: shared_parts.mailbox,
                     inbox: shared_parts.inbox,

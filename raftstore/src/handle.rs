@@ -47,7 +47,7 @@ use crate::mailbox::{Mailbox, Refused};
 use crate::messages::{Health, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::proposal::{Proposal, ProposeReply};
-use crate::ports::RaftMessage;
+use crate::ports::{LeaderMemory, MemorySlot, RaftMessage};
 use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
 use crate::reply::{Observer, Reply};
 use crate::time::Clock;
@@ -98,6 +98,7 @@ pub(crate) struct StoreContext<S: Store> {
     pub(crate) mailbox: Arc<Mailbox<StoreMsg>>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Metrics,
+    pub(crate) memory: MemorySlot,
 }
 
 /// What a write is evaluated on. It is proposed under this term and epoch, and refused if either has changed.
@@ -506,6 +507,11 @@ impl<S: Store> StoreHandle<S> {
             return Err(delegate.not_leader());
         }
         self.push(region, StoreMsg::Transfer(region, to))
+    }
+
+    /// Sets what the leaders of this store hand over with their leadership. The last call counts.
+    pub fn set_leader_memory(&self, memory: Arc<dyn LeaderMemory>) {
+        *self.context.memory.write() = Some(memory);
     }
 
     /// Stops the store's service for good, for a reader that found its data damaged. Requests that wait fail, and no

@@ -9,7 +9,7 @@ use kv::server::KvServerConfig;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use simulator::options::Topology;
+use simulator::options::{FaultKind, Topology};
 use txn::TxnConfig;
 
 use crate::steps::{STEPS, Step};
@@ -33,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) registers: u64,
     /// Sessions that lock counters before they change them.
     pub(crate) counters: u64,
+    /// Sessions that lock parents, for children or to change them.
+    pub(crate) parents: u64,
     /// Nothing takes row locks away from a session that goes on: no transaction on counters meets a conflict.
     pub(crate) keeps_locks: bool,
     /// The share of the transactions that choose how they read.
@@ -223,6 +225,7 @@ impl Options {
         settings.shadow_reads = if of_replicas.random_bool(0.3) { 1.0 } else { 0.0 };
         let mut of_counters = cluster.generator(9);
         let counters = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=5) };
+        let parents = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=4) };
         if coordinators.step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);
         }
@@ -236,6 +239,7 @@ impl Options {
             lists: rng.random_range(3..=10),
             registers: rng.random_range(1..=4),
             counters,
+            parents,
             keeps_locks: false,
             surface,
             ages: true,
@@ -257,8 +261,22 @@ impl Options {
             CoordinatorFaults { at_step, anywhere, cancels, oracle_moves, leader_moves, ..coordinators };
         self.cluster.faults.interval = Duration::from_secs(3_600);
         (self.epoch_changes, self.oracle_faults) = (None, None);
-        (self.counters, self.keeps_locks) = (8, true);
+        (self.counters, self.parents, self.keeps_locks) = (8, 4, true);
         self.pause = Duration::from_millis(5);
+    }
+}
+
+impl Options {
+    /// The same, and leaders hand over, again and again: what they have in memory goes to the next ones.
+    pub(crate) fn hand_over_politely(&mut self) {
+        self.crowd_counters();
+        for (kind, weight) in &mut self.cluster.faults.weights {
+            *weight = u32::from(*kind == FaultKind::Transfer);
+        }
+        self.cluster.faults.interval = Duration::from_millis(300);
+        self.cluster.network.be_calm();
+        (self.settings.lock_ttl, self.settings.deadline) =
+            (TxnConfig::default().lock_ttl, ClientConfig::default().deadline);
     }
 }
 

@@ -74,6 +74,8 @@ const TWICE: &[&str] = &[
 ];
 /// A row lock did not protect its row until the commit.
 const LOST_LOCK: &[&str] = &["that had locked its rows met a conflict"];
+/// A row that a transaction relied on changed before that committed.
+const BROKEN: &[&str] = &["was relied on", "the read of \"cp", "the read of \"zp"];
 /// A row was changed as it was before another change.
 const LOST_UPDATE: &[&str] = &["its additions make"];
 /// A transaction waits for ever.
@@ -167,6 +169,18 @@ fn crowded(options: &mut Options) {
     options.crowd_counters();
 }
 
+/// Many lock the same rows, and leaders hand over again and again.
+fn handed_over_politely(options: &mut Options) {
+    options.hand_over_politely();
+}
+
+/// Leaders die, or are cut off, while children are written and parents changed.
+fn families(options: &mut Options) {
+    options.parents = 8;
+    options.pause = Duration::from_millis(5);
+    options.cluster.faults.interval /= 2;
+}
+
 /// Seeks the bug among its seeds.
 fn must_find(planted: &Planted) {
     let Planted { bugs, narrow, words, .. } = *planted;
@@ -177,7 +191,7 @@ fn must_find(planted: &Planted) {
         options.settings.shadow_reads = 0.0;
         if ordinary.is_none() {
             // Row locks have bugs of their own.
-            options.counters = 0;
+            (options.counters, options.parents) = (0, 0);
         }
         if ordinary.is_none() || words == CONTRADICTED {
             narrow(&mut options);
@@ -228,6 +242,9 @@ planted! {
     queue_answered_early_is_reported: in_kv(InKv::QueueAnsweredEarly), shadowed, 20, CONTRADICTED;
     lock_handed_twice: in_kv(InKv::LockHandedTwice), crowded, 10, LOST_LOCK;
     old_row_evaluated: in_kv(InKv::OldRowEvaluated), crowded, 10, LOST_UPDATE;
+    shared_not_confirmed: in_kv(InKv::SharedNotConfirmed), families, 20, BROKEN;
+    locks_not_handed_over: in_kv(InKv::LocksNotHandedOver), handed_over_politely, 20, LOST_LOCK;
+    waiter_forgotten: in_kv(InKv::WaiterForgotten), handed_over_politely, 20, ENDLESS;
     detector_drops_edge: in_kv(InKv::DetectorDropsEdge), crowded, 20, ENDLESS;
     floor_ignored: in_kv(InKv::FloorIgnored), in_order, 20, BELOW_TOKEN;
     wish_joins_request: in_kv(InKv::WishJoinsRequest), asking, 40, STALE;

@@ -24,6 +24,18 @@ fn row_locks_that_are_kept_leave_no_conflicts() {
     assert_no_violation(8, Options::crowd_counters);
 }
 
+/// Nor do they lose them at a planned change of leaders: the next ones begin with the locks of those before.
+#[test]
+fn row_locks_go_along_with_the_leadership() {
+    let mut leaderships = 0;
+    for seed in 1..=8 {
+        let mut options = Options::from_seed(seed);
+        options.hand_over_politely();
+        leaderships += run(options, false).unwrap_or_else(|failure| panic!("{failure}")).oracles;
+    }
+    assert!(leaderships > 100, "{leaderships} leaderships of the first region");
+}
+
 /// The requests of a commit of many keys, and those of the rollback of the attempt before, kept each other from the one
 /// place in a region's queue until the time of some request was up. So the commit failed, again and again, or left
 /// locks behind. (Seed 281.)

@@ -11,7 +11,7 @@ use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 use tokio::task::LocalSet;
 
-use crate::load::{Counts, Session, SharedBook, bank, counters, lists, registers};
+use crate::load::{Counts, Session, SharedBook, bank, counters, lists, parents, registers};
 use crate::logs::Logs;
 use crate::nodes::Deaths;
 use crate::options::Options;
@@ -75,6 +75,8 @@ impl Outcome {
             to.register_writes += from.register_writes;
             to.register_reads += from.register_reads;
             to.additions += from.additions;
+            to.family += from.family;
+            to.children += from.children;
             to.conflicts += from.conflicts;
             to.deadlocks += from.deadlocks;
             to.not_available += from.not_available;
@@ -146,6 +148,8 @@ impl Outcome {
             ("asynchronous commits ended by a mark on a missing key", protocols.marked, 30),
             ("expired ones that others ended so", protocols.expired, 3),
             ("acknowledged transactions on counters", counts.additions, 300),
+            ("acknowledged transactions on parents and children", counts.family, 300),
+            ("children that relied on their parents", counts.children, 100),
             ("conflicts", counts.conflicts, 100),
             ("deadlocks", counts.deadlocks, 5),
             ("row locks that were not free in time", counts.not_available, 50),
@@ -244,6 +248,10 @@ async fn drive(
     for number in 0..options.counters {
         let session = session("counters", number, 400);
         sessions.push(tokio::task::spawn_local(counters::session(session, options.keeps_locks)));
+    }
+    for number in 0..options.parents {
+        let session = session("parents", number, 500);
+        sessions.push(tokio::task::spawn_local(parents::session(session, options.keeps_locks)));
     }
     let end = nodes.elapsed() + options.cluster.safety.as_nanos() as u64;
     run_until(world, nodes, end, |_| book.borrow().violation.is_some()).await?;

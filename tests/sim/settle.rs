@@ -9,7 +9,7 @@ use engine::Cf;
 use engine::store::{Reader, Store};
 use futures::FutureExt;
 use kv::Key;
-use kv::mvcc::LockRecord;
+use kv::mvcc::shared::lock_of_row;
 use simulator::World;
 use simulator::checkers::independent::Model;
 use simulator::checkers::{Checked, Violation, independent, replay, snapshot_isolation, violated};
@@ -179,9 +179,9 @@ fn locks(world: &World<Stack>) -> Result<Vec<String>, Violation> {
         let mut cursor = node.store.snapshot().cursor(Cf::Lock, b"", b"").map_err(failed)?;
         let mut is_valid = cursor.seek_to_first().map_err(failed)?;
         while is_valid {
-            let key = Key::from_storage(cursor.key()).map_err(|error| Violation(error.to_string()))?;
-            let lock = LockRecord::decode(cursor.value()).map_err(|error| Violation(error.to_string()))?;
-            found.push(format!("{:?} of {} on {}", lock.kind, lock.info(key), node.id));
+            let lock = lock_of_row(cursor.key(), cursor.value()).map_err(|error| Violation(error.to_string()))?;
+            let what = lock.map_or_else(|| "a counter of shared locks".to_owned(), |lock| lock.to_string());
+            found.push(format!("{what} on {}", node.id));
             is_valid = cursor.next().map_err(failed)?;
         }
     }

@@ -9,6 +9,7 @@ use engine::WriteBatch;
 use engine::store::memory::MemoryStore;
 use engine::store::{NewestReader, Reader};
 use kv::region_store::{RegionReads, RegionStore};
+use raftstore::ports::LeaderMemory;
 use raftstore::{
     Basis, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot,
     RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
@@ -133,6 +134,10 @@ impl RegionStore for SimStore {
     #[cfg(feature = "planted-bugs")]
     async fn preempted(&self) {
         tokio::time::sleep(PREEMPTED).await;
+    }
+
+    fn set_leader_memory(&self, memory: Arc<dyn LeaderMemory>) {
+        self.handle.set_leader_memory(memory);
     }
 
     async fn propose(

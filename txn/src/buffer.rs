@@ -4,14 +4,18 @@
 //! an `Insert`: once a transaction has inserted a key, the commit checks that the key did not exist before, whatever
 //! the transaction did to it afterwards.
 //!
-//! | buffered \ new | put | insert | delete | lock |
-//! |---|---|---|---|---|
-//! | nothing | Put | Insert | Delete | Lock |
-//! | Put | Put | *exists* | Delete | Put |
-//! | Insert | Insert | *exists* | CheckNotExists | Insert |
-//! | Delete | Put | Put | Delete | Delete |
-//! | Lock | Put | Insert | Delete | Lock |
-//! | CheckNotExists | Insert | Insert | CheckNotExists | CheckNotExists |
+//! | buffered \ new | put | insert | delete | lock | share |
+//! |---|---|---|---|---|---|
+//! | nothing | Put | Insert | Delete | Lock | Shared |
+//! | Put | Put | *exists* | Delete | Put | Put |
+//! | Insert | Insert | *exists* | CheckNotExists | Insert | Insert |
+//! | Delete | Put | Put | Delete | Delete | Delete |
+//! | Lock | Put | Insert | Delete | Lock | Lock |
+//! | Shared | Put | Insert | Delete | Lock | Shared, the stronger |
+//! | CheckNotExists | Insert | Insert | CheckNotExists | CheckNotExists | CheckNotExists |
+//!
+//! What was seen of a key is what its first write followed from. But the row may have been updated, though not deleted,
+//! since its key was locked for KEY SHARE: a stronger write follows from what was seen later.
 //!
 //! A savepoint is a position in the undo log. A rollback to it restores every key changed since. A [`View`] reads the
 //! buffer as it was at a savepoint: a cursor does not see later writes of its own transaction.
@@ -22,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use kv::Key;
-use kv::api::{Mutation, MutationOp};
+use kv::api::{LockMode, Mutation, MutationOp};
 use kv::client::{Page, ScanRange};
 use tso::Timestamp;
 
@@ -113,7 +117,9 @@ impl WriteBuffer {
         let op = match self.op(&key) {
             Some(MutationOp::Put(_) | MutationOp::Insert(_)) => return Err(TxnError::AlreadyExists { key }),
             Some(MutationOp::Delete) => MutationOp::Put(value),
-            None | Some(MutationOp::Lock | MutationOp::CheckNotExists) => MutationOp::Insert(value),
+            None | Some(MutationOp::Lock | MutationOp::Shared(_) | MutationOp::CheckNotExists) => {
+                MutationOp::Insert(value)
+            }
         };
         self.set(key, op, seen_ts)
     }
@@ -129,7 +135,19 @@ impl WriteBuffer {
 
     /// Locks a key. A written key is locked anyway.
     pub(crate) fn lock(&mut self, key: Key, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
-        if self.entries.contains_key(&key) { Ok(()) } else { self.set(key, MutationOp::Lock, seen_ts) }
+        match self.op(&key) {
+            None | Some(MutationOp::Shared(_)) => self.set(key, MutationOp::Lock, seen_ts),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Has the commit confirm a row lock that others may share. A written key is locked anyway.
+    pub(crate) fn share(&mut self, key: Key, mode: LockMode, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
+        match self.op(&key) {
+            None => self.set(key, MutationOp::Shared(mode), seen_ts),
+            Some(MutationOp::Shared(weaker)) if *weaker < mode => self.set(key, MutationOp::Shared(mode), seen_ts),
+            Some(_) => Ok(()),
+        }
     }
 
     /// The buffered value of a key: `Some(None)` if it is deleted, `None` if the buffer does not change it.
@@ -185,9 +203,12 @@ impl WriteBuffer {
         self.rollbacks += 1;
     }
 
-    /// The mutations in key order.
+    /// The mutations in key order. Nobody relies on rows who changes nothing and locks none for itself.
     pub(crate) fn into_mutations(self) -> Vec<Mutation> {
-        self.entries.into_iter().map(|(key, Entry { op, seen_ts, .. })| Mutation { key, op, seen_ts }).collect()
+        let is_writer = self.entries.values().any(|entry| entry.op.is_exclusive());
+        let counts = |entry: &Entry| is_writer || !matches!(entry.op, MutationOp::Shared(_));
+        let entries = self.entries.into_iter().filter(|(_, entry)| counts(entry));
+        entries.map(|(key, Entry { op, seen_ts, .. })| Mutation { key, op, seen_ts }).collect()
     }
 
     /// Lays the buffer over `page`, the snapshot's answer to a scan of `range`. Returns at most `limit` pairs.
@@ -241,7 +262,8 @@ impl WriteBuffer {
             return Err(TxnError::TooLarge(format!("it writes more than {} keys", limits.keys)));
         }
         self.bytes = bytes;
-        let seen_ts = self.entries.get(&key).map_or(seen_ts, |entry| entry.seen_ts);
+        let kept = self.entries.get(&key).filter(|entry| entry.op != MutationOp::Shared(LockMode::KeyShare));
+        let seen_ts = kept.map_or(seen_ts, |entry| entry.seen_ts);
         match undo {
             Some(undo) => {
                 self.entries.insert(key, Entry { op, seen_ts, undo });
@@ -261,7 +283,7 @@ fn own_value(op: &MutationOp) -> Option<Option<Bytes>> {
     match op {
         MutationOp::Put(value) | MutationOp::Insert(value) => Some(Some(value.clone())),
         MutationOp::Delete | MutationOp::CheckNotExists => Some(None),
-        MutationOp::Lock => None,
+        MutationOp::Lock | MutationOp::Shared(_) => None,
     }
 }
 
@@ -339,7 +361,7 @@ fn merge_sorted<'a>(
 fn value_len(op: &MutationOp) -> usize {
     match op {
         MutationOp::Put(value) | MutationOp::Insert(value) => value.len(),
-        MutationOp::Delete | MutationOp::Lock | MutationOp::CheckNotExists => 0,
+        MutationOp::Delete | MutationOp::Lock | MutationOp::Shared(_) | MutationOp::CheckNotExists => 0,
     }
 }
 

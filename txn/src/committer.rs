@@ -115,10 +115,12 @@ pub(crate) enum Effect {
     /// Answer the session with the outcome; `None` if nothing had to be committed. Emitted once, and only background
     /// work follows.
     Finish(Result<Option<Timestamp>, TxnError>),
-    /// In the background: commit the secondaries.
+    /// In the background: commit the secondaries, and remove shared locks.
     CommitSecondaries {
-        /// The keys.
+        /// The secondaries that were not committed with the primary.
         keys: Vec<Key>,
+        /// The keys that may have a shared lock.
+        shared: Vec<Key>,
         /// The timestamp of the commit.
         commit_ts: Timestamp,
     },
@@ -171,7 +173,7 @@ struct Attempts {
 /// Invariants:
 /// 1. A commit_ts is fetched only when every batch is prewritten, and used only if it is above start_ts and not above
 ///    the transaction's bound.
-/// 2. The primary takes a lock, and it is in the first batch.
+/// 2. The primary takes a lock that is not shared, and it is in the first batch.
 /// 3. `Finish` is emitted exactly once. After it, only the background work of the same step is emitted.
 /// 4. Secondaries are committed only after the primary's commit was acknowledged.
 /// 5. While the primary's commit may have taken effect, only the primary is rolled back: its region knows the outcome.
@@ -199,9 +201,9 @@ impl Committer {
     /// conflict.
     pub(crate) fn new(mutations: Vec<Mutation>, bound: Option<CommitBound>, limits: CommitLimits) -> Committer {
         assert!(!mutations.is_empty(), "a commit changes something");
-        let primary = mutations.iter().find(|mutation| takes_lock(mutation)).map(|mutation| mutation.key.clone());
+        let primary = mutations.iter().find(|mutation| mutation.op.is_exclusive()).map(|m| m.key.clone());
         let mut batches = split(mutations, primary.as_ref(), &limits);
-        if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(takes_lock)) {
+        if let Some(at) = batches.iter().position(|batch| batch.mutations.iter().any(|m| m.op.is_exclusive())) {
             batches.swap(0, at);
         }
         let async_commit = is_async(&batches, &limits);
@@ -316,12 +318,12 @@ impl Committer {
         let is_whole = attempts.is_whole;
         match result {
             Ok(Prewritten::Committed { commit_ts }) => {
-                let left = if is_whole { Vec::new() } else { self.cloned_locked_keys() };
+                let left = if is_whole { (Vec::new(), Vec::new()) } else { (self.exclusive(), self.shared()) };
                 self.committed(commit_ts, left)
             }
             Ok(Prewritten::AsyncLocked { commit_ts }) => {
-                let keys = self.cloned_locked_keys();
-                self.committed(commit_ts, keys)
+                let keys = self.exclusive();
+                self.committed(commit_ts, (keys, Vec::new()))
             }
             Ok(Prewritten::Locked) => {
                 self.attempts = None;
@@ -370,7 +372,7 @@ impl Committer {
         self.failure = Some(failure);
         if self.attempts.is_some_and(|attempts| attempts.async_commit && !attempts.is_whole) {
             self.state = State::Settling;
-            return vec![Effect::Settle { keys: self.cloned_locked_keys() }];
+            return vec![Effect::Settle { keys: self.exclusive() }];
         }
         self.state = State::ResolvingOutcome;
         vec![Effect::RollbackPrimary]
@@ -379,8 +381,8 @@ impl Committer {
     fn settled(&mut self, result: Result<LocksStatus, ClientError>) -> Vec<Effect> {
         match result {
             Ok(LocksStatus::Locked { min_commit_ts: commit_ts } | LocksStatus::Committed { commit_ts }) => {
-                let keys = self.cloned_locked_keys();
-                self.committed(commit_ts, keys)
+                let keys = self.exclusive();
+                self.committed(commit_ts, (keys, Vec::new()))
             }
             // Only this committer could commit a transaction that has fallen back to two phases.
             Ok(LocksStatus::RolledBack | LocksStatus::TwoPhase) => self.abort_settled(),
@@ -483,7 +485,10 @@ impl Committer {
         result: Result<Vec<Key>, ClientError>,
     ) -> Vec<Effect> {
         match result {
-            Ok(left) => self.committed(commit_ts, left),
+            Ok(left) => {
+                let shared = self.shared();
+                self.committed(commit_ts, (left, shared))
+            }
             Err(ClientError::Key(KeyError::CommitTsTooEarly { .. })) if attempt < self.limits.commit_ts_retries => {
                 self.state = State::FetchingTs { attempt: attempt + 1 };
                 vec![Effect::FetchCommitTs]
@@ -517,17 +522,18 @@ impl Committer {
         match result {
             Ok(()) | Err(ClientError::Key(KeyError::RolledBack { .. })) => self.abort_settled(),
             Err(ClientError::Key(KeyError::Committed { commit_ts, .. })) => {
-                let left = self.secondaries();
+                let left = (self.secondaries(), self.shared());
                 self.committed(commit_ts, left)
             }
             Err(_) => self.finish(Err(self.undetermined())),
         }
     }
 
-    fn committed(&mut self, commit_ts: Timestamp, left: Vec<Key>) -> Vec<Effect> {
+    /// The transaction is committed. These keys may have locks and shared locks of it.
+    fn committed(&mut self, commit_ts: Timestamp, (keys, shared): (Vec<Key>, Vec<Key>)) -> Vec<Effect> {
         let mut effects = self.finish(Ok(Some(commit_ts)));
-        if !left.is_empty() {
-            effects.push(Effect::CommitSecondaries { keys: left, commit_ts });
+        if !keys.is_empty() || !shared.is_empty() {
+            effects.push(Effect::CommitSecondaries { keys, shared, commit_ts });
         }
         effects
     }
@@ -556,25 +562,34 @@ impl Committer {
         self.batches.len() == 1 && self.batches.iter().all(|batch| batch.mutations.len() == 1)
     }
 
-    fn cloned_locked_keys(&self) -> Vec<Key> {
-        self.locked_keys().into_iter().cloned().collect()
-    }
-
     fn locked_keys(&self) -> Vec<&Key> {
         self.batches.iter().flat_map(locked_keys_of).collect()
     }
 
+    /// The keys that the transaction locks for itself alone.
+    fn exclusive(&self) -> Vec<Key> {
+        let mutations = self.batches.iter().flat_map(|batch| &batch.mutations);
+        mutations.filter(|mutation| mutation.op.is_exclusive()).map(|mutation| mutation.key.clone()).collect()
+    }
+
+    /// The keys that it shares with others.
+    fn shared(&self) -> Vec<Key> {
+        let mutations = self.batches.iter().flat_map(|batch| &batch.mutations);
+        mutations.filter(|m| matches!(m.op, MutationOp::Shared(_))).map(|mutation| mutation.key.clone()).collect()
+    }
+
     fn secondaries(&self) -> Vec<Key> {
-        self.locked_keys().into_iter().filter(|key| Some(*key) != self.primary.as_ref()).cloned().collect()
+        self.exclusive().into_iter().filter(|key| Some(key) != self.primary.as_ref()).collect()
     }
 }
 
 /// Whether the transaction may be committed asynchronously: its primary's lock has room for all its keys, and each of
-/// its mutations takes a lock, by which others can see whether it is prewritten.
+/// its mutations takes a lock of its own, by which others can see whether it is prewritten, also later.
 fn is_async(batches: &[Batch], limits: &CommitLimits) -> bool {
     let mutations = || batches.iter().flat_map(|batch| &batch.mutations);
     let bytes: usize = mutations().map(|mutation| mutation.key.as_bytes().len()).sum();
-    mutations().count() <= limits.async_keys && bytes <= limits.async_key_bytes && mutations().all(takes_lock)
+    let is_exclusive = |mutation: &Mutation| mutation.op.is_exclusive();
+    mutations().count() <= limits.async_keys && bytes <= limits.async_key_bytes && mutations().all(is_exclusive)
 }
 
 /// Whether the prewrite of a mutation leaves a lock.

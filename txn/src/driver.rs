@@ -175,7 +175,7 @@ async fn name(
 
 /// The work that remains when the outcome is known.
 enum Cleanup {
-    CommitSecondaries { keys: Vec<Key>, commit_ts: Timestamp },
+    CommitSecondaries { keys: Vec<Key>, shared: Vec<Key>, commit_ts: Timestamp },
     Rollback { keys: Vec<Key> },
 }
 
@@ -229,8 +229,8 @@ impl Driver {
             for effect in effects {
                 match effect {
                     Effect::Finish(result) => outcome = Some(result),
-                    Effect::CommitSecondaries { keys, commit_ts } => {
-                        cleanup = Some(Cleanup::CommitSecondaries { keys, commit_ts });
+                    Effect::CommitSecondaries { keys, shared, commit_ts } => {
+                        cleanup = Some(Cleanup::CommitSecondaries { keys, shared, commit_ts });
                     }
                     Effect::Rollback { keys } => cleanup = Some(Cleanup::Rollback { keys }),
                     Effect::Prewrite { batch, mutations, attempt } => {
@@ -447,9 +447,20 @@ impl Driver {
     async fn clean_up(&self, cleanup: Cleanup) {
         self.coordinator.metrics.background.inc();
         let (keys, result) = match cleanup {
-            Cleanup::CommitSecondaries { keys, commit_ts } => {
-                let result = self.coordinator.kv.commit(&keys, self.start_ts, commit_ts).await;
-                (keys, result)
+            Cleanup::CommitSecondaries { mut keys, mut shared, commit_ts } => {
+                let (kv, start_ts) = (&self.coordinator.kv, self.start_ts);
+                let (committed, resolved) = tokio::join!(
+                    async { if keys.is_empty() { Ok(()) } else { kv.commit(&keys, start_ts, commit_ts).await } },
+                    // They leave no record by which a repeated commit would find that it is done.
+                    async {
+                        match shared.is_empty() {
+                            true => Ok(()),
+                            false => kv.resolve_locks(&shared, start_ts, Some(commit_ts)).await,
+                        }
+                    },
+                );
+                keys.append(&mut shared);
+                (keys, committed.and(resolved))
             }
             Cleanup::Rollback { keys } => {
                 let result = self.coordinator.kv.rollback(&keys, self.start_ts).await;

@@ -69,6 +69,17 @@ struct Held {
     seen_ts: Timestamp,
 }
 
+impl Held {
+    /// Takes a lock in addition. What was written since the first one follows from the row as it was then. But a lock of
+    /// the key alone lets others update the row, and nothing was written under it.
+    fn upgrade(&mut self, to: Held) {
+        if self.mode == LockMode::KeyShare && to.mode > LockMode::KeyShare {
+            self.seen_ts = to.seen_ts;
+        }
+        self.mode = self.mode.max(to.mode);
+    }
+}
+
 /// The row locks of one transaction. Gives all of them up when it is dropped.
 pub(crate) struct RowLocks {
     coordinator: Arc<Coordinator>,
@@ -146,8 +157,7 @@ impl RowLocks {
             };
             if is_new && row.is_locked {
                 let held = Held { mode: ask.mode, seen_ts: row.commit_ts };
-                // What was written since the first lock follows from the row as it was then.
-                self.held.entry(key.clone()).and_modify(|held| held.mode = held.mode.max(ask.mode)).or_insert(held);
+                self.held.entry(key.clone()).and_modify(|before| before.upgrade(held)).or_insert(held);
             }
             rows.push(row);
         }

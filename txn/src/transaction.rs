@@ -453,9 +453,11 @@ impl Transaction {
     }
 
     /// Locks rows in the memory of their leaders, in the order of `keys`, which are distinct. Returns what became of
-    /// each. Waits for other transactions as `ask` says. A row that is written is to be locked before.
+    /// each. Waits for other transactions as `ask` says. A row that is written is to be locked before. The commit of a
+    /// transaction that writes confirms locks that others may share ([`Transaction::share`]).
     ///
     /// # Errors
+    /// - [`TxnError::TooLarge`]: there are too many that the commit would have to confirm. They are locked.
     /// - [`TxnError::Conflict`]: the row has changed since the snapshot of the transaction, if that has one for all
     ///   statements. For a shared key: the row is gone.
     /// - [`TxnError::AlreadyExists`]: a row exists that must not ([`Presence::MustBeAbsent`](kv::api::Presence)).
@@ -482,7 +484,10 @@ impl Transaction {
         let snapshot = snapshot.filter(|_| !only_key);
         let locks = self.locks.get_or_insert_with(|| RowLocks::new(&self.coordinator, start_ts, self.session));
         locks.set_companion(self.companion);
-        let mut rows = locks.acquire(keys, ask, (snapshot, seen_ts)).await?;
+        if ask.mode >= LockMode::NoKeyUpdate {
+            return locks.acquire(keys, ask, (snapshot, seen_ts)).await;
+        }
+        let mut rows = locks.acquire(keys.clone(), ask, (snapshot, seen_ts)).await?;
         for row in rows.iter_mut().filter(|_| only_key) {
             match row.row {
                 RowFound::Present(_) => row.row = RowFound::Unchanged,
@@ -490,7 +495,30 @@ impl Transaction {
                 RowFound::Unchanged | RowFound::Skipped => {}
             }
         }
+        for (key, _) in keys.into_iter().zip(&rows).filter(|(_, row)| row.is_locked) {
+            self.share(key, ask.mode)?;
+        }
         Ok(rows)
+    }
+
+    /// Has the commit confirm a row lock below [`LockMode::Update`] that the transaction has taken: it fails if the row
+    /// has changed since in a way that the lock forbids, and until it is decided, nobody changes it so. Without any
+    /// write there is nothing to confirm. [`Transaction::lock_rows`] does it for locks below
+    /// [`LockMode::NoKeyUpdate`].
+    ///
+    /// # Errors
+    /// [`TxnError::TooLarge`]; see [`Transaction`].
+    ///
+    /// # Panics
+    /// Nobody shares a lock of [`LockMode::Update`]: [`Transaction::lock`] confirms it.
+    pub fn share(&mut self, key: Key, mode: LockMode) -> Result<(), TxnError> {
+        assert!(mode < LockMode::Update, "nobody shares it");
+        self.check_writes();
+        // With one snapshot for all statements, the transaction relies on the row of that snapshot, although a shared key
+        // may have been seen with a newer row.
+        let snapshot = self.start_ts.get().copied().filter(|_| !self.has_statements);
+        let seen_ts = self.seen_ts(&key).map(|seen| snapshot.map_or(seen, |snapshot| seen.min(snapshot)));
+        self.buffer.share(key, mode, seen_ts)
     }
 
     /// Whether the transaction has written the row.
@@ -566,7 +594,7 @@ impl Transaction {
     }
 
     /// Commits the transaction. Returns the commit_ts, or `None` if nothing had to be committed: the buffer is empty or
-    /// holds only checks that a key does not exist. An empty buffer sends nothing.
+    /// holds only checks that a key does not exist. Nothing is sent if it is empty, or holds only locks that are shared.
     ///
     /// Answers at the commit point. The secondaries, or the locks of a failed commit, are cleaned up in the background;
     /// with more than [`crate::TxnConfig::background`] such tasks, before the answer.
@@ -592,6 +620,9 @@ impl Transaction {
         self.check_writes();
         let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, .. } = self;
         let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
+        if mutations.is_empty() {
+            return Ok(None);
+        }
         driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound, locks }).await
     }
 }

@@ -97,15 +97,15 @@ fn another_format_is_refused_and_left_alone() {
     assert!(check_format(&dir).is_ok() && !dir.exists(), "there is no store yet");
     open(&dir);
     assert!(check_format(&dir).is_ok());
-    assert_eq!(fs::read(dir.join("FORMAT")).unwrap(), b"cortado-store 3\n");
+    assert_eq!(fs::read(dir.join("FORMAT")).unwrap(), b"cortado-store 4\n");
     fs::write(dir.join("ingest").join("left"), "by the other release").unwrap();
-    for other in [2, 4] {
+    for other in [3, 5] {
         fs::write(dir.join("FORMAT"), format!("cortado-store {other}\n")).unwrap();
         let before = files(&dir);
         for refused in [check_format(&dir), RocksStore::open(&dir, &options()).map(drop)] {
             match refused {
-                Err(StoreError::OlderFormat { found: 2, supported: 3, .. }) if other == 2 => {}
-                Err(StoreError::NewerFormat { found: 4, supported: 3, .. }) if other == 4 => {}
+                Err(StoreError::OlderFormat { found: 3, supported: 4, .. }) if other == 3 => {}
+                Err(StoreError::NewerFormat { found: 5, supported: 4, .. }) if other == 5 => {}
                 outcome => panic!("format {other}: {outcome:?}"),
             }
         }

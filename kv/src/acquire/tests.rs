@@ -1,5 +1,8 @@
 //! Row locks: who waits for whom, what is answered, and what a prewrite makes of them.
 
+mod handover;
+mod shared;
+
 use bytes::Bytes;
 use futures::poll;
 use raftstore::RegionContext;
@@ -42,8 +45,12 @@ fn request(keys: &[&'static str], start_ms: u64) -> AcquireRequest {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::with_tso(Arc::new(CountingTso::new(0)))
+    }
+
+    fn with_tso(tso: Arc<CountingTso>) -> Bench {
         let store = FakeStore::new();
-        let concurrency = ConcurrencyManager::new(Arc::new(CountingTso::new(0)));
+        let concurrency = ConcurrencyManager::new(tso);
         let context = store.context();
         Bench { scheduler: Scheduler::new(store, concurrency, 100, ReadPool::in_caller()), context }
     }

@@ -306,8 +306,19 @@ pub enum MutationOp {
     Delete,
     /// Changes nothing, but takes a lock and so conflicts with every other writer of the key.
     Lock,
+    /// Changes nothing, and confirms a row lock of this strength, below [`LockMode::Update`]: nothing that conflicts with
+    /// it was committed since the row was seen, and nothing will be before the transaction is decided. Others may do the
+    /// same. Leaves no record behind. Decides no transaction: it is never the primary, nor part of an async commit.
+    Shared(LockMode),
     /// Changes nothing and takes no lock; fails with [`KeyError::AlreadyExists`] if the key exists.
     CheckNotExists,
+}
+
+impl MutationOp {
+    /// Whether the mutation locks its key for its transaction alone.
+    pub const fn is_exclusive(&self) -> bool {
+        !matches!(self, MutationOp::Shared(_) | MutationOp::CheckNotExists)
+    }
 }
 
 /// The first phase of a commit, on one region.
@@ -337,7 +348,7 @@ pub enum CommitMode {
     /// The request holds all keys of the transaction: commit them at once.
     OnePhase(CommitBounds),
     /// Lock the keys so that the transaction is committed once all its keys are locked, at the greatest of their
-    /// min_commit_ts. No mutation may be a `CheckNotExists`.
+    /// min_commit_ts. No mutation may be a `CheckNotExists` or a `Shared`.
     Async {
         /// The bounds of the commit_ts.
         bounds: CommitBounds,

@@ -4,15 +4,23 @@
 //! prewrite that meets the lock of another transaction is refused. A write that ends a transaction on a key releases
 //! its lock when it is applied, and whoever waits for a lock record is told.
 //!
-//! The locks of a region are those of one term. A leader of another term knows nothing of them: they are lost, and
-//! their transactions find out when they prewrite.
+//! The locks of a region are those of one term. A leader that hands over sends them along (`handover`), and the leader
+//! of the next term begins with them. Otherwise a leader of another term knows nothing of them: they are lost, and their
+//! transactions find out when they prewrite.
+//!
+//! From the moment at which they are packed nothing changes in them: requests are refused, and those that wait are sent
+//! to the next leader, where their transactions have kept their places. A write that is in the log then, and ends a
+//! transaction, counts as applied: the next leader has that log. If the leader finds out that it is not replaced, it goes
+//! on where it stopped.
 //!
 //! # Layers
 //!
-//! 1. `detector`, `status`, `table`: state machines: who waits for whom; locks and queues; their listing
+//! 1. `detector`, `handover`, `status`, `table`: state machines: who waits for whom; locks and queues; their listing,
+//!    and their form in the message to the next leader
 //! 2. `region`: the locks of a region, and the tasks that wait for them
 
 mod detector;
+mod handover;
 mod region;
 mod status;
 mod table;
@@ -22,8 +30,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::RwLock;
-use raftstore::RegionId;
+use raftstore::ports::LeaderMemory;
+use raftstore::{RegionId, Term};
 
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 pub(crate) use detector::Detector;
 pub(crate) use region::{Attempt, Place, RegionLocks};
 pub use status::{RowLockStatus, RowWait};
@@ -35,11 +46,50 @@ pub use table::RowLocksConfig;
 pub(crate) struct RowLocks {
     regions: Arc<RwLock<HashMap<RegionId, Arc<RegionLocks>>>>,
     config: RowLocksConfig,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) planted_bug: Option<PlantedBug>,
+}
+
+impl LeaderMemory for RowLocks {
+    fn pack(&self, region: RegionId, term: Term) -> Option<Vec<u8>> {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::LocksNotHandedOver) {
+            return None;
+        }
+        self.region(region).pack(term, now())
+    }
+
+    fn inherit(&self, region: RegionId, term: Term, packed: &[u8]) {
+        let locks = self.region(region);
+        if let Err(why) = locks.inherit(term, packed, now()) {
+            tracing::warn!(%region, %term, why, "the row locks of the last leader are lost");
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::WaiterForgotten) {
+            locks.forget_owners();
+        }
+    }
+
+    fn keep(&self, region: RegionId, term: Term) {
+        if let Some(locks) = self.known_region(region) {
+            locks.keep(term);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the edge where waits for rows read the clock")]
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 impl RowLocks {
     pub(crate) fn new(config: RowLocksConfig) -> RowLocks {
-        RowLocks { regions: Arc::default(), config }
+        RowLocks {
+            regions: Arc::default(),
+            config,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        }
     }
 
     /// The locks of a region; `None` if it never had any.

@@ -10,6 +10,7 @@ use raftstore::{RegionId, Term};
 use tokio::sync::oneshot;
 use tso::Timestamp;
 
+use super::handover::Packed;
 use super::status::{RowLockStatus, RowWait};
 use super::table::{Listed, LockTable, LocksFull, RowLocksConfig, Step};
 use crate::api::LockMode;
@@ -37,6 +38,19 @@ struct State {
     next_task: u64,
     /// Wakes the tasks that wait for the record of a key to go away.
     on_record: BTreeMap<Key, Vec<oneshot::Sender<()>>>,
+    /// Nothing may change: the leader is about to hand over, with what is here.
+    is_frozen: bool,
+    /// The transactions that end on a key with a write that is in the log and not applied yet.
+    ending: HashMap<Key, Timestamp>,
+    /// The locks of a term that has not begun here.
+    inherited: Option<Inherited>,
+}
+
+/// What this leader begins a term with.
+struct Inherited {
+    term: Term,
+    table: LockTable,
+    names: HashMap<Timestamp, Timestamp>,
 }
 
 /// What an attempt to lock a key came to.
@@ -47,6 +61,8 @@ pub(crate) enum Attempt {
     Queued(Vec<Timestamp>, Place),
     /// These transactions are in the way.
     Refused(Vec<Timestamp>),
+    /// Nobody gets a lock now: the leader is about to hand over.
+    Frozen,
 }
 
 /// A task's place in the queue. If it is dropped, the transaction gives its place up, unless it was left there.
@@ -82,7 +98,8 @@ impl Drop for Place {
                 return;
             }
             state.waiters.remove(&waiter);
-            if !self.is_left {
+            // Once they are packed, the locks stay as they are; its transaction gives the place up at the next leader.
+            if !self.is_left && !state.is_frozen {
                 state.table.cancel(&self.key, self.start_ts, self.held);
             }
         });
@@ -99,6 +116,9 @@ impl RegionLocks {
             names: HashMap::new(),
             next_task: 0,
             on_record: BTreeMap::new(),
+            is_frozen: false,
+            ending: HashMap::new(),
+            inherited: None,
         };
         RegionLocks { state: Mutex::new(state), in_use: AtomicBool::new(false), config }
     }
@@ -116,6 +136,9 @@ impl RegionLocks {
         if !state.enter(term, self.config) {
             // Its basis is from before; what it evaluates is refused.
             return Ok(Attempt::Refused(Vec::new()));
+        }
+        if state.is_frozen {
+            return Ok(Attempt::Frozen);
         }
         self.in_use.store(true, Ordering::SeqCst);
         let held = state.table.held(key, start_ts);
@@ -139,7 +162,7 @@ impl RegionLocks {
     pub(crate) fn record_gone(&self, term: Term, key: &Key) -> oneshot::Receiver<()> {
         let (sender, gone) = oneshot::channel();
         let mut state = self.state.lock();
-        if state.term == term {
+        if state.term == term && !state.is_frozen {
             self.in_use.store(true, Ordering::SeqCst);
             let waiting = state.on_record.entry(key.clone()).or_default();
             waiting.retain(|other| !other.is_closed());
@@ -168,17 +191,90 @@ impl RegionLocks {
         self.within(term, |state| state.table.cancel(key, start_ts, held));
     }
 
-    /// Gives up the locks and places of a transaction on `keys`.
-    pub(crate) fn release(&self, start_ts: Timestamp, keys: &[Key]) {
+    /// Gives up the locks and places of a transaction on `keys`. False: the leader is about to hand over, and the next
+    /// one has to be asked.
+    pub(crate) fn release(&self, term: Term, start_ts: Timestamp, keys: &[Key]) -> bool {
+        if !self.is_in_use() {
+            return true;
+        }
+        let released = self.within(term, |state| {
+            if !state.is_frozen {
+                keys.iter().for_each(|key| state.table.release(key, start_ts));
+            }
+            !state.is_frozen
+        });
+        released.unwrap_or(true)
+    }
+
+    /// A write that ends `start_ts` on `keys` is in the log.
+    pub(crate) fn ending(&self, keys: &[Key], start_ts: Timestamp) {
         if self.is_in_use() {
-            self.change(|state| keys.iter().for_each(|key| state.table.release(key, start_ts)));
+            self.change(|state| state.ending.extend(keys.iter().map(|key| (key.clone(), start_ts))));
+        }
+    }
+
+    /// The outcome of such a write is known, or never will be.
+    pub(crate) fn ended(&self, keys: &[Key]) {
+        let mut state = self.state.lock();
+        for key in keys {
+            state.ending.remove(key);
+        }
+    }
+
+    /// The locks as the leader of the next term inherits them: those that are in the log's way to end have ended. From
+    /// now on nothing changes here, and whoever waits asks again. `None`: nothing is handed over, because there is
+    /// nothing, or too much.
+    pub(super) fn pack(&self, term: Term, now: Instant) -> Option<Vec<u8>> {
+        let mut state = self.state.lock();
+        if !state.enter(term, self.config) {
+            return None;
+        }
+        state.table.expire(now);
+        state.wake();
+        let State { table, names, ending, .. } = &mut *state;
+        let has_ended = |key: &Key, start_ts: Timestamp| {
+            let ended = ending.get(key).map(|ended| names.get(ended).copied().unwrap_or(*ended));
+            ended == Some(start_ts)
+        };
+        let keys = table.pack(has_ended, now);
+        let mut names: Vec<_> = names.iter().map(|(name, locker)| (*name, *locker)).collect();
+        names.retain(|(_, locker)| table.is_owner(*locker));
+        names.sort_unstable();
+        let packed = Packed { keys, names }.encode()?;
+        state.is_frozen = true;
+        state.waiters.clear();
+        state.on_record.clear();
+        Some(packed)
+    }
+
+    /// Nobody inherits the locks of `term`: they may change again.
+    pub(super) fn keep(&self, term: Term) {
+        self.within(term, |state| state.is_frozen = false);
+    }
+
+    /// This leader begins `term` with the locks of the one before.
+    pub(super) fn inherit(&self, term: Term, packed: &[u8], now: Instant) -> Result<(), &'static str> {
+        let Packed { keys, names } = Packed::decode(packed).map_err(|_| "they are malformed")?;
+        let table = LockTable::inherit(self.config.capacity, self.config.ttl, &keys, now);
+        let table = table.ok_or("they contradict each other, or are too many")?;
+        let mut state = self.state.lock();
+        state.inherited = Some(Inherited { term, table, names: names.into_iter().collect() });
+        self.in_use.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// A planted bug: what is inherited forgets whose it is.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn forget_owners(&self) {
+        if let Some(inherited) = &mut self.state.lock().inherited {
+            inherited.table.forget_owners();
         }
     }
 
     /// These transactions live.
-    pub(crate) fn refresh(&self, live: impl Iterator<Item = Timestamp>, now: Instant) {
+    pub(crate) fn refresh(&self, term: Term, live: impl Iterator<Item = Timestamp>, now: Instant) {
         if self.is_in_use() {
-            self.change(|state| {
+            self.within(term, |state| {
                 for start_ts in live {
                     state.table.refresh(start_ts, now);
                 }
@@ -203,6 +299,7 @@ impl RegionLocks {
         self.change(|state| {
             let locker = state.names.get(&ended).copied().unwrap_or(ended);
             for key in keys {
+                state.ending.remove(key);
                 state.table.release(key, locker);
                 for waiter in state.on_record.remove(key).unwrap_or_default() {
                     // A task that is gone hears nothing.
@@ -232,7 +329,7 @@ impl RegionLocks {
 
     /// Runs `step` if the locks are those of `term`; see [`RegionLocks::change`].
     fn within<T>(&self, term: Term, step: impl FnOnce(&mut State) -> T) -> Option<T> {
-        self.change(|state| (state.term == term).then(|| step(state)))
+        self.change(|state| state.enter(term, self.config).then(|| step(state)))
     }
 
     /// Runs `step`, and wakes whom it concerns.
@@ -250,22 +347,28 @@ impl RegionLocks {
         if names.len() > NAMES_SPARE + 2 * table.owners() {
             names.retain(|_, locker| table.is_owner(*locker));
         }
-        if state.table.is_empty() && state.on_record.is_empty() {
+        if state.table.is_empty() && state.on_record.is_empty() && state.inherited.is_none() {
             self.in_use.store(false, Ordering::SeqCst);
         }
     }
 }
 
 impl State {
-    /// Begins `term`, if it is a later one: the locks of earlier terms are lost, and their waiters look elsewhere.
+    /// Begins `term`, if it is a later one: with the locks that it inherits. Others of earlier terms are lost, and their
+    /// waiters look elsewhere.
     /// Returns whether the locks are those of `term`.
     fn enter(&mut self, term: Term, config: RowLocksConfig) -> bool {
         if term > self.term {
             self.term = term;
-            self.table = LockTable::new(config.capacity, config.ttl);
+            let inherited = self.inherited.take().filter(|inherited| inherited.term == term);
+            (self.table, self.names) = match inherited {
+                Some(inherited) => (inherited.table, inherited.names),
+                None => (LockTable::new(config.capacity, config.ttl), HashMap::new()),
+            };
             self.waiters.clear();
-            self.names.clear();
             self.on_record.clear();
+            self.ending.clear();
+            self.is_frozen = false;
         }
         term == self.term
     }

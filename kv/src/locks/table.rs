@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tso::Timestamp;
 
+use super::handover::PackedKey;
 use crate::api::LockMode;
 use crate::key::Key;
 
@@ -143,6 +144,64 @@ impl LockTable {
             capacity,
             ttl,
         }
+    }
+
+    /// The table that a new leader inherits. Owners live for `ttl` from now on, and waiters have waited as long as it
+    /// says. Who stands in nobody's way any more gets the lock. `None`: it has more than `capacity`, or contradicts
+    /// itself.
+    pub(super) fn inherit(capacity: usize, ttl: Duration, packed: &[PackedKey], now: Instant) -> Option<LockTable> {
+        let mut table = LockTable::new(capacity, ttl);
+        for PackedKey { key, holders, waiting } in packed {
+            let mut locks = KeyLocks::default();
+            for (start_ts, mode) in holders {
+                let is_new = locks.held(*start_ts).is_none() && locks.holders_against(*start_ts, *mode).is_empty();
+                if !is_new {
+                    return None;
+                }
+                locks.holders.push((*start_ts, *mode));
+            }
+            for (start_ts, mode, waited) in waiting {
+                if locks.place(*start_ts).is_some() || locks.held(*start_ts).is_some_and(|held| held >= *mode) {
+                    return None;
+                }
+                let since = now.checked_sub(Duration::from_millis((*waited).into())).unwrap_or(now);
+                locks.waiting.push_back(Waiter { start_ts: *start_ts, mode: *mode, since });
+            }
+            table.entries += locks.holders.len() + locks.waiting.len();
+            if table.entries > capacity || table.keys.insert(key.clone(), locks).is_some() {
+                return None;
+            }
+            let waiting = waiting.iter().map(|(start_ts, ..)| start_ts);
+            for start_ts in holders.iter().map(|(start_ts, _)| start_ts).chain(waiting) {
+                table.own(*start_ts, key, now);
+            }
+            table.promote(key);
+        }
+        table.granted.clear();
+        Some(table)
+    }
+
+    /// All holders and waiters, in the order of the keys, but those that `has_ended` says have ended on a key.
+    pub(super) fn pack(&self, has_ended: impl Fn(&Key, Timestamp) -> bool, now: Instant) -> Vec<PackedKey> {
+        let mut packed: Vec<PackedKey> = Vec::with_capacity(self.keys.len());
+        for (key, locks) in &self.keys {
+            let lives = |start_ts: &Timestamp| !has_ended(key, *start_ts);
+            let holders = locks.holders.iter().filter(|(start_ts, _)| lives(start_ts)).copied().collect();
+            let waiting = locks.waiting.iter().filter(|waiter| lives(&waiter.start_ts));
+            let waited = |since| u32::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u32::MAX);
+            let waiting = waiting.map(|waiter| (waiter.start_ts, waiter.mode, waited(waiter.since))).collect();
+            packed.push(PackedKey { key: key.clone(), holders, waiting });
+        }
+        packed.retain(|packed| !packed.holders.is_empty() || !packed.waiting.is_empty());
+        packed.sort_by(|a, b| a.key.cmp(&b.key));
+        packed
+    }
+
+    /// A planted bug: the table forgets whose its locks are.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn forget_owners(&mut self) {
+        self.owners.clear();
+        self.none_expires_before = None;
     }
 
     /// Whether nobody holds anything or waits.

@@ -59,7 +59,7 @@ use crate::concurrency::ConcurrencyManager;
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::RowLockStatus;
-use crate::mvcc::LockRecord;
+use crate::mvcc::shared::lock_of_row;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read::{ReadConfig, ReadExecutor};
@@ -289,7 +289,7 @@ impl MemoryCluster {
         self.servers.values().flat_map(|server| server.writes.row_locks()).collect()
     }
 
-    /// All locks in key order. None should remain once all transactions have ended and their locks are resolved.
+    /// All locks in key order, shared ones too. None should remain once all transactions have ended and their locks are resolved.
     ///
     /// # Errors
     ///
@@ -300,7 +300,7 @@ impl MemoryCluster {
         let mut locks = Vec::new();
         let mut found = cursor.seek_to_first()?;
         while found {
-            locks.push(LockRecord::decode(cursor.value())?.info(Key::from_storage(cursor.key())?));
+            locks.extend(lock_of_row(cursor.key(), cursor.value())?);
             found = cursor.next()?;
         }
         Ok(locks)

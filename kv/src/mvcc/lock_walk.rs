@@ -18,6 +18,7 @@ use engine::Cf;
 use engine::store::{Cursor, Reader, StoreError};
 
 use super::lock::LockRecord;
+use super::shared::LockRow;
 use crate::error::Result;
 use crate::key::{Key, storage_range};
 
@@ -134,8 +135,13 @@ impl LockWalk {
             if *steps >= steps_max {
                 return Ok(AttemptEnd::OutOfSteps(position));
             }
+            let LockRow::Lock(storage) = LockRow::of(cursor.key())? else {
+                // Nobody who reads minds shared locks. They are few: those of transactions that are committing.
+                moved = if self.reverse { cursor.prev() } else { cursor.next() };
+                continue;
+            };
             *steps += 1;
-            let key = Key::from_storage(cursor.key())?;
+            let key = Key::from_storage(storage)?;
             position = if self.reverse { key.clone() } else { key.successor() };
             if visit(key, &LockRecord::decode(cursor.value())?).is_break() {
                 return Ok(AttemptEnd::Done);

@@ -1,7 +1,7 @@
 //! Versions of a key in the store: the records, and snapshot reads through them.
 //!
 //! Three column families hold a key. A [`lock`] record in `Cf::Lock` says that a transaction is about to change the
-//! key.
+//! key, and [`shared`] locks beside it, which no reader looks at, that transactions rely on it.
 //! [`write`](mod@write) records in `Cf::Write`, one per commit and newest first, say what each transaction did.
 //! `Cf::Default` holds, under the start_ts of a transaction, its long value or the [`mark`] of its rollback. [`reader`]
 //! serves point reads and [`scanner`] range reads, on any `engine::store::Reader`. Nothing here writes.
@@ -13,7 +13,7 @@
 //! # Layers
 //!
 //! 1. `arena`, `lock`, `mark`, `write`: memory of pages, the records
-//! 2. `versions`, `lock_walk`: a cursor over the versions of a key; the locks of a range
+//! 2. `versions`, `shared`, `lock_walk`: a cursor over the versions of a key; its shared locks; the locks of a range
 //! 3. `point`, `reader`, `scanner`: point reads of the newest state, point reads on a snapshot, range reads
 
 mod arena;
@@ -23,8 +23,10 @@ pub mod mark;
 pub mod point;
 pub mod reader;
 pub mod scanner;
+pub mod shared;
 pub mod versions;
 pub mod write;
 
 pub use lock::{LockKind, LockRecord};
+pub use shared::{LockRow, SharedLock};
 pub use write::{WriteKind, WriteRecord};

@@ -8,17 +8,17 @@ use engine::store::Reader;
 use tso::Timestamp;
 
 use super::common::{check_key, check_start_ts};
+use super::shared::locks_against;
 use crate::api::{AcquireRequest, KeyError, LockInfo, LockedRow, Presence, RowFound};
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::mvcc::WriteKind;
-use crate::mvcc::reader::load_lock;
 use crate::mvcc::versions::{Versions, long_value};
 
 /// What stands in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// The lock of another transaction.
+    /// The lock of another transaction, or one of several that share the row.
     Locked(LockInfo),
     /// The row. `is_locked`: whether the transaction wants its lock.
     Row(LockedRow),
@@ -43,8 +43,9 @@ pub(crate) fn look<R: Reader + ?Sized>(reader: &R, key: &Key, request: &AcquireR
     check_start_ts(request.start_ts)?;
     check_key(key)?;
     let storage = key.to_storage();
-    if let Some(lock) = load_lock(reader, &storage)?.filter(|lock| lock.start_ts != request.start_ts) {
-        return Ok(Look::Locked(lock.info(key.clone())));
+    let locks = locks_against(reader, key, &storage, (request.start_ts, request.mode))?;
+    if let Some(lock) = locks.into_iter().next() {
+        return Ok(Look::Locked(lock));
     }
     let mut versions = Versions::of_key(reader, &storage)?;
     let seen_ts = if versions.seek(&storage, Timestamp::MAX)? { versions.current()?.0 } else { Timestamp::ZERO };

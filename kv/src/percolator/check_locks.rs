@@ -8,6 +8,7 @@ use crate::api::{CheckLocksRequest, LocksStatus};
 use crate::error::ActionError;
 use crate::mvcc::mark::put_mark;
 use crate::mvcc::reader::load_lock;
+use crate::mvcc::shared::load_shared;
 
 /// Reads what the keys show of the transaction `lock_ts`. With `mark_missing`, a key that has neither a lock nor a
 /// record gets a rollback mark, unless another key shows that the transaction is decided or that its primary decides.
@@ -32,6 +33,7 @@ pub fn check_locks<R: Reader + ?Sized>(
         let found = match lock {
             Some(lock) if lock.async_secondaries.is_some() => LocksStatus::Locked { min_commit_ts: lock.min_commit_ts },
             Some(_) => LocksStatus::TwoPhase,
+            None if load_shared(reader, &storage, request.lock_ts)?.is_some() => LocksStatus::TwoPhase,
             None => match own_record(reader, &storage, request.lock_ts)? {
                 Some(TxnRecord::Committed { commit_ts }) => LocksStatus::Committed { commit_ts },
                 Some(TxnRecord::RolledBack) => LocksStatus::RolledBack,

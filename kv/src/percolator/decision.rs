@@ -5,14 +5,17 @@ use engine::store::Reader;
 use tso::Timestamp;
 
 use super::common::{TxnRecord, check_commit_ts, check_key, check_start_ts, commit_lock, own_record, rollback_lock};
+use super::shared::rollback_shared;
 use crate::api::KeyError;
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::mvcc::mark::put_mark;
 use crate::mvcc::reader::load_lock;
+use crate::mvcc::shared::{load_shared, remove_shared};
 
 /// Commits `keys` at `commit_ts`: replaces their locks by commit records. On the primary key this is the commit point.
-/// A key that is already committed at `commit_ts` is skipped.
+/// A key that is already committed at `commit_ts` is skipped. A shared lock goes without a record, so a coordinator
+/// resolves those of its transaction: a repeated commit would find none.
 ///
 /// # Errors
 ///
@@ -38,6 +41,9 @@ pub fn commit<R: Reader + ?Sized>(
                 return Err(KeyError::CommitTsTooEarly { commit_ts, min_commit_ts }.into());
             }
             Some(lock) => commit_lock(reader, &mut batch, &storage, &lock, commit_ts)?,
+            None if load_shared(reader, &storage, start_ts)?.is_some() => {
+                remove_shared(reader, &mut batch, &storage, start_ts)?;
+            }
             None => match own_record(reader, &storage, start_ts)? {
                 Some(TxnRecord::Committed { commit_ts: present }) if present == commit_ts => (),
                 Some(TxnRecord::Committed { commit_ts }) => {
@@ -66,6 +72,10 @@ pub fn rollback<R: Reader + ?Sized>(reader: &R, keys: &[Key], start_ts: Timestam
         let storage = key.to_storage();
         if let Some(lock) = load_lock(reader, &storage)?.filter(|lock| lock.start_ts == start_ts) {
             rollback_lock(reader, &mut batch, &storage, &lock)?;
+            continue;
+        }
+        if load_shared(reader, &storage, start_ts)?.is_some() {
+            rollback_shared(reader, &mut batch, &storage, start_ts)?;
             continue;
         }
         match own_record(reader, &storage, start_ts)? {
@@ -98,7 +108,14 @@ pub fn resolve_lock<R: Reader + ?Sized>(
     let mut batch = WriteBatch::new();
     for key in keys {
         let storage = key.to_storage();
-        let Some(lock) = load_lock(reader, &storage)?.filter(|lock| lock.start_ts == start_ts) else { continue };
+        let Some(lock) = load_lock(reader, &storage)?.filter(|lock| lock.start_ts == start_ts) else {
+            match load_shared(reader, &storage, start_ts)? {
+                Some(_) if commit_ts.is_some() => remove_shared(reader, &mut batch, &storage, start_ts)?,
+                Some(_) => rollback_shared(reader, &mut batch, &storage, start_ts)?,
+                None => (),
+            }
+            continue;
+        };
         match commit_ts {
             Some(commit_ts) if commit_ts < lock.min_commit_ts => {
                 let min_commit_ts = lock.min_commit_ts;

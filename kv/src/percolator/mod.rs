@@ -11,10 +11,12 @@
 //! - `look` (`acquire.rs`): read the newest row, for a transaction that locks it in memory.
 //!
 //! Invariants, over the records of one key:
-//! 1. At most one transaction holds the lock.
-//! 2. A transaction has at most one of: the lock, a commit record, a rollback mark. A commit record or a rollback mark
-//!    stays until garbage collection, and the lock never comes back. A mark has a row of its own: writing it never
-//!    rewrites data.
+//! 1. At most one transaction holds the lock. Any number of others share the key, where none of their locks conflicts
+//!    with another one or with the lock (`shared.rs`).
+//! 2. A transaction has at most one of: the lock, a shared lock, a commit record, a rollback mark. A commit record or a
+//!    rollback mark stays until garbage collection, and the lock never comes back. (A shared lock may, if its prewrite
+//!    arrives again after the commit: whoever meets it finds the commit at the primary.) A mark has a row of its own:
+//!    writing it never rewrites data.
 //! 3. A commit record is above the start_ts of its transaction and at or above the `min_commit_ts` of its lock.
 //! 4. The intervals from start_ts to commit_ts of two transactions that committed to the key do not overlap: prewrite
 //!    refuses if another transaction committed above what this one has seen, which is not above its start_ts, and the
@@ -29,7 +31,8 @@
 //! # Layers
 //!
 //! 1. `common`: checks, a transaction's record on a key, the end of a lock
-//! 2. `acquire`, `prewrite`, `decision`, `primary`, `check_locks`: the actions
+//! 2. `shared`: locks that transactions share
+//! 3. `acquire`, `prewrite`, `decision`, `primary`, `check_locks`: the actions
 
 mod acquire;
 mod check_locks;
@@ -37,6 +40,7 @@ mod common;
 mod decision;
 mod prewrite;
 mod primary;
+mod shared;
 
 use engine::WriteBatch;
 use engine::store::Reader;
@@ -114,13 +118,14 @@ mod tests {
     fn mutation() -> impl Strategy<Value = Mutation> {
         let key = prop_oneof![4 => 0usize..40, 1 => 200usize..3_000];
         let value = prop_oneof![4 => 0usize..300, 1 => 300usize..5_000];
-        (key, value, 0u8..5).prop_map(|(key, value, op)| {
+        (key, value, 0u8..6).prop_map(|(key, value, op)| {
             let value = Bytes::from(vec![7; value]);
             let op = match op {
                 0 => MutationOp::Put(value),
                 1 => MutationOp::Insert(value),
                 2 => MutationOp::Delete,
                 3 => MutationOp::Lock,
+                4 => MutationOp::Shared(crate::api::LockMode::Share),
                 _ => MutationOp::CheckNotExists,
             };
             Mutation::new(Key::new(vec![1; key]), op)
@@ -138,13 +143,13 @@ mod tests {
         #[test]
         fn size_bounds_are_never_below_what_actions_write(
             mutation in mutation(),
-            primary in 0usize..2_000,
+            primary in 1usize..2_000,
             commits in any::<bool>(),
         ) {
             let store = MemoryStore::new();
             let (key, primary) = (mutation.key.clone(), Key::new(vec![2; primary]));
             let bound = prewrite_bytes(&mutation, &primary);
-            let locks = mutation.op != MutationOp::CheckNotExists;
+            let locks = mutation.op.is_exclusive();
             let mutations = vec![mutation];
             let commit = CommitMode::TwoPhase;
             let ttl_ms = u64::MAX;

@@ -9,12 +9,16 @@ use engine::{Cf, WriteBatch};
 use tso::Timestamp;
 
 use super::common::{
-    Effects, StagedChange, TxnRecord, check_commit_ts, check_key, check_start_ts, history, own_record, put_commit,
+    Effects, NewerCommit, StagedChange, TxnRecord, check_commit_ts, check_key, check_start_ts, history, own_record,
+    put_commit,
 };
-use crate::api::{KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest, Response};
+use super::shared::{broken_by, holders_against, locks_against, stage_shared, strength_of};
+use crate::api::{CommitMode, KeyError, LockInfo, LockMode, Mutation, MutationOp, PrewriteRequest, Response};
 use crate::error::ActionError;
 use crate::key::{Key, versioned};
+use crate::mvcc::mark::has_mark;
 use crate::mvcc::reader::load_lock;
+use crate::mvcc::shared::{count_shared, load_shared};
 use crate::mvcc::versions::Versions;
 use crate::mvcc::{LockKind, LockRecord, WriteKind};
 use crate::size::{BlockingLocks, SHORT_VALUE_MAX};
@@ -43,8 +47,9 @@ pub enum PrewriteAction<'a> {
 /// 2. A rollback mark of our own: fail.
 /// 3. A commit record of our own: the whole transaction has committed and this is a repeated request. Change nothing,
 ///    whatever is wrong with the other keys: a `CheckNotExists` leaves no record, and its key may have changed since.
-/// 4. A commit of another transaction that ours has not seen: fail.
-/// 5. A lock of another transaction: remember it.
+/// 4. A commit of another transaction that ours has not seen: fail. A `Shared` fails only if it breaks what that relies
+///    on.
+/// 5. A lock of another transaction, or shared ones, that conflict: remember them.
 /// 6. A value, for an `Insert` or `CheckNotExists`: fail.
 ///
 /// Locks of other transactions are reported last and together: waiting for them helps only if nothing else refuses the
@@ -56,7 +61,8 @@ pub enum PrewriteAction<'a> {
 /// - [`KeyError::WriteConflict`]: another transaction committed to a key above what ours has seen of it.
 /// - [`KeyError::AlreadyExists`]: an `Insert` or `CheckNotExists` found a value.
 /// - [`KeyError::Locked`]: other transactions hold locks, and none of the above applies.
-/// - [`ActionError::Invalid`]: two mutations of one key, or a timestamp or key out of range.
+/// - [`ActionError::Invalid`]: two mutations of one key, a `Shared` in an async commit or as the primary, or a timestamp
+///   or key out of range.
 pub fn prewrite<R: Reader + ?Sized>(
     reader: &R,
     request: &PrewriteRequest,
@@ -73,8 +79,8 @@ pub fn prewrite<R: Reader + ?Sized>(
         match check_mutation(reader, &mut versions, mutation, storage, request.start_ts) {
             Ok(KeyState::Free) if mutation.op == MutationOp::CheckNotExists => (),
             Ok(KeyState::Free) => free.push((mutation, storage.as_slice())),
-            Ok(KeyState::Prewritten(lock)) => own.push(lock),
-            Ok(KeyState::Locked(lock)) => locks.push(lock),
+            Ok(KeyState::Prewritten { async_min }) => own.push(async_min),
+            Ok(KeyState::Locked(found)) => found.into_iter().for_each(|lock| locks.push(lock)),
             Ok(KeyState::Committed { commit_ts }) => return Ok((WriteBatch::new(), Response::Committed { commit_ts })),
             Err(error @ ActionError::Key(_)) => {
                 let committed = own_commit(reader, request)?;
@@ -90,18 +96,19 @@ pub fn prewrite<R: Reader + ?Sized>(
     change(reader, request, action, &free, &own)
 }
 
-/// Commits or locks the free keys. `own` are the locks that the transaction has already.
+/// Commits or locks the free keys. `own` are the locks that the transaction has already: for those of an async commit
+/// their min_commit_ts.
 fn change<R: Reader + ?Sized>(
     reader: &R,
     request: &PrewriteRequest,
     action: PrewriteAction<'_>,
     free: &[(&Mutation, &[u8])],
-    own: &[LockRecord],
+    own: &[Option<Timestamp>],
 ) -> Result<Effects<Response>, ActionError> {
     let mut batch = WriteBatch::new();
     if let PrewriteAction::Commit(commit_ts) = action
         && own.is_empty()
-        && !free.is_empty()
+        && free.iter().any(|(mutation, _)| mutation.op.is_exclusive())
     {
         check_commit_ts(request.start_ts, commit_ts)?;
         // A free key has no commit above start_ts, and so none at commit_ts.
@@ -112,9 +119,12 @@ fn change<R: Reader + ?Sized>(
         return Ok((batch, Response::Committed { commit_ts }));
     }
     for (mutation, storage) in free {
-        stage_lock(&mut batch, mutation, storage, request, action);
+        match mutation.op {
+            MutationOp::Shared(mode) => stage_shared(reader, &mut batch, storage, mode, request)?,
+            _ => stage_lock(&mut batch, mutation, storage, request, action),
+        }
     }
-    let own_min = own.iter().map(|lock| lock.async_secondaries.is_some().then_some(lock.min_commit_ts));
+    let own_min = own.iter().copied();
     let new_min = match action {
         _ if free.is_empty() => None,
         PrewriteAction::AsyncLock { min_commit_ts, .. } => Some(Some(min_commit_ts)),
@@ -128,7 +138,7 @@ fn change<R: Reader + ?Sized>(
 
 /// The commit_ts of the transaction, if one of the keys has its commit record.
 fn own_commit<R: Reader + ?Sized>(reader: &R, request: &PrewriteRequest) -> Result<Option<Timestamp>, ActionError> {
-    for mutation in request.mutations.iter().filter(|mutation| mutation.op != MutationOp::CheckNotExists) {
+    for mutation in request.mutations.iter().filter(|mutation| mutation.op.is_exclusive()) {
         let record = own_record(reader, &mutation.key.to_storage(), request.start_ts)?;
         if let Some(TxnRecord::Committed { commit_ts }) = record {
             return Ok(Some(commit_ts));
@@ -141,10 +151,13 @@ fn own_commit<R: Reader + ?Sized>(reader: &R, request: &PrewriteRequest) -> Resu
 enum KeyState {
     /// Nothing conflicts with the mutation.
     Free,
-    /// Our transaction holds the lock.
-    Prewritten(LockRecord),
-    /// Another transaction holds the lock.
-    Locked(LockInfo),
+    /// Our transaction holds the lock, or a shared one.
+    Prewritten {
+        /// Its min_commit_ts, if it has the async flag.
+        async_min: Option<Timestamp>,
+    },
+    /// Other transactions hold these locks.
+    Locked(Vec<LockInfo>),
     /// Our transaction has committed.
     Committed { commit_ts: Timestamp },
 }
@@ -162,6 +175,12 @@ fn check_request(request: &PrewriteRequest) -> Result<(), ActionError> {
         if mutation.seen_ts.is_some_and(|seen_ts| seen_ts > request.start_ts) {
             return Err(ActionError::Invalid("a transaction commits under a name above what it has seen"));
         }
+        if let MutationOp::Shared(mode) = mutation.op {
+            let is_async = matches!(request.commit, CommitMode::Async { .. });
+            if is_async || mode == LockMode::Update || mutation.key == request.primary {
+                return Err(ActionError::Invalid("a shared lock of all, of an async commit or on the primary"));
+            }
+        }
     }
     Ok(())
 }
@@ -175,11 +194,17 @@ fn check_mutation<R: Reader + ?Sized>(
     start_ts: Timestamp,
 ) -> Result<KeyState, ActionError> {
     let lock = match load_lock(reader, storage)? {
-        Some(own) if own.start_ts == start_ts => return Ok(KeyState::Prewritten(own)),
+        Some(own) if own.start_ts == start_ts => {
+            let async_min = own.async_secondaries.is_some().then_some(own.min_commit_ts);
+            return Ok(KeyState::Prewritten { async_min });
+        }
         other => other,
     };
     let key = &mutation.key;
     let seen_ts = mutation.seen_ts.unwrap_or(start_ts);
+    if let MutationOp::Shared(mode) = mutation.op {
+        return check_shared(reader, versions, (key, storage), (start_ts, seen_ts, mode));
+    }
     let history = history(reader, versions, storage, (start_ts, seen_ts))?;
     match history.own {
         Some(TxnRecord::RolledBack) => return Err(KeyError::RolledBack { start_ts }.into()),
@@ -187,16 +212,17 @@ fn check_mutation<R: Reader + ?Sized>(
         None => (),
     }
     if let Some(newer) = history.newer {
-        let conflict = KeyError::WriteConflict {
-            key: key.clone(),
-            start_ts,
-            conflict_start_ts: newer.start_ts,
-            conflict_commit_ts: newer.commit_ts,
-        };
-        return Err(conflict.into());
+        return Err(conflict(key, start_ts, newer).into());
     }
     if let Some(lock) = lock.filter(|lock| conflicts_with(lock, &mutation.op)) {
-        return Ok(KeyState::Locked(lock.info(key.clone())));
+        return Ok(KeyState::Locked(vec![lock.info(key.clone())]));
+    }
+    if mutation.op != MutationOp::CheckNotExists && count_shared(reader, storage)? > 0 {
+        let Some(strength) = strength_of(reader, storage, &mutation.op)? else { return Ok(KeyState::Free) };
+        let holders = holders_against(reader, key, storage, (start_ts, strength))?;
+        if !holders.is_empty() {
+            return Ok(KeyState::Locked(holders));
+        }
     }
     if matches!(mutation.op, MutationOp::Insert(_) | MutationOp::CheckNotExists)
         && versions.seek_data(storage, start_ts)?
@@ -207,12 +233,37 @@ fn check_mutation<R: Reader + ?Sized>(
     Ok(KeyState::Free)
 }
 
+/// Checks a mutation that confirms a row lock.
+fn check_shared<R: Reader + ?Sized>(
+    reader: &R,
+    versions: &mut Versions,
+    (key, storage): (&Key, &[u8]),
+    (start_ts, seen_ts, mode): (Timestamp, Timestamp, LockMode),
+) -> Result<KeyState, ActionError> {
+    if load_shared(reader, storage, start_ts)?.is_some() {
+        return Ok(KeyState::Prewritten { async_min: None });
+    }
+    if has_mark(reader, storage, start_ts)? {
+        return Err(KeyError::RolledBack { start_ts }.into());
+    }
+    if let Some(newer) = broken_by(versions, storage, (mode, seen_ts))? {
+        return Err(conflict(key, start_ts, newer).into());
+    }
+    let locks = locks_against(reader, key, storage, (start_ts, mode))?;
+    Ok(if locks.is_empty() { KeyState::Free } else { KeyState::Locked(locks) })
+}
+
+fn conflict(key: &Key, start_ts: Timestamp, newer: NewerCommit) -> KeyError {
+    let (conflict_start_ts, conflict_commit_ts) = (newer.start_ts, newer.commit_ts);
+    KeyError::WriteConflict { key: key.clone(), start_ts, conflict_start_ts, conflict_commit_ts }
+}
+
 /// Whether another transaction's lock blocks the mutation. Only a `CheckNotExists` ignores a lock that changes nothing.
 fn conflicts_with(lock: &LockRecord, op: &MutationOp) -> bool {
     lock.kind != LockKind::Lock || *op != MutationOp::CheckNotExists
 }
 
-/// The change that the commit of a mutation makes; `None` for a `CheckNotExists`. Adds a long value to the batch.
+/// The change that the commit of a mutation makes; `None` if it leaves no record. Adds a long value to the batch.
 fn staged_change(
     batch: &mut WriteBatch,
     mutation: &Mutation,
@@ -223,7 +274,7 @@ fn staged_change(
         MutationOp::Put(value) | MutationOp::Insert(value) => (LockKind::Put, Some(value)),
         MutationOp::Delete => (LockKind::Delete, None),
         MutationOp::Lock => (LockKind::Lock, None),
-        MutationOp::CheckNotExists => return None,
+        MutationOp::Shared(_) | MutationOp::CheckNotExists => return None,
     };
     if let Some(long) = value.filter(|v| v.len() > SHORT_VALUE_MAX) {
         batch.put(Cf::Default, &versioned(storage, start_ts), long);

@@ -11,6 +11,7 @@ use crate::key::Key;
 use crate::mvcc::LockRecord;
 use crate::mvcc::mark::put_mark;
 use crate::mvcc::reader::load_lock;
+use crate::mvcc::shared::load_shared;
 
 /// Reads the status of the transaction `lock_ts` from its primary. A transaction that met one of its locks asks.
 ///
@@ -55,6 +56,9 @@ pub fn check_txn_status<R: Reader + ?Sized>(
         }
         rollback_lock(reader, &mut batch, &storage, &lock)?;
         return Ok((batch, TxnStatus::RolledBack));
+    }
+    if load_shared(reader, &storage, start_ts)?.is_some() {
+        return Err(ActionError::Invalid("the key is not the primary of its transaction"));
     }
     let status = match own_record(reader, &storage, start_ts)? {
         Some(TxnRecord::Committed { commit_ts }) => TxnStatus::Committed { commit_ts },

@@ -7,8 +7,8 @@ use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockRef, Mutation, MutationOp, PrewriteRequest,
-    ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef, Mutation, MutationOp,
+    PrewriteRequest, ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
 };
 use crate::key::Key;
 
@@ -271,18 +271,21 @@ impl TryFrom<pb::Prewrite> for PrewriteRequest {
 
 impl From<Mutation> for pb::Mutation {
     fn from(mutation: Mutation) -> pb::Mutation {
-        let (kind, value) = match mutation.op {
-            MutationOp::Put(value) => (pb::MutationKind::Put, value),
-            MutationOp::Insert(value) => (pb::MutationKind::Insert, value),
-            MutationOp::Delete => (pb::MutationKind::Delete, Bytes::new()),
-            MutationOp::Lock => (pb::MutationKind::Lock, Bytes::new()),
-            MutationOp::CheckNotExists => (pb::MutationKind::CheckNotExists, Bytes::new()),
+        let none = pb::LockMode::Unspecified;
+        let (kind, value, mode) = match mutation.op {
+            MutationOp::Put(value) => (pb::MutationKind::Put, value, none),
+            MutationOp::Insert(value) => (pb::MutationKind::Insert, value, none),
+            MutationOp::Delete => (pb::MutationKind::Delete, Bytes::new(), none),
+            MutationOp::Lock => (pb::MutationKind::Lock, Bytes::new(), none),
+            MutationOp::Shared(mode) => (pb::MutationKind::Shared, Bytes::new(), mode.into()),
+            MutationOp::CheckNotExists => (pb::MutationKind::CheckNotExists, Bytes::new(), none),
         };
         pb::Mutation {
             key: mutation.key.into_bytes(),
             kind: kind.into(),
             value,
             seen_ts: mutation.seen_ts.map(Timestamp::raw),
+            mode: mode.into(),
         }
     }
 }
@@ -295,6 +298,10 @@ impl TryFrom<pb::Mutation> for Mutation {
             pb::MutationKind::Put => MutationOp::Put(mutation.value),
             pb::MutationKind::Insert => MutationOp::Insert(mutation.value),
             _ if !mutation.value.is_empty() => return Err(malformed("Mutation", "a value where none belongs")),
+            pb::MutationKind::Shared => match LockMode::try_from(mutation.mode()) {
+                Ok(mode) if mode < LockMode::Update => MutationOp::Shared(mode),
+                _ => return Err(malformed("Mutation", "no mode that can be shared")),
+            },
             pb::MutationKind::Delete => MutationOp::Delete,
             pb::MutationKind::Lock => MutationOp::Lock,
             pb::MutationKind::CheckNotExists => MutationOp::CheckNotExists,

@@ -59,6 +59,7 @@ fn bodies() -> Vec<RequestBody> {
         MutationOp::Insert(Bytes::new()),
         MutationOp::Delete,
         MutationOp::Lock,
+        MutationOp::Shared(LockMode::KeyShare),
         MutationOp::CheckNotExists,
     ];
     let mutations = mutations.into_iter().map(|op| Mutation::new(key(b"k"), op)).collect();
@@ -285,8 +286,13 @@ fn errors_of_malformed_messages_name_the_field() {
         kind,
         value: Bytes::from_static(value),
         seen_ts: None,
+        mode: 0,
     };
     let bad = |mutation: pb::Mutation| Mutation::try_from(mutation).unwrap_err();
+    let shared = |mode: i32| pb::Mutation { mode, ..mutation(pb::MutationKind::Shared.into(), b"") };
+    for mode in [0, 4, 9] {
+        assert_eq!(bad(shared(mode)).what, "no mode that can be shared");
+    }
     assert_eq!(bad(mutation(0, b"")).what, "no known kind");
     assert_eq!(bad(mutation(77, b"")).what, "no known kind");
     assert_eq!(bad(mutation(pb::MutationKind::Delete.into(), b"v")).what, "a value where none belongs");
@@ -309,6 +315,7 @@ fn golden_bytes() {
     let mutations = vec![
         Mutation::new(key(b"k"), MutationOp::Put(Bytes::from_static(b"v"))),
         Mutation::new(key(b"l"), MutationOp::Lock),
+        Mutation::new(key(b"m"), MutationOp::Shared(LockMode::Share)),
     ];
     let prewrite = PrewriteRequest {
         mutations,
@@ -320,7 +327,7 @@ fn golden_bytes() {
     };
     let request = pb::Request::from(Request { context: context(), body: RequestBody::Prewrite(prewrite) });
     let expected = b"\x0a\x08\x08\x07\x12\x04\x08\x03\x10\x04\
-        \x2a\x1f\x0a\x08\x0a\x01k\x10\x01\x1a\x01v\x0a\x05\x0a\x01l\x10\x04\
+        \x2a\x28\x0a\x08\x0a\x01k\x10\x01\x1a\x01v\x0a\x05\x0a\x01l\x10\x04\x0a\x07\x0a\x01m\x10\x06\x28\x02\
         \x12\x01k\x19\x02\x01\0\0\0\0\0\0\x20\x03";
     assert_eq!(request.encode_to_vec().escape_ascii().to_string(), expected.escape_ascii().to_string());
 

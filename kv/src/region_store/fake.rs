@@ -230,6 +230,11 @@ impl FakeStore {
         self.state.lock().poisoned.clone()
     }
 
+    /// The data as it is now.
+    pub(crate) fn newest(&self) -> impl Reader {
+        self.data.snapshot()
+    }
+
     /// Writes a row as it is, well-formed or not.
     pub(crate) fn write_raw(&self, cf: Cf, key: &[u8], value: &[u8]) {
         let mut batch = WriteBatch::new();

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! prewrite START primary=KEY [ttl=MS] [put=KEY/VALUE] [insert=KEY/VALUE] [delete=KEY] [lock=KEY] [absent=KEY] ...
+//!          [key_share=KEY] [share=KEY] [no_key_update=KEY] [seen=TS]  shared locks, and what is seen of their rows
 //!          [commit=TS]  in one phase;  [async=TS [secondary=KEY] ...]  with the async flag
 //! commit START COMMIT KEY ...        rollback START KEY ...
 //! resolve START KEY ... [at=COMMIT]  heartbeat START KEY ttl=MS
@@ -28,13 +29,13 @@ use engine::{Cf, Op};
 use goldenscript::{Argument, Command, Context};
 use kv::Key;
 use kv::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, LocksStatus, Mutation, MutationOp, PrewriteRequest, RequestBody,
-    Response, ScanRequest, TxnStatus,
+    CheckLocksRequest, CheckTxnStatusRequest, LockMode, LocksStatus, Mutation, MutationOp, PrewriteRequest,
+    RequestBody, Response, ScanRequest, TxnStatus,
 };
 use kv::error::ActionError;
 use kv::key::split_ts;
 use kv::mvcc::mark::is_mark;
-use kv::mvcc::{LockRecord, WriteKind, WriteRecord, reader};
+use kv::mvcc::{LockRecord, LockRow, SharedLock, WriteKind, WriteRecord, reader};
 use kv::percolator::{self, PrewriteAction};
 use tso::Timestamp;
 
@@ -245,11 +246,16 @@ fn prewrite(args: &Args<'_>) -> Outcome<RequestBody> {
             "insert" => MutationOp::Insert(value),
             "delete" => MutationOp::Delete,
             "lock" => MutationOp::Lock,
+            "key_share" => MutationOp::Shared(LockMode::KeyShare),
+            "share" => MutationOp::Shared(LockMode::Share),
+            "no_key_update" => MutationOp::Shared(LockMode::NoKeyUpdate),
             "absent" => MutationOp::CheckNotExists,
-            "primary" | "ttl" | "commit" | "async" | "secondary" => continue,
+            "primary" | "ttl" | "commit" | "async" | "secondary" | "seen" => continue,
             other => return Err(format!("unknown mutation {other}").into()),
         };
-        mutations.push(Mutation::new(key(word), op));
+        let is_shared = matches!(op, MutationOp::Shared(_));
+        let seen_ts = args.value("seen").filter(|_| is_shared).map(ts).transpose()?;
+        mutations.push(Mutation { seen_ts, ..Mutation::new(key(word), op) });
     }
     Ok(RequestBody::Prewrite(PrewriteRequest {
         mutations,
@@ -293,7 +299,11 @@ fn show_pairs(pairs: Result<Vec<(Key, Bytes)>, ActionError>) -> Outcome<String> 
 
 fn show_key(cf: Cf, key: &[u8]) -> Outcome<String> {
     if cf == Cf::Lock {
-        return Ok(format!("{:?}", Key::from_storage(key)?));
+        return Ok(match LockRow::of(key)? {
+            LockRow::Lock(storage) => format!("{:?}", Key::from_storage(storage)?),
+            LockRow::Counter(storage) => format!("{:?}#", Key::from_storage(storage)?),
+            LockRow::Shared(storage, start_ts) => format!("{:?}@{}", Key::from_storage(storage)?, show_ts(start_ts)),
+        });
     }
     let (storage, ts) = split_ts(key)?;
     Ok(format!("{:?}@{}", Key::from_storage(storage)?, show_ts(ts)))
@@ -304,6 +314,11 @@ fn show(cf: Cf, key: &[u8], value: &[u8]) -> Outcome<String> {
     let head = format!("{} {}:", cf.name(), show_key(cf, key)?);
     let inline = |value: Option<&[u8]>| value.map_or(String::new(), |v| format!(" {}", show_value(v)));
     Ok(match cf {
+        Cf::Lock if matches!(LockRow::of(key), Ok(LockRow::Counter(_))) => format!("{head} {} shared", value[4]),
+        Cf::Lock if matches!(LockRow::of(key), Ok(LockRow::Shared(..))) => {
+            let SharedLock { mode, primary, ttl_ms, .. } = SharedLock::decode(Timestamp::ZERO, value)?;
+            format!("{head} {mode:?}, primary {primary:?}, ttl {ttl_ms}")
+        }
         Cf::Lock => {
             let lock = LockRecord::decode(value)?;
             let value = inline(lock.short_value.as_deref());

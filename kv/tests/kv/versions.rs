@@ -308,8 +308,9 @@ fn a_row_locked_and_rolled_back_many_times_is_read_in_a_few_steps() {
             assert_eq!(page.pairs.len(), 3, "at {at}, reverse {reverse}");
         }
     }
+    // One of them is a look at the counter of shared locks.
     let act = |what: &str, body: RequestBody| {
-        within(8, what, &store, |r| percolator::evaluate(r, &body, percolator::PrewriteAction::Lock))
+        within(9, what, &store, |r| percolator::evaluate(r, &body, percolator::PrewriteAction::Lock))
     };
     assert!(act("prewrite", prewrite_body(&hot, MutationOp::Delete, end)).is_ok());
     let insert = act("insert", prewrite_body(&hot, MutationOp::Insert(value), end));

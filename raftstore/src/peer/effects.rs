@@ -61,12 +61,16 @@ pub(crate) struct Committed {
 }
 
 /// A change of leadership on this store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RoleEvent {
     /// Leads in the term and has applied an entry of it.
     Leader(Term),
     /// No longer leads.
     SteppedDown(Term),
+    /// Leads in the term, and has inherited what the leader before had packed. Does not serve yet.
+    Inherited(Term, Vec<u8>),
+    /// Leads in the term, and still does so although it was about to hand over.
+    Kept(Term),
 }
 
 /// The state of a peer that readers on other threads may use.

@@ -32,6 +32,7 @@ impl Peer {
         }
         self.prepare_transfer(now);
         self.renew_by_commit();
+        self.note_kept();
     }
 
     /// Draws a randomized election timeout from this replica's own generator.
@@ -57,6 +58,12 @@ impl Peer {
             }
         }
         self.leader_term = leads;
+        self.hands_over = false;
+        let inherited = self.inherited.take();
+        if let (Some(term), Some(packed)) = (leads.map(Term::new).filter(|term| self.is_handed_over(*term)), inherited)
+        {
+            self.out.events.push(RoleEvent::Inherited(term, packed));
+        }
         self.outgoing.clear();
         self.node.store().clear_fetches();
         self.offers.clear();
@@ -169,11 +176,21 @@ impl Peer {
         let unstamped = |m: &&mut Message| m.get_msg_type() == MessageType::MsgTimeoutNow && m.index == 0;
         for message in self.node.raft.msgs.iter_mut().filter(unstamped) {
             (message.index, message.log_term) = last;
+            self.hands_over = true;
             #[cfg(feature = "planted-bugs")]
             if self.config.planted(crate::config::PlantedBug::LeaseNotSuspected) {
                 continue;
             }
             self.lease.suspect(now);
+        }
+    }
+
+    /// Notes that an offer of leadership came to nothing: an entry is committed that was proposed after it. A replica
+    /// without that entry cannot be elected, and one that has it does not obey the offer.
+    fn note_kept(&mut self) {
+        if self.hands_over && self.is_leader() && matches!(self.lease, Lease::Valid(_)) {
+            self.hands_over = false;
+            self.out.events.push(RoleEvent::Kept(self.term()));
         }
     }
 

@@ -110,6 +110,10 @@ pub(crate) struct Peer {
     pub(super) acknowledged: Acknowledged,
     /// The newest term for which this replica was a candidate because the leader handed over to it.
     pub(super) handed_over: Option<Term>,
+    /// What it inherits if it wins that term.
+    pub(super) inherited: Option<Vec<u8>>,
+    /// Whether a `MsgTimeoutNow` has left, after which this replica has not proven that it still leads.
+    pub(super) hands_over: bool,
     pub(super) lease: Lease,
     /// Own-term entries not known to be committed: (last index, time of proposing), ascending.
     pub(super) proposed: VecDeque<(u64, MonoTime)>,

@@ -61,6 +61,8 @@ impl Peer {
             noticed_commit: 0,
             acknowledged: Acknowledged::default(),
             handed_over: None,
+            inherited: None,
+            hands_over: false,
             lease: Lease::Expired,
             proposed: VecDeque::new(),
             emitted: applied.index.get(),

@@ -26,7 +26,7 @@ impl Peer {
             now,
         };
         gate::admit(&message, &gate_context)?;
-        let raft = message.message;
+        let mut raft = message.message;
         self.last_heard.insert(raft.from, now);
         let kind = raft.get_msg_type();
         let leads = matches!(kind, MessageType::MsgAppend | MessageType::MsgHeartbeat | MessageType::MsgSnapshot);
@@ -40,6 +40,7 @@ impl Peer {
             return Ok(());
         }
         self.note_installation(&raft);
+        let packed = if kind == MessageType::MsgTimeoutNow { std::mem::take(&mut raft.context) } else { Vec::new() };
         let (before, to_notice) = (self.node.raft.term, self.is_plain_notice(&raft));
         // An error means that raft-rs ignored the message.
         let _ = self.node.step(raft);
@@ -48,6 +49,7 @@ impl Peer {
         }
         if kind == MessageType::MsgTimeoutNow && self.node.raft.term > before {
             self.handed_over = Some(Term::new(self.node.raft.term));
+            self.inherited = (!packed.is_empty()).then_some(packed);
         }
         self.after_raft(now);
         Ok(())

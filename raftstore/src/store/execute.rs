@@ -11,7 +11,7 @@ use crate::mailbox::Refused;
 use crate::messages::{ApplyTask, InstallTask, Job};
 use crate::peer::effects::{Effects, RoleEvent};
 use crate::ports::RaftMessage;
-use crate::region::RegionId;
+use crate::region::{RegionId, Term};
 use crate::time::MonoTime;
 
 /// A batch of this size in bytes is submitted even if many others are in flight, so that what waits for a slow log
@@ -145,11 +145,16 @@ impl StoreLoop {
         self.log.submit(number, log, durability);
     }
 
-    fn send(&mut self, message: RaftMessage, now: MonoTime) {
+    fn send(&mut self, mut message: RaftMessage, now: MonoTime) {
         if self.parts.health.poisoned().is_some() {
             return;
         }
         let (region, to) = (message.region, message.to.id);
+        if message.message.get_msg_type() == MessageType::MsgTimeoutNow {
+            let term = Term::new(message.message.term);
+            let packed = self.parts.memory.read().as_ref().and_then(|memory| memory.pack(region, term));
+            message.message.context = packed.unwrap_or_default();
+        }
         if message.message.get_msg_type() == MessageType::MsgSnapshot {
             let Some(key) = message.snapshot_key() else { return };
             let (inbox, mailbox) = (Arc::clone(&self.parts.inbox), Arc::clone(&self.parts.mailbox));

@@ -20,7 +20,7 @@ use crate::messages::{
 use crate::metrics::{BY_ELECTION, BY_HANDOVER, Metrics};
 use crate::peer::Peer;
 use crate::peer::effects::{RoleEvent, WriteNumber};
-use crate::ports::{RoleListener, Transport};
+use crate::ports::{MemorySlot, RoleListener, Transport};
 use crate::region::{RegionId, StoreId};
 use crate::snapshot::SnapshotFiles;
 use crate::storage::Fetch;
@@ -65,6 +65,7 @@ pub(crate) struct LoopParts {
     pub(crate) snapshots: SnapshotFiles,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) listener: Arc<dyn RoleListener>,
+    pub(crate) memory: MemorySlot,
     pub(crate) router: Arc<Router>,
     pub(crate) mailbox: Arc<Mailbox<StoreMsg>>,
     pub(crate) inbox: Arc<CompletionInbox>,
@@ -227,6 +228,16 @@ impl StoreLoop {
             RoleEvent::SteppedDown(term) => {
                 self.parts.metrics.leaders.dec();
                 self.parts.listener.on_step_down(region, term);
+            }
+            RoleEvent::Inherited(term, packed) => {
+                if let Some(memory) = &*self.parts.memory.read() {
+                    memory.inherit(region, term, &packed);
+                }
+            }
+            RoleEvent::Kept(term) => {
+                if let Some(memory) = &*self.parts.memory.read() {
+                    memory.keep(region, term);
+                }
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod backlog;
 mod harness;
+mod inheritance;
 mod liveness;
 mod log_space;
 mod messages;

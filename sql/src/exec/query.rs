@@ -118,7 +118,7 @@ impl QueryRun {
             RowWait::Skip => LockWait::Skip,
             RowWait::NoWait => LockWait::NoWait,
         };
-        // A lock that the commit has to confirm.
+        // A lock that the commit has to confirm. Weaker ones are confirmed anyway.
         let is_confirmed = lock.mode >= LockMode::NoKeyUpdate && !ctx.commit_follows;
         let mut rows = Vec::new();
         while rows.len() < max_rows && self.limits.1 > 0 {
@@ -134,7 +134,11 @@ impl QueryRun {
             let locked = lock_read(access, read, Lock { mode: lock.mode, wait }, ctx, again).await?;
             for (key, row) in locked {
                 if is_confirmed {
-                    ctx.txn.lock(key).map_err(storage_error)?;
+                    let confirmed = match lock.mode {
+                        LockMode::Update => ctx.txn.lock(key),
+                        mode => ctx.txn.share(key, mode),
+                    };
+                    confirmed.map_err(storage_error)?;
                 }
                 match &mut self.limits {
                     (0, left) => {

@@ -1,10 +1,11 @@
-//! The sessions of a run: transfers and audits (`bank`), row locks (`counters`), transactions on lists (`lists`),
+//! The sessions of a run: transfers and audits (`bank`), row locks (`counters`, `parents`), transactions on lists (`lists`),
 //! autocommit on registers (`registers`), and what they share: gateways, the book of what happened, and outcomes.
 //! `surface` draws how they read, and `reads` repeats their reads.
 
 pub(crate) mod bank;
 pub(crate) mod counters;
 pub(crate) mod lists;
+pub(crate) mod parents;
 mod reads;
 pub(crate) mod registers;
 mod surface;
@@ -51,6 +52,9 @@ pub(crate) struct Counts {
     pub(crate) register_reads: u64,
     /// Acknowledged transactions on counters.
     pub(crate) additions: u64,
+    /// Acknowledged transactions on parents and children, and children among them whose parent was only locked.
+    pub(crate) family: u64,
+    pub(crate) children: u64,
     pub(crate) conflicts: u64,
     pub(crate) deadlocks: u64,
     /// Row locks that were not free in time.
@@ -71,6 +75,8 @@ pub(crate) struct Book {
     pub(crate) transfers: Vec<Transfer>,
     /// What is known of each transaction on counters.
     pub(crate) additions: Vec<Known>,
+    /// The number of transactions on parents and children.
+    pub(crate) children: usize,
     pub(crate) history: Vec<Txn>,
     /// The timestamps of those transactions that have read.
     pub(crate) times: Vec<Times>,
@@ -98,7 +104,8 @@ impl Book {
         let registers = (0..self.registers.len()).map(registers::key);
         let counters = (0..counters::COUNTERS).map(counters::counter);
         let additions = (0..self.additions.len()).map(counters::record);
-        let locked = counters.chain(additions);
+        let family = (0..parents::PARENTS).map(parents::parent).chain((0..self.children).map(parents::child));
+        let locked = counters.chain(additions).chain(family);
         accounts.chain(transfers).chain(registers).chain(locked).chain(lists::keys(self)).collect()
     }
 

@@ -18,12 +18,17 @@ type Read = (Key, Timestamp, Option<Bytes>);
 
 /// The reads of a run. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct ReadLog(Arc<Mutex<Vec<Read>>>);
+pub(crate) struct ReadLog(Arc<Mutex<Vec<Read>>>, Arc<Mutex<Vec<(Key, Timestamp)>>>);
 
 impl ReadLog {
     /// Adds a read of the store, not of a transaction's own writes.
     pub(crate) fn add(&self, key: Key, start_ts: Timestamp, value: Option<&Bytes>) {
         self.0.lock().push((key, start_ts, value.cloned()));
+    }
+
+    /// Adds that a key has some value.
+    pub(crate) fn add_present(&self, key: Key, start_ts: Timestamp) {
+        self.1.lock().push((key, start_ts));
     }
 
     /// The number of reads so far.
@@ -40,6 +45,12 @@ impl ReadLog {
             let found = get(data, key, *start_ts, &[]).map_err(|error| Violation(error.to_string()))?;
             if found != *seen {
                 return violated(format!("the read of {key:?} at {start_ts} saw {seen:?}, and now there is {found:?}"));
+            }
+        }
+        for (key, start_ts) in self.1.lock().iter() {
+            let found = get(data, key, *start_ts, &[]).map_err(|error| Violation(error.to_string()))?;
+            if found.is_none() {
+                return violated(format!("{key:?} was relied on at {start_ts}, and is not there"));
             }
         }
         Ok(())

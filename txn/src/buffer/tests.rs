@@ -39,6 +39,7 @@ enum Op {
     Insert(u8, u8),
     Delete(u8),
     Lock(u8),
+    Share(u8, LockMode),
     Savepoint,
     /// Rolls back to the savepoint that is this many before the newest.
     RollbackTo(usize),
@@ -51,31 +52,39 @@ struct Own {
     view: Option<Option<Bytes>>,
     /// The transaction once inserted the key, so the commit must find it absent.
     must_be_absent: bool,
+    /// It has locked the key, and shares it.
+    shared: Option<LockMode>,
 }
+
+const UNTOUCHED: Own = Own { view: None, must_be_absent: false, shared: None };
 
 type Model = BTreeMap<Key, Own>;
 
 fn apply_to_model(model: &mut Model, op: Op) -> bool {
     match op {
         Op::Put(k, v) => {
-            let own = model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
+            let own = model.entry(key(k)).or_insert(UNTOUCHED);
             own.view = Some(Some(value(v)));
         }
         Op::Insert(k, v) => {
             let old = model.get(&key(k)).cloned();
             let must_be_absent = match &old {
                 Some(Own { view: Some(Some(_)), .. }) => return false,
-                Some(Own { view: Some(None), must_be_absent }) => *must_be_absent,
+                Some(Own { view: Some(None), must_be_absent, .. }) => *must_be_absent,
                 Some(Own { view: None, .. }) | None => true,
             };
-            model.insert(key(k), Own { view: Some(Some(value(v))), must_be_absent });
+            model.insert(key(k), Own { view: Some(Some(value(v))), must_be_absent, shared: None });
         }
         Op::Delete(k) => {
-            let own = model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
+            let own = model.entry(key(k)).or_insert(UNTOUCHED);
             own.view = Some(None);
         }
         Op::Lock(k) => {
-            model.entry(key(k)).or_insert(Own { view: None, must_be_absent: false });
+            model.entry(key(k)).or_insert(UNTOUCHED).shared = None;
+        }
+        Op::Share(k, mode) => {
+            let own = model.entry(key(k)).or_insert(Own { shared: Some(mode), ..UNTOUCHED });
+            own.shared = own.shared.map(|held| held.max(mode));
         }
         Op::Savepoint | Op::RollbackTo(_) => {}
     }
@@ -84,13 +93,16 @@ fn apply_to_model(model: &mut Model, op: Op) -> bool {
 
 fn model_mutations(model: &Model) -> Vec<Mutation> {
     let op = |own: &Own| match (&own.view, own.must_be_absent) {
-        (None, _) => MutationOp::Lock,
+        (None, _) => own.shared.map_or(MutationOp::Lock, MutationOp::Shared),
         (Some(Some(value)), true) => MutationOp::Insert(value.clone()),
         (Some(Some(value)), false) => MutationOp::Put(value.clone()),
         (Some(None), true) => MutationOp::CheckNotExists,
         (Some(None), false) => MutationOp::Delete,
     };
-    model.iter().map(|(key, own)| Mutation::new(key.clone(), op(own))).collect()
+    let mutations: Vec<Mutation> = model.iter().map(|(key, own)| Mutation::new(key.clone(), op(own))).collect();
+    let is_writer = mutations.iter().any(|mutation| mutation.op.is_exclusive());
+    let counts = |mutation: &Mutation| is_writer || mutation.op == MutationOp::CheckNotExists;
+    mutations.into_iter().filter(counts).collect()
 }
 
 /// Applies operations to a buffer and to the model, checking after each.
@@ -110,6 +122,7 @@ fn run(ops: &[Op]) -> (WriteBuffer, Model) {
             },
             Op::Delete(k) => buffer.delete(key(k), None).is_ok(),
             Op::Lock(k) => buffer.lock(key(k), None).is_ok(),
+            Op::Share(k, mode) => buffer.share(key(k), mode, None).is_ok(),
             Op::Savepoint => {
                 marks.push((buffer.savepoint(), model.clone()));
                 true
@@ -143,6 +156,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         4 => (0u8..8, any::<u8>()).prop_map(|(k, v)| Op::Insert(k, v)),
         4 => (0u8..8).prop_map(Op::Delete),
         2 => (0u8..8).prop_map(Op::Lock),
+        2 => (0u8..8, prop_oneof![Just(LockMode::KeyShare), Just(LockMode::Share), Just(LockMode::NoKeyUpdate)])
+            .prop_map(|(k, mode)| Op::Share(k, mode)),
         2 => Just(Op::Savepoint),
         2 => (0usize..3).prop_map(Op::RollbackTo),
     ]
@@ -223,6 +238,7 @@ fn write(buffer: &mut WriteBuffer, marks: &mut Vec<usize>, op: Op) {
         Op::Insert(k, v) => buffer.insert(key(k), value(v), None),
         Op::Delete(k) => buffer.delete(key(k), None),
         Op::Lock(k) => buffer.lock(key(k), None),
+        Op::Share(k, mode) => buffer.share(key(k), mode, None),
         Op::Savepoint => {
             marks.push(buffer.savepoint());
             Ok(())
@@ -350,4 +366,18 @@ fn repeated_writes_of_one_key_need_no_more_memory() {
     buffer.rollback_to(mark);
     assert_eq!(buffer.get(&key(1)), Some(Some(value(255))));
     buffer.check();
+}
+
+/// An update may come between the lock of a key and a write of its row, and is seen by then.
+#[test]
+fn a_write_follows_from_the_row_as_it_was_when_no_other_could_change_it() {
+    let at = |n: u64| Some(Timestamp::new(n, 0));
+    let seen_by = |first: LockMode| {
+        let mut buffer = WriteBuffer::new(BufferLimits::default());
+        buffer.share(key(1), first, at(10)).expect("fits");
+        buffer.put(key(1), value(1), at(20)).expect("fits");
+        buffer.put(key(1), value(2), at(30)).expect("fits");
+        buffer.into_mutations().remove(0).seen_ts
+    };
+    assert_eq!((seen_by(LockMode::KeyShare), seen_by(LockMode::Share)), (at(20), at(10)));
 }

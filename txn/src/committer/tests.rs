@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use goldenscript::Context;
+use kv::api::LockMode;
 
 use super::*;
 
@@ -12,7 +13,7 @@ type Outcome = Result<String, Box<dyn Error>>;
 
 #[derive(goldenscript::Command)]
 enum Command {
-    /// Begins a commit: begin 100 put=a insert=b delete=c lock=d check=e batch=KEYS in_flight=BATCHES
+    /// Begins a commit: begin 100 put=a insert=b delete=c lock=d share=f check=e batch=KEYS in_flight=BATCHES
     /// protocol=one_phase|any greatest=TS. In two phases without a protocol.
     Begin {
         start_ts: u64,
@@ -136,7 +137,12 @@ fn show(effect: Effect) -> String {
         Effect::Finish(Ok(Some(commit_ts))) => format!("FINISH committed at {}", raw(commit_ts)),
         Effect::Finish(Err(TxnError::Undetermined { .. })) => "FINISH Undetermined".to_owned(),
         Effect::Finish(Err(error)) => format!("FINISH {error:?}"),
-        Effect::CommitSecondaries { keys, commit_ts } => format!("then commit at {}: {}", raw(commit_ts), shown(keys)),
+        Effect::CommitSecondaries { keys, shared, commit_ts } if shared.is_empty() => {
+            format!("then commit at {}: {}", raw(commit_ts), shown(keys))
+        }
+        Effect::CommitSecondaries { keys, shared, commit_ts } => {
+            format!("then commit at {}: {}, and resolve {}", raw(commit_ts), shown(keys), shown(shared))
+        }
         Effect::Rollback { keys } => format!("then roll back {}", shown(keys)),
     }
 }
@@ -153,6 +159,7 @@ impl Runner {
                 "insert" => MutationOp::Insert(value()),
                 "delete" => MutationOp::Delete,
                 "lock" => MutationOp::Lock,
+                "share" => MutationOp::Shared(LockMode::Share),
                 "check" => MutationOp::CheckNotExists,
                 other => return Err(format!("unknown change {other}")),
             };
@@ -252,6 +259,11 @@ impl goldenscript::Runner for Runner {
 fn script(name: &str) {
     let path = format!("{}/tests/scripts/committer/{name}", env!("CARGO_MANIFEST_DIR"));
     goldenscript::run(&mut Runner { committer: None }, path).expect("script runs");
+}
+
+#[test]
+fn shared_locks() {
+    script("shared_locks");
 }
 
 #[test]

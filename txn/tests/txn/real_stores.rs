@@ -1,5 +1,6 @@
 //! The coordinator over real stores: bank transfers between two replicated regions while leaders change, coordinators
-//! die at random steps of a commit, and a store is killed. Every snapshot shows the same total.
+//! die at random steps of a commit, and a store is killed. Every snapshot shows the same total. And row locks that are
+//! waited for while leaders change.
 //!
 //! The stores are those of kv's cluster test: three stores on threads of their own, with real Raft over simulated
 //! disks. Time is real here, so a seed does not determine a run.
@@ -19,7 +20,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::Key;
-use kv::api::{Request, Response};
+use kv::api::{LockMode, Presence, Request, Response, RowFound};
 use kv::client::{CallError, Endpoint, ScanRange};
 use kv::read::ReadConfig;
 use kv::scan_cache::KeepLimits;
@@ -29,7 +30,8 @@ use raftstore::{RegionId, RegionStatus, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
-use txn::{Database, Transaction, TxnConfig, TxnError};
+use tso::Timestamp;
+use txn::{Database, LockAsk, LockWait, Transaction, TxnConfig, TxnError};
 
 const ACCOUNTS: u64 = 12;
 const EACH: u64 = 100;
@@ -271,4 +273,93 @@ fn the_total_is_constant_while_leaders_change_and_coordinators_die() {
     // Half of the audits scan, in four pages of each region.
     let continued: f64 = registries.iter().map(continued_scans).sum();
     assert!(continued >= 100.0, "hardly a page was read on a kept scan: {continued}");
+}
+
+/// The queue of a row, as the leaders know it: transactions that wait, in their order.
+fn waiting(stores: &RunningStores, row: &Key) -> Vec<Timestamp> {
+    let servers = stores.ids().into_iter().filter_map(|id| stores.server(id));
+    let leads = |server: &stores::Server| {
+        let region = server.locate(&row.to_storage()).filter(|region| region.is_leader);
+        region.is_some()
+    };
+    let locks = servers.filter(leads).flat_map(|server| server.row_locks());
+    locks.filter(|lock| lock.key == *row && lock.wait.is_some()).map(|lock| lock.start_ts).collect()
+}
+
+async fn until(what: &str, is_done: impl Fn() -> bool) {
+    for _ in 0..2_000 {
+        if is_done() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what}");
+}
+
+/// Locks the row, and appends to it what is given.
+async fn append(db: Database, row: Key, text: &str) -> Result<(), TxnError> {
+    let mut txn = db.begin().await?;
+    txn.begin_statement();
+    let ask = LockAsk { mode: LockMode::Update, presence: Presence::Any, was_read: false, wait: LockWait::Queue(None) };
+    let found = txn.lock_rows(vec![row.clone()], ask).await?.remove(0).row;
+    let RowFound::Present(old) = found else { panic!("{found:?}") };
+    txn.put(row, [&old[..], text.as_bytes()].concat().into())?;
+    txn.commit().await.map(drop)
+}
+
+/// Transactions wait for far longer than a request may take, while every leader hands over, more than once. Nobody
+/// loses a lock or a place.
+#[test]
+fn long_waits_survive_timeouts_and_planned_changes_of_leaders() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let tso = VirtualTso::new();
+    let registries = (0..3).map(|_| Registry::new()).collect();
+    let stores = Stores::with_config(registries, key("m"), &KvServerConfig::default(), tso.clone());
+    let running = stores.running();
+    let gateway = |seed| database(Arc::new(InProcess(Arc::clone(&running))), tso.clone(), seeded(seed));
+    let rows = [key("a"), key("z")];
+    let ask = LockAsk { mode: LockMode::Update, presence: Presence::Any, was_read: false, wait: LockWait::Queue(None) };
+    runtime.block_on(async {
+        let mut holder = gateway(1).begin().await.unwrap();
+        holder.begin_statement();
+        holder.lock_rows(rows.to_vec(), ask).await.unwrap();
+        let mut waiters = Vec::new();
+        for (n, text) in ["1", "2", "3"].into_iter().enumerate() {
+            for row in &rows {
+                waiters.push(tokio::spawn(append(gateway(10 + n as u64), row.clone(), text)));
+                until("it waits", || waiting(&running, row).len() == n + 1).await;
+            }
+        }
+        let queues = rows.clone().map(|row| waiting(&running, &row));
+        for to in [2, 3, 1].map(StoreId::new) {
+            for region in [RegionId::SYSTEM, RegionId::FIRST_DATA] {
+                let leads = || running.handle(to).and_then(|handle| handle.leader(region)) == Some(to);
+                for _ in 0..20 {
+                    stores.transfer_leader(region, to);
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    if leads() {
+                        break;
+                    }
+                }
+                until("it leads", leads).await;
+            }
+            let found = || rows.clone().map(|row| waiting(&running, &row));
+            until("the queues are there", || found() == queues).await;
+            // Longer than a request waits.
+            tokio::time::sleep(CALL_TIMEOUT + Duration::from_millis(500)).await;
+            assert_eq!(found(), queues);
+        }
+        for row in &rows {
+            holder.put(row.clone(), Bytes::from_static(b"0")).unwrap();
+        }
+        holder.commit().await.expect("its locks are there");
+        for waiter in waiters {
+            waiter.await.unwrap().expect("nobody has met a conflict");
+        }
+        let read = gateway(2).begin().await.unwrap();
+        for row in &rows {
+            assert_eq!(read.get(row).await.unwrap(), Some(Bytes::from_static(b"0123")), "in the order of the queue");
+        }
+    });
 }

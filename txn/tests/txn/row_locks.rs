@@ -152,6 +152,18 @@ fn a_rollback_to_a_savepoint_gives_up_the_rows_locked_since() {
     });
 }
 
+/// The leaders of all regions change, more than once.
+fn lose_leaders(cluster: &MemoryCluster) {
+    for region in cluster.regions() {
+        let (first, others) = (region.region.start.clone(), cluster.regions().len());
+        assert!(others > 0);
+        let at = if first.is_empty() { key("a") } else { kv::Key::from_storage(&first).unwrap_or(key("a")) };
+        for store in [1, 2, 3].map(raftstore::StoreId::new) {
+            cluster.move_leader(&at, store);
+        }
+    }
+}
+
 /// What is written is refused if the lock was lost and another transaction has committed: no update is lost.
 #[test]
 fn a_lock_that_was_lost_costs_the_transaction_and_no_data() {
@@ -160,14 +172,7 @@ fn a_lock_that_was_lost_costs_the_transaction_and_no_data() {
         set(&db, "a", "1").await;
         let mut txn = read_committed(&db).await;
         increment(&mut txn, "a").await.unwrap();
-        for region in cluster.regions() {
-            let (first, others) = (region.region.start.clone(), cluster.regions().len());
-            assert!(others > 0);
-            let at = if first.is_empty() { key("a") } else { kv::Key::from_storage(&first).unwrap_or(key("a")) };
-            for store in [1, 2, 3].map(raftstore::StoreId::new) {
-                cluster.move_leader(&at, store);
-            }
-        }
+        lose_leaders(&cluster);
         let mut other = read_committed(&db).await;
         match increment(&mut other, "a").now_or_never() {
             Some(Ok(())) => (),
@@ -210,5 +215,138 @@ fn shared_locks_are_shared_and_keep_writers_out() {
         assert!(tokio::time::timeout(Duration::from_secs(5), &mut waiting).await.is_err());
         drop((one, two));
         waiting.await.unwrap();
+    });
+}
+
+const fn shares(mode: LockMode) -> LockAsk {
+    LockAsk { mode, presence: Presence::Present, ..ASK }
+}
+
+/// Whoever relies on a row commits before it changes, or not at all.
+#[test]
+fn a_row_that_a_commit_relies_on_has_not_changed() {
+    for mode in [LockMode::KeyShare, LockMode::Share] {
+        for is_changed in [false, true] {
+            run(async {
+                let (cluster, db) = fresh();
+                set(&db, "a", "1").await;
+                let mut txn = read_committed(&db).await;
+                lock(&mut txn, "a", shares(mode)).await.unwrap();
+                txn.put(key("child"), value("of a")).unwrap();
+                lose_leaders(&cluster);
+                if is_changed {
+                    let mut other = read_committed(&db).await;
+                    lock(&mut other, "a", ASK).await.unwrap();
+                    other.delete(key("a")).unwrap();
+                    other.commit().await.unwrap();
+                }
+                let outcome = txn.commit().await;
+                assert_eq!(matches!(outcome, Err(TxnError::Conflict(_))), is_changed, "{mode:?}: {outcome:?}");
+                assert_eq!(get(&db, "child").await.is_some(), !is_changed);
+                db.drain(Duration::from_secs(10)).await;
+                assert_eq!(cluster.locks().unwrap(), [], "nothing is left");
+            });
+        }
+    }
+}
+
+/// The other one has the row in memory, and has changed nothing yet: one of the two fails.
+#[test]
+fn a_commit_does_not_rely_on_a_row_that_another_transaction_has_locked() {
+    run(async {
+        let (cluster, db) = fresh();
+        set(&db, "a", "1").await;
+        let mut txn = read_committed(&db).await;
+        lock(&mut txn, "a", shares(LockMode::Share)).await.unwrap();
+        txn.put(key("child"), value("of a")).unwrap();
+        lose_leaders(&cluster);
+        let mut other = read_committed(&db).await;
+        increment(&mut other, "a").await.unwrap();
+        let outcome = txn.commit().await;
+        assert!(matches!(outcome, Err(TxnError::Conflict(_))), "{outcome:?}");
+        other.commit().await.unwrap();
+        assert_eq!((get(&db, "a").await, get(&db, "child").await), (Some(value("2")), None));
+    });
+}
+
+/// Over two regions the shared lock is a record, which outlives the leader; the other one waits for the commit.
+#[test]
+fn a_row_waits_for_the_commit_of_one_that_relies_on_it() {
+    run(async {
+        let (cluster, db) = fresh();
+        set(&db, "a", "1").await;
+        let kv = kv::client::Client::new(Arc::new(cluster.clone()));
+        let (start_ts, shared) = (cluster.tso().next(), kv::api::MutationOp::Shared(LockMode::Share));
+        let child = kv::api::Mutation::new(key("child"), kv::api::MutationOp::Put(value("of a")));
+        for mutation in [child, kv::api::Mutation::new(key("a"), shared)] {
+            kv.prewrite(vec![mutation], &key("child"), start_ts, || 3_000).await.unwrap();
+        }
+        lose_leaders(&cluster);
+        let mut other = read_committed(&db).await;
+        let mut waiting = Box::pin(increment(&mut other, "a"));
+        let early = tokio::time::timeout(Duration::from_millis(500), &mut waiting).await;
+        assert!(early.is_err(), "{early:?}");
+        assert_eq!(get(&db, "a").await, Some(value("1")), "readers do not wait");
+        kv.commit_primary(&key("child"), &[], start_ts, cluster.tso().next()).await.unwrap();
+        waiting.await.unwrap();
+        other.commit().await.unwrap();
+        assert_eq!((get(&db, "a").await, get(&db, "child").await), (Some(value("2")), Some(value("of a"))));
+        assert_eq!(cluster.locks().unwrap(), []);
+    });
+}
+
+/// Nothing is written: there is nothing to confirm, and nothing is sent.
+#[test]
+fn who_only_reads_commits_without_its_locks() {
+    run(async {
+        let (cluster, db) = fresh();
+        set(&db, "a", "1").await;
+        let mut txn = read_committed(&db).await;
+        lock(&mut txn, "a", shares(LockMode::Share)).await.unwrap();
+        lose_leaders(&cluster);
+        set(&db, "a", "2").await;
+        assert_eq!(txn.commit().await, Ok(None));
+    });
+}
+
+/// The key is locked, others update the row, and then the transaction does too.
+#[test]
+fn a_row_whose_key_was_locked_may_be_updated_by_others_before() {
+    run(async {
+        let (_, db) = fresh();
+        set(&db, "a", "1").await;
+        let mut txn = read_committed(&db).await;
+        lock(&mut txn, "a", shares(LockMode::KeyShare)).await.unwrap();
+        let mut other = read_committed(&db).await;
+        let update = LockAsk { mode: LockMode::NoKeyUpdate, ..ASK };
+        lock(&mut other, "a", update).await.unwrap();
+        other.put(key("a"), value("2")).unwrap();
+        other.commit().await.unwrap();
+        txn.begin_statement();
+        assert_eq!(lock(&mut txn, "a", update).await.unwrap().row, RowFound::Present(value("2")));
+        txn.put(key("a"), value("3")).unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!(get(&db, "a").await, Some(value("3")));
+    });
+}
+
+/// The row is newer than the name of the transaction, which therefore commits under another one than it locks under.
+#[test]
+fn a_transaction_confirms_its_locks_under_another_name() {
+    run(async {
+        let (_, db) = fresh();
+        let mut txn = read_committed(&db).await;
+        set(&db, "a", "1").await;
+        txn.begin_statement();
+        lock(&mut txn, "a", shares(LockMode::Share)).await.unwrap();
+        let mut beside = read_committed(&db).await;
+        lock(&mut beside, "a", shares(LockMode::Share)).await.unwrap();
+        txn.put(key("child"), value("of a")).unwrap();
+        txn.commit().await.unwrap();
+        let mut other = read_committed(&db).await;
+        let at_once = LockAsk { wait: LockWait::NoWait, ..ASK };
+        assert!(lock(&mut other, "a", at_once).await.is_err(), "one still has it");
+        drop(beside);
+        lock(&mut other, "a", ASK).await.unwrap();
     });
 }

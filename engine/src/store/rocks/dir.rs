@@ -1,7 +1,7 @@
 //! The directory of a store: its lock and its format version.
 //!
 //! ```text
-//! FORMAT    "cortado-store 3\n": the version of everything in the directory
+//! FORMAT    "cortado-store 4\n": the version of everything in the directory
 //! LOCK      empty; locked while a process has the store open
 //! db/       the files of RocksDB
 //! ingest/   files to be ingested into RocksDB; emptied on open
@@ -25,8 +25,8 @@ const FORMAT: &str = "FORMAT";
 const FORMAT_TEMPORARY: &str = "FORMAT.tmp";
 const FORMAT_PREFIX: &str = "cortado-store ";
 /// The version of everything in the directory, also of the records that kv writes. 2: write records of version 2. 3:
-/// lock records of version 2.
-const FORMAT_VERSION: u32 = 3;
+/// lock records of version 2. 4: shared locks.
+const FORMAT_VERSION: u32 = 4;
 const LOCK: &str = "LOCK";
 
 /// The lock on the directory of a store. Released when dropped.

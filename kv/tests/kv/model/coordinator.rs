@@ -7,7 +7,8 @@ use bytes::Bytes;
 use engine::store::Store;
 use kv::Key;
 use kv::api::{
-    CheckTxnStatusRequest, KeyError, LockInfo, Mutation, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus,
+    CheckTxnStatusRequest, KeyError, LockInfo, LockMode, Mutation, MutationOp, PrewriteRequest, RequestBody, Response,
+    TxnStatus,
 };
 use kv::error::ActionError;
 use kv::mvcc::reader;
@@ -17,6 +18,8 @@ use tso::Timestamp;
 
 use super::world::{Message, Phase, Purpose, Txn, World};
 
+/// The locks that transactions share.
+const SHARED: [LockMode; 3] = [LockMode::KeyShare, LockMode::Share, LockMode::NoKeyUpdate];
 /// The group number of all mutations in one request.
 const ALL_MUTATIONS: usize = usize::MAX;
 
@@ -35,20 +38,20 @@ impl World {
             let key = keys.swap_remove(self.rng.random_range(0..keys.len()));
             let size = if self.rng.random_bool(0.2) { 300 } else { 0 };
             let value = Bytes::from(format!("{n:0>size$}"));
-            let op = match self.rng.random_range(0..20) {
+            let op = match self.rng.random_range(0..24) {
                 0..12 => MutationOp::Put(value),
                 12..15 => MutationOp::Delete,
                 15..17 => MutationOp::Insert(value),
                 17..19 => MutationOp::Lock,
                 // The primary must leave a record.
                 _ if writes.is_empty() => MutationOp::Delete,
-                _ => MutationOp::CheckNotExists,
+                19 => MutationOp::CheckNotExists,
+                _ => MutationOp::Shared(*SHARED.choose(&mut self.rng).unwrap()),
             };
             writes.insert(key, op);
         }
-        let locking: Vec<&Key> =
-            writes.iter().filter(|(_, op)| **op != MutationOp::CheckNotExists).map(|(key, _)| key).collect();
-        let primary = Key::clone(locking.choose(&mut self.rng).unwrap());
+        let exclusive: Vec<&Key> = writes.iter().filter(|(_, op)| op.is_exclusive()).map(|(key, _)| key).collect();
+        let primary = Key::clone(exclusive.choose(&mut self.rng).unwrap());
         let keys = World::keys();
         let to_read = (0..self.rng.random_range(0..4)).map(|_| keys[self.rng.random_range(0..6)].clone()).collect();
         let ttl_ms = self.rng.random_range(5..60);
@@ -172,7 +175,7 @@ impl World {
         let commit_ts = self.commit_ts(txn);
         let Txn { start_ts, ref primary, .. } = self.txns[txn];
         let mut keys = vec![primary.clone()];
-        let others = self.txns[txn].locking_keys().into_iter().filter(|key| *key != keys[0]);
+        let others = self.txns[txn].exclusive_keys().into_iter().filter(|key| *key != keys[0]);
         let along: Vec<Key> = others.filter(|_| self.rng.random_bool(0.4)).collect();
         keys.extend(along);
         self.stats.commits_together += u64::from(keys.len() > 1);
@@ -257,7 +260,13 @@ impl World {
                 self.txns[txn].phase = Phase::Committed(commit_ts);
                 self.stats.committed += 1;
                 let start_ts = self.txns[txn].start_ts;
-                let left = self.txns[txn].locking_keys().into_iter().filter(|key| !keys.contains(key)).collect();
+                let left = self.txns[txn].exclusive_keys().into_iter().filter(|key| !keys.contains(key)).collect();
+                let shared = self.txns[txn].shared_keys();
+                self.stats.shared += u64::from(!shared.is_empty());
+                for keys in self.grouped(shared) {
+                    let commit_ts = Some(commit_ts);
+                    self.send(txn, Purpose::Resolve, RequestBody::ResolveLock { keys, start_ts, commit_ts });
+                }
                 for keys in self.grouped(left) {
                     self.stats.commits_together += u64::from(keys.len() > 1);
                     self.send(txn, Purpose::CommitSecondaries, RequestBody::Commit { keys, start_ts, commit_ts });

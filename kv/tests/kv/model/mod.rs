@@ -9,7 +9,8 @@
 //! 2. Every read equals the snapshot at its start_ts: the newest write of a transaction that committed at or before it.
 //! 3. Two committed transactions that wrote or locked the same key do not overlap in time: no lost update.
 //! 4. The key of a committed insert did not exist in its snapshot.
-//! 5. After all locks are resolved, point reads and scans in both directions agree with the oracle at every past
+//! 5. A row that a committed transaction relies on, by a lock that others may share, did not change meanwhile.
+//! 6. After all locks are resolved, point reads and scans in both directions agree with the oracle at every past
 //!    timestamp, every long value has a record, and no rollback mark was lost.
 //!
 //! Further tests plant a bug and demand that the oracle reports the violation which that bug causes.
@@ -45,6 +46,7 @@ fn random_histories_are_snapshot_isolated() {
     assert!(total.expired > 50 && total.echoes > 50 && total.duplicates > 1_000, "{total:?}");
     assert!(total.heartbeats > 100 && total.too_early > 20 && total.overlaps > 20, "{total:?}");
     assert!(total.commits_together > 500 && total.resolves_together > 20, "{total:?}");
+    assert!(total.shared > 200, "{total:?}");
 }
 
 /// Seeds within which a planted bug must show.
@@ -89,4 +91,9 @@ fn a_commit_that_removes_a_rollback_mark_is_detected() {
 fn a_lock_record_that_names_no_data_record_is_detected() {
     // A transaction misses the value below the lock record.
     must_find(PlantedBug::ForgetLastData, &["txn ", " read \"", ": None, not Some("]);
+}
+
+#[test]
+fn a_writer_that_ignores_shared_locks_is_detected() {
+    must_find(PlantedBug::IgnoreShared, &["hare of ", " broke at "]);
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use engine::Cf;
 use engine::store::Store;
 use kv::Key;
-use kv::api::{CheckTxnStatusRequest, MutationOp, RequestBody, Response, ScanRequest, TxnStatus};
+use kv::api::{CheckTxnStatusRequest, LockMode, MutationOp, RequestBody, Response, ScanRequest, TxnStatus};
 use kv::key::split_ts;
 use kv::mvcc::mark::is_mark;
 use kv::mvcc::{WriteKind, WriteRecord, reader};
@@ -38,7 +38,7 @@ impl History {
                     self.intervals.entry(key.clone()).or_default().push((txn.start_ts, commit_ts));
                     continue;
                 }
-                MutationOp::CheckNotExists => continue,
+                MutationOp::Shared(_) | MutationOp::CheckNotExists => continue,
             };
             self.intervals.entry(key.clone()).or_default().push((txn.start_ts, commit_ts));
             self.versions.entry(key.clone()).or_default().insert(commit_ts, value);
@@ -66,11 +66,12 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
         }
         if let Some(commit_ts) = outcome {
             history.add(txn, commit_ts);
-            committed.push(n);
+            committed.push((n, commit_ts));
         }
     }
     check_reads(world, &history, &committed)?;
     check_overlaps(&history)?;
+    check_shared(world, &history, &committed)?;
     check_records(world)?;
     check_store(world, &history)
 }
@@ -104,7 +105,7 @@ fn outcome(world: &mut World, n: usize) -> Result<Option<Timestamp>, String> {
 }
 
 /// Checks all reads against their snapshots, also those of transactions that failed later, and all committed inserts.
-fn check_reads(world: &World, history: &History, committed: &[usize]) -> Result<(), String> {
+fn check_reads(world: &World, history: &History, committed: &[(usize, Timestamp)]) -> Result<(), String> {
     for (n, txn) in world.txns.iter().enumerate() {
         for (key, value) in &txn.reads {
             let expected = history.at(key, txn.start_ts);
@@ -113,7 +114,7 @@ fn check_reads(world: &World, history: &History, committed: &[usize]) -> Result<
             }
         }
     }
-    for n in committed {
+    for (n, _) in committed {
         let txn = &world.txns[*n];
         for (key, op) in &txn.writes {
             let absent = matches!(op, MutationOp::Insert(_) | MutationOp::CheckNotExists);
@@ -136,6 +137,26 @@ fn check_overlaps(history: &History) -> Result<(), String> {
                 return Err(format!(
                     "lost update of {key:?}: one began at {began}, before another's commit at {committed}"
                 ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no row changed, between the snapshot and the commit of a committed transaction, that it relies on: who
+/// holds the key alone relies on the row being there all the time.
+fn check_shared(world: &World, history: &History, committed: &[(usize, Timestamp)]) -> Result<(), String> {
+    for (n, commit_ts) in committed {
+        let txn = &world.txns[*n];
+        for (key, op) in &txn.writes {
+            let MutationOp::Shared(mode) = op else { continue };
+            let Some(versions) = history.versions.get(key) else { continue };
+            let was_there = history.at(key, txn.start_ts).is_some();
+            for (ts, value) in versions.range(txn.start_ts.next()..*commit_ts) {
+                if *mode != LockMode::KeyShare || !was_there || value.is_none() {
+                    let from = txn.start_ts;
+                    return Err(format!("{mode:?} of {key:?} by txn {n} from {from} to {commit_ts} broke at {ts}"));
+                }
             }
         }
     }

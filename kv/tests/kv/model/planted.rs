@@ -9,7 +9,7 @@ use kv::api::{KeyError, RequestBody, Response};
 use kv::error::ActionError;
 use kv::key::split_ts;
 use kv::mvcc::mark::is_mark;
-use kv::mvcc::{WriteKind, WriteRecord};
+use kv::mvcc::{LockRow, WriteKind, WriteRecord};
 use kv::percolator;
 
 /// A bug to plant: what an action does not see, or does not write.
@@ -25,6 +25,8 @@ pub(crate) enum PlantedBug {
     RemoveRollbackMark,
     /// The commit record of a lock does not name the data record below it.
     ForgetLastData,
+    /// The prewrite of a writer does not see the locks that others share.
+    IgnoreShared,
 }
 
 /// The store, and the rollback marks that were ever written to it.
@@ -56,6 +58,11 @@ impl ModelStore {
             (RequestBody::Prewrite(request), Some(PlantedBug::NoConflictCheck)) => {
                 let above = |key: &[u8]| split_ts(key).unwrap().1 > request.start_ts;
                 self.without(|cf, key, _| cf == Cf::Write && above(key))
+            }
+            (RequestBody::Prewrite(request), Some(PlantedBug::IgnoreShared))
+                if request.mutations.iter().all(|mutation| mutation.op.is_exclusive()) =>
+            {
+                self.without(|cf, key, _| cf == Cf::Lock && !matches!(LockRow::of(key), Ok(LockRow::Lock(_))))
             }
             (RequestBody::Prewrite(_), Some(PlantedBug::IgnoreRollbacks)) => {
                 self.without(|cf, _, value| cf == Cf::Default && is_mark(value).unwrap())

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use engine::{Cf, WriteBatch};
 use kv::Key;
 use kv::api::{CheckTxnStatusRequest, KeyError, MutationOp, RequestBody, Response, TxnStatus};
-use kv::mvcc::LockRecord;
+use kv::mvcc::shared::lock_of_row;
+use kv::mvcc::{LockRecord, LockRow};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -38,6 +39,8 @@ pub(crate) struct Stats {
     pub(crate) resolves_together: u64,
     pub(crate) too_early: u64,
     pub(crate) overlaps: u64,
+    /// Commits with shared locks.
+    pub(crate) shared: u64,
 }
 
 impl Stats {
@@ -56,6 +59,7 @@ impl Stats {
         self.resolves_together += other.resolves_together;
         self.too_early += other.too_early;
         self.overlaps += other.overlaps;
+        self.shared += other.shared;
     }
 }
 
@@ -86,6 +90,16 @@ impl Txn {
     pub(crate) fn locking_keys(&self) -> Vec<Key> {
         let locking = self.writes.iter().filter(|(_, op)| **op != MutationOp::CheckNotExists);
         locking.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Of these, those that it does not share, and those that it shares.
+    pub(crate) fn exclusive_keys(&self) -> Vec<Key> {
+        self.writes.iter().filter(|(_, op)| op.is_exclusive()).map(|(key, _)| key.clone()).collect()
+    }
+
+    pub(crate) fn shared_keys(&self) -> Vec<Key> {
+        let shared = self.writes.iter().filter(|(_, op)| matches!(op, MutationOp::Shared(_)));
+        shared.map(|(key, _)| key.clone()).collect()
     }
 }
 
@@ -194,7 +208,7 @@ impl World {
     fn push_min_commit_ts(&mut self) -> Result<(), String> {
         let mut primaries = Vec::new();
         for (cf, key, value) in rows(&self.store.store) {
-            if cf == Cf::Lock {
+            if cf == Cf::Lock && matches!(LockRow::of(&key), Ok(LockRow::Lock(_))) {
                 let lock = LockRecord::decode(&value).map_err(|error| error.to_string())?;
                 primaries.extend((lock.primary.to_storage() == key).then_some((key, lock)));
             }
@@ -247,8 +261,8 @@ impl World {
             if cf != Cf::Lock {
                 continue;
             }
-            let lock = LockRecord::decode(&value).map_err(|error| error.to_string())?;
-            let key = Key::from_storage(&key).map_err(|error| error.to_string())?;
+            let lock = lock_of_row(&key, &value).map_err(|error| error.to_string())?;
+            let Some(lock) = lock else { continue };
             let check = RequestBody::CheckTxnStatus(CheckTxnStatusRequest {
                 primary: lock.primary,
                 lock_ts: lock.start_ts,
@@ -262,7 +276,7 @@ impl World {
                 Response::Status(TxnStatus::RolledBack) => None,
                 other => return Err(format!("a status check after the end left a transaction {other:?}")),
             };
-            self.evaluate(&RequestBody::ResolveLock { keys: vec![key], start_ts: lock.start_ts, commit_ts })?;
+            self.evaluate(&RequestBody::ResolveLock { keys: vec![lock.key], start_ts: lock.start_ts, commit_ts })?;
         }
         Ok(())
     }
