@@ -22,13 +22,13 @@ use tokio::sync::oneshot;
 use tso::Timestamp;
 
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Request, RequestBody, Response,
-    RowFound, ServerError, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, KeyError, LockInfo, LockMode, LockRef, LockedRow, Request, RequestBody,
+    Response, RowFound, ServerError, WaitReport, Waiting,
 };
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus};
-use crate::percolator::{Look, look};
+use crate::percolator::{Look, look, timestamp};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::region_store::{RegionStore, into_server_error};
@@ -95,7 +95,7 @@ impl<H: RegionStore> Scheduler<H> {
     ///
     /// - [`ServerError::Region`]: as [`Scheduler::run`]. Locks may have been taken, and were not answered.
     /// - [`ServerError::Key`]: `WriteConflict` or `AlreadyExists`, of a row that the request depends on. The rows
-    ///   before it are locked.
+    ///   before it are locked. `TooOld`: the transaction is below the safe point.
     /// - [`ServerError::Invalid`], [`ServerError::Failed`]: as [`Scheduler::run`].
     ///
     /// # Cancel safety
@@ -137,6 +137,12 @@ impl<H: RegionStore> Scheduler<H> {
         }
         if let Some(term) = acquisition.term {
             self.confirm_term(context, term).await?;
+        }
+        // After the look at the rows: a deleted row may be collected, and with it what conflicts with the request.
+        let began = request.snapshot.map_or(request.start_ts, |snapshot| snapshot.min(request.start_ts));
+        let safe_point = timestamp(self.store.floors(context.region).writes);
+        if began <= safe_point {
+            return Err(KeyError::TooOld { start_ts: began, safe_point }.into());
         }
         Ok(acquired)
     }

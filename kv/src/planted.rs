@@ -57,6 +57,10 @@ pub enum PlantedBug {
     OldRowEvaluated,
     /// The detector of deadlocks loses the waits of every second transaction.
     DetectorDropsEdge,
+    /// A read does not look at the safe point after it has read.
+    SafePointUnchecked,
+    /// Transactions below the safe point still write.
+    OldWritesAccepted,
 }
 
 impl PlantedBug {
