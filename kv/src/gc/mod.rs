@@ -59,12 +59,31 @@
 //! drops a record for a newer one that is flushed as well. What it looks up may be in a memtable. If a crash loses
 //! that, the replay of the log brings it back before the replica serves a read.
 //!
+//! # When a compaction is asked for
+//!
+//! Compactions that RocksDB runs anyway drop what they meet. The rest needs somebody to ask. The `tracker` counts
+//! writes per bucket of keys as they are applied; when the safe point has passed many, a sample of the bucket is
+//! examined, and the bucket is compacted if a tenth of it or more is garbage. A survey samples the whole store after a
+//! start, and now and then, so what the tracker does not know is found as well. Cold data without garbage is never
+//! rewritten.
+//!
 //! # Layers
 //!
-//! 1. `bound`, `collect`: the safe point of a store; the decision on each record (pure)
+//! 1. `bound`, `collect`, `metrics`, `tracker`: the safe point of a store; the decision on each record (pure); metrics;
+//!    where garbage may be (pure)
+//! 2. `filter`: the decisions in a compaction
+//! 3. `examine`: samples of a range
+//! 4. `worker`: the background work
 
 pub mod bound;
 pub mod collect;
+pub mod examine;
+pub mod filter;
+pub mod metrics;
+pub mod tracker;
+pub mod worker;
 
 pub use bound::CollectBound;
 pub use collect::{Collector, Verdict};
+pub use metrics::GcMetrics;
+pub use worker::{Collection, GcConfig, Worker};
