@@ -71,7 +71,7 @@
 //!
 //! 1. `bound`, `collect`, `metrics`, `tracker`: the safe point of a store; the decision on each record (pure); metrics;
 //!    where garbage may be (pure)
-//! 2. `filter`: the decisions in a compaction
+//! 2. `filter`, `publish`: the decisions in a compaction; how far a store may collect
 //! 3. `examine`: samples of a range
 //! 4. `worker`: the background work
 
@@ -80,10 +80,12 @@ pub mod collect;
 pub mod examine;
 pub mod filter;
 pub mod metrics;
+mod publish;
 pub mod tracker;
 pub mod worker;
 
 pub use bound::CollectBound;
 pub use collect::{Collector, Verdict};
 pub use metrics::GcMetrics;
+pub use publish::follow_published;
 pub use worker::{Collection, GcConfig, Worker};

@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn values_of_reads_are_normalized() {
-        let cases: [(&str, &[&str], Result<&str, &str>); 11] = [
+        let cases: [(&str, &[&str], Result<&str, &str>); 12] = [
             ("cortado.replica_read", &["CLOSEST"], Ok("closest")),
             ("cortado.replica_read", &["nearest"], Err("22023")),
             ("cortado.read_staleness", &["Max 5000ms"], Ok("max 5s")),
