@@ -107,7 +107,7 @@ impl Examiner {
         };
         match found {
             // A malformed record stays, as in a compaction.
-            Err(MvccError::Key(_) | MvccError::Record { .. } | MvccError::Inconsistent(_)) => Ok(false),
+            Err(error) if !matches!(error, MvccError::Store(_)) => Ok(false),
             found => found,
         }
     }

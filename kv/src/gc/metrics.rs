@@ -23,17 +23,31 @@ impl GcMetrics {
             registry.register(Box::new(counter.clone()))?;
             Ok(counter)
         };
-        let seconds = prometheus::Counter::new("gc_compaction_seconds_total", "Time spent in requested compactions")?;
+        let seconds =
+            prometheus::Counter::new("cortado_kv_gc_compaction_seconds_total", "Time spent in requested compactions")?;
         registry.register(Box::new(seconds.clone()))?;
-        let bound_ms = IntGauge::new("gc_bound_ms", "Up to where the store collects, in milliseconds since the epoch")?;
+        let bound_ms =
+            IntGauge::new("cortado_kv_gc_bound_ms", "Up to where the store collects, in milliseconds since the epoch")?;
         registry.register(Box::new(bound_ms.clone()))?;
         Ok(GcMetrics {
-            versions: counter("gc_versions_dropped_total", "Write records that compactions dropped")?,
-            rows: counter("gc_values_dropped_total", "Long values and rollback marks that compactions dropped")?,
-            unreadable: counter("gc_unreadable_total", "Records that compactions kept because they are malformed")?,
-            ranges: counter("gc_compacted_ranges_total", "Ranges that were compacted because of their garbage")?,
-            examined: counter("gc_examined_ranges_total", "Ranges of which a sample was examined")?,
-            reclaimed_bytes: counter("gc_reclaimed_bytes_total", "Bytes of files that requested compactions saved")?,
+            versions: counter("cortado_kv_gc_versions_dropped_total", "Write records that compactions dropped")?,
+            rows: counter(
+                "cortado_kv_gc_values_dropped_total",
+                "Long values and rollback marks that compactions dropped",
+            )?,
+            unreadable: counter(
+                "cortado_kv_gc_unreadable_total",
+                "Records that compactions kept because they are malformed",
+            )?,
+            ranges: counter(
+                "cortado_kv_gc_compacted_ranges_total",
+                "Ranges that were compacted because of their garbage",
+            )?,
+            examined: counter("cortado_kv_gc_examined_ranges_total", "Ranges of which a sample was examined")?,
+            reclaimed_bytes: counter(
+                "cortado_kv_gc_reclaimed_bytes_total",
+                "Bytes of files that requested compactions saved",
+            )?,
             seconds,
             bound_ms,
         })

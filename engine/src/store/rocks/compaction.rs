@@ -85,6 +85,8 @@ pub(super) fn compact_range(database: &Database, cf: Cf, start: &[u8], end: &[u8
     options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
     let end = (!end.is_empty()).then_some(end);
     database.db.compact_range_cf_opt(database.family(cf)?, Some(start), end, &options);
+    // They pin the files that were compacted.
+    database.cursors.clear();
     Ok(())
 }
 
