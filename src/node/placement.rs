@@ -9,9 +9,9 @@ use std::time::Duration;
 use engine::WriteBatch;
 use engine::store::Store;
 use kv::placement::registry::{self, Admission, InstanceId, RegistryError, StoreRecord};
+use kv::placement::safe_point::{self, Choice, HeldBy};
 use kv::placement::{ClusterView, Heartbeat, Liveness};
 use parking_lot::Mutex;
-use kv::placement::safe_point::{self, Choice, HeldBy};
 use raftstore::transport::ClusterId;
 use raftstore::{
     PeerRole, ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
@@ -271,10 +271,7 @@ impl<S: Store> Placement<S> {
     }
 }
 
-fn gc_response(
-    safe_point: Timestamp,
-    (choice, now, ttl): (Choice, Timestamp, Duration),
-) -> proto::GarbageCollection {
+fn gc_response(safe_point: Timestamp, (choice, now, ttl): (Choice, Timestamp, Duration)) -> proto::GarbageCollection {
     let age_ms = |ts: Timestamp| now.physical_ms().saturating_sub(ts.physical_ms());
     let (held_by_store, held_by_session, held_ms) = match choice.held_by {
         HeldBy::Ttl => (0, 0, 0),

@@ -36,6 +36,7 @@ use super::oracle::{OracleDirectory, oracle};
 use super::placement::Placement;
 use super::ports::Ports;
 use super::probe;
+use super::rounds;
 use super::service::NodeService;
 use super::state::{self, NodeState};
 use super::storage::{self, Storage};
@@ -106,6 +107,7 @@ impl Serving {
         let handle = runtime.handle();
         let tso_client = tso_client(&state, &handle, tso_service.clone(), links.clone(), registry)?;
         window.connect(handle.clone(), tso_client.clone());
+        background.spawn(rounds::follow(handle.clone(), state.collect_bound.clone()));
         if state.placement.set(Placement::new(handle.clone())).is_err() {
             return Err(in_layer("placement")("started twice"));
         }
@@ -135,7 +137,8 @@ impl Serving {
         let config = TxnConfig { shadow_reads: state.config.shadow_reads, ..TxnConfig::default() };
         let database =
             Database::with_config(client, tso_client.clone(), config, registry).map_err(in_layer("transactions"))?;
-        background.spawn(background::reclaim_dropped_rows(database.clone(), handle));
+        background.spawn(background::reclaim_dropped_rows(database.clone(), handle.clone()));
+        background.spawn(rounds::run_rounds(state.clone(), database.clone(), handle));
         let sql = sql_server(&state, &ident, database.clone(), registry)?;
         let session_threads = SessionThreads::start().map_err(in_layer("threads of sessions"))?;
         Ok(Serving {

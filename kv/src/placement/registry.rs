@@ -161,9 +161,7 @@ pub fn put_tso_mark(batch: &mut WriteBatch, mark: u64) {
 pub fn safe_point(reader: &dyn Reader) -> Result<Timestamp, RegistryError> {
     match reader.get(Cf::Default, SAFE_POINT)? {
         None => Ok(Timestamp::ZERO),
-        Some(bytes) => {
-            decode_u64(&bytes).map(Timestamp::from_raw).ok_or(RegistryError::Malformed("s:safe-point"))
-        }
+        Some(bytes) => decode_u64(&bytes).map(Timestamp::from_raw).ok_or(RegistryError::Malformed("s:safe-point")),
     }
 }
 

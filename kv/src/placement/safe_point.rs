@@ -91,7 +91,8 @@ mod tests {
     }
 
     fn chosen(view: &ClusterView, present: u64, at: u64) -> (Timestamp, HeldBy) {
-        let Choice { safe_point, held_by } = choose(ts(present), (NOW, TTL), view, (Duration::ZERO, Duration::from_secs(at)));
+        let Choice { safe_point, held_by } =
+            choose(ts(present), (NOW, TTL), view, (Duration::ZERO, Duration::from_secs(at)));
         (safe_point, held_by)
     }
 
