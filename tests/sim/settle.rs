@@ -15,6 +15,7 @@ use simulator::checkers::{Checked, Violation, snapshot_isolation, violated};
 use tokio::task::JoinHandle;
 use txn::{Database, Transaction, TxnError};
 
+use crate::collection;
 use crate::load::{SharedBook, bank, counters, lists, registers};
 use crate::logs::Logs;
 use crate::nodes::Nodes;
@@ -67,12 +68,13 @@ pub(crate) async fn settle(
     logs.check()?;
     let left = locks(world)?.len() as u64;
     sweep(world, nodes, book).await?;
+    collection::finish(world, nodes, book).await?;
     converge(world, nodes).await?;
     read_everywhere(world, nodes, book).await?;
     let book = book.borrow();
     book.check()?;
     if let Some(node) = world.nodes.values().next() {
-        book.reads.check(&node.store.snapshot())?;
+        book.reads.check(&node.store.snapshot(), book.safe_point)?;
     }
     registers::check(&book)?;
     snapshot_isolation::check(&book.history)?;

@@ -1,0 +1,216 @@
+//! Garbage collection: rounds that choose a safe point and raise it, nodes that collect, and sessions that hold
+//! snapshots for long.
+//!
+//! One task runs the rounds, as the node that leads the system region does: it asks every gateway that lives how far its
+//! transactions look back, and raises the safe point through a gateway. It is persisted in the task, which no fault
+//! ends. Every node follows with its own store, in each life anew, and collects all that it may at once. So the ttl,
+//! which the seed draws, can be far shorter than transactions are long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Cf;
+use engine::store::Store;
+use engine::store::memory::MemoryStore;
+use kv::gc::{CollectBound, Collection, GcConfig, GcMetrics, follow_published};
+use kv::placement::safe_point::choose;
+use kv::placement::{ClusterView, Heartbeat, Oldest};
+use prometheus::Registry;
+use raftstore::StoreId;
+use rand::Rng;
+use rand::rngs::StdRng;
+use simulator::World;
+use simulator::checkers::{Checked, Violation, violated};
+use tso::Timestamp;
+use txn::{OldestSnapshot, TxnError};
+
+use crate::load::{Session, SharedBook, bank};
+use crate::nodes::{Life, Nodes};
+#[cfg(feature = "planted-bugs")]
+use crate::options::GcBug;
+use crate::options::{Bugs, CollectionOptions};
+use crate::stack::{Stack, complete, run_until};
+use crate::store::SimStore;
+
+/// How long a round may take. The safe point is raised again in the next one.
+const ROUND_LIMIT: Duration = Duration::from_secs(2);
+/// How often each family is compacted in a row. What hides the last version of a key goes after it.
+const PASSES: usize = 4;
+/// How long the last round may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The collection in the store of a node, in one life.
+#[derive(Clone)]
+pub(crate) struct NodeCollection {
+    store: SimStore,
+    data: MemoryStore,
+    bound: CollectBound,
+}
+
+impl NodeCollection {
+    /// One that has collected nothing in this life.
+    pub(crate) fn new(store: SimStore, data: &MemoryStore) -> NodeCollection {
+        let (bound, metrics) = (CollectBound::new(), GcMetrics::new(&Registry::new()).expect("metrics"));
+        let hooks = Collection::new(GcConfig::default(), bound.clone(), metrics).hooks();
+        NodeCollection { store, data: data.rehooked(hooks), bound }
+    }
+
+    /// Collects what the replicas have published, or up to `early`.
+    fn collect(&self, early: Option<Timestamp>) {
+        match early {
+            Some(safe_point) => self.bound.raise(safe_point),
+            None => follow_published(&self.store, &self.bound),
+        }
+        // A store that fails stops by itself.
+        if self.bound.settle(|| self.data.flush()).is_err() {
+            return;
+        }
+        for cf in [Cf::Write, Cf::Default] {
+            for _ in 0..PASSES {
+                let _ = self.data.compact_range(cf, b"", b"");
+            }
+        }
+    }
+}
+
+/// Every node that runs collects.
+fn collect_all(nodes: &Nodes, early: Option<Timestamp>) {
+    for store in nodes.stores.iter().filter(|store| !nodes.is_paused(**store)) {
+        nodes.life(*store).into_iter().for_each(|life: Life| life.collection.collect(early));
+    }
+}
+
+/// What the gateways that live report.
+fn view(nodes: &Nodes, bugs: Bugs) -> ClusterView {
+    let mut view = ClusterView::new();
+    for store in &nodes.stores {
+        let Some(gateway) = nodes.gateway(*store) else { continue };
+        let oldest = gateway.database.oldest_snapshot();
+        let oldest = oldest.map(|OldestSnapshot { bound, session }| Oldest { bound, session });
+        #[cfg(feature = "planted-bugs")]
+        let oldest = match bugs.gc {
+            Some(GcBug::SnapshotsIgnored) => Some(Oldest { bound: Timestamp::MAX, session: None }),
+            _ => oldest,
+        };
+        #[cfg(not(feature = "planted-bugs"))]
+        let _ = bugs;
+        view.apply_heartbeat(heartbeat(*store, oldest), Duration::ZERO);
+    }
+    view
+}
+
+fn heartbeat(store: StoreId, oldest: Option<Oldest>) -> Heartbeat {
+    let (address, pg_address, locality, version) = Default::default();
+    Heartbeat { store, address, pg_address, locality, version, oldest, regions: Vec::new() }
+}
+
+/// Whether the stores collect before the safe point is raised.
+fn is_early(bugs: Bugs) -> bool {
+    #[cfg(feature = "planted-bugs")]
+    return bugs.gc == Some(GcBug::CollectedEarly);
+    #[cfg(not(feature = "planted-bugs"))]
+    {
+        let _ = bugs;
+        false
+    }
+}
+
+/// Runs rounds until the book is closed.
+pub(crate) async fn rounds(
+    options: CollectionOptions,
+    bugs: Bugs,
+    nodes: Arc<Nodes>,
+    book: SharedBook,
+    mut rng: StdRng,
+) {
+    while !book.borrow().is_closed {
+        tokio::time::sleep(rng.random_range(options.interval / 2..options.interval * 2)).await;
+        let store = nodes.stores[rng.random_range(0..nodes.stores.len())];
+        let Some(gateway) = nodes.gateway(store) else { continue };
+        let round = async {
+            let now = gateway.database.now().await?;
+            let present = book.borrow().safe_point;
+            let view = view(&nodes, bugs);
+            let safe_point = choose(present, (now, options.ttl), &view, (Duration::ZERO, Duration::ZERO)).safe_point;
+            if safe_point == Timestamp::ZERO {
+                return Ok(());
+            }
+            book.borrow_mut().safe_point = safe_point;
+            if is_early(bugs) {
+                collect_all(&nodes, Some(safe_point));
+                return Ok(());
+            }
+            gateway.database.collection().raise(safe_point).await
+        };
+        if let Ok(Ok(())) = tokio::time::timeout(ROUND_LIMIT, Box::pin(round)).await {
+            book.borrow_mut().counts.rounds += 1;
+        }
+        // Regions that were reached have it, whether all were or not.
+        if !is_early(bugs) {
+            collect_all(&nodes, None);
+        }
+    }
+}
+
+/// Reads some keys, and the same again after a while, in one snapshot.
+pub(crate) async fn holder(mut session: Session, ttl: Duration) {
+    while !session.is_closed() {
+        let Some(gateway) = session.gateway().await else { continue };
+        let keys: Vec<kv::Key> = (0..bank::ACCOUNTS).map(bank::account).collect();
+        let pause = session.rng.random_range(Duration::ZERO..=ttl * 3);
+        let db = gateway.database.clone();
+        let reads = async move {
+            let txn = db.begin().await?;
+            let before = txn.batch_get(&keys).await?;
+            tokio::time::sleep(pause).await;
+            Ok((before, txn.batch_get(&keys).await?, txn.start_ts()))
+        };
+        let outcome: Option<Result<_, TxnError>> = session.at(&gateway, reads).await;
+        match &outcome {
+            Some(Ok((before, after, start_ts))) if before != after => {
+                let what = format!("the snapshot at {start_ts} changed under its reader: {before:?}, then {after:?}");
+                session.book.borrow_mut().violation.get_or_insert(what);
+            }
+            Some(Ok(_)) => session.book.borrow_mut().counts.held += 1,
+            Some(Err(TxnError::SnapshotTooOld(why))) => {
+                let what = format!("the safe point has passed a live snapshot: {why}");
+                session.book.borrow_mut().violation.get_or_insert(what);
+            }
+            _ => {}
+        }
+        session.judge(outcome.map(|outcome| outcome.map(drop))).await;
+    }
+}
+
+/// Raises the last safe point everywhere, and lets all stores collect up to it, so that they become equal.
+pub(crate) async fn finish(world: &mut World<Stack>, nodes: &Arc<Nodes>, book: &SharedBook) -> Checked {
+    let safe_point = book.borrow().safe_point;
+    let Some(gateway) = nodes.stores.first().and_then(|store| nodes.gateway(*store)) else {
+        return violated("no gateway to collect");
+    };
+    if safe_point == Timestamp::ZERO {
+        return Ok(());
+    }
+    let raise = async move {
+        let mut last = gateway.database.collection().raise(safe_point).await;
+        while last.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            last = gateway.database.collection().raise(safe_point).await;
+        }
+    };
+    complete(world, nodes, LIMIT, "the last safe point is raised", raise).await?;
+    let end = nodes.elapsed() + LIMIT.as_nanos() as u64;
+    let follow = |nodes: &Nodes| {
+        collect_all(nodes, None);
+        let behind = |store: &StoreId| nodes.life(*store).is_none_or(|life| life.collection.bound.get() < safe_point);
+        nodes.stores.iter().any(behind)
+    };
+    while follow(nodes) {
+        if nodes.elapsed() > end {
+            return Err(Violation("a store does not follow the safe point".to_owned()));
+        }
+        let next = nodes.elapsed() + Duration::from_millis(50).as_nanos() as u64;
+        run_until(world, nodes, next, |_| false).await?;
+    }
+    Ok(())
+}
