@@ -6,17 +6,22 @@
 //! ends. Every node follows with its own store, in each life anew, and collects all that it may at once. So the ttl,
 //! which the seed draws, can be far shorter than transactions are long.
 
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Cf;
-use engine::store::Store;
 use engine::store::memory::MemoryStore;
-use kv::gc::{CollectBound, Collection, GcConfig, GcMetrics, follow_published};
+use engine::store::{Reader, Store, StoreError};
+use kv::gc::collect::is_garbage_row;
+use kv::gc::{CollectBound, Collection, Collector, GcConfig, GcMetrics, Verdict, follow_published};
+use kv::key::split_ts;
+use kv::mvcc::{LockRecord, WriteRecord};
 use kv::placement::safe_point::choose;
 use kv::placement::{ClusterView, Heartbeat, Oldest};
 use prometheus::Registry;
-use raftstore::StoreId;
+use raftstore::{Region, StoreId, records};
 use rand::Rng;
 use rand::rngs::StdRng;
 use simulator::World;
@@ -31,6 +36,50 @@ use crate::options::GcBug;
 use crate::options::{Bugs, CollectionOptions};
 use crate::stack::{Stack, complete, run_until};
 use crate::store::SimStore;
+
+/// Hash of what a region's replica would hold if it had collected all that its own safe point allows. So replicas with
+/// one applied index agree, however far each of them has collected.
+pub(crate) fn visible_hash(reader: &dyn Reader, region: &Region) -> Result<u64, StoreError> {
+    let corrupt = |error: &dyn std::fmt::Display| StoreError::Corrupt(error.to_string());
+    let floors = match reader.get(Cf::Meta, &records::floors_key(region.id))? {
+        Some(floors) => records::decode_floors(&floors).map_err(|error| corrupt(&error))?,
+        None => Default::default(),
+    };
+    let safe_point = Timestamp::from_raw(floors.reads.get());
+    let (mut collector, mut hasher, mut named) = (Collector::new(safe_point), DefaultHasher::new(), BTreeSet::new());
+    for cf in [Cf::Lock, Cf::Write, Cf::Default] {
+        let mut cursor = reader.cursor(cf, &region.start, &region.end)?;
+        let mut more = cursor.seek_to_first()?;
+        while more {
+            let (key, value) = (cursor.key(), cursor.value());
+            let stays = match cf {
+                Cf::Lock => {
+                    let lock = LockRecord::decode(value).map_err(|error| corrupt(&error))?;
+                    named.insert((key.to_vec(), lock.start_ts));
+                    true
+                }
+                Cf::Write => {
+                    let stays = collector.next(key, value, || false).map_err(|error| corrupt(&error))? == Verdict::Keep;
+                    if stays {
+                        let write = WriteRecord::decode(value).map_err(|error| corrupt(&error))?;
+                        let (storage, _) = split_ts(key).map_err(|error| corrupt(&error))?;
+                        named.insert((storage.to_vec(), write.start_ts));
+                    }
+                    stays
+                }
+                _ => {
+                    let is_named = |storage: &[u8], ts| Ok(named.contains(&(storage.to_vec(), ts)));
+                    !is_garbage_row(safe_point, key, value, is_named).map_err(|error| corrupt(&error))?
+                }
+            };
+            if stays {
+                (cf.code(), key, value).hash(&mut hasher);
+            }
+            more = cursor.next()?;
+        }
+    }
+    Ok(hasher.finish())
+}
 
 /// How long a round may take. The safe point is raised again in the next one.
 const ROUND_LIMIT: Duration = Duration::from_secs(2);

@@ -9,9 +9,10 @@ use kv::server::KvServerConfig;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use simulator::options::Topology;
+use simulator::options::{RegionHash, Topology};
 use txn::TxnConfig;
 
+use crate::collection::visible_hash;
 use crate::steps::{STEPS, Step};
 
 /// User keys below the first bound are in the system region, those between two bounds in one data region.
@@ -254,6 +255,7 @@ impl Options {
             interval: Duration::from_millis(of_collection.random_range(50..800)),
             holders: of_collection.random_range(1..=3),
         });
+        cluster.hash = collection.map(|_| visible_hash as RegionHash);
         if coordinators.step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);
         }

@@ -12,6 +12,7 @@ use simulator::seeds::{self, number_from};
 use tso::service::PlantedBug as InTso;
 use txn::planted::PlantedBug as InTxn;
 
+use crate::collection::visible_hash;
 use crate::options::{Bugs, CollectionOptions, GcBug, Options};
 use crate::run::run;
 
@@ -80,8 +81,10 @@ const ENDLESS: &[&str] = &["every session ends after healing"];
 const PASSED: &[&str] = &["has passed a live snapshot"];
 /// A snapshot has lost its versions, and its reader does not learn of it.
 const CHANGED: &[&str] = &["changed under its reader", "the total"];
-/// The record of a transaction is gone while others still need it, or versions under a reader.
+/// The record of a transaction is gone while others still need it, or versions under a reader. A replica lacks what no
+/// published safe point allows to go.
 const TORN_BY_COLLECTION: &[&str] = &[
+    "is not that of",
     "changed under its reader",
     "the total",
     "its transfers make",
@@ -125,6 +128,7 @@ const fn in_gc(bug: GcBug, kv: Option<InKv>) -> Bugs {
 fn collecting(options: &mut Options) {
     let (ttl, interval) = (Duration::from_millis(50), Duration::from_millis(100));
     options.collection = Some(CollectionOptions { ttl, interval, holders: 3 });
+    options.cluster.hash = Some(visible_hash);
 }
 
 fn ordinary(_: &mut Options) {}
@@ -200,7 +204,7 @@ fn must_find(planted: &Planted) {
         if ordinary.is_none() {
             // Row locks and collections have bugs of their own.
             options.counters = 0;
-            options.collection = None;
+            (options.collection, options.cluster.hash) = (None, None);
         }
         if ordinary.is_none() || words == CONTRADICTED {
             narrow(&mut options);
