@@ -7,6 +7,7 @@
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
 //! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
 //!   disk.
+//! - [`collection`]: old versions go after the ttl, and snapshots that are held stay.
 //! - [`counts`]: timestamps, messages, Raft rounds and syncs of each kind of statement.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
 //! - [`locks`]: `cortado locks` names who waits for whom, through any node.
@@ -32,6 +33,7 @@
 
 mod bank;
 mod clients;
+mod collection;
 mod command_line;
 mod counts;
 mod demo;

@@ -6,14 +6,16 @@
 //! ends. Every node follows with its own store, in each life anew, and collects all that it may at once. So the ttl,
 //! which the seed draws, can be far shorter than transactions are long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::Cf;
 use engine::store::memory::MemoryStore;
 use engine::store::{Reader, Store, StoreError};
+use kv::Key;
 use kv::gc::collect::is_garbage_row;
 use kv::gc::{CollectBound, Collection, Collector, GcConfig, GcMetrics, Verdict, follow_published};
 use kv::key::split_ts;
@@ -30,7 +32,7 @@ use tso::Timestamp;
 use txn::{OldestSnapshot, TxnError};
 
 use crate::load::{Session, SharedBook, bank};
-use crate::nodes::{Life, Nodes};
+use crate::nodes::{Gateway, Life, Nodes};
 #[cfg(feature = "planted-bugs")]
 use crate::options::GcBug;
 use crate::options::{Bugs, CollectionOptions};
@@ -201,11 +203,23 @@ pub(crate) async fn rounds(
     }
 }
 
-/// Reads some keys, and the same again after a while, in one snapshot.
+/// A snapshot, and what it showed.
+type Snapshot = (Timestamp, Vec<(Key, Bytes)>);
+
+/// The snapshots that a session remembers.
+const REMEMBERED: usize = 8;
+
+/// Reads some keys, and the same again after a while, in one snapshot. Now and then, reads one of the past again.
 pub(crate) async fn holder(mut session: Session, ttl: Duration) {
+    let mut past: VecDeque<Snapshot> = VecDeque::new();
     while !session.is_closed() {
         let Some(gateway) = session.gateway().await else { continue };
-        let keys: Vec<kv::Key> = (0..bank::ACCOUNTS).map(bank::account).collect();
+        let keys: Vec<Key> = (0..bank::ACCOUNTS).map(bank::account).collect();
+        if !past.is_empty() && session.rng.random_bool(0.6) {
+            let snapshot = past[session.rng.random_range(0..past.len())].clone();
+            read_again(&mut session, &gateway, keys, snapshot).await;
+            continue;
+        }
         let pause = session.rng.random_range(Duration::ZERO..=ttl * 3);
         let db = gateway.database.clone();
         let reads = async move {
@@ -220,7 +234,11 @@ pub(crate) async fn holder(mut session: Session, ttl: Duration) {
                 let what = format!("the snapshot at {start_ts} changed under its reader: {before:?}, then {after:?}");
                 session.book.borrow_mut().violation.get_or_insert(what);
             }
-            Some(Ok(_)) => session.book.borrow_mut().counts.held += 1,
+            Some(Ok((before, _, start_ts))) => {
+                session.book.borrow_mut().counts.held += 1;
+                past.push_back((*start_ts, before.clone()));
+                past.drain(..past.len().saturating_sub(REMEMBERED));
+            }
             Some(Err(TxnError::SnapshotTooOld(why))) => {
                 let what = format!("the safe point has passed a live snapshot: {why}");
                 session.book.borrow_mut().violation.get_or_insert(what);
@@ -229,6 +247,20 @@ pub(crate) async fn holder(mut session: Session, ttl: Duration) {
         }
         session.judge(outcome.map(|outcome| outcome.map(drop))).await;
     }
+}
+
+/// Reads a snapshot of the past. It shows what it showed then, or is refused.
+async fn read_again(session: &mut Session, gateway: &Gateway, keys: Vec<Key>, (start_ts, before): Snapshot) {
+    let db = gateway.database.clone();
+    let read = async move { db.begin_at(start_ts).await?.batch_get(&keys).await };
+    let outcome = session.at(gateway, read).await;
+    if let Some(Ok(after)) = &outcome
+        && *after != before
+    {
+        let what = format!("the snapshot at {start_ts} is another one in the past: {before:?}, now {after:?}");
+        session.book.borrow_mut().violation.get_or_insert(what);
+    }
+    session.judge(outcome.map(|outcome| outcome.map(drop))).await;
 }
 
 /// Raises the last safe point everywhere, and lets all stores collect up to it, so that they become equal.

@@ -80,11 +80,12 @@ const ENDLESS: &[&str] = &["every session ends after healing"];
 /// A snapshot that lives is refused.
 const PASSED: &[&str] = &["has passed a live snapshot"];
 /// A snapshot has lost its versions, and its reader does not learn of it.
-const CHANGED: &[&str] = &["changed under its reader", "the total"];
+const CHANGED: &[&str] = &["changed under its reader", "is another one in the past", "the total"];
 /// The record of a transaction is gone while others still need it, or versions under a reader. A replica lacks what no
 /// published safe point allows to go.
 const TORN_BY_COLLECTION: &[&str] = &[
     "is not that of",
+    "is another one in the past",
     "changed under its reader",
     "the total",
     "its transfers make",
