@@ -1,7 +1,7 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
 .PHONY: demo test setup build seeds stack nightly bench bench-system bench-tpcb bench-distance bench-expensive \
-	bench-hot bench-tail bench-peers soak
+	bench-hot bench-tail bench-gc bench-peers soak
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.
@@ -81,6 +81,11 @@ DISTANCE = --json $(CURDIR)/docs/distance.json --svg $(CURDIR)/docs/distance.svg
 	--markdown $(CURDIR)/distance-table.txt
 bench-distance: setup
 	@cargo bench --locked --bench distance -- $(or $(ARGS),$(DISTANCE))
+
+# Space and reads after a million updates of ten thousand rows, with and without garbage collection: a minute. ARGS
+# replace the options: make bench-gc ARGS="--rows 100 --updates 100000"
+bench-gc: setup
+	@cargo bench --locked --bench gc -- $(ARGS)
 
 # Layer benchmarks, and whole systems side by side (docs/benchmarks.md). Whole systems need PostgreSQL 15's servers.
 bench: setup

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use kv::placement::{Heartbeat, RegionReport as DomainReport};
+use kv::placement::{Heartbeat, Oldest, RegionReport as DomainReport};
 use raftstore::transport::ClusterId;
 use raftstore::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, RegionId, StoreId, Term};
 use tonic::Status;
+use tso::Timestamp;
 
 use crate::plan;
 
@@ -83,6 +84,8 @@ impl HeartbeatRequest {
             pg_address: heartbeat.pg_address,
             locality: heartbeat.locality,
             version: heartbeat.version,
+            oldest_ts: heartbeat.oldest.map_or(0, |oldest| oldest.bound.raw()),
+            oldest_session: heartbeat.oldest.and_then(|oldest| oldest.session).unwrap_or(0),
             regions: heartbeat.regions.into_iter().map(report).collect(),
         }
     }
@@ -106,6 +109,10 @@ impl From<HeartbeatRequest> for Heartbeat {
             pg_address: request.pg_address,
             locality: request.locality,
             version: request.version,
+            oldest: (request.oldest_ts > 0).then(|| Oldest {
+                bound: Timestamp::from_raw(request.oldest_ts),
+                session: (request.oldest_session > 0).then_some(request.oldest_session),
+            }),
             regions: request.regions.into_iter().filter_map(report).collect(),
         }
     }

@@ -3,17 +3,39 @@
 use kv::Key;
 use raftstore::transport::ClusterId;
 use serde::Serialize;
+use tso::Timestamp;
 
 use crate::client::{self, ClientError};
 use crate::config::HostPort;
 use crate::console::Table;
-use crate::proto::{RegionStatus, StatusRequest, StatusResponse, StoreStatus};
+use crate::proto::{GarbageCollection, RegionStatus, StatusRequest, StatusResponse, StoreStatus};
 
 #[derive(Serialize)]
 struct Page {
     cluster_id: String,
     nodes: Vec<Node>,
     regions: Vec<Region>,
+    gc: Option<Gc>,
+}
+
+/// The safe point of garbage collection.
+#[derive(Serialize)]
+struct Gc {
+    safe_point: String,
+    age_ms: u64,
+    ttl_ms: u64,
+    /// `None`: the ttl holds it back.
+    held_by: Option<Holder>,
+}
+
+/// What holds the safe point back.
+#[derive(Serialize)]
+struct Holder {
+    node: u64,
+    /// As `pg_backend_pid()` says. `None`: no session.
+    pid: Option<u32>,
+    /// The age of its snapshot. `None`: the node has not reported.
+    age_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -65,7 +87,45 @@ impl From<StatusResponse> for Page {
             cluster_id: ClusterId::new(answer.cluster_id).to_string(),
             nodes: answer.stores.into_iter().map(Node::from).collect(),
             regions: answer.regions.into_iter().map(Region::from).collect(),
+            gc: answer.gc.map(Gc::from),
         }
+    }
+}
+
+impl From<GarbageCollection> for Gc {
+    fn from(gc: GarbageCollection) -> Gc {
+        let holder = Holder {
+            node: gc.held_by_store,
+            pid: (gc.held_by_session > 0).then_some(gc.held_by_session),
+            age_ms: (gc.held_ms > 0).then_some(gc.held_ms),
+        };
+        Gc {
+            safe_point: Timestamp::from_raw(gc.safe_point).to_string(),
+            age_ms: gc.age_ms,
+            ttl_ms: gc.ttl_ms,
+            held_by: (gc.held_by_store > 0).then_some(holder),
+        }
+    }
+}
+
+impl Gc {
+    fn to_text(&self) -> String {
+        let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
+        let held_by = match &self.held_by {
+            None => format!("cortado.gc_ttl, {}", seconds(self.ttl_ms)),
+            Some(Holder { node, age_ms: None, .. }) => format!("node {node}, which has not reported"),
+            Some(Holder { node, pid: Some(pid), age_ms: Some(age_ms) }) => {
+                format!("node {node}, pid {pid}, a transaction of {}", seconds(*age_ms))
+            }
+            Some(Holder { node, pid: None, age_ms: Some(age_ms) }) => {
+                format!("node {node}, whose report is {} old", seconds(*age_ms))
+            }
+        };
+        format!(
+            "\ngarbage collection: safe point {}, age {}, held back by {held_by}\n",
+            self.safe_point,
+            seconds(self.age_ms)
+        )
     }
 }
 
@@ -166,7 +226,8 @@ impl Page {
                 behind.collect::<Vec<_>>().join(" "),
             ]);
         }
-        format!("cluster {}\n\n{}\n{}", self.cluster_id, nodes.render(), regions.render())
+        let gc = self.gc.as_ref().map(Gc::to_text).unwrap_or_default();
+        format!("cluster {}\n\n{}\n{}{gc}", self.cluster_id, nodes.render(), regions.render())
     }
 }
 
@@ -209,7 +270,18 @@ mod tests {
                 proto::Applied { store_id: 2, index: 41, behind_ms: Some(120) },
             ],
         }];
-        let page = Page::from(StatusResponse { cluster_id: 0xabc, stores: vec![store, silent], regions });
+        let gc = GarbageCollection {
+            safe_point: Timestamp::new(1_700_000_000_000, 3).raw(),
+            age_ms: 65_432,
+            ttl_ms: 1_000,
+            held_by_store: 12,
+            held_by_session: 71,
+            held_ms: 65_400,
+        };
+        let own = |gc| Gc::from(gc).to_text();
+        assert!(own(GarbageCollection { held_by_store: 0, ..gc }).ends_with("held back by cortado.gc_ttl, 1.0 s\n"));
+        assert!(own(GarbageCollection { held_ms: 0, ..gc }).ends_with("node 12, which has not reported\n"));
+        let page = Page::from(StatusResponse { cluster_id: 0xabc, stores: vec![store, silent], regions, gc: Some(gc) });
         assert_eq!(
             page.to_text(),
             "cluster 0000000000000abc\n\n\
@@ -217,7 +289,9 @@ mod tests {
              1     alive       127.0.0.1:26257  127.0.0.1:5433  region=eu  2         1      0.1.0\n\
              12    silent 7 s  127.0.0.1:26257  127.0.0.1:5433  region=eu  2         1      0.1.0\n\n\
              region  from  to  epoch  leader  term  replicas (node:applied)  safe_ts behind (node:ms)\n\
-             1       -inf  t   1.1    1       6     1:42 2:41                2:120\n"
+             1       -inf  t   1.1    1       6     1:42 2:41                2:120\n\n\
+             garbage collection: safe point 1700000000000.3, age 65.4 s, held back by node 12, pid 71, a transaction \
+             of 65.4 s\n"
         );
     }
 }

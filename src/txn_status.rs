@@ -12,7 +12,7 @@ use crate::proto::txn_status_response::State;
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Outcome {
-    /// `committed`, `rolled back`, `undecided` or `missing`
+    /// `committed`, `rolled back`, `undecided`, `missing` or `collected`
     state: &'static str,
     commit_ts: Option<String>,
     /// What it means for the client.
@@ -25,9 +25,10 @@ impl Outcome {
             State::Committed => ("committed", "its changes are there"),
             State::RolledBack => ("rolled back", "its changes are not there and never will be"),
             State::Undecided => ("undecided", "its locks are there; ask again in a few seconds"),
-            State::Missing => (
-                "missing",
-                "nothing of it is there: it has not arrived, and still may within seconds, or it is long gone",
+            State::Missing => ("missing", "nothing of it is there: it has not arrived, and still may within seconds"),
+            State::Collected => (
+                "collected",
+                "it is older than the safe point of garbage collection: what became of it is not known any more",
             ),
             State::Unknown => return Err(ClientError::Malformed("a state that this version does not know".to_owned())),
         };
@@ -67,6 +68,7 @@ mod tests {
         assert_eq!(text(State::Committed), "committed at 5.1: its changes are there");
         assert!(text(State::RolledBack).starts_with("rolled back: "));
         assert!(text(State::Undecided).contains("ask again") && text(State::Missing).contains("still may"));
+        assert!(text(State::Collected).contains("not known any more"));
         assert!(Outcome::new(State::Unknown, Timestamp::ZERO).is_err());
         let json = Outcome::new(State::Committed, Timestamp::new(5, 1)).unwrap().render(true).unwrap();
         assert!(json.contains("\"commit_ts\": \"5.1\""), "{json}");

@@ -23,14 +23,14 @@ use tokio::sync::oneshot;
 use tso::Timestamp;
 
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Request, RequestBody, Response,
-    RowFound, ServerError, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, KeyError, LockInfo, LockMode, LockRef, LockedRow, Request, RequestBody,
+    Response, RowFound, ServerError, WaitReport, Waiting,
 };
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus, now};
 use crate::metrics::LockWaits;
-use crate::percolator::{Look, look};
+use crate::percolator::{Look, look, timestamp};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::region_store::{RegionStore, into_server_error};
@@ -97,7 +97,7 @@ impl<H: RegionStore> Scheduler<H> {
     ///
     /// - [`ServerError::Region`]: as [`Scheduler::run`]. Locks may have been taken, and were not answered.
     /// - [`ServerError::Key`]: `WriteConflict` or `AlreadyExists`, of a row that the request depends on. The rows
-    ///   before it are locked.
+    ///   before it are locked. `TooOld`: the snapshot of the transaction is below the safe point.
     /// - [`ServerError::Invalid`], [`ServerError::Failed`]: as [`Scheduler::run`].
     ///
     /// # Cancel safety
@@ -140,7 +140,13 @@ impl<H: RegionStore> Scheduler<H> {
         if let Some(term) = acquisition.term {
             self.confirm_term(context, term).await?;
         }
-        Ok(acquired)
+        // After the look at the rows: a deleted row may be collected, and with it what conflicts with the snapshot.
+        // Without a snapshot the newest row is the right one. Then the name may be as old as a session that locks.
+        let safe_point = timestamp(self.store.floors(context.region).writes);
+        match request.snapshot.map(|snapshot| snapshot.min(request.start_ts)).filter(|began| *began <= safe_point) {
+            Some(start_ts) => Err(KeyError::TooOld { start_ts, safe_point }.into()),
+            None => Ok(acquired),
+        }
     }
 
     async fn acquire_key<T>(

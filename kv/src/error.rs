@@ -4,6 +4,7 @@
 //! cause. The server converts both to [`ServerError`].
 
 use engine::store::StoreError;
+use tso::Timestamp;
 
 use crate::api::{KeyError, ServerError};
 use crate::key::MalformedKey;
@@ -24,6 +25,15 @@ pub enum MvccError {
         record: &'static str,
         /// What is wrong with it.
         what: &'static str,
+    },
+    /// What a read was about to read was collected as garbage. Its timestamp is below the safe point, which its caller
+    /// checks.
+    #[error("the value of {key} written by {start_ts} was collected")]
+    Collected {
+        /// The key, escaped.
+        key: String,
+        /// The transaction that wrote the value.
+        start_ts: Timestamp,
     },
     /// Records contradict each other.
     #[error("inconsistent data: {0}")]
@@ -59,6 +69,7 @@ impl ActionError {
         match self {
             ActionError::Key(_) | ActionError::Invalid(_) => false,
             ActionError::Mvcc(MvccError::Store(error)) => matches!(error, StoreError::Corrupt(_)),
+            ActionError::Mvcc(MvccError::Collected { .. }) => false,
             ActionError::Mvcc(MvccError::Key(_) | MvccError::Record { .. } | MvccError::Inconsistent(_)) => true,
         }
     }

@@ -13,11 +13,12 @@
 //!    metrics, deliberate bugs
 //! 4. `mvcc`, `region_store`, `client`, `locks`: records and snapshot reads, the interface to raftstore, routing and
 //!    retries, row locks in memory
-//! 5. `percolator`, `scan_cache`, `scan_cost`, `concurrency`: the actions (pure), scans and what they have cost between
-//!    two pages, computed commit_ts
+//! 5. `percolator`, `scan_cache`, `scan_cost`, `concurrency`, `gc`: the actions (pure), scans and what they have cost
+//!    between two pages, computed commit_ts, collection of old versions
 //! 6. `grants`, `scan_page`: what lets a replica serve reads; one page of a scan, in slices
 //! 7. `read`: the read path
-//! 8. `scheduler`, `replica_read`: the write path, reads that any replica may serve
+//! 8. `scheduler`, `replica_read`, `old_locks`: the write path, reads that any replica may serve, locks of old
+//!    transactions
 //! 9. `acquire`: row locks in memory
 //! 10. `server`, `memory`: admission limits, reads and writes; a test double of server and endpoint
 //! 11. `service`: the adapter to links
@@ -28,6 +29,7 @@ pub mod client;
 pub mod concurrency;
 pub mod detach;
 pub mod error;
+pub mod gc;
 pub mod grant;
 pub mod grants;
 pub mod key;
@@ -36,6 +38,7 @@ pub mod locks;
 pub mod memory;
 pub mod metrics;
 pub mod mvcc;
+mod old_locks;
 pub mod percolator;
 pub mod placement;
 #[cfg(feature = "planted-bugs")]

@@ -7,7 +7,7 @@ use crate::api::{RequestBody, Response, ServerError};
 use crate::read_pool::PoolMetrics;
 
 /// Kinds of request, in the order of the counters.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 17] = [
     "get",
     "batch_get",
     "scan",
@@ -23,6 +23,8 @@ const KINDS: [&str; 15] = [
     "release",
     "refresh",
     "detect",
+    "old_locks",
+    "raise_safe_point",
 ];
 /// Outcomes of a request, in the order of the counters.
 const OUTCOMES: [&str; 7] = ["ok", "region_error", "key_error", "undetermined", "failed", "too_large", "invalid"];
@@ -157,6 +159,8 @@ impl Kind {
             RequestBody::Release { .. } => 12,
             RequestBody::Refresh { .. } => 13,
             RequestBody::Detect(_) => 14,
+            RequestBody::OldLocks(_) => 15,
+            RequestBody::RaiseSafePoint { .. } => 16,
         })
     }
 }

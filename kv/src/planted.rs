@@ -63,6 +63,10 @@ pub enum PlantedBug {
     LocksNotHandedOver,
     /// A leader that inherits row locks does not know whose they are: whoever waits for them is never served.
     WaiterForgotten,
+    /// A read does not look at the safe point after it has read.
+    SafePointUnchecked,
+    /// Transactions below the safe point still write.
+    OldWritesAccepted,
 }
 
 impl PlantedBug {

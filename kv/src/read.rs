@@ -12,13 +12,16 @@
 //! with other reads, falls behind them, and ends soon after its caller is dropped. The next page of a long scan
 //! continues on the snapshot of the first one ([`scan_cache`](crate::scan_cache)): it passes the same checks, but takes
 //! no snapshot for them.
+//!
+//! Old versions are collected at any time, whatever snapshots there are. So the safe point is checked last, after the
+//! data was read: what a read may have missed was collected below a safe point that it sees then.
 
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use engine::store::NewestReader;
 use prometheus::IntCounter;
-use raftstore::{Region, RegionContext, RegionError};
+use raftstore::{Floor, Region, RegionContext, RegionError};
 use tokio::time::Instant;
 use tso::Timestamp;
 
@@ -30,6 +33,7 @@ use crate::key::Key;
 use crate::mvcc::point::{PointRead, get_newest};
 use crate::mvcc::reader::{BatchGet, BatchPage, batch_get, get};
 use crate::mvcc::scanner::ScanPage;
+use crate::percolator::timestamp;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read_pool::{Cost, Demand, Level, PoolError, ReadPool};
@@ -169,6 +173,9 @@ impl<H: RegionReads> ReadExecutor<H> {
     /// last one.
     pub async fn run(&self, mut request: Request) -> Result<Response, ServerError> {
         let context = request.context;
+        if let RequestBody::OldLocks(request) = request.body {
+            return self.old_locks(context, request).await;
+        }
         if let RequestBody::Replica(replica) = request.body {
             return self.replica(context, replica).await;
         }
@@ -191,8 +198,18 @@ impl<H: RegionReads> ReadExecutor<H> {
         taken.map(|taken| (taken, 1)).ok_or_else(busy)
     }
 
-    /// Executes a read at its timestamp.
+    /// Executes a read at its timestamp. Whatever it has found, it fails if the safe point has passed the timestamp.
     pub(crate) async fn read(&self, request: Request, proof: Proof) -> Result<Response, ServerError> {
+        let (region, start_ts) = (request.context.region, snapshot_of(&request.body)?.0);
+        let found = self.read_versions(request, proof).await;
+        // After the data was read: what may be missing in it was collected below a safe point that shows by now.
+        match found {
+            found @ Err(ServerError::Region(_)) => found,
+            found => self.check_age(start_ts, self.store.floors(region).reads).map_err(ServerError::from).and(found),
+        }
+    }
+
+    async fn read_versions(&self, request: Request, proof: Proof) -> Result<Response, ServerError> {
         let Request { context, body } = request;
         match &body {
             RequestBody::Scan(request) => self.scan((context, proof), &body, self.clamp_limits(request)).await,
@@ -271,12 +288,26 @@ impl<H: RegionReads> ReadExecutor<H> {
         let read = |reader: &dyn NewestReader, region: &Region| {
             region.contains(storage).then(|| get_newest(reader, key, storage, start_ts))
         };
-        match self.store.read_newest(context, read).ok()??? {
+        let (read, floor) = self.store.read_newest(context, read).ok()??;
+        let read = read?;
+        if let Err(error) = self.check_age(start_ts, floor) {
+            return Some(Err(error.into()));
+        }
+        match read {
             Ok(PointRead::Value(value)) => Some(Ok(value)),
             Ok(PointRead::Locked(lock)) => Some(Err(KeyError::Locked(vec![lock]).into())),
             Ok(PointRead::Torn) => None,
             Err(error) => Some(Err(error.into())),
         }
+    }
+
+    /// [`check_safe_point`], unless a planted bug leaves it out.
+    pub(crate) fn check_age(&self, start_ts: Timestamp, floor: Floor) -> Result<(), KeyError> {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::SafePointUnchecked) {
+            return Ok(());
+        }
+        check_safe_point(start_ts, floor)
     }
 
     /// A view for a read, by its proof.
@@ -342,7 +373,7 @@ impl<H: RegionReads> ReadExecutor<H> {
         Ok(view)
     }
 
-    async fn proven_view(&self, context: RegionContext) -> Result<H::View, RegionError> {
+    pub(crate) async fn proven_view(&self, context: RegionContext) -> Result<H::View, RegionError> {
         #[cfg(feature = "planted-bugs")]
         if self.planted_bug == Some(PlantedBug::LeaseCheckedFirst)
             && let Some(view) = self.store.replica_view(context, |_| true)?
@@ -495,7 +526,7 @@ impl<H: RegionReads> ReadExecutor<H> {
         into_server_error(&self.store, error)
     }
 
-    async fn in_pool<T: Send + 'static>(
+    pub(crate) async fn in_pool<T: Send + 'static>(
         &self,
         demand: Demand,
         work: impl FnMut(usize) -> ControlFlow<Result<T, ActionError>> + Send + 'static,
@@ -509,6 +540,12 @@ impl<H: RegionReads> ReadExecutor<H> {
             Err(PoolError::Lost) => Err(ServerError::Failed(PoolError::Lost.to_string())),
         }
     }
+}
+
+/// Fails if the safe point of the region is above the snapshot of a read. The floor is from after the read.
+pub(crate) fn check_safe_point(start_ts: Timestamp, floor: Floor) -> Result<(), KeyError> {
+    let safe_point = timestamp(floor);
+    if start_ts < safe_point { Err(KeyError::TooOld { start_ts, safe_point }) } else { Ok(()) }
 }
 
 /// What a read has found at its timestamp: a response, or why the transaction cannot proceed. Other errors say nothing

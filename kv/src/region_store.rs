@@ -13,8 +13,8 @@ use engine::WriteBatch;
 use engine::store::{NewestReader, Reader, Store};
 use raftstore::ports::LeaderMemory;
 use raftstore::{
-    Basis, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot,
-    RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
+    Basis, Floor, Floors, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId,
+    RegionSnapshot, RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
 };
 
 use crate::api::ServerError;
@@ -52,7 +52,8 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
     /// `EpochNotMatch`) or cannot serve yet (`NotReady`).
     fn try_read(&self, context: RegionContext) -> Result<Option<Self::View>, RegionError>;
     /// Runs `read` on the newest state of the region, without a view. It keeps to the region's range. Returns what it
-    /// returned, or `None` if the leader's lease did not cover the whole of it. Does not wait.
+    /// returned, and the floor of reads after it, or `None` if the leader's lease did not cover the whole of it. Does
+    /// not wait.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
         &self,
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError>;
+    ) -> Result<Option<(T, Floor)>, RegionError>;
     /// A view for a linearizable read. Waits for a read index if the lease does not cover it. The future may be dropped
     /// at any time.
     ///
@@ -94,8 +95,8 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
     ///
     /// [`RegionError`] if there is none (`RegionNotFound`), or its data is being replaced (`NotReady`).
     fn replica(&self, region: RegionId) -> Result<ReplicaState, RegionError>;
-    /// Runs `read` on the newest state of this store's replica, whoever leads. Returns what it returned, if the data
-    /// was the replica's own all the time and held at least what the state says.
+    /// Runs `read` on the newest state of this store's replica, whoever leads. Returns what it returned, and the floor
+    /// of reads after it, if the data was the replica's own all the time and held at least what the state says.
     ///
     /// # Errors
     ///
@@ -104,7 +105,7 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError>;
+    ) -> Result<Option<(T, Floor)>, RegionError>;
     /// A view of this store's replica, if `is_enough` says that its state from before is enough.
     ///
     /// # Errors
@@ -121,6 +122,9 @@ pub trait RegionReads: Clone + Send + Sync + 'static {
     ///
     /// As [`RegionReads::replica`].
     fn applied(&self, region: RegionId, index: LogIndex) -> impl Future<Output = Result<(), RegionError>> + Send;
+    /// The floors of this store's replica, as far as it has applied its log. Who has read data and asks then knows up
+    /// to where it may be incomplete.
+    fn floors(&self, region: RegionId) -> Floors;
     /// Stops the store's service because its data is corrupt. Its leaderships pass to other stores.
     fn poison(&self, why: &str);
 }
@@ -164,8 +168,9 @@ pub trait RegionStore: RegionReads {
         let view = self.evaluate(RegionContext { region, epoch: basis.region.epoch })?;
         if view.term() == basis.term { Ok(view) } else { Err(RegionError::StaleCommand { region }) }
     }
-    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. If the future
-    /// is dropped, the batch may still take effect. `observer` is told of the entry and of the outcome when they are
+    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. With a `date` it
+    /// has no effect once the region's floor of writes has reached that: it is refused with `StaleCommand`. If the
+    /// future is dropped, the batch may still take effect. `observer` is told of the entry and of the outcome when they are
     /// known, whether the future is polled or not, by whatever thread knows it. It is dropped if the outcome stays
     /// unknown.
     ///
@@ -179,7 +184,19 @@ pub trait RegionStore: RegionReads {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
+    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
+    /// Raises the floors of the region of `basis`, and waits until they are raised on this store. The floor of reads is
+    /// not above that of writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegionStore::propose`]. It may be repeated.
+    fn raise_floors(
+        &self,
+        basis: &Basis,
+        floors: Floors,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send;
     /// Sets what leaders hand over with their leadership. A store without transfers has no use for it.
     fn set_leader_memory(&self, _memory: Arc<dyn LeaderMemory>) {}
@@ -236,7 +253,7 @@ impl<S: Store> RegionReads for StoreHandle<S> {
         &self,
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         StoreHandle::read_newest(self, context, read)
     }
 
@@ -268,7 +285,7 @@ impl<S: Store> RegionReads for StoreHandle<S> {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         StoreHandle::replica_newest(self, context, read)
     }
 
@@ -282,6 +299,10 @@ impl<S: Store> RegionReads for StoreHandle<S> {
 
     fn applied(&self, region: RegionId, index: LogIndex) -> impl Future<Output = Result<(), RegionError>> + Send {
         StoreHandle::applied(self, region, index)
+    }
+
+    fn floors(&self, region: RegionId) -> Floors {
+        StoreHandle::floors(self, region)
     }
 
     fn poison(&self, why: &str) {
@@ -310,9 +331,18 @@ impl<S: Store> RegionStore for StoreHandle<S> {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
     ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
-        StoreHandle::propose_observed(self, basis, batch, observer)
+        StoreHandle::propose_observed(self, basis, batch, date, observer)
+    }
+
+    fn raise_floors(
+        &self,
+        basis: &Basis,
+        floors: Floors,
+    ) -> impl Future<Output = Result<LogIndex, ProposeError>> + Send {
+        StoreHandle::raise_floors(self, basis, floors)
     }
 
     fn set_leader_memory(&self, memory: Arc<dyn LeaderMemory>) {

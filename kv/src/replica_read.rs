@@ -198,7 +198,10 @@ impl<H: RegionReads> ReadExecutor<H> {
             };
             state.region.contains(storage).then(|| (get_newest(reader, key, storage, start_ts), start_ts, safe_ts))
         };
-        let (read, start_ts, safe_ts) = self.store.replica_newest(context, read).ok()??;
+        let ((read, start_ts, safe_ts), floor) = self.store.replica_newest(context, read).ok()??;
+        if let Err(error) = self.check_age(start_ts, floor) {
+            return Some((Err(error.into()), start_ts, safe_ts));
+        }
         let value = match read {
             Ok(PointRead::Value(value)) => Ok(value),
             Ok(PointRead::Locked(lock)) => Err(KeyError::Locked(vec![lock]).into()),

@@ -23,6 +23,12 @@
 //! the proposal is lost. A proposal that is lost with its store's threads has an unknown outcome too. Its locks in
 //! memory stay as long as its fence.
 //!
+//! # The safe point
+//!
+//! A prewrite of a transaction that began at or below the safe point is refused (`percolator::Age`). The leader looks
+//! after the evaluation, for a clear error. What counts is the look of apply, by the date that the proposal carries: a
+//! write that was evaluated before the safe point rose, here or by an earlier leader, has no effect after it.
+//!
 //! # Row locks
 //!
 //! A transaction may lock rows in the leader's memory before it writes them (`acquire.rs`). A prewrite of a row that
@@ -40,7 +46,7 @@ use engine::WriteBatch;
 use engine::store::Reader;
 use parking_lot::Mutex;
 use raftstore::ports::LeaderMemory;
-use raftstore::{Basis, LogIndex, Observer, ProposeError, RegionContext, RegionError, RegionId, Term};
+use raftstore::{Basis, Floor, Floors, LogIndex, Observer, ProposeError, RegionContext, RegionError, RegionId, Term};
 use tso::Timestamp;
 
 use crate::api::{
@@ -54,7 +60,7 @@ use crate::latch::{LatchGuard, LatchTable};
 use crate::locks::{Detector, RegionLocks, RowLocks, RowLocksConfig, now};
 use crate::metrics::LockWaits;
 use crate::mvcc::shared::removes_shared;
-use crate::percolator::{self, Effects, PrewriteAction};
+use crate::percolator::{self, Age, Effects, PrewriteAction};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read_pool::{PoolError, ReadPool};
@@ -148,9 +154,12 @@ impl<H: RegionStore> Scheduler<H> {
     /// proposal under way continues and keeps latches and `permit` until it is applied or lost. Nor need the future be
     /// polled for them to be released then: its task may be busy.
     pub async fn run<T: Send + 'static>(&self, request: Request, permit: T) -> Result<Response, ServerError> {
-        match request.body.is_of_locks() {
-            true => self.run_lock_request(request, permit).await,
-            false => self.write(request, permit).await,
+        match request.body {
+            RequestBody::RaiseSafePoint { writes, reads, .. } => {
+                self.raise_safe_point(request.context, (writes, reads)).await
+            }
+            _ if request.body.is_of_locks() => self.run_lock_request(request, permit).await,
+            _ => self.write(request, permit).await,
         }
     }
 
@@ -185,11 +194,12 @@ impl<H: RegionStore> Scheduler<H> {
             RequestBody::Prewrite(prewrite) => self.publish(context, basis.term, prewrite).await,
             _ => None,
         };
+        let age = Age::of(&request.body);
         let commit_ts = if let RequestBody::Commit { commit_ts, .. } = request.body { Some(commit_ts) } else { None };
         let resolved_at =
             if let RequestBody::ResolveLock { commit_ts, .. } = request.body { commit_ts } else { commit_ts };
         let evaluated = self.evaluate(&basis, request.body, locks.as_ref().map(MemoryLocks::min_commit_ts)).await?;
-        match evaluated {
+        match self.judge(context.region, age, evaluated) {
             Ok((batch, response)) if !batch.is_empty() => {
                 if let Some(commit_ts) = commit_ts.filter(|commit_ts| self.concurrency.is_long_past(*commit_ts)) {
                     let min_commit_ts = self.concurrency.newest();
@@ -204,7 +214,7 @@ impl<H: RegionStore> Scheduler<H> {
                 let locks = locks.filter(|_| self.planted_bug != Some(PlantedBug::EarlyMemoryRelease));
                 let ending = ending.filter(|ending| ending.is_meant(&response));
                 let held = HeldProposal::new(&self.fences, &basis, (locks, ending), (latches, permit));
-                let proposal = self.propose(&basis, batch, held);
+                let proposal = self.propose(&basis, (batch, age), held);
                 #[cfg(feature = "planted-bugs")]
                 if self.planted_bug.is_some_and(|bug| bug.answers_early(&response)) {
                     // It leaves with the first poll.
@@ -328,21 +338,47 @@ impl<H: RegionStore> Scheduler<H> {
     async fn propose<T: Send + 'static>(
         &self,
         basis: &Basis,
-        batch: WriteBatch,
+        (batch, age): (WriteBatch, Age),
         held: HeldProposal<T>,
     ) -> Result<(), ServerError> {
-        let region = basis.region.id;
-        match self.store.propose(basis, batch, Box::new(held)).await {
-            Ok(_) => Ok(()),
-            Err(ProposeError::Region(error)) => Err(error.into()),
-            Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
-            Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
-            Err(ProposeError::Poisoned(why)) => {
-                // Other replicas may hold the entry and can still commit it.
-                tracing::error!(%region, why, "a proposal met a poisoned store");
-                Err(ServerError::Undetermined(region))
-            }
+        let date = age.date().map(|date| Floor::new(date.raw()));
+        #[cfg(feature = "planted-bugs")]
+        let date = date.filter(|_| self.planted_bug != Some(PlantedBug::OldWritesAccepted));
+        outcome(basis.region.id, self.store.propose(basis, batch, date, Box::new(held)).await)
+    }
+
+    /// The result of an evaluation as it stands under the floors of the region.
+    fn judge(
+        &self,
+        region: RegionId,
+        age: Age,
+        evaluated: Result<Effects<Response>, ActionError>,
+    ) -> Result<Effects<Response>, ActionError> {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted_bug == Some(PlantedBug::OldWritesAccepted) {
+            return evaluated;
         }
+        age.judge(self.store.floors(region), evaluated)
+    }
+
+    /// Raises the safe point of a region that this store leads. `to`: of writes, of reads.
+    async fn raise_safe_point(
+        &self,
+        context: RegionContext,
+        (writes, reads): (Timestamp, Timestamp),
+    ) -> Result<Response, ServerError> {
+        let (raised, present) = (floors_of(writes, reads), self.store.floors(context.region));
+        if reads > writes {
+            return Err(ServerError::Invalid("reads fail above where writes are refused".to_owned()));
+        }
+        self.concurrency.check_issued(context.region, writes).await?;
+        let basis = self.store.basis(context)?;
+        if present.raised_to(raised) == present {
+            self.confirm_term(context, basis.term).await?;
+            return Ok(Response::Done);
+        }
+        outcome(basis.region.id, self.store.raise_floors(&basis, raised).await)?;
+        Ok(Response::Done)
     }
 
     /// Confirms that this store still leads the region in `term`, at some moment after the call.
@@ -373,6 +409,25 @@ impl<H: RegionStore> Scheduler<H> {
     pub(crate) fn busy(&self, what: &str) -> ServerError {
         RegionError::ServerBusy { store: self.store.store_id(), what: what.to_owned() }.into()
     }
+}
+
+/// The outcome of a proposal, for the client.
+fn outcome(region: RegionId, proposed: Result<LogIndex, ProposeError>) -> Result<(), ServerError> {
+    match proposed {
+        Ok(_) => Ok(()),
+        Err(ProposeError::Region(error)) => Err(error.into()),
+        Err(ProposeError::TooLarge { bytes, limit }) => Err(ServerError::TooLarge { bytes, limit }),
+        Err(ProposeError::Undetermined { .. }) => Err(ServerError::Undetermined(region)),
+        Err(ProposeError::Poisoned(why)) => {
+            // Other replicas may hold the entry and can still commit it.
+            tracing::error!(%region, why, "a proposal met a poisoned store");
+            Err(ServerError::Undetermined(region))
+        }
+    }
+}
+
+fn floors_of(writes: Timestamp, reads: Timestamp) -> Floors {
+    Floors { writes: Floor::new(writes.raw()), reads: Floor::new(reads.raw()) }
 }
 
 /// The row of a prewrite that another transaction has locked in memory.

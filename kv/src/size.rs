@@ -40,6 +40,7 @@ pub fn request_bytes(body: &RequestBody) -> usize {
     match body {
         RequestBody::Get { key, .. } => key_bytes(key),
         RequestBody::Scan(scan) => key_bytes(&scan.start) + key_bytes(&scan.end),
+        RequestBody::OldLocks(request) => key_bytes(&request.start) + key_bytes(&request.end),
         RequestBody::Replica(replica) => request_bytes(&replica.read),
         RequestBody::Prewrite(request) => {
             let mutations = request.mutations.iter().map(|mutation| key_bytes(&mutation.key) + value_len(mutation));
@@ -59,7 +60,7 @@ pub fn request_bytes(body: &RequestBody) -> usize {
         RequestBody::Refresh { locks } => locks.iter().map(|lock| key_bytes(&lock.key)).sum(),
         RequestBody::CheckLocks(request) => request.keys.iter().map(key_bytes).sum(),
         RequestBody::CheckTxnStatus(request) => key_bytes(&request.primary),
-        RequestBody::Heartbeat { primary, .. } => key_bytes(primary),
+        RequestBody::Heartbeat { primary: key, .. } | RequestBody::RaiseSafePoint { at: key, .. } => key_bytes(key),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::peer::proposal::{CommittedReplies, ProposeReply};
 use crate::records::{self, LogPosition};
 #[cfg(feature = "epoch-changes")]
 use crate::region::Epoch;
-use crate::region::{LogIndex, Region, RegionId, Term};
+use crate::region::{Floors, LogIndex, Region, RegionId, Term};
 
 /// A committed entry that cannot be applied. The store stops, because going on would make this replica differ from the
 /// others.
@@ -51,6 +51,8 @@ struct RegionState {
     region: Arc<Region>,
     delegate: Arc<Delegate>,
     position: LogPosition,
+    /// The floors that the entries up to `position` have raised.
+    floors: Floors,
 }
 
 /// The apply loop; `turn` is one iteration.
@@ -85,6 +87,8 @@ struct PendingWrite {
     entries: usize,
     bytes: usize,
     positions: BTreeMap<RegionId, LogPosition>,
+    /// The floors of the regions in which they have risen.
+    floors: BTreeMap<RegionId, Floors>,
     outcomes: Vec<(ProposeReply, Result<LogIndex, ProposeError>)>,
     /// Regions whose range has changed.
     #[cfg(feature = "epoch-changes")]
@@ -98,9 +102,10 @@ impl<S: Store> ApplyLoop<S> {
         ApplyLoop { store, queue, inbox, wake, health, metrics, regions, batch_bytes, tasks }
     }
 
-    /// Adds a recovered region.
+    /// Adds a recovered region, whose delegate has its floors.
     pub(crate) fn add_region(&mut self, region: Arc<Region>, delegate: Arc<Delegate>, position: LogPosition) {
-        self.regions.insert(region.id, RegionState { region, delegate, position });
+        let floors = delegate.floors().load();
+        self.regions.insert(region.id, RegionState { region, delegate, position, floors });
     }
 
     /// Runs all queued tasks. Returns whether there were any.
@@ -174,7 +179,7 @@ impl<S: Store> ApplyLoop<S> {
             if index > commit {
                 return Err(ApplyFault::AboveCommit { region: id, index, commit });
             }
-            let verdict = apply_entry(&state.region, entry, pending)?;
+            let verdict = apply_entry(&state.region, &mut state.floors, entry, pending)?;
             #[cfg(feature = "epoch-changes")]
             if let Some(changed) = pending.changed.last().filter(|changed| changed.id == id) {
                 state.region = Arc::clone(changed);
@@ -193,12 +198,15 @@ impl<S: Store> ApplyLoop<S> {
     fn commit(&mut self, pending: &mut PendingWrite) -> Result<(), ApplyFault> {
         #[cfg(feature = "epoch-changes")]
         let changed = std::mem::take(&mut pending.changed);
-        let PendingWrite { mut batch, entries, positions, outcomes, .. } = std::mem::take(pending);
+        let PendingWrite { mut batch, entries, positions, floors, outcomes, .. } = std::mem::take(pending);
         if positions.is_empty() {
             return Ok(());
         }
         for (region, position) in &positions {
             batch.put(Cf::Meta, &records::applied_key(*region), &records::encode_position(*position));
+        }
+        for (region, floors) in &floors {
+            batch.put(Cf::Meta, &records::floors_key(*region), &records::encode_floors(*floors));
         }
         #[cfg(feature = "epoch-changes")]
         for region in &changed {
@@ -211,6 +219,7 @@ impl<S: Store> ApplyLoop<S> {
         self.metrics.applied_per_write.observe(entries as f64);
         for (region, position) in &positions {
             if let Some(state) = self.regions.get(region) {
+                floors.get(region).into_iter().for_each(|floors| state.delegate.publish_floors(*floors));
                 state.delegate.publish_applied(*position);
             }
         }
@@ -233,6 +242,8 @@ impl<S: Store> ApplyLoop<S> {
         assert!(state.position.index <= position.index, "a snapshot never takes a region back");
         state.region = region;
         state.position = position;
+        // Those of the snapshot: the worker has published them.
+        state.floors = state.delegate.floors().load();
         Ok(())
     }
 }
@@ -240,6 +251,7 @@ impl<S: Store> ApplyLoop<S> {
 /// Adds the writes of an entry to the batch. The inner `Err` means that the entry has no effect on any replica.
 fn apply_entry(
     region: &Region,
+    floors: &mut Floors,
     entry: &Entry,
     pending: &mut PendingWrite,
 ) -> Result<Result<(), RegionError>, ApplyFault> {
@@ -251,8 +263,9 @@ fn apply_entry(
         Command::decode(&entry.data).map_err(|source| ApplyFault::Malformed { region: region.id, index, source })?;
     match command {
         Command::Noop => Ok(Ok(())),
-        Command::Write { term, epoch, batch } => {
-            if term.get() != entry.term {
+        Command::Write { term, epoch, date, batch } => {
+            // Evaluated again, a write of that date is refused for good.
+            if term.get() != entry.term || date.is_some_and(|date| date <= floors.writes) {
                 return Ok(Err(RegionError::StaleCommand { region: region.id }));
             }
             if epoch != region.epoch {
@@ -263,6 +276,24 @@ fn apply_entry(
             }
             pending.bytes += batch.size();
             pending.batch.append(&batch);
+            Ok(Ok(()))
+        }
+        Command::RaiseFloors { term, epoch, floors: raised } => {
+            if term.get() != entry.term {
+                return Ok(Err(RegionError::StaleCommand { region: region.id }));
+            }
+            if epoch != region.epoch {
+                return Ok(Err(RegionError::EpochNotMatch { current: Box::new(region.clone()) }));
+            }
+            let raised = floors.raised_to(raised);
+            // A leader proposes no other.
+            if raised.reads > raised.writes {
+                return Ok(Err(RegionError::StaleCommand { region: region.id }));
+            }
+            if raised != *floors {
+                *floors = raised;
+                pending.floors.insert(region.id, raised);
+            }
             Ok(Ok(()))
         }
         #[cfg(feature = "epoch-changes")]

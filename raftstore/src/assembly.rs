@@ -221,7 +221,7 @@ impl<S: Store> StoreCore<S> {
         seed: u64,
         now: MonoTime,
     ) -> Result<(), OpenError> {
-        let RecoveredRegion { region, applied, raft } = recovered;
+        let RecoveredRegion { region, applied, floors, raft } = recovered;
         let Some(me) = region.peer_on(store) else { return Err(OpenError::NotHere { region: region.id, store }) };
         let region = Arc::new(region);
         let delegate = Delegate::new(Arc::clone(&region), applied);
@@ -232,6 +232,7 @@ impl<S: Store> StoreCore<S> {
             delegate
         };
         let delegate = Arc::new(delegate);
+        delegate.publish_floors(floors);
         self.apply.add_region(Arc::clone(&region), Arc::clone(&delegate), applied);
         let start = PeerStart {
             me,

@@ -6,14 +6,19 @@
 //!
 //! A command carries the term and epoch of its evaluation. Apply refuses it if the term is not that of its entry, or if
 //! the epoch is not the region's current one. Every replica reaches the same verdict.
+//!
+//! A write may be *dated*. Apply refuses it if its date is at or below the region's floor of writes, which earlier
+//! entries have raised. So whatever was evaluated before the floor rose, and wherever, takes effect before or never.
 
 use engine::{Cf, Op, WriteBatch};
 
 use crate::codec::{Fields, Malformed};
-use crate::region::{Epoch, Region, Term};
+use crate::region::{Epoch, Floor, Floors, Region, Term};
 
 const VERSION: u8 = 1;
 const KIND_WRITE: u8 = 1;
+const KIND_FLOORS: u8 = 2;
+const KIND_DATED_WRITE: u8 = 3;
 /// Of no release: its stores stop at it.
 #[cfg(feature = "epoch-changes")]
 const KIND_RAISE_VERSION: u8 = 255;
@@ -31,8 +36,19 @@ pub enum Command {
         term: Term,
         /// Epoch of the region at evaluation.
         epoch: Epoch,
+        /// Its date; `None` if it is not dated.
+        date: Option<Floor>,
         /// The writes.
         batch: WriteBatch,
+    },
+    /// Raises the region's floors.
+    RaiseFloors {
+        /// Term of the leader that proposed it.
+        term: Term,
+        /// Epoch of the region when it was proposed.
+        epoch: Epoch,
+        /// The floors. Those that are lower than the region's have no effect.
+        floors: Floors,
     },
     /// Raises the version of the region's epoch, as a split does, and changes nothing else. For simulations.
     #[cfg(feature = "epoch-changes")]
@@ -45,10 +61,20 @@ pub enum Command {
 }
 
 /// Encodes a write command.
-pub fn encode_write(term: Term, epoch: Epoch, batch: &WriteBatch) -> Vec<u8> {
-    let mut out = Vec::with_capacity(WRITE_HEADER_BYTES + batch.size());
-    encode_header(&mut out, KIND_WRITE, term, epoch);
+pub fn encode_write(term: Term, epoch: Epoch, date: Option<Floor>, batch: &WriteBatch) -> Vec<u8> {
+    let mut out = Vec::with_capacity(WRITE_HEADER_BYTES + 8 + batch.size());
+    encode_header(&mut out, if date.is_some() { KIND_DATED_WRITE } else { KIND_WRITE }, term, epoch);
+    date.iter().for_each(|date| out.extend_from_slice(&date.get().to_le_bytes()));
     out.extend_from_slice(batch.as_bytes());
+    out
+}
+
+/// Encodes a command that raises floors.
+pub fn encode_floors(term: Term, epoch: Epoch, floors: Floors) -> Vec<u8> {
+    let mut out = Vec::with_capacity(WRITE_HEADER_BYTES + 16);
+    encode_header(&mut out, KIND_FLOORS, term, epoch);
+    out.extend_from_slice(&floors.writes.get().to_le_bytes());
+    out.extend_from_slice(&floors.reads.get().to_le_bytes());
     out
 }
 
@@ -88,12 +114,23 @@ impl Command {
             let epoch = Epoch { conf_ver: fields.u64()?, version: fields.u64()? };
             return Ok(Command::RaiseVersion { term, epoch });
         }
-        fields.exactly(KIND_WRITE)?;
+        let malformed = fields.malformed();
+        let kind = fields.u8()?;
+        if ![KIND_WRITE, KIND_FLOORS, KIND_DATED_WRITE].contains(&kind) {
+            return Err(malformed);
+        }
         let term = Term::new(fields.u64()?);
         let epoch = Epoch { conf_ver: fields.u64()?, version: fields.u64()? };
+        if kind == KIND_FLOORS {
+            let floors = Floors { writes: Floor::new(fields.u64()?), reads: Floor::new(fields.u64()?) };
+            fields.end()?;
+            return Ok(Command::RaiseFloors { term, epoch, floors });
+        }
+        let date = if kind == KIND_DATED_WRITE { Some(Floor::new(fields.u64()?)) } else { None };
+        let start = WRITE_HEADER_BYTES + if date.is_some() { 8 } else { 0 };
         let batch = WriteBatch::from_bytes(fields.rest())
-            .map_err(|e| Malformed { what: "command", offset: WRITE_HEADER_BYTES + e.offset })?;
-        Ok(Command::Write { term, epoch, batch })
+            .map_err(|e| Malformed { what: "command", offset: start + e.offset })?;
+        Ok(Command::Write { term, epoch, date, batch })
     }
 }
 
@@ -115,7 +152,7 @@ mod tests {
 
     #[test]
     fn golden_bytes_of_an_empty_write() {
-        let data = encode_write(Term::new(7), EPOCH, &WriteBatch::new());
+        let data = encode_write(Term::new(7), EPOCH, None, &WriteBatch::new());
         let mut golden = vec![1, 1];
         golden.extend_from_slice(&[7, 0, 0, 0, 0, 0, 0, 0]);
         golden.extend_from_slice(&[2, 0, 0, 0, 0, 0, 0, 0]);
@@ -124,8 +161,31 @@ mod tests {
         assert_eq!(data, golden);
         assert_eq!(
             Command::decode(&data),
-            Ok(Command::Write { term: Term::new(7), epoch: EPOCH, batch: WriteBatch::new() })
+            Ok(Command::Write { term: Term::new(7), epoch: EPOCH, date: None, batch: WriteBatch::new() })
         );
+    }
+
+    #[test]
+    fn golden_bytes_of_floors_and_of_a_dated_write() {
+        let header = |kind| {
+            let mut golden = vec![1, kind];
+            for number in [7, 2, 3] {
+                golden.extend_from_slice(&u64::to_le_bytes(number));
+            }
+            golden
+        };
+        let (term, batch) = (Term::new(7), WriteBatch::new());
+        let floors = Floors { writes: Floor::new(0x0102), reads: Floor::new(5) };
+        let data = encode_floors(term, EPOCH, floors);
+        assert_eq!(data, [header(2), vec![2, 1, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]].concat());
+        assert_eq!(Command::decode(&data), Ok(Command::RaiseFloors { term, epoch: EPOCH, floors }));
+        let date = Some(Floor::new(0x0304));
+        let data = encode_write(term, EPOCH, date, &batch);
+        assert_eq!(data, [&header(3)[..], &[4, 3, 0, 0, 0, 0, 0, 0], batch.as_bytes()].concat());
+        assert_eq!(Command::decode(&data), Ok(Command::Write { term, epoch: EPOCH, date, batch }));
+        for len in 1..42 {
+            assert!(Command::decode(&encode_floors(term, EPOCH, floors)[..len]).is_err(), "cut at {len}");
+        }
     }
 
     #[test]
@@ -133,8 +193,9 @@ mod tests {
         let mut batch = WriteBatch::new();
         batch.put(engine::Cf::Default, b"k", b"v");
         batch.delete(engine::Cf::Lock, b"l");
-        let data = encode_write(Term::new(1), EPOCH, &batch);
-        assert_eq!(Command::decode(&data), Ok(Command::Write { term: Term::new(1), epoch: EPOCH, batch }));
+        let data = encode_write(Term::new(1), EPOCH, None, &batch);
+        let expected = Command::Write { term: Term::new(1), epoch: EPOCH, date: None, batch };
+        assert_eq!(Command::decode(&data), Ok(expected));
     }
 
     #[test]
@@ -146,7 +207,7 @@ mod tests {
     fn malformed_data_is_refused() {
         let mut batch = WriteBatch::new();
         batch.put(engine::Cf::Default, b"k", b"v");
-        let data = encode_write(Term::new(1), EPOCH, &batch);
+        let data = encode_write(Term::new(1), EPOCH, None, &batch);
         for len in 1..data.len() {
             // A cut between two operations decodes; this batch has one.
             if len != WRITE_HEADER_BYTES + WriteBatch::new().size() {

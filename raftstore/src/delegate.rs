@@ -18,7 +18,7 @@ use crate::applied::Applied;
 use crate::error::RegionError;
 use crate::peer::effects::PeerView;
 use crate::records::LogPosition;
-use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, Region, RegionId, Term};
+use crate::region::{Epoch, Floor, Floors, LogIndex, PeerId, PeerMeta, Region, RegionId, Term};
 use crate::time::{Clock, MonoTime};
 
 /// See the module documentation.
@@ -27,6 +27,7 @@ use crate::time::{Clock, MonoTime};
 /// 1. `generation` is odd while term, role, descriptor or `serving` change, and differs before and after the change.
 /// 2. `lease` is zero unless this replica leads `term`. It is cleared before any of those change.
 /// 3. `data` is zero while the replica does not serve or its range changes, and no value returns.
+/// 4. The floors never fall, and are those of the applied entries once the write with those entries is done.
 pub(crate) struct Delegate {
     region: ArcSwap<Region>,
     generation: AtomicU64,
@@ -42,8 +43,34 @@ pub(crate) struct Delegate {
     is_range_old: AtomicBool,
     changes_range: AtomicBool,
     applied: Applied,
+    floors: FloorCell,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::config::PlantedBug>,
+}
+
+/// The floors of a replica, as readers see them.
+#[derive(Debug, Default)]
+pub(crate) struct FloorCell {
+    writes: AtomicU64,
+    reads: AtomicU64,
+}
+
+impl FloorCell {
+    /// The floor of reads. Who loads it after the data sees every floor up to which that data can be incomplete.
+    pub(crate) fn reads(&self) -> Floor {
+        Floor::new(self.reads.load(SeqCst))
+    }
+
+    pub(crate) fn load(&self) -> Floors {
+        // `reads` first: it is not above what `writes` was then, and so not above what it is now.
+        let reads = self.reads();
+        Floors { writes: Floor::new(self.writes.load(SeqCst)), reads }
+    }
+
+    fn raise(&self, floors: Floors) {
+        self.writes.fetch_max(floors.writes.get(), SeqCst);
+        self.reads.fetch_max(floors.reads.get(), SeqCst);
+    }
 }
 
 /// A period in which a replica's data changes only because entries are applied: its range stays, no snapshot replaces
@@ -96,6 +123,7 @@ impl Delegate {
             is_range_old: AtomicBool::new(false),
             changes_range: AtomicBool::new(false),
             applied: Applied::new(applied),
+            floors: FloorCell::default(),
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -177,6 +205,16 @@ impl Delegate {
     /// Publishes the applied position. Apply thread only.
     pub(crate) fn publish_applied(&self, applied: LogPosition) {
         self.applied.publish(applied);
+    }
+
+    /// Publishes floors of applied entries. Those that are lower have no effect. Whoever applies entries, before it
+    /// publishes their positions.
+    pub(crate) fn publish_floors(&self, floors: Floors) {
+        self.floors.raise(floors);
+    }
+
+    pub(crate) fn floors(&self) -> &FloorCell {
+        &self.floors
     }
 
     /// Ends once `index` is applied, or the data has changed in another way.

@@ -48,7 +48,7 @@ use crate::messages::{Health, StoreMsg};
 use crate::metrics::Metrics;
 use crate::peer::proposal::{Proposal, ProposeReply};
 use crate::ports::{LeaderMemory, MemorySlot, RaftMessage};
-use crate::region::{Epoch, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
+use crate::region::{Epoch, Floor, Floors, LogIndex, PeerMeta, Region, RegionId, StoreId, Term};
 use crate::reply::{Observer, Reply};
 use crate::time::Clock;
 
@@ -262,9 +262,9 @@ impl<S: Store> StoreHandle<S> {
         Ok(Some(RegionSnapshot { snapshot, basis: permit.into() }))
     }
 
-    /// Reads the newest state of the region under the leader's lease, without a snapshot. Returns what `read` returned,
-    /// or `Ok(None)` if the lease did not cover the whole of it: its result proves nothing then. `read` keeps to the
-    /// range of the region that it gets.
+    /// Reads the newest state of the region under the leader's lease, without a snapshot. Returns what `read` returned
+    /// and the floor of reads after it, or `Ok(None)` if the lease did not cover the whole of it: its result proves
+    /// nothing then. `read` keeps to the range of the region that it gets.
     ///
     /// Everything that `read` sees was applied on this replica, and everything that was acknowledged before the call is
     /// in what it sees. Its own calls may see different states, in the order of the calls.
@@ -276,14 +276,14 @@ impl<S: Store> StoreHandle<S> {
         &self,
         ctx: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let delegate = self.delegate(ctx.region)?;
         let done =
             delegate.lease_read(ctx.epoch, &*self.context.clock, |permit| read(&self.context.store, &permit.region))?;
         if done.is_some() {
             self.context.metrics.lease_reads.inc();
         }
-        Ok(done.map(|(result, _)| result))
+        Ok(done.map(|(result, _)| (result, delegate.floors().reads())))
     }
 
     /// Whether this replica may serve a linearizable read under its lease at this moment: [`StoreHandle::try_read`]
@@ -414,13 +414,37 @@ impl<S: Store> StoreHandle<S> {
     /// - `Poisoned`: the store is poisoned (see [`StoreHandle::poisoned`]). If it was poisoned before the first poll,
     ///   the write had no effect, but the error does not tell.
     pub async fn propose(&self, basis: &Basis, batch: WriteBatch) -> Result<LogIndex, ProposeError> {
-        self.submit(basis, &batch, Reply::new()).await
+        self.submit(basis, (&batch, None), Reply::new()).await
+    }
+
+    /// Raises the floors of the region of `basis` and waits until they are raised on this replica. Lower floors have no
+    /// effect.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreHandle::propose`]. It may be repeated.
+    ///
+    /// # Panics
+    ///
+    /// If the floor of reads is above that of writes.
+    pub async fn raise_floors(&self, basis: &Basis, floors: Floors) -> Result<LogIndex, ProposeError> {
+        assert!(floors.reads <= floors.writes, "old data is removed where no old write comes any more: {floors:?}");
+        let (reply, receiver) = Reply::new();
+        self.push_proposal(basis, command::encode_floors(basis.term, basis.region.epoch, floors), reply);
+        receiver.await.unwrap_or(Err(ProposeError::Undetermined { region: basis.region.id }))
+    }
+
+    /// The floors of this store's replica, as far as it has applied its log. 0 if there is no replica. Whoever asks after
+    /// it has read data knows up to where that may be incomplete: a snapshot of the store does not keep old data.
+    pub fn floors(&self, region: RegionId) -> Floors {
+        self.context.router.get(region).map_or_else(Floors::default, |delegate| delegate.floors().load())
     }
 
     /// As [`StoreHandle::propose`], for a caller that holds something until the outcome is known, and must release it
     /// then, whatever becomes of the future. `observer` is told of the entry and of the outcome, before the future has
     /// it, by the thread that knows it: this one, a store thread or an apply thread. It is dropped without an answer if
-    /// the store ends and the outcome stays unknown.
+    /// the store ends and the outcome stays unknown. A write with a `date` has no effect once the region's floor of
+    /// writes has reached it: it fails with `StaleCommand` then.
     ///
     /// # Errors
     ///
@@ -429,15 +453,16 @@ impl<S: Store> StoreHandle<S> {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
     ) -> Result<LogIndex, ProposeError> {
-        self.submit(basis, &batch, Reply::observed(observer)).await
+        self.submit(basis, (&batch, date), Reply::observed(observer)).await
     }
 
     async fn submit(
         &self,
         basis: &Basis,
-        batch: &WriteBatch,
+        (batch, date): (&WriteBatch, Option<Floor>),
         (reply, receiver): (ProposeReply, oneshot::Receiver<Result<LogIndex, ProposeError>>),
     ) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
@@ -446,18 +471,22 @@ impl<S: Store> StoreHandle<S> {
         } else if let Err(refused) = self.check_batch(&basis.region, batch) {
             reply.send(Err(refused));
         } else {
-            let data = command::encode_write(basis.term, basis.region.epoch, batch);
-            let proposal = Proposal { term: basis.term, epoch: basis.region.epoch, data, reply };
-            let refuse = |message, error: &RegionError| {
-                if let StoreMsg::Propose(_, proposal) = message {
-                    proposal.reply.send(Err(error.clone().into()));
-                }
-            };
-            // The reply has the error.
-            let _ = self.push_or(region, StoreMsg::Propose(region, Box::new(proposal)), refuse);
+            self.push_proposal(basis, command::encode_write(basis.term, basis.region.epoch, date, batch), reply);
         }
         // The reply was dropped together with the store, so the outcome is unknown.
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region }))
+    }
+
+    /// Queues a command. The reply gets the error, if there is one.
+    fn push_proposal(&self, basis: &Basis, data: Vec<u8>, reply: ProposeReply) {
+        let region = basis.region.id;
+        let proposal = Proposal { term: basis.term, epoch: basis.region.epoch, data, reply };
+        let refuse = |message, error: &RegionError| {
+            if let StoreMsg::Propose(_, proposal) = message {
+                proposal.reply.send(Err(error.clone().into()));
+            }
+        };
+        let _ = self.push_or(region, StoreMsg::Propose(region, Box::new(proposal)), refuse);
     }
 
     /// Whether this store leads `region` in `term` and its lease holds at this moment, so that no other store can lead.

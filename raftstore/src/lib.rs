@@ -57,7 +57,7 @@ pub use config::StoreConfig;
 pub use delegate::{DataGeneration, ReplicaState};
 pub use error::{OpenError, ProposeError, RegionError, StopError};
 pub use handle::{Basis, ProposalObserver, RegionContext, RegionSnapshot, RegionStatus, StoreHandle};
-pub use region::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
+pub use region::{Epoch, Floor, Floors, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
 pub use reply::Observer;
 pub use runtime::StoreRuntime;
 pub use time::{Clock, MonoTime, RealClock};

@@ -1,19 +1,20 @@
 //! The persistent records of a region, and their keys.
 //!
-//! Two records live in [`engine::Cf::Meta`] of the key-value store, written in the same batch as the data they
-//! describe: the region descriptor and the applied position. Three are small keys of the region's log group: hard
+//! Three records live in [`engine::Cf::Meta`] of the key-value store, written in the same batch as the data they
+//! describe: the region descriptor, the applied position and the floors. Three are small keys of the region's log group: hard
 //! state, log start and snapshot intent. `docs/formats.md` describes the layouts; the tests below pin them.
 
 use raft::eraftpb::{ConfState, HardState};
 
 use crate::codec::{Fields, Malformed, put_bytes};
-use crate::region::{Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
+use crate::region::{Epoch, Floor, Floors, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId, Term};
 use crate::snapshot::SnapshotKey;
 
 const VERSION: u8 = 1;
 
 const META_DESCRIPTOR: u8 = 0x01;
 const META_APPLIED: u8 = 0x02;
+const META_FLOORS: u8 = 0x03;
 
 /// Key of the hard state in a log group.
 pub const HARD_STATE_KEY: &[u8] = b"h";
@@ -52,6 +53,11 @@ pub fn descriptor_key(region: RegionId) -> [u8; 9] {
 /// Meta key of a region's applied position.
 pub fn applied_key(region: RegionId) -> [u8; 9] {
     meta_key(META_APPLIED, region)
+}
+
+/// Meta key of a region's floors. A region without the record has none.
+pub fn floors_key(region: RegionId) -> [u8; 9] {
+    meta_key(META_FLOORS, region)
 }
 
 /// The key range of all descriptors in Meta: first key, and first key after them.
@@ -126,6 +132,22 @@ pub fn decode_position(bytes: &[u8]) -> Result<LogPosition, Malformed> {
     let position = LogPosition { index: LogIndex::new(fields.u64()?), term: Term::new(fields.u64()?) };
     fields.end()?;
     Ok(position)
+}
+
+/// Encodes the floors.
+pub fn encode_floors(floors: Floors) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    put_u64(&mut out, &[floors.writes.get(), floors.reads.get()]);
+    out
+}
+
+/// Decodes the floors.
+pub fn decode_floors(bytes: &[u8]) -> Result<Floors, Malformed> {
+    let mut fields = Fields::new("floors", bytes);
+    fields.exactly(VERSION)?;
+    let floors = Floors { writes: Floor::new(fields.u64()?), reads: Floor::new(fields.u64()?) };
+    fields.end()?;
+    Ok(floors)
 }
 
 /// Encodes a hard state.
@@ -219,6 +241,10 @@ mod tests {
         assert_eq!(encode_region(&region()), golden_region());
         let position = LogPosition { index: LogIndex::new(9), term: Term::new(8) };
         assert_eq!(encode_position(position), [vec![1], le(&[9, 8])].concat());
+        let floors = Floors { writes: Floor::new(9), reads: Floor::new(8) };
+        assert_eq!(encode_floors(floors), [vec![1], le(&[9, 8])].concat());
+        assert_eq!(decode_floors(&encode_floors(floors)), Ok(floors));
+        assert_eq!(floors_key(RegionId::new(2)), [3, 0, 0, 0, 0, 0, 0, 0, 2]);
         let hard = HardState { term: 1, vote: 2, commit: 3 };
         assert_eq!(encode_hard_state(&hard), [vec![1], le(&[1, 2, 3])].concat());
         let key = SnapshotKey { region: RegionId::new(2), term: Term::new(8), index: LogIndex::new(9) };

@@ -13,7 +13,7 @@ use raft::eraftpb::HardState;
 
 use crate::error::OpenError;
 use crate::records::{self, BOOTSTRAP_POSITION, LogPosition};
-use crate::region::{Region, RegionId};
+use crate::region::{Floors, Region, RegionId};
 use crate::snapshot::SnapshotFiles;
 use crate::snapshot_worker::check_file;
 use crate::storage::{self, Recovered};
@@ -22,6 +22,7 @@ use crate::storage::{self, Recovered};
 pub(crate) struct RecoveredRegion {
     pub(crate) region: Region,
     pub(crate) applied: LogPosition,
+    pub(crate) floors: Floors,
     pub(crate) raft: Recovered,
 }
 
@@ -96,8 +97,12 @@ pub(crate) fn recover_all<S: Store>(
             None if raft.intent.is_some() => LogPosition::default(),
             None => return Err(damaged("it has no applied position")),
         };
+        let floors = match snapshot.get(Cf::Meta, &records::floors_key(region.id))? {
+            Some(floors) => records::decode_floors(&floors).map_err(|e| damaged(&e.to_string()))?,
+            None => Floors::default(),
+        };
         raft.reconcile(region.id, applied)?;
-        regions.push(RecoveredRegion { region, applied, raft });
+        regions.push(RecoveredRegion { region, applied, floors, raft });
     }
     Ok(regions)
 }

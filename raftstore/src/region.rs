@@ -48,6 +48,27 @@ id!(
     LogIndex
 );
 
+id!(
+    /// A bound in the order of time of the layer above, which this crate only compares. 0 bounds nothing.
+    Floor
+);
+
+/// The floors of a region. They are replicated with its data and only rise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Floors {
+    /// A dated write at or below it has no effect on any replica, from the entry that raised it on.
+    pub writes: Floor,
+    /// What is read below it may be incomplete, because old data is removed up to it. Not above `writes`.
+    pub reads: Floor,
+}
+
+impl Floors {
+    /// Each floor is the higher one of both.
+    pub fn raised_to(self, other: Floors) -> Floors {
+        Floors { writes: self.writes.max(other.writes), reads: self.reads.max(other.reads) }
+    }
+}
+
 impl RegionId {
     /// The system region: store registry, id counters, the oracle's mark, the SQL catalog. It never splits.
     pub const SYSTEM: RegionId = RegionId(1);

@@ -10,7 +10,7 @@ use engine::store::{NewestReader, Store};
 use crate::delegate::{Permit, ReplicaState};
 use crate::error::RegionError;
 use crate::handle::{Basis, RegionContext, RegionSnapshot, StoreHandle};
-use crate::region::{LogIndex, Region, RegionId, Term};
+use crate::region::{Floor, LogIndex, Region, RegionId, Term};
 
 impl<S: Store> StoreHandle<S> {
     /// Runs `look` on the leader and then reads its applied index, under the lease: at the moment at which it was read
@@ -44,8 +44,9 @@ impl<S: Store> StoreHandle<S> {
 
     /// Runs `read` on the newest state of this store's replica, without a snapshot, whoever leads. `read` gets the
     /// replica's state from before, and returns `None` if that is not enough for it. It keeps to the range of the
-    /// region. Its result counts only if it is returned: the data was the replica's own then, and held at least what
-    /// the state says. Its own calls may see different states, in the order of the calls.
+    /// region. Its result counts only if it is returned, with the floor of reads after it: the data was the replica's
+    /// own then, and held at least what the state says. Its own calls may see different states, in the order of the
+    /// calls.
     ///
     /// # Errors
     ///
@@ -54,9 +55,10 @@ impl<S: Store> StoreHandle<S> {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let delegate = self.delegate(context.region)?;
-        delegate.replica_read(context.epoch.version, |state| read(state, &self.context.store))
+        let done = delegate.replica_read(context.epoch.version, |state| read(state, &self.context.store))?;
+        Ok(done.map(|result| (result, delegate.floors().reads())))
     }
 
     /// Takes a snapshot of this store's replica, if `is_enough` says that its state from before is enough. The snapshot

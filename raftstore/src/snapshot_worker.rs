@@ -28,7 +28,7 @@ use crate::mailbox::Mailbox;
 use crate::messages::{CompletionInbox, Health, InstallTask};
 use crate::metrics::Metrics;
 use crate::records::{self, LogPosition, SnapshotIntent};
-use crate::region::{Region, RegionId};
+use crate::region::{Floors, Region, RegionId};
 use crate::snapshot::{Row, SnapshotFiles, SnapshotKey};
 
 /// The parts that the workers share with the rest of the store.
@@ -94,9 +94,13 @@ impl<S: Store> SnapshotBuilder<S> {
         let position = read(&records::applied_key(region))?.ok_or_else(|| corrupt("no applied position".into()))?;
         let descriptor = records::decode_region(&descriptor).map_err(|e| corrupt(e.to_string()))?;
         let position = records::decode_position(&position).map_err(|e| corrupt(e.to_string()))?;
+        let floors = match read(&records::floors_key(region))? {
+            Some(floors) => records::decode_floors(&floors).map_err(|e| corrupt(e.to_string()))?,
+            None => Floors::default(),
+        };
         let key = SnapshotKey { region, term: position.term, index: position.index };
         let goes_on = || !self.parts.health.refuses_requests();
-        self.parts.snapshots.build(key, &descriptor, data, &goes_on)?;
+        self.parts.snapshots.build(key, (&descriptor, floors), data, &goes_on)?;
         self.parts.metrics.snapshots.with_label_values(&["built"]).inc();
         Ok((key, descriptor))
     }
@@ -130,7 +134,8 @@ impl<S: Store> SnapshotInstaller<S> {
     fn install(&self, task: &InstallTask) {
         let WorkerParts { store, snapshots, inbox, wake, health, metrics } = &self.parts;
         match install_snapshot(store, snapshots, &task.intent, &|| !health.refuses_requests()) {
-            Ok(position) => {
+            Ok((position, floors)) => {
+                task.delegate.publish_floors(floors);
                 task.delegate.publish_applied(position);
                 metrics.snapshots.with_label_values(&["installed"]).inc();
                 inbox.update(|c| c.installed.push(task.intent.key));
@@ -148,24 +153,26 @@ impl<S: Store> SnapshotInstaller<S> {
     }
 }
 
-/// Replaces a region's data, descriptor and applied position by those of a snapshot file. Flushed on return. Fails when
+/// Replaces a region's data, descriptor, applied position and floors by those of a snapshot file. Flushed on return. Fails when
 /// `goes_on` says no; the data is then undefined, as after a crash.
 fn install_snapshot<S: Store>(
     store: &S,
     files: &SnapshotFiles,
     intent: &SnapshotIntent,
     goes_on: &dyn Fn() -> bool,
-) -> Result<LogPosition, StoreError> {
+) -> Result<(LogPosition, Floors), StoreError> {
     let region = &intent.region;
+    let floors = files.floors(intent.key)?;
     let position = LogPosition { index: intent.key.index, term: intent.key.term };
     let mut last = WriteBatch::new();
     last.put(Cf::Meta, &records::descriptor_key(region.id), &records::encode_region(region));
     last.put(Cf::Meta, &records::applied_key(region.id), &records::encode_position(position));
+    last.put(Cf::Meta, &records::floors_key(region.id), &records::encode_floors(floors));
     let stopped = || Err(StoreError::Io(ErrorKind::Interrupted.into()));
     let checked = |row: Result<Row, StoreError>| if goes_on() { row } else { stopped() };
     let mut rows = files.rows(intent.key)?.map(checked);
     store.replace_range(&region.start, &region.end, &mut rows, &last)?;
-    Ok(position)
+    Ok((position, floors))
 }
 
 /// The error of an installation whose file is missing or damaged, which an operator can mend.

@@ -19,7 +19,7 @@ use raftstore::snapshot::SnapshotFiles;
 use raftstore::{Clock, LogIndex, MonoTime, OpenError, Region, RegionId, StoreHandle, StoreId, Term};
 
 use crate::network::{Cuts, Outbox};
-use crate::options::Options;
+use crate::options::{Options, RegionHash};
 use crate::preempted::preemption_point;
 
 /// Virtual nanoseconds since the start, which all clocks of a run follow. The world sets it. A load whose calls come
@@ -292,9 +292,16 @@ impl Node {
         found
     }
 
-    /// Hash of a region's data.
-    pub(crate) fn hash_region(&self, region: &Region) -> Result<u64, engine::store::StoreError> {
+    /// Hash of a region's data, or of a part of it.
+    pub(crate) fn hash_region(
+        &self,
+        region: &Region,
+        hash: Option<RegionHash>,
+    ) -> Result<u64, engine::store::StoreError> {
         let snapshot = self.store.snapshot();
+        if let Some(hash) = hash {
+            return hash(&snapshot, region);
+        }
         let mut hash = FNV;
         for cf in Cf::DATA {
             let mut cursor = snapshot.cursor(cf, &region.start, &region.end)?;

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use engine::store::{Reader, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -58,7 +59,12 @@ pub struct Options {
     pub log_file_bytes: u64,
     /// Largest clock drift, in parts per million.
     pub clock_drift_ppm: u64,
+    /// Hash of what must be equal on all replicas of a region with one applied index. `None`: of all their data.
+    pub hash: Option<RegionHash>,
 }
+
+/// Hashes a region's data, as a view of the store shows it.
+pub type RegionHash = fn(&dyn Reader, &Region) -> Result<u64, StoreError>;
 
 /// The network outside of partitions.
 #[derive(Clone, Debug)]
@@ -215,6 +221,7 @@ impl Options {
             log_file_bytes: if rng.random_bool(0.7) { 64 << 10 } else { 1 << 20 },
             snapshot_work_us: snapshot_work(rng, election),
             clock_drift_ppm: if rng.random_bool(0.5) { 0 } else { 10_000 },
+            hash: None,
             config,
         }
     }

@@ -81,7 +81,7 @@ impl<L: Load> World<L> {
                 let Some(status) = live.handle.region(region.id) else {
                     return Ok(Some(format!("region {} is not on store {}", region.id, peer.store)));
                 };
-                let hash = node.hash_region(region).map_err(|error| Violation(error.to_string()))?;
+                let hash = node.hash_region(region, self.options.hash).map_err(|error| Violation(error.to_string()))?;
                 let this = (status.applied, hash);
                 let (expected, by) = *first.get_or_insert((this, peer.store));
                 if expected.0 != this.0 {

@@ -328,7 +328,9 @@ impl<L: Load> World<L> {
                 self.replicas.on_entry(store, region, index, hash)?;
             }
             if index.get() % 4 == 0 {
-                let hash = node.hash_region(&status.region).map_err(|error| Violation(error.to_string()))?;
+                let hash = node
+                    .hash_region(&status.region, self.options.hash)
+                    .map_err(|error| Violation(error.to_string()))?;
                 self.replicas.on_state(store, region, index, hash)?;
             }
         }

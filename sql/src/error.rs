@@ -127,9 +127,17 @@ impl From<TxnError> for SqlError {
                 .detail(deadlock_detail(&cycle))
                 .hint("See server log for query details."),
             error @ TxnError::InFuture(_) => SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()),
+            TxnError::SnapshotTooOld(why) => snapshot_too_old(why),
             TxnError::Internal(why) => SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}")),
         }
     }
+}
+
+/// The versions that a snapshot shows may be collected.
+fn snapshot_too_old(why: String) -> SqlError {
+    SqlError::new(SqlState::SNAPSHOT_TOO_OLD, "snapshot too old")
+        .detail(why)
+        .hint("Old versions are kept for cortado.gc_ttl, and as long as a live transaction needs them.")
 }
 
 /// Who waits for whom, in PostgreSQL's words.
@@ -160,6 +168,7 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
         TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. } | TxnError::Deadlock { .. } => {
             return error.into();
         }
+        TxnError::SnapshotTooOld(why) => return snapshot_too_old(why.clone()),
         TxnError::InFuture(_) => SqlState::INVALID_PARAMETER_VALUE,
         TxnError::Internal(_) => SqlState::INTERNAL_ERROR,
     };

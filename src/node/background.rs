@@ -8,11 +8,11 @@ use std::time::Duration;
 use engine::store::rocks::RocksStore;
 use kv::client::{Locality, RemoteEndpoint};
 use kv::grants::Grants;
-use kv::placement::{Heartbeat, RegionReport};
+use kv::placement::{Heartbeat, Oldest, RegionReport};
 use raftstore::{RegionId, StoreHandle, StoreId};
 use sql::catalog::reclaim::Reclaimer;
 use tonic::transport::Channel;
-use txn::Database;
+use txn::{Database, OldestSnapshot};
 
 use super::members::Member;
 use super::oracle::leader_address;
@@ -115,6 +115,7 @@ async fn send_heartbeat(
         pg_address: state.config.pg.to_string(),
         locality: state.config.locality.to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
+        oldest: state.database.get().and_then(Database::oldest_snapshot).map(oldest),
         regions: store.regions().into_iter().map(report).collect(),
     };
     let request = HeartbeatRequest::new(ident.cluster_id, heartbeat);
@@ -123,6 +124,11 @@ async fn send_heartbeat(
         state.members.learn_all(StoreId::new(known.store_id), &known.address, &known.locality);
     }
     Ok(())
+}
+
+/// How far the transactions of this node look back.
+fn oldest(OldestSnapshot { bound, session }: OldestSnapshot) -> Oldest {
+    Oldest { bound, session }
 }
 
 /// Removes the rows of dropped and truncated tables while this node leads the system region. Any node could do it. One

@@ -13,17 +13,19 @@
 //!
 //! # Layers
 //!
-//! 1. `members`, `placement`, `ports`, `incoming`, `probe`: the address book, the placement role, the sockets, the
-//!    connections of other nodes, the health probe
+//! 1. `collect`, `members`, `placement`, `ports`, `incoming`, `probe`: the thread that collects old versions, the address
+//!    book, the placement role, the sockets, the connections of other nodes, the health probe
 //! 2. `gateways`, `oracle`, `state`: the other nodes' SQL gateways, the timestamp oracle over the system region, the
 //!    state of the node
-//! 3. `background`, `join`, `locks`: background tasks, identity, the row locks of the cluster
+//! 3. `background`, `join`, `locks`, `rounds`: background tasks, identity, the row locks of the cluster, the protocol of
+//!    garbage collection
 //! 4. `service`: the node service
 //! 5. `error`: the errors that end a node
 //! 6. `storage`: opens the storage
 //! 7. `serving`: builds, runs and stops the layers
 
 mod background;
+mod collect;
 mod error;
 mod gateways;
 mod incoming;
@@ -34,6 +36,7 @@ mod oracle;
 mod placement;
 mod ports;
 mod probe;
+mod rounds;
 mod service;
 mod serving;
 mod state;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use engine::WriteBatch;
 use engine::store::Store;
 use kv::placement::registry::{self, Admission, InstanceId, RegistryError, StoreRecord};
+use kv::placement::safe_point::{self, Choice, HeldBy};
 use kv::placement::{ClusterView, Heartbeat, Liveness};
 use parking_lot::Mutex;
 use raftstore::transport::ClusterId;
@@ -16,6 +17,7 @@ use raftstore::{
     PeerRole, ProposeError, RegionContext, RegionError, RegionId, RegionSnapshot, RegionStatus, StoreHandle, StoreId,
     Term,
 };
+use tso::Timestamp;
 
 use crate::proto;
 
@@ -79,6 +81,10 @@ struct LeaderView {
     term: Term,
     view: ClusterView,
     registered: Vec<StoreRecord>,
+    /// When it began, by the node's uptime.
+    began: Duration,
+    /// The last choice of the safe point, its time and the ttl.
+    choice: Option<(Choice, Timestamp, Duration)>,
 }
 
 /// The placement role; see the module documentation.
@@ -111,6 +117,7 @@ impl<S: Store> Placement<S> {
         address: &str,
         locality: &str,
         instance: InstanceId,
+        now: Duration,
     ) -> Result<StoreId, PlacementError> {
         let _guard = self.registry_lock.lock().await;
         let snapshot = self.snapshot()?;
@@ -129,7 +136,7 @@ impl<S: Store> Placement<S> {
             registry::remove_store(&mut batch, abandoned);
         }
         self.store.propose(&snapshot, batch).await?;
-        self.reload_registry(&snapshot, abandoned)?;
+        self.reload_registry((&snapshot, now), abandoned)?;
         Ok(id)
     }
 
@@ -147,7 +154,7 @@ impl<S: Store> Placement<S> {
             locality: heartbeat.locality.clone(),
             joining: None,
         };
-        let known = self.with_view(&snapshot, |leader_view| {
+        let known = self.with_view(&snapshot, now, |leader_view| {
             leader_view.view.apply_heartbeat(heartbeat, now);
             leader_view.registered.contains(&record)
         })?;
@@ -157,9 +164,32 @@ impl<S: Store> Placement<S> {
             let mut batch = WriteBatch::new();
             registry::put_store(&mut batch, &record);
             self.store.propose(&snapshot, batch).await?;
-            self.reload_registry(&snapshot, None)?;
+            self.reload_registry((&snapshot, now), None)?;
         }
-        self.with_view(&snapshot, |leader_view| leader_view.registered.clone())
+        self.with_view(&snapshot, now, |leader_view| leader_view.registered.clone())
+    }
+
+    /// Chooses the safe point of garbage collection and writes it down, which announces it. Returns the one that is
+    /// written down. `oracle_now`: about the oracle's time; `now`: by the node's uptime.
+    pub(crate) async fn announce_safe_point(
+        &self,
+        (oracle_now, ttl): (Timestamp, Duration),
+        now: Duration,
+    ) -> Result<Timestamp, PlacementError> {
+        let _guard = self.registry_lock.lock().await;
+        let snapshot = self.snapshot()?;
+        let present = registry::safe_point(&snapshot)?;
+        let choice = self.with_view(&snapshot, now, |leader_view| {
+            let choice = safe_point::choose(present, (oracle_now, ttl), &leader_view.view, (leader_view.began, now));
+            leader_view.choice = Some((choice, oracle_now, ttl));
+            choice
+        })?;
+        if choice.safe_point > present {
+            let mut batch = WriteBatch::new();
+            registry::put_safe_point(&mut batch, choice.safe_point);
+            self.store.propose(&snapshot, batch).await?;
+        }
+        Ok(choice.safe_point)
     }
 
     /// Makes `to` the leader of a region that this store leads, and waits until that is so. Works for every region, not
@@ -192,13 +222,18 @@ impl<S: Store> Placement<S> {
     /// The status of the cluster, as this leader sees it.
     pub(crate) fn status(&self, cluster: ClusterId, now: Duration) -> Result<proto::StatusResponse, PlacementError> {
         let snapshot = self.snapshot()?;
-        self.with_view(&snapshot, |leader_view| status_response(&leader_view.view, cluster, now))
+        let safe_point = registry::safe_point(&snapshot)?;
+        self.with_view(&snapshot, now, |leader_view| proto::StatusResponse {
+            gc: leader_view.choice.map(|choice| gc_response(safe_point, choice)),
+            ..status_response(&leader_view.view, cluster, now)
+        })
     }
 
     /// Runs `f` on the view of the snapshot's term, after creating a new view if the term is new.
     fn with_view<T>(
         &self,
         snapshot: &RegionSnapshot<S>,
+        now: Duration,
         f: impl FnOnce(&mut LeaderView) -> T,
     ) -> Result<T, PlacementError> {
         let mut leader_view = self.leader_view.lock();
@@ -208,7 +243,7 @@ impl<S: Store> Placement<S> {
             for record in &registered {
                 view.add_registered(record.id, &record.address, &record.locality);
             }
-            *leader_view = Some(LeaderView { term: snapshot.term, view, registered });
+            *leader_view = Some(LeaderView { term: snapshot.term, view, registered, began: now, choice: None });
         }
         match leader_view.as_mut() {
             Some(leader_view) if leader_view.term == snapshot.term => Ok(f(leader_view)),
@@ -218,9 +253,13 @@ impl<S: Store> Placement<S> {
     }
 
     /// Reads the registry again after a change that was proposed on `basis` and removed the store `gone`.
-    fn reload_registry(&self, basis: &RegionSnapshot<S>, gone: Option<StoreId>) -> Result<(), PlacementError> {
+    fn reload_registry(
+        &self,
+        (basis, now): (&RegionSnapshot<S>, Duration),
+        gone: Option<StoreId>,
+    ) -> Result<(), PlacementError> {
         let registered = registry::stores(&self.snapshot()?)?;
-        self.with_view(basis, |leader_view| {
+        self.with_view(basis, now, |leader_view| {
             if let Some(gone) = gone {
                 leader_view.view.remove(gone);
             }
@@ -229,6 +268,23 @@ impl<S: Store> Placement<S> {
             }
             leader_view.registered = registered;
         })
+    }
+}
+
+fn gc_response(safe_point: Timestamp, (choice, now, ttl): (Choice, Timestamp, Duration)) -> proto::GarbageCollection {
+    let age_ms = |ts: Timestamp| now.physical_ms().saturating_sub(ts.physical_ms());
+    let (held_by_store, held_by_session, held_ms) = match choice.held_by {
+        HeldBy::Ttl => (0, 0, 0),
+        HeldBy::Node(store, oldest) => (store.get(), oldest.session.unwrap_or(0), age_ms(oldest.bound)),
+        HeldBy::Unheard(store) => (store.get(), 0, 0),
+    };
+    proto::GarbageCollection {
+        safe_point: safe_point.raw(),
+        age_ms: if safe_point == Timestamp::ZERO { 0 } else { age_ms(safe_point) },
+        ttl_ms: ttl.as_millis() as u64,
+        held_by_store,
+        held_by_session,
+        held_ms,
     }
 }
 
@@ -269,5 +325,5 @@ fn status_response(view: &ClusterView, cluster: ClusterId, now: Duration) -> pro
                 .collect(),
         }
     });
-    proto::StatusResponse { cluster_id: cluster.get(), stores: stores.collect(), regions: regions.collect() }
+    proto::StatusResponse { cluster_id: cluster.get(), stores: stores.collect(), regions: regions.collect(), gc: None }
 }

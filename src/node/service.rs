@@ -234,7 +234,7 @@ impl Node for NodeService {
         let Some(instance) = InstanceId::new(request.instance) else {
             return Err(Status::invalid_argument("a registration names the instance that asks"));
         };
-        match self.placement()?.register(&request.address, &request.locality, instance).await {
+        match self.placement()?.register(&request.address, &request.locality, instance, self.state.uptime()).await {
             Ok(store) => return Ok(Response::new(RegisterResponse { store_id: store.get() })),
             Err(PlacementError::NotLeader) if !request.forwarded => {}
             Err(error) => return Err(error.into()),
@@ -284,6 +284,7 @@ impl Node for NodeService {
             TxnOutcome::RolledBack => (State::RolledBack, Timestamp::ZERO),
             TxnOutcome::Undecided => (State::Undecided, Timestamp::ZERO),
             TxnOutcome::Missing => (State::Missing, Timestamp::ZERO),
+            TxnOutcome::Collected => (State::Collected, Timestamp::ZERO),
         };
         Ok(Response::new(TxnStatusResponse { state: state.into(), commit_ts: commit_ts.raw() }))
     }

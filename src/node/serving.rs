@@ -27,6 +27,7 @@ use tso::{Timestamp, TsoClient, TsoService};
 use txn::{Database, TxnConfig};
 
 use super::background;
+use super::collect::CollectThread;
 use super::error::{ServingError, in_layer};
 use super::gateways::OtherGateways;
 use super::incoming;
@@ -35,6 +36,7 @@ use super::oracle::{OracleDirectory, oracle};
 use super::placement::Placement;
 use super::ports::Ports;
 use super::probe;
+use super::rounds;
 use super::service::NodeService;
 use super::state::{self, NodeState};
 use super::storage::{self, Storage};
@@ -58,6 +60,7 @@ const POISON_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// A running node.
 pub(crate) struct Serving {
     runtime: StoreRuntime<RocksStore>,
+    collect: CollectThread,
     database: Database,
     sql: Arc<SqlServer>,
     session_threads: SessionThreads,
@@ -99,10 +102,12 @@ impl Serving {
         let mut background = JoinSet::new();
         background.spawn(storage::observe_metrics(storage.store.clone(), storage.store_metrics.clone()));
         let discovery = tokio::spawn(join::discover(state.clone(), ident.clone()));
-        let runtime = start_store(&state, &ident, storage, &options, &metrics, &tso_service, registry).await?;
+        let (runtime, collect) =
+            start_store(&state, &ident, storage, &options, &metrics, &tso_service, registry).await?;
         let handle = runtime.handle();
         let tso_client = tso_client(&state, &handle, tso_service.clone(), links.clone(), registry)?;
         window.connect(handle.clone(), tso_client.clone());
+        background.spawn(rounds::follow(handle.clone(), state.collect_bound.clone()));
         if state.placement.set(Placement::new(handle.clone())).is_err() {
             return Err(in_layer("placement")("started twice"));
         }
@@ -132,11 +137,13 @@ impl Serving {
         let config = TxnConfig { shadow_reads: state.config.shadow_reads, ..TxnConfig::default() };
         let database =
             Database::with_config(client, tso_client.clone(), config, registry).map_err(in_layer("transactions"))?;
-        background.spawn(background::reclaim_dropped_rows(database.clone(), handle));
+        background.spawn(background::reclaim_dropped_rows(database.clone(), handle.clone()));
+        background.spawn(rounds::run_rounds(state.clone(), database.clone(), handle));
         let sql = sql_server(&state, &ident, database.clone(), registry)?;
         let session_threads = SessionThreads::start().map_err(in_layer("threads of sessions"))?;
         Ok(Serving {
             runtime,
+            collect,
             database,
             sql,
             session_threads,
@@ -192,9 +199,14 @@ impl Serving {
         self.tso_client.close();
         self.background.abort_all();
         self.discovery.abort();
-        let runtime = self.runtime;
+        let (runtime, collect) = (self.runtime, self.collect);
         // Blocks while leadership moves away, threads end and the store flushes. Raft messages still flow meanwhile.
-        let stopped = tokio::task::spawn_blocking(move || runtime.stop()).await;
+        let stopped = tokio::task::spawn_blocking(move || {
+            let stopped = runtime.stop();
+            collect.stop();
+            stopped
+        });
+        let stopped = stopped.await;
         self.transport_server.close();
         self.grpc_stop.cancel();
         self.link_server.stop(LINK_GRACE).await;
@@ -242,7 +254,7 @@ async fn poisoned(handle: &StoreHandle<RocksStore>) -> ServingError {
     }
 }
 
-/// Starts the store over its storage.
+/// Starts the store over its storage, and the collection of its old versions.
 async fn start_store(
     state: &NodeState,
     ident: &Ident,
@@ -251,7 +263,7 @@ async fn start_store(
     metrics: &TransportMetrics,
     tso_service: &TsoService,
     registry: &Registry,
-) -> Result<StoreRuntime<RocksStore>, ServingError> {
+) -> Result<(StoreRuntime<RocksStore>, CollectThread), ServingError> {
     let transport = StoreTransport::new(
         options.clone(),
         Arc::new(state.members.clone()),
@@ -271,7 +283,9 @@ async fn start_store(
         seed: state::random_id(),
         registry: registry.clone(),
     };
-    storage::start_store(parts).await
+    let runtime = storage::start_store(parts).await?;
+    let collect = CollectThread::start(storage.collect).map_err(in_layer("collection of old versions"))?;
+    Ok((runtime, collect))
 }
 
 /// Connects the grants of the store with the other nodes, and tells those of its regions.

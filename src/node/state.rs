@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::store::rocks::RocksStore;
+use kv::gc::CollectBound;
 use kv::server::KvServer;
 use parking_lot::Mutex;
 use raftstore::StoreHandle;
@@ -43,6 +44,8 @@ pub(crate) struct NodeState {
     pub(crate) database: OnceLock<Database>,
     /// The key-value server; set once the node serves.
     pub(crate) kv: OnceLock<KvServer<StoreHandle<RocksStore>>>,
+    /// Up to where the store collects old versions.
+    pub(crate) collect_bound: CollectBound,
     data: DataDir,
     ident: watch::Sender<Option<Ident>>,
     /// Held while the identity changes on disk and in memory.
@@ -61,6 +64,7 @@ impl NodeState {
             sql: OnceLock::new(),
             database: OnceLock::new(),
             kv: OnceLock::new(),
+            collect_bound: CollectBound::new(),
             data,
             ident: watch::Sender::new(ident),
             ident_lock: Mutex::new(()),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use engine::disk::RealDisk;
 use engine::log::{LogEngine, LogOptions};
 use engine::store::rocks::{RocksOptions, RocksStore, StoreMetrics, check_format};
+use kv::gc::{Collection, GcConfig, GcMetrics, Worker};
 use prometheus::Registry;
 use raftstore::snapshot::SnapshotFiles;
 use raftstore::{StoreParts, StoreRuntime};
@@ -29,6 +30,8 @@ pub(super) struct Storage {
     pub(super) store_metrics: StoreMetrics,
     pub(super) log: LogEngine,
     pub(super) snapshots: SnapshotFiles,
+    /// Collects the old versions of `store`.
+    pub(super) collect: Worker<RocksStore>,
 }
 
 /// Opens the storage, and creates the initial regions if they do not exist yet.
@@ -39,6 +42,7 @@ pub(super) async fn open(state: Arc<NodeState>, ident: Ident, registry: Registry
 
 fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result<Storage, ServingError> {
     let store_metrics = StoreMetrics::new(&registry).map_err(in_layer("key-value store"))?;
+    let gc_metrics = GcMetrics::new(&registry).map_err(in_layer("key-value store"))?;
     // Before the log is opened, which may change it: another release may have written all of them.
     if state.data().has_folder(STORE) {
         check_format(&state.data().folder(STORE)?).map_err(in_layer("key-value store"))?;
@@ -52,7 +56,9 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
     tracing::info!(?report, "opened the Raft log");
     let cache = usize::try_from(state.config.cache_bytes).unwrap_or(usize::MAX);
     let options = RocksOptions { block_cache_bytes: cache, ..RocksOptions::default() };
-    let store = RocksStore::open(&state.data().folder(STORE)?, &options).map_err(in_layer("key-value store"))?;
+    let collection = Collection::new(GcConfig::default(), state.collect_bound.clone(), gc_metrics);
+    let store = RocksStore::open_with(&state.data().folder(STORE)?, &options, collection.hooks());
+    let store = store.map_err(in_layer("key-value store"))?;
     let disk = RealDisk::open(state.data().folder("snap")?).map_err(in_layer("snapshot files"))?;
     let snapshots = SnapshotFiles::open(disk).map_err(in_layer("snapshot files"))?;
     if !ident.bootstrapped {
@@ -63,7 +69,8 @@ fn open_blocking(state: &NodeState, ident: &Ident, registry: Registry) -> Result
             Ok::<_, DataDirError>(present.map(|present| Ident { bootstrapped: true, ..present.clone() }))
         })?;
     }
-    Ok(Storage { store, store_metrics, log, snapshots })
+    let collect = collection.worker(store.clone());
+    Ok(Storage { store, store_metrics, log, snapshots, collect })
 }
 
 /// Recovers the regions and starts the threads of the store.

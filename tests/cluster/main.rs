@@ -8,6 +8,7 @@
 //! - [`drivers`]: tokio-postgres, psycopg and psql run one script with the same results.
 //! - [`command_line`], [`joining`]: invalid flags and foreign nodes are rejected with one line, and nothing changes on
 //!   disk.
+//! - [`collection`]: old versions go after the ttl, and snapshots that are held stay.
 //! - [`counts`]: timestamps, messages, Raft rounds and syncs of each kind of statement.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
 //! - [`histories`]: what each level of isolation promises holds while a leader is killed, and what it allows is found.
@@ -36,6 +37,7 @@
 mod advisory;
 mod bank;
 mod clients;
+mod collection;
 mod command_line;
 mod counts;
 mod demo;

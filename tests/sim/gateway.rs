@@ -28,6 +28,7 @@ use tso::{
 };
 use txn::{CommitLimits, Database, TxnConfig};
 
+use crate::collection::NodeCollection;
 use crate::nodes::{Gateway, Life, Nodes};
 use crate::options::{Bugs, Settings};
 use crate::replicas;
@@ -43,13 +44,14 @@ const ASK_INTERVAL: Duration = Duration::from_millis(500);
 /// Starts a life of a node.
 pub(crate) fn start(
     sender: &Sender,
-    handle: StoreHandle<MemoryStore>,
+    (handle, data): (StoreHandle<MemoryStore>, &MemoryStore),
     wall_skew_ms: u64,
     seed: u64,
     settings: &Settings,
 ) -> Life {
     let nodes = &sender.wire.nodes;
     let store = SimStore::new(handle.clone(), Arc::clone(nodes));
+    let collection = NodeCollection::new(store.clone(), data);
     let window = Arc::new(RegionWindow::new(Arc::new(Others(sender.clone()))));
     let oracle = oracle(window.clone(), clocks(Arc::clone(nodes), wall_skew_ms), settings.bugs);
     let directory = Arc::new(Directory { handle: handle.clone(), stores: nodes.stores.clone() });
@@ -70,7 +72,7 @@ pub(crate) fn start(
     let grants = server.grants().clone();
     grants.connect(Arc::new(replicas::GrantPeers(sender.clone())));
     let streams = Arc::new(AbortOnDrop(tokio::spawn(grants.run(seed)).abort_handle()));
-    Life { number: sender.life, server, oracle, timestamps, _streams: streams }
+    Life { number: sender.life, server, oracle, timestamps, collection, _streams: streams }
 }
 
 #[cfg(not(feature = "planted-bugs"))]

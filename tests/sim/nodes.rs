@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tso::{TsoClient, TsoService};
 use txn::Database;
 
+use crate::collection::NodeCollection;
 use crate::protocols::{Protocols, Watch};
 use crate::replicas::{self, ReplicaReads, Surface};
 use crate::steps::Step;
@@ -33,6 +34,7 @@ pub(crate) struct Life {
     pub(crate) server: KvServer<SimStore>,
     pub(crate) oracle: TsoService,
     pub(crate) timestamps: TsoClient,
+    pub(crate) collection: NodeCollection,
     /// What the store tells the others; ends with the last copy.
     pub(crate) _streams: Arc<AbortOnDrop>,
 }

@@ -9,9 +9,10 @@ use kv::server::KvServerConfig;
 use raftstore::{Epoch, PeerId, PeerMeta, PeerRole, Region, RegionId, StoreId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use simulator::options::{FaultKind, Topology};
+use simulator::options::{FaultKind, RegionHash, Topology};
 use txn::TxnConfig;
 
+use crate::collection::visible_hash;
 use crate::steps::{STEPS, Step};
 
 /// User keys below the first bound are in the system region, those between two bounds in one data region.
@@ -37,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) parents: u64,
     /// Nothing takes row locks away from a session that goes on: no transaction on counters meets a conflict.
     pub(crate) keeps_locks: bool,
+    /// Garbage collection. `None`: all versions stay.
+    pub(crate) collection: Option<CollectionOptions>,
     /// The share of the transactions that choose how they read.
     pub(crate) surface: f64,
     /// Whether some of them ask for snapshots by their age.
@@ -46,6 +49,17 @@ pub(crate) struct Options {
     pub(crate) settings: Settings,
     /// The longest difference of a wall clock from the true time, in milliseconds.
     pub(crate) wall_skew_ms: u64,
+}
+
+/// How old versions are collected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CollectionOptions {
+    /// How long versions are kept.
+    pub(crate) ttl: Duration,
+    /// Mean time between two rounds.
+    pub(crate) interval: Duration,
+    /// Sessions that hold snapshots.
+    pub(crate) holders: u64,
 }
 
 /// What happens to a request and its answer: probabilities, if not said otherwise.
@@ -175,6 +189,18 @@ pub(crate) struct Bugs {
     pub(crate) tso: Option<tso::service::PlantedBug>,
     #[cfg(feature = "planted-bugs")]
     pub(crate) txn: Option<txn::planted::PlantedBug>,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) gc: Option<GcBug>,
+}
+
+/// Deliberate bugs of the rounds.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GcBug {
+    /// The safe point is chosen by the ttl alone, whatever snapshots live.
+    SnapshotsIgnored,
+    /// Stores collect as soon as the safe point is chosen: old writes are not refused and old locks not resolved.
+    CollectedEarly,
 }
 
 impl Options {
@@ -226,6 +252,13 @@ impl Options {
         let mut of_counters = cluster.generator(9);
         let counters = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=5) };
         let parents = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=4) };
+        let mut of_collection = cluster.generator(11);
+        let collection = of_collection.random_bool(0.5).then(|| CollectionOptions {
+            ttl: Duration::from_millis(of_collection.random_range(20..1_500)),
+            interval: Duration::from_millis(of_collection.random_range(50..800)),
+            holders: of_collection.random_range(1..=3),
+        });
+        cluster.hash = collection.map(|_| visible_hash as RegionHash);
         if coordinators.step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);
         }
@@ -241,6 +274,7 @@ impl Options {
             counters,
             parents,
             keeps_locks: false,
+            collection,
             surface,
             ages: true,
             pause: Duration::from_millis(rng.random_range(1..=60)),

@@ -12,7 +12,8 @@ use simulator::seeds::{self, number_from};
 use tso::service::PlantedBug as InTso;
 use txn::planted::PlantedBug as InTxn;
 
-use crate::options::{Bugs, Options};
+use crate::collection::visible_hash;
+use crate::options::{Bugs, CollectionOptions, GcBug, Options};
 use crate::run::run;
 
 /// A bug, the faults that lead to it, the seeds within which it must be found, and words of which its violation must
@@ -80,6 +81,23 @@ const BROKEN: &[&str] = &["was relied on", "the read of \"cp", "the read of \"zp
 const LOST_UPDATE: &[&str] = &["its additions make"];
 /// A transaction waits for ever.
 const ENDLESS: &[&str] = &["every session ends after healing"];
+/// A snapshot that lives is refused.
+const PASSED: &[&str] = &["has passed a live snapshot"];
+/// A snapshot has lost its versions, and its reader does not learn of it.
+const CHANGED: &[&str] = &["changed under its reader", "is another one in the past", "the total"];
+/// The record of a transaction is gone while others still need it, or versions under a reader. A replica lacks what no
+/// published safe point allows to go.
+const TORN_BY_COLLECTION: &[&str] = &[
+    "is not that of",
+    "is another one in the past",
+    "changed under its reader",
+    "the total",
+    "its transfers make",
+    "is lost",
+    "of the aborted transaction",
+    "cycle through",
+    "internal error: transaction",
+];
 /// Two writes were evaluated on one state of a key, and both were applied. Only this bug may show by damage alone: the
 /// records of a key then contradict each other, so that a store stops serving or refuses whoever meets them. Words of
 /// that kind would hide, at any other bug, that it was found by something else.
@@ -96,15 +114,26 @@ const OVERWRITTEN: &[&str] = &[
 ];
 
 const fn in_txn(bug: InTxn) -> Bugs {
-    Bugs { kv: None, tso: None, txn: Some(bug) }
+    Bugs { kv: None, tso: None, txn: Some(bug), gc: None }
 }
 
 const fn in_kv(bug: InKv) -> Bugs {
-    Bugs { kv: Some(bug), tso: None, txn: None }
+    Bugs { kv: Some(bug), tso: None, txn: None, gc: None }
 }
 
 const fn in_tso(bug: InTso) -> Bugs {
-    Bugs { kv: None, tso: Some(bug), txn: None }
+    Bugs { kv: None, tso: Some(bug), txn: None, gc: None }
+}
+
+const fn in_gc(bug: GcBug, kv: Option<InKv>) -> Bugs {
+    Bugs { kv, tso: None, txn: None, gc: Some(bug) }
+}
+
+/// Old versions do not stay for long.
+fn collecting(options: &mut Options) {
+    let (ttl, interval) = (Duration::from_millis(50), Duration::from_millis(100));
+    options.collection = Some(CollectionOptions { ttl, interval, holders: 3 });
+    options.cluster.hash = Some(visible_hash);
 }
 
 fn ordinary(_: &mut Options) {}
@@ -190,8 +219,9 @@ fn must_find(planted: &Planted) {
         // What the comparison finds would hide the bug's own symptom.
         options.settings.shadow_reads = 0.0;
         if ordinary.is_none() {
-            // Row locks have bugs of their own.
+            // Row locks and collections have bugs of their own.
             (options.counters, options.parents) = (0, 0);
+            (options.collection, options.cluster.hash) = (None, None);
         }
         if ordinary.is_none() || words == CONTRADICTED {
             narrow(&mut options);
@@ -250,4 +280,7 @@ planted! {
     wish_joins_request: in_kv(InKv::WishJoinsRequest), asking, 40, STALE;
     lease_checked_first: in_kv(InKv::LeaseCheckedFirst), transferred, 60, STALE_OR_MISSED;
     lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, STALE_OR_MISSED;
+    snapshots_ignored: in_gc(GcBug::SnapshotsIgnored, None), collecting, 10, PASSED;
+    snapshots_ignored_and_unchecked: in_gc(GcBug::SnapshotsIgnored, Some(InKv::SafePointUnchecked)), collecting, 10, CHANGED;
+    collected_early: in_gc(GcBug::CollectedEarly, None), collecting, 40, TORN_BY_COLLECTION;
 }

@@ -11,6 +11,7 @@ use simulator::seeds::assert_enough;
 use simulator::stats::Stats;
 use tokio::task::LocalSet;
 
+use crate::collection;
 use crate::load::{Counts, Session, SharedBook, bank, counters, lists, parents, registers};
 use crate::logs::Logs;
 use crate::nodes::Deaths;
@@ -83,6 +84,9 @@ impl Outcome {
             to.unavailable += from.unavailable;
             to.unknown += from.unknown;
             to.left += from.left;
+            to.too_old += from.too_old;
+            to.held += from.held;
+            to.rounds += from.rounds;
             sum.deaths.refusals += one.deaths.refusals;
             sum.deaths.late += one.deaths.late;
             sum.deaths.first_reads += one.deaths.first_reads;
@@ -155,6 +159,9 @@ impl Outcome {
             ("row locks that were not free in time", counts.not_available, 50),
             ("unknown outcomes", counts.unknown, 5),
             ("transactions that their session left", counts.left, 100),
+            ("rounds of garbage collection", counts.rounds, 100),
+            ("snapshots that were held and read again", counts.held, 50),
+            ("reads below the safe point", counts.too_old, 20),
             ("refusals after an effect", deaths.refusals, 50),
             ("late requests", deaths.late, 100),
             ("crashes", stats.crashes, 100),
@@ -252,6 +259,15 @@ async fn drive(
     for number in 0..options.parents {
         let session = session("parents", number, 500);
         sessions.push(tokio::task::spawn_local(parents::session(session, options.keeps_locks)));
+    }
+    if let Some(collection) = options.collection {
+        for number in 0..collection.holders {
+            let session = session("holder", number, 600);
+            sessions.push(tokio::task::spawn_local(collection::holder(session, collection.ttl)));
+        }
+        let (bugs, rng) = (options.settings.bugs, options.cluster.generator(12));
+        let rounds = collection::rounds(collection, bugs, nodes.clone(), SharedBook::clone(book), rng);
+        sessions.push(tokio::task::spawn_local(rounds));
     }
     let end = nodes.elapsed() + options.cluster.safety.as_nanos() as u64;
     run_until(world, nodes, end, |_| book.borrow().violation.is_some()).await?;

@@ -16,6 +16,7 @@ use simulator::checkers::{Checked, Violation, independent, replay, snapshot_isol
 use tokio::task::JoinHandle;
 use txn::{Database, Transaction, TxnError};
 
+use crate::collection;
 use crate::load::{Book, SharedBook, bank, counters, lists, registers};
 use crate::logs::Logs;
 use crate::nodes::Nodes;
@@ -68,12 +69,13 @@ pub(crate) async fn settle(
     logs.check()?;
     let left = locks(world)?.len() as u64;
     sweep(world, nodes, book).await?;
+    collection::finish(world, nodes, book).await?;
     converge(world, nodes).await?;
     read_everywhere(world, nodes, book).await?;
     let mut book = book.borrow_mut();
     book.check()?;
     if let Some(node) = world.nodes.values().next() {
-        book.reads.check(&node.store.snapshot())?;
+        book.reads.check(&node.store.snapshot(), book.safe_point)?;
     }
     registers::check(&book)?;
     check_lists(&mut book)?;

@@ -11,8 +11,8 @@ use engine::store::{NewestReader, Reader};
 use kv::region_store::{RegionReads, RegionStore};
 use raftstore::ports::LeaderMemory;
 use raftstore::{
-    Basis, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId, RegionSnapshot,
-    RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
+    Basis, Floor, Floors, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId,
+    RegionSnapshot, RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
 };
 
 use crate::nodes::Nodes;
@@ -60,7 +60,7 @@ impl RegionReads for SimStore {
         &self,
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         self.now().read_newest(context, read)
     }
 
@@ -92,7 +92,7 @@ impl RegionReads for SimStore {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         self.now().replica_newest(context, read)
     }
 
@@ -106,6 +106,10 @@ impl RegionReads for SimStore {
 
     async fn applied(&self, region: RegionId, index: LogIndex) -> Result<(), RegionError> {
         self.now().applied(region, index).await
+    }
+
+    fn floors(&self, region: RegionId) -> Floors {
+        self.now().floors(region)
     }
 
     fn poison(&self, why: &str) {
@@ -144,8 +148,13 @@ impl RegionStore for SimStore {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
     ) -> Result<LogIndex, ProposeError> {
-        self.now().propose_observed(basis, batch, observer).await
+        self.now().propose_observed(basis, batch, date, observer).await
+    }
+
+    async fn raise_floors(&self, basis: &Basis, floors: Floors) -> Result<LogIndex, ProposeError> {
+        self.now().raise_floors(basis, floors).await
     }
 }

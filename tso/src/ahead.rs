@@ -60,6 +60,12 @@ impl Ahead {
         }
     }
 
+    /// The smallest timestamp that [`Ahead::take`] may still give of those that are there.
+    pub(crate) fn oldest(&self, now: Instant) -> Option<Timestamp> {
+        let (range, asked) = self.left?;
+        (now.saturating_duration_since(asked) < AGE_MAX).then(|| range.first())
+    }
+
     /// Drops what is left.
     pub(crate) fn clear(&mut self) {
         self.left = None;
@@ -85,7 +91,10 @@ mod tests {
         let (mut ahead, now) = (Ahead::default(), Instant::now());
         assert_eq!(take(&mut ahead, now), (None, true));
         assert_eq!(take(&mut ahead, now), (None, false), "one fetch at a time");
+        assert_eq!(ahead.oldest(now), None);
         ahead.put(Some(range(5000)), now);
+        assert_eq!(ahead.oldest(now).map(Timestamp::raw), Some(5001 - u64::from(COUNT)));
+        assert_eq!(ahead.oldest(now + AGE_MAX), None);
         for nth in 1..u64::from(COUNT) {
             let must_fetch = nth == u64::from(LOW);
             assert_eq!(take(&mut ahead, now), (Some(5000 - u64::from(COUNT) + nth), must_fetch));

@@ -268,6 +268,12 @@ impl TsoClient {
         taken.timestamp
     }
 
+    /// The smallest timestamp that [`TsoClient::take_ahead`] may still give, of those that are there.
+    pub fn oldest_ahead(&self) -> Option<Timestamp> {
+        let now = now();
+        self.batcher.ahead.lock().oldest(now)
+    }
+
     /// Drops the timestamps that [`TsoClient::take_ahead`] would give: a transaction that had one met a newer commit.
     pub fn drop_ahead(&self) {
         self.batcher.ahead.lock().clear();
@@ -276,6 +282,11 @@ impl TsoClient {
     /// The newest timestamp that this client has received, for any of its callers. Sends nothing.
     pub fn newest(&self) -> NewestTimestamp {
         self.batcher.newest.get()
+    }
+
+    /// The timestamp of [`TsoClient::newest`]. Does not read the clock.
+    pub fn newest_timestamp(&self) -> Timestamp {
+        self.batcher.newest.timestamp()
     }
 
     /// Takes note of a timestamp that this node has received on another way than from this client.

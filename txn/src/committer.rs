@@ -349,9 +349,9 @@ impl Committer {
         };
         let error = match error {
             ClientError::Key(KeyError::AlreadyExists { key }) => TxnError::AlreadyExists { key },
-            ClientError::Key(error @ (KeyError::WriteConflict { .. } | KeyError::Held { .. })) => {
-                TxnError::Conflict(error.to_string())
-            }
+            ClientError::Key(
+                error @ (KeyError::WriteConflict { .. } | KeyError::Held { .. } | KeyError::TooOld { .. }),
+            ) => TxnError::Conflict(error.to_string()),
             ClientError::Key(error @ KeyError::RolledBack { .. }) => {
                 TxnError::Conflict(format!("locks expired: {error}"))
             }
@@ -432,7 +432,10 @@ impl Committer {
                 self.abort(TxnError::Conflict(format!("locks expired: {error}")))
             }
             // It is not refused for good: the rollback keeps a late copy out.
-            Err(ClientError::Key(error @ KeyError::Held { .. })) => self.abort(TxnError::Conflict(error.to_string())),
+            // Nor is what came too late: it may have locked keys before.
+            Err(ClientError::Key(error @ (KeyError::Held { .. } | KeyError::TooOld { .. }))) => {
+                self.abort(TxnError::Conflict(error.to_string()))
+            }
             Err(error) => self.abort(abort_error(error)),
         }
     }

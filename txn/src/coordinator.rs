@@ -13,11 +13,12 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
-use tso::TsoClient;
+use tso::{Timestamp, TsoClient};
 
 use crate::config::{SHADOW_KIB, TxnConfig};
 use crate::error::TxnError;
 use crate::live_locks::LiveLocks;
+use crate::live_snapshots::{LiveSnapshot, LiveSnapshots};
 use crate::metrics::Metrics;
 use crate::resolver::{Resolved, Resolver};
 use crate::timing::{Stopwatch, lock_pause};
@@ -35,6 +36,8 @@ pub(crate) struct Coordinator {
     pub(crate) background: Arc<Semaphore>,
     /// The transactions that may have row locks.
     pub(crate) live_locks: LiveLocks,
+    /// How far its transactions look back.
+    pub(crate) live_snapshots: Arc<LiveSnapshots>,
     /// The room, in KiB, for reads of replicas that wait to be compared.
     pub(crate) shadows: Arc<Semaphore>,
     rng: Mutex<StdRng>,
@@ -68,9 +71,19 @@ impl Coordinator {
             tasks: TaskTracker::new(),
             background,
             live_locks: LiveLocks::default(),
+            live_snapshots: Arc::default(),
             shadows,
             rng,
         })
+    }
+
+    /// Takes a name that was fetched ahead. It may be older than all that the transaction has seen, so the transaction
+    /// looks back as far before it has the name.
+    pub(crate) fn take_ahead(&self, live: &LiveSnapshot) -> Option<Timestamp> {
+        self.tso.oldest_ahead().into_iter().for_each(|oldest| live.lower(oldest));
+        let taken = self.tso.take_ahead()?;
+        live.lower(taken);
+        Some(taken)
     }
 
     /// Draws the jitter of a pause.
@@ -149,6 +162,7 @@ pub(crate) fn read_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Unavailable { .. } => TxnError::Unavailable(error.to_string()),
         ClientError::Overloaded { .. } => TxnError::Overloaded(error.to_string()),
+        ClientError::Key(error @ KeyError::TooOld { .. }) => TxnError::SnapshotTooOld(error.to_string()),
         // A read writes nothing, so its outcome is never undetermined.
         ClientError::Key(_)
         | ClientError::Undetermined(_)

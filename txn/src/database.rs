@@ -10,9 +10,11 @@ use prometheus::Registry;
 use tso::oracle::advance_max;
 use tso::{NewestTimestamp, Timestamp, TsoClient};
 
+use crate::collection::Collection;
 use crate::config::TxnConfig;
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
+use crate::live_snapshots::{LiveSnapshot, OldestSnapshot};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::resolver::TxnOutcome;
@@ -65,33 +67,59 @@ impl Database {
     /// # Cancel safety
     /// The future may be dropped at any time, without an effect.
     pub async fn begin(&self) -> Result<Transaction, TxnError> {
+        let live = self.enter();
         let start_ts = self.coordinator.tso.timestamp().await?;
-        Ok(Transaction::new(Arc::clone(&self.coordinator), Some(start_ts)))
+        Ok(Transaction::new(Arc::clone(&self.coordinator), live, Some(start_ts)))
     }
 
     /// Begins a transaction that takes start_ts when it needs it, so that its snapshot contains every commit that was
     /// acknowledged before its first read. If the oracle is on this node, it takes start_ts now, which costs nothing.
     /// See [`Transaction`].
     pub fn begin_deferred(&self) -> Transaction {
-        Transaction::new(Arc::clone(&self.coordinator), self.coordinator.tso.try_timestamp())
+        let live = self.enter();
+        Transaction::new(Arc::clone(&self.coordinator), live, self.coordinator.tso.try_timestamp())
     }
 
     /// Begins a transaction that reads the past, at a timestamp that the oracle has issued, or that lies below one. It
     /// never writes. Asks the oracle only if this node has received no timestamp as great.
     ///
-    /// No data is collected yet, so every timestamp is far enough in the past to be read at.
+    /// Garbage collection may have passed the timestamp. Then its reads fail with [`TxnError::SnapshotTooOld`].
     ///
     /// # Errors
     /// [`TxnError::InFuture`] if the oracle has not issued a timestamp as great; those of [`Database::begin`].
     pub async fn begin_at(&self, start_ts: Timestamp) -> Result<Transaction, TxnError> {
         self.check_issued(start_ts).await?;
-        Ok(Transaction::new(Arc::clone(&self.coordinator), Some(start_ts)).shared())
+        let live = self.enter();
+        live.lower(start_ts);
+        Ok(Transaction::new(Arc::clone(&self.coordinator), live, Some(start_ts)).shared())
     }
 
     /// Begins a transaction whose first read takes the snapshot, from the replica that serves it, as its options say
     /// ([`Transaction::set_reads`]). It never writes.
     pub fn begin_shared(&self) -> Transaction {
-        Transaction::new(Arc::clone(&self.coordinator), None).shared()
+        Transaction::new(Arc::clone(&self.coordinator), self.enter(), None).shared()
+    }
+
+    /// Enters a transaction among those that live, before it has a timestamp.
+    fn enter(&self) -> LiveSnapshot {
+        self.coordinator.live_snapshots.enter(&self.coordinator.tso)
+    }
+
+    /// The transaction of this node that looks back furthest: nothing at or above its bound may be collected. It counts
+    /// for all that begin later, too, but for snapshots in the past ([`Database::begin_at`]). `None` if this node has
+    /// never had a timestamp.
+    pub fn oldest_snapshot(&self) -> Option<OldestSnapshot> {
+        self.coordinator.live_snapshots.oldest(&self.coordinator.tso)
+    }
+
+    /// Takes note of a timestamp of the oracle that this node has received otherwise.
+    pub fn note(&self, timestamp: Timestamp) {
+        self.coordinator.tso.note(timestamp);
+    }
+
+    /// Raises the safe point of garbage collection in all regions; see [`Collection`].
+    pub fn collection(&self) -> Collection {
+        Collection::new(Arc::clone(&self.coordinator))
     }
 
     /// Fails unless the oracle has issued `timestamp` or a greater one.

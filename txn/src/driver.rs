@@ -32,6 +32,7 @@ use crate::bound::CommitBound;
 use crate::committer::{BatchId, Committer, Effect, Event, takes_lock};
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
+use crate::live_snapshots::LiveSnapshot;
 use crate::metrics::Protocol;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -69,6 +70,8 @@ pub(crate) struct CommitRequest {
     pub(crate) bound: Option<CommitBound>,
     /// Its row locks in memory. Kept up to the outcome.
     pub(crate) locks: Option<RowLocks>,
+    /// Its place among the transactions that live. Kept up to the outcome.
+    pub(crate) live: LiveSnapshot,
 }
 
 /// Commits in the caller's task. The commit continues in a task of its own if the caller stops waiting.
@@ -79,7 +82,7 @@ pub(crate) async fn commit(coordinator: Arc<Coordinator>, request: CommitRequest
 async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOutcome {
     // A drain waits for it, wherever the commit runs.
     let _running = coordinator.tasks.token();
-    let CommitRequest { start_ts, mut mutations, is_single_statement, bound, mut locks } = request;
+    let CommitRequest { start_ts, mut mutations, is_single_statement, bound, mut locks, live } = request;
     let locked: Vec<Key> = match &locks {
         Some(_) => mutations.iter().filter(|m| takes_lock(m)).map(|mutation| mutation.key.clone()).collect(),
         None => Vec::new(),
@@ -92,7 +95,7 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
     // Its records are above all that it has seen.
     let start_ts = if renamed.is_some() { Some(coordinator.tso.timestamp().await?) } else { start_ts };
     let is_single_statement = is_single_statement || renamed.is_some();
-    let name = name(&coordinator, start_ts, is_single_statement, committer.tries_async()).await?;
+    let name = name(&coordinator, (start_ts, &live), is_single_statement, committer.tries_async()).await?;
     let primary = committer.primary().clone();
     #[cfg(feature = "planted-bugs")]
     let early_commit_ts = planted_commit_ts(&coordinator).await;
@@ -115,6 +118,7 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
         locks.forget(locked.iter());
     }
     drop(locks);
+    drop(live);
     if name.origin == Origin::Ahead && matches!(outcome, Err(TxnError::Conflict(_))) {
         // Its successor is to see the commit that was in the way.
         driver.coordinator.tso.drop_ahead();
@@ -155,7 +159,7 @@ enum Origin {
 /// ahead: it then conflicts with every commit since.
 async fn name(
     coordinator: &Coordinator,
-    start_ts: Option<Timestamp>,
+    (start_ts, live): (Option<Timestamp>, &LiveSnapshot),
     is_single_statement: bool,
     has_few_keys: bool,
 ) -> Result<Name, TxnError> {
@@ -165,7 +169,7 @@ async fn name(
     }
     if is_single_statement
         && has_few_keys
-        && let Some(start_ts) = coordinator.tso.take_ahead()
+        && let Some(start_ts) = coordinator.take_ahead(live)
     {
         coordinator.metrics.names_ahead.inc();
         return Ok(Name { start_ts, origin: Origin::Ahead });

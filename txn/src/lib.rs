@@ -23,7 +23,8 @@
 //!
 //! 1. `bound`, `error`, `planted`, `timing`: the greatest commit_ts, errors, planted bugs, clock and pauses
 //! 2. `config`: settings
-//! 3. `buffer`, `committer`, `live_locks`, `metrics`, `status_cache`: the pure parts, and the counters
+//! 3. `buffer`, `committer`, `live_locks`, `live_snapshots`, `metrics`, `status_cache`: the pure parts, what lives on
+//!    this node, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
 //! 5. `coordinator`: what the transactions and commits of a node share
 //! 6. `row_locks`, `shadow`: row locks in memory; compare reads of replicas with the leader's
@@ -31,9 +32,11 @@
 //! 8. `transaction`: reads, writes, commit
 //! 9. `database`: begins transactions
 //! 10. `session_locks`: locks of sessions, across transactions
+//! 11. `collection`: a round of garbage collection, up to the safe point of every region
 
 mod bound;
 mod buffer;
+mod collection;
 mod committer;
 mod config;
 mod coordinator;
@@ -41,6 +44,7 @@ mod database;
 mod driver;
 mod error;
 mod live_locks;
+mod live_snapshots;
 mod metrics;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
@@ -54,9 +58,11 @@ mod transaction;
 
 pub use bound::CommitBound;
 pub use buffer::View;
+pub use collection::{Collection, CollectionError};
 pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;
 pub use error::TxnError;
+pub use live_snapshots::OldestSnapshot;
 pub use resolver::TxnOutcome;
 pub use row_locks::{LockAsk, LockWait};
 pub use session_locks::SessionLocks;

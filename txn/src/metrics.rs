@@ -119,6 +119,7 @@ impl Metrics {
             Err(
                 TxnError::Internal(_)
                 | TxnError::InFuture(_)
+                | TxnError::SnapshotTooOld(_)
                 | TxnError::NotAvailable { .. }
                 | TxnError::LockTimeout { .. }
                 | TxnError::Deadlock { .. },

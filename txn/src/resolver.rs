@@ -25,7 +25,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use kv::Key;
-use kv::api::{CheckTxnStatusRequest, LockInfo, LocksStatus, TxnStatus};
+use kv::api::{CheckTxnStatusRequest, KeyError, LockInfo, LocksStatus, TxnStatus};
 use kv::client::{Client, ClientError};
 use parking_lot::Mutex;
 use tso::{Timestamp, TsoClient};
@@ -57,9 +57,11 @@ pub enum TxnOutcome {
     RolledBack,
     /// Its locks are there, and nothing is decided.
     Undecided,
-    /// Its primary has neither a lock nor a record of it. Either nothing of it has arrived, and still may, or its
-    /// record has been collected.
+    /// Its primary has neither a lock nor a record of it: nothing of it has arrived, and still may.
     Missing,
+    /// It is older than the safe point of garbage collection, and its record may be collected: nobody knows any more. It
+    /// writes nothing more.
+    Collected,
 }
 
 /// What remains of the locks that were resolved.
@@ -194,7 +196,14 @@ impl Resolver {
             fell_back,
         };
         let is_reader = reader_ts > Timestamp::ZERO;
-        Ok(match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+        let status = match self.kv.check_txn_status(request).await {
+            // All its locks were resolved before: the one that was met is gone. Whoever met it looks again.
+            Err(ClientError::Key(KeyError::Collected { .. })) => {
+                return Ok(Status::Live(Holder { start_ts, remaining: Duration::ZERO }));
+            }
+            status => status.map_err(resolve_error)?,
+        };
+        Ok(match status {
             #[cfg(feature = "planted-bugs")]
             TxnStatus::Committed { .. } if self.planted_bug == Some(PlantedBug::CommittedRolledBack) => {
                 Status::Final(FinalStatus::RolledBack)
@@ -225,14 +234,22 @@ impl Resolver {
             reader_ts: never,
             fell_back: false,
         };
-        Ok(match self.kv.check_txn_status(request).await.map_err(resolve_error)? {
+        let status = match self.kv.check_txn_status(request).await {
+            Err(ClientError::Key(KeyError::Collected { .. })) => return Ok(TxnOutcome::Collected),
+            status => status.map_err(resolve_error)?,
+        };
+        Ok(match status {
             TxnStatus::Committed { commit_ts } => TxnOutcome::Committed(commit_ts),
             TxnStatus::RolledBack => TxnOutcome::RolledBack,
             TxnStatus::Alive { .. } => TxnOutcome::Undecided,
             TxnStatus::Missing => TxnOutcome::Missing,
             TxnStatus::Async { secondaries, .. } => {
                 let keys: Vec<Key> = secondaries.into_iter().chain([primary.clone()]).collect();
-                match self.kv.check_locks(&keys, start_ts, never, false).await.map_err(resolve_error)? {
+                let locks = match self.kv.check_locks(&keys, start_ts, never, false).await {
+                    Err(ClientError::Key(KeyError::Collected { .. })) => return Ok(TxnOutcome::Collected),
+                    locks => locks.map_err(resolve_error)?,
+                };
+                match locks {
                     LocksStatus::Locked { min_commit_ts: commit_ts } | LocksStatus::Committed { commit_ts } => {
                         TxnOutcome::Committed(commit_ts)
                     }
@@ -256,7 +273,12 @@ impl Resolver {
         let is_expired = expires_ms < now.physical_ms();
         let mut keys = secondaries;
         keys.push(group.primary.clone());
-        let status = self.kv.check_locks(&keys, start_ts, reader_ts, is_expired).await.map_err(resolve_error)?;
+        let status = match self.kv.check_locks(&keys, start_ts, reader_ts, is_expired).await {
+            Err(ClientError::Key(KeyError::Collected { .. })) => {
+                return Ok(Status::Live(Holder { start_ts, remaining: Duration::ZERO }));
+            }
+            status => status.map_err(resolve_error)?,
+        };
         Ok(match status {
             LocksStatus::Locked { min_commit_ts: commit_ts } | LocksStatus::Committed { commit_ts } => {
                 Status::Final(FinalStatus::Committed(commit_ts))

@@ -438,7 +438,9 @@ async fn keep(coordinator: Weak<Coordinator>) {
 fn acquire_error(error: ClientError) -> TxnError {
     match error {
         ClientError::Key(KeyError::AlreadyExists { key }) => TxnError::AlreadyExists { key },
-        ClientError::Key(error @ KeyError::WriteConflict { .. }) => TxnError::Conflict(error.to_string()),
+        ClientError::Key(error @ (KeyError::WriteConflict { .. } | KeyError::TooOld { .. })) => {
+            TxnError::Conflict(error.to_string())
+        }
         error => read_error(error),
     }
 }

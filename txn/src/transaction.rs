@@ -16,6 +16,7 @@ use crate::buffer::{View, WriteBuffer};
 use crate::coordinator::{Coordinator, in_time, patience_of};
 use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
+use crate::live_snapshots::LiveSnapshot;
 use crate::row_locks::{LockAsk, RowLocks};
 use crate::shadow::Sample;
 
@@ -58,6 +59,7 @@ pub struct Savepoint {
 /// - [`TxnError::Conflict`]: it met locks of other transactions for longer than [`crate::TxnConfig::read_lock_wait`]
 ///   (20 s by default).
 /// - [`TxnError::Unavailable`]: no replica served in time, or no oracle did, for start_ts or while a lock was resolved.
+/// - [`TxnError::SnapshotTooOld`]: garbage collection has passed the snapshot. No other snapshot of it can be read.
 /// - [`TxnError::Internal`]: a defect, damaged data, or a request that every store refuses, such as a key or a response
 ///   above the largest message.
 ///
@@ -90,6 +92,8 @@ pub struct Transaction {
     session: u32,
     /// Another name under which its session holds locks.
     companion: Option<Timestamp>,
+    /// How far it looks back.
+    live: LiveSnapshot,
     is_single_statement: bool,
     bound: Option<CommitBound>,
     /// How its reads choose their replicas. `None`: leaders serve them.
@@ -99,8 +103,8 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// A transaction at this start_ts. `None`: it takes one later.
-    pub(crate) fn new(coordinator: Arc<Coordinator>, start_ts: Option<Timestamp>) -> Transaction {
+    /// A transaction at this start_ts. `None`: it takes one later. It has entered as `live` before it had any.
+    pub(crate) fn new(coordinator: Arc<Coordinator>, live: LiveSnapshot, start_ts: Option<Timestamp>) -> Transaction {
         let buffer = WriteBuffer::new(coordinator.config.buffer);
         let start_ts = start_ts.map_or_else(OnceLock::new, OnceLock::from);
         Transaction {
@@ -112,6 +116,7 @@ impl Transaction {
             locks: None,
             session: 0,
             companion: None,
+            live,
             is_single_statement: false,
             bound: None,
             reads: None,
@@ -182,9 +187,10 @@ impl Transaction {
         }
     }
 
-    /// Says whose transaction it is: reports of deadlocks name the session.
+    /// Says whose transaction it is: reports of deadlocks name the session, and so does what holds back the safe point.
     pub fn set_session(&mut self, session: u32) {
         self.session = session;
+        self.live.set_session(session);
     }
 
     /// Says under which other name its session holds locks ([`crate::SessionLocks`]). They stay while this transaction
@@ -261,6 +267,8 @@ impl Transaction {
             }
             // Of two first reads at a time, one counts.
             if self.read_ts.set(start_ts).is_ok() {
+                // A replica may have taken one of the past.
+                self.live.lower(start_ts);
                 self.start_ts.get_or_init(|| start_ts);
                 self.coordinator.metrics.first_reads.inc();
                 return Ok(outcome);
@@ -472,7 +480,7 @@ impl Transaction {
         // As a name for its locks, one that was fetched before will do.
         if self.has_statements
             && self.start_ts.get().is_none()
-            && let Some(ahead) = self.coordinator.tso.take_ahead()
+            && let Some(ahead) = self.coordinator.take_ahead(&self.live)
         {
             self.start_ts.get_or_init(|| ahead);
         }
@@ -618,11 +626,12 @@ impl Transaction {
             return Ok(None);
         }
         self.check_writes();
-        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, .. } = self;
+        let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, live, .. } = self;
         let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
         if mutations.is_empty() {
             return Ok(None);
         }
-        driver::commit(coordinator, CommitRequest { start_ts, mutations, is_single_statement, bound, locks }).await
+        let request = CommitRequest { start_ts, mutations, is_single_statement, bound, locks, live };
+        driver::commit(coordinator, request).await
     }
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use parking_lot::Mutex;
 
-use super::{Cursor, NewestReader, Reader, Result, RowCheck, Snapshot, Store, StoreError, Visit, is_version_of};
+use super::hooks::{Compaction, RecordFilter};
+use super::{Cursor, Hooks, NewestReader, Reader, Result, RowCheck, Snapshot, Store, StoreError, Visit, is_version_of};
 use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
 
@@ -126,6 +127,7 @@ fn count_down(left: &mut Option<u64>) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
+    hooks: Hooks,
 }
 
 /// A snapshot of a [`MemoryStore`].
@@ -138,6 +140,16 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> MemoryStore {
         MemoryStore::default()
+    }
+
+    /// An empty store with hooks.
+    pub fn with_hooks(hooks: Hooks) -> MemoryStore {
+        MemoryStore { hooks, ..MemoryStore::default() }
+    }
+
+    /// The same store with other hooks: those of its next life.
+    pub fn rehooked(&self, hooks: Hooks) -> MemoryStore {
+        MemoryStore { state: Arc::clone(&self.state), hooks }
     }
 
     /// Loses everything that was not flushed and reopens the store: it is no longer poisoned and has no planned
@@ -232,6 +244,8 @@ impl Store for MemoryStore {
         let mut state = self.state.lock();
         state.begin_write()?;
         Arc::make_mut(&mut state.live).apply(batch);
+        drop(state);
+        self.hooks.observe(&mut batch.iter());
         Ok(())
     }
 
@@ -264,6 +278,7 @@ impl Store for MemoryStore {
             families.remove_range(cf, start, end);
         }
         for (cf, key, value) in taken.into_iter().take(kept) {
+            self.hooks.observe(&mut std::iter::once(Op::Put { cf, key: &key, value: &value }));
             families.map_mut(cf).insert(key.into(), value.into());
         }
         if outcome.is_err() {
@@ -273,6 +288,57 @@ impl Store for MemoryStore {
         Arc::make_mut(&mut state.live).apply(last);
         state.flush()
     }
+
+    /// As in RocksDB: what was written is flushed first, the filter sees flushed records only, and what goes is gone
+    /// from the disk as well.
+    fn compact_range(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<()> {
+        let Some(new_filter) = &self.hooks.new_filter else { return self.flush() };
+        let mut state = self.state.lock();
+        state.flush()?;
+        let families = Arc::clone(&state.flushed);
+        let view = || Some(Box::new(MemorySnapshot { families: Arc::clone(&families) }) as Box<dyn Reader + Send>);
+        let Some(mut stays) = new_filter(&Compaction::new(cf, true, &view)) else { return Ok(()) };
+        let gone = gone(families.map(cf), start, end, &mut stays);
+        let State { live, flushed, .. } = &mut *state;
+        for key in gone {
+            Arc::make_mut(live).map_mut(cf).remove(&key);
+            Arc::make_mut(flushed).map_mut(cf).remove(&key);
+        }
+        Ok(())
+    }
+
+    /// No files, so one range.
+    fn divide(&self, _: Cf, _: &[u8], _: &[u8], _: u64) -> Result<Vec<Vec<u8>>> {
+        Ok(Vec::new())
+    }
+
+    fn key_at(&self, cf: Cf, start: &[u8], end: &[u8], part: f64) -> Result<Vec<u8>> {
+        let families = Arc::clone(&self.state.lock().live);
+        let rows = || {
+            let rows = families.map(cf).range::<_, [u8]>((Bound::Included(start), Bound::Unbounded));
+            rows.take_while(|(key, _)| end.is_empty() || key.as_ref() < end)
+        };
+        let before = (rows().count() as f64 * part.clamp(0.0, 1.0)) as usize;
+        Ok(rows().nth(before).map_or_else(|| start.to_vec(), |(key, _)| key.to_vec()))
+    }
+
+    fn bytes_on_disk(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<u64> {
+        let families = Arc::clone(&self.state.lock().flushed);
+        let rows = families.map(cf).range::<_, [u8]>((Bound::Included(start), Bound::Unbounded));
+        let rows = rows.take_while(|(key, _)| end.is_empty() || key.as_ref() < end);
+        Ok(rows.map(|(key, value)| (key.len() + value.len()) as u64).sum())
+    }
+
+    fn is_strained(&self) -> bool {
+        false
+    }
+}
+
+/// The keys of `[start, end)` that do not pass the filter.
+fn gone(map: &Map, start: &[u8], end: &[u8], stays: &mut RecordFilter) -> Vec<Arc<[u8]>> {
+    let rows = map.range::<_, [u8]>((Bound::Included(start), Bound::Unbounded));
+    let rows = rows.take_while(|(key, _)| end.is_empty() || key.as_ref() < end);
+    rows.filter(|(key, value)| !stays(key, value)).map(|(key, _)| Arc::clone(key)).collect()
 }
 
 /// Moves rows into `taken` up to the end or the first failure.

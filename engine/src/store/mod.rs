@@ -7,8 +7,10 @@
 //!
 //! # Layers
 //!
-//! 1. `memory`, `rocks`: the two stores, independent of each other
+//! 1. `hooks`: what the owner of a store adds to it
+//! 2. `memory`, `rocks`: the two stores, independent of each other
 
+pub mod hooks;
 pub mod memory;
 pub mod rocks;
 
@@ -17,6 +19,8 @@ use std::path::PathBuf;
 
 use crate::batch::WriteBatch;
 use crate::cf::Cf;
+
+pub use self::hooks::Hooks;
 
 /// Errors of the store, grouped by the reaction of the caller.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +188,25 @@ pub trait Store: NewestReader + Clone + Send + Sync + 'static {
         rows: &mut dyn Iterator<Item = Result<(Cf, Vec<u8>, Vec<u8>)>>,
         last: &WriteBatch,
     ) -> Result<()>;
+
+    /// Passes every flushed record of `[start, end)`, and perhaps some around it, through the filter of [`Hooks`], and
+    /// reclaims the space of what goes and of what was deleted before. An empty `end` means no upper bound. Returns
+    /// when it is done, which takes seconds or minutes. Reads, writes and flushes go on.
+    fn compact_range(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<()>;
+
+    /// Keys within `[start, end)` that divide it into ranges of about `bytes` bytes on disk, for callers that compact
+    /// one after the other. An empty `end` means no upper bound.
+    fn divide(&self, cf: Cf, start: &[u8], end: &[u8], bytes: u64) -> Result<Vec<Vec<u8>>>;
+
+    /// A place in `[start, end)` with about this part of the range's bytes on disk before it; `part` is between 0 and
+    /// 1. It need not be a key of the store. An empty `end` means no upper bound.
+    fn key_at(&self, cf: Cf, start: &[u8], end: &[u8], part: f64) -> Result<Vec<u8>>;
+
+    /// About the bytes on disk of `[start, end)`. An empty `end` means no upper bound.
+    fn bytes_on_disk(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<u64>;
+
+    /// Whether flushes or compactions lag behind so far that nobody should ask for more of them.
+    fn is_strained(&self) -> bool;
 }
 
 /// Validates the rows of [`Store::replace_range`], for both stores: data families only, strictly ascending by (cf code,

@@ -4,12 +4,15 @@
 //! region. Every write request is idempotent by `start_ts`: a repeated, late or reordered copy does no harm.
 
 mod locks;
+mod safe_point;
 
 use bytes::Bytes;
 use raftstore::{Region, RegionContext, RegionError, RegionId, StoreId};
 use tso::Timestamp;
 
 use crate::key::{Key, storage_range};
+
+pub use safe_point::OldLocksRequest;
 
 pub use locks::{
     AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
@@ -110,6 +113,18 @@ pub enum RequestBody {
     },
     /// Says that a transaction waits. Answered with [`Response::Waits`].
     Detect(WaitReport),
+    /// Lists locks of old transactions. Answered with [`Response::OldLocks`].
+    OldLocks(OldLocksRequest),
+    /// Raises the safe point of the region that holds `at`, and of writes before that of reads. Answered with
+    /// [`Response::Done`], once it is raised at the leader; lower values have no effect.
+    RaiseSafePoint {
+        /// A key of the region.
+        at: Key,
+        /// Transactions that began at or below it write nothing any more.
+        writes: Timestamp,
+        /// Reads below it fail. Not above `writes`.
+        reads: Timestamp,
+    },
 }
 
 impl RequestBody {
@@ -122,7 +137,11 @@ impl RequestBody {
     pub fn is_read(&self) -> bool {
         matches!(
             self,
-            RequestBody::Get { .. } | RequestBody::BatchGet { .. } | RequestBody::Scan(_) | RequestBody::Replica(_)
+            RequestBody::Get { .. }
+                | RequestBody::BatchGet { .. }
+                | RequestBody::Scan(_)
+                | RequestBody::Replica(_)
+                | RequestBody::OldLocks(_)
         )
     }
 
@@ -145,11 +164,11 @@ impl RequestBody {
         (*start_ts == Timestamp::ZERO).then_some(start_ts)
     }
 
-    /// The keys that the request names one by one; empty for a scan.
+    /// The keys that the request names one by one; empty for a range.
     pub fn keys(&self) -> Vec<&Key> {
         match self {
             RequestBody::Get { key, .. } => vec![key],
-            RequestBody::Scan(_) => Vec::new(),
+            RequestBody::Scan(_) | RequestBody::OldLocks(_) => Vec::new(),
             RequestBody::Replica(replica) => replica.read.keys(),
             RequestBody::Prewrite(request) => request.mutations.iter().map(|mutation| &mutation.key).collect(),
             RequestBody::BatchGet { keys, .. }
@@ -163,6 +182,7 @@ impl RequestBody {
             RequestBody::Acquire(request) => request.keys.iter().collect(),
             RequestBody::Refresh { locks } => locks.iter().map(|lock| &lock.key).collect(),
             RequestBody::Detect(report) => vec![&report.at],
+            RequestBody::RaiseSafePoint { at, .. } => vec![at],
         }
     }
 
@@ -176,6 +196,10 @@ impl RequestBody {
             RequestBody::Get { key, .. } => region.contains(&key.to_storage()),
             RequestBody::Scan(scan) => {
                 let (start, end) = storage_range(&scan.start, &scan.end);
+                region.contains_range(&start, &end)
+            }
+            RequestBody::OldLocks(request) => {
+                let (start, end) = storage_range(&request.start, &request.end);
                 region.contains_range(&start, &end)
             }
             RequestBody::Replica(replica) => return replica.read.check_range(region),
@@ -508,6 +532,13 @@ pub enum Response {
     /// To `Detect`: the waits of a deadlock that the reported one has closed, beginning with that one; each transaction
     /// waits for the next, and the last one for the first. Empty if there is none.
     Waits(Vec<WaitReport>),
+    /// To `OldLocks`.
+    OldLocks {
+        /// Some of them, in key order.
+        locks: Vec<LockInfo>,
+        /// Set if there may be more: the new start.
+        resume: Option<Key>,
+    },
     /// To every other request.
     Done,
 }
@@ -604,6 +635,24 @@ pub enum KeyError {
         commit_ts: Timestamp,
         /// The lowest commit_ts that the lock allows.
         min_commit_ts: Timestamp,
+    },
+    /// The transaction, or its snapshot, is older than the safe point: what it reads may be collected, and it writes
+    /// nothing any more.
+    #[error("timestamp {start_ts} is below the safe point {safe_point} of garbage collection")]
+    TooOld {
+        /// The snapshot, or the timestamp at which the transaction began.
+        start_ts: Timestamp,
+        /// The safe point.
+        safe_point: Timestamp,
+    },
+    /// The transaction is decided, and its record may be collected: what became of it is not known any more. It never
+    /// writes anything more.
+    #[error("transaction {start_ts} is below the safe point {safe_point}: its record may be collected")]
+    Collected {
+        /// The transaction.
+        start_ts: Timestamp,
+        /// The safe point.
+        safe_point: Timestamp,
     },
 }
 

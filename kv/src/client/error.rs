@@ -64,6 +64,7 @@ impl ClientError {
             Response::AsyncLocked { .. } => "locks of an async commit",
             Response::Committed { .. } => "a commit",
             Response::Waits(_) => "waits",
+            Response::OldLocks { .. } => "old locks",
             Response::Acquired(_) => "row locks",
             Response::Ttl(_) => "a ttl",
             Response::Done => "an acknowledgement",

@@ -26,7 +26,8 @@
 //! 5. `retry`: the retry loop's state
 //! 6. `locate`, `replicas`: the route of a key, one attempt of a read at the replica of its choice
 //! 7. `dispatch`, `scan`: operations on many keys, on ranges
-//! 8. `first`, `lock_rows`: reads at a timestamp that the store takes; row locks in memory
+//! 8. `first`, `lock_rows`, `safe_point`: reads at a timestamp that the store takes; row locks in memory; requests of
+//!    garbage collection
 
 mod backoff;
 mod bound;
@@ -50,6 +51,7 @@ mod replicas;
 mod retry;
 mod routed;
 mod router;
+mod safe_point;
 mod scan;
 mod stores;
 
@@ -76,6 +78,7 @@ pub use options::{HedgePolicy, ProofPolicy, ReadOptions, ReadReport, ReadTrace, 
 pub use region_cache::{RegionCache, Route};
 pub use remote::{BadAddress, RemoteConfig, RemoteEndpoint};
 pub use routed::{LocalStore, RoutedEndpoint};
+pub use safe_point::LockPage;
 pub use scan::{Page, ScanRange, Snapshot};
 
 use crate::api::{
@@ -569,6 +572,32 @@ impl Client {
     /// Those of [`Client`]. Never `Key` or `Undetermined`.
     pub async fn report_wait(&self, report: &WaitReport, limit: Duration) -> Result<Vec<WaitReport>, ClientError> {
         self.router.report_wait(report, limit).await
+    }
+
+    /// Raises the safe point of the region that holds `at`: of writes, and of reads, which is not above it. Returns the
+    /// first key of the next region. Idempotent; lower values have no effect.
+    ///
+    /// The safe point of reads of a region may rise only after that of writes has risen in all regions, and then the
+    /// locks of older transactions were resolved in all regions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`.
+    pub async fn raise_safe_point(
+        &self,
+        at: &Key,
+        (writes, reads): (Timestamp, Timestamp),
+    ) -> Result<Option<Key>, ClientError> {
+        self.router.raise_safe_point(at, (writes, reads)).await
+    }
+
+    /// Lists locks of transactions with a start_ts at or below `max_ts`, from `start` on. Reads the newest state.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client`]. Never `Key` or `Undetermined`.
+    pub async fn old_locks(&self, start: &Key, max_ts: Timestamp) -> Result<LockPage, ClientError> {
+        self.router.old_locks(start, max_ts).await
     }
 
     /// The first of `keys` in each region, as far as the regions are known here. All keys of unknown regions.

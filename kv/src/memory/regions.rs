@@ -8,8 +8,8 @@ use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, 
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, DataGeneration, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId,
-    RegionStatus, ReplicaState, StoreId, Term,
+    Basis, DataGeneration, Floor, Floors, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError,
+    RegionId, RegionStatus, ReplicaState, StoreId, Term,
 };
 
 use super::topology::Topology;
@@ -74,11 +74,12 @@ impl RegionReads for StoreRegions {
         &self,
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let (region, _) = self.topology.lock().check(self.id, context)?;
         let done = read(&self.data, &region);
-        self.topology.lock().check(self.id, context)?;
-        Ok(Some(done))
+        let topology = self.topology.lock();
+        topology.check(self.id, context)?;
+        Ok(Some((done, topology.floors(context.region).reads)))
     }
 
     async fn read(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
@@ -116,11 +117,12 @@ impl RegionReads for StoreRegions {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let state = self.current(context)?;
         let done = read(&state, &self.data);
         self.current(context)?;
-        Ok(done)
+        let floor = self.topology.lock().floors(context.region).reads;
+        Ok(done.map(|done| (done, floor)))
     }
 
     fn replica_view(
@@ -135,6 +137,10 @@ impl RegionReads for StoreRegions {
 
     async fn applied(&self, _region: RegionId, _index: LogIndex) -> Result<(), RegionError> {
         Ok(())
+    }
+
+    fn floors(&self, region: RegionId) -> Floors {
+        self.topology.lock().floors(region)
     }
 
     fn poison(&self, why: &str) {
@@ -157,6 +163,7 @@ impl RegionStore for StoreRegions {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
     ) -> Result<LogIndex, ProposeError> {
         let (regions, basis) = (self.clone(), basis.clone());
@@ -164,16 +171,23 @@ impl RegionStore for StoreRegions {
             // A real store replicates here. Let other requests run, so that they contend with this one.
             tokio::task::yield_now().await;
             observer.appended(APPLIED);
-            let outcome = regions.apply(&basis, &batch);
+            let outcome = regions.apply(&basis, &batch, date);
             observer.answered(&outcome);
             outcome
         };
         DetachOnDrop::new(proposal).await
     }
+
+    async fn raise_floors(&self, basis: &Basis, floors: Floors) -> Result<LogIndex, ProposeError> {
+        let mut topology = self.topology.lock();
+        topology.check(self.id, RegionContext::from(&*basis.region))?;
+        topology.raise_floors(basis.region.id, floors);
+        Ok(APPLIED)
+    }
 }
 
 impl StoreRegions {
-    fn apply(&self, basis: &Basis, batch: &WriteBatch) -> Result<LogIndex, ProposeError> {
+    fn apply(&self, basis: &Basis, batch: &WriteBatch, date: Option<Floor>) -> Result<LogIndex, ProposeError> {
         let (bytes, limit) = (batch.size(), self.max_proposal_bytes);
         if bytes > limit {
             return Err(ProposeError::TooLarge { bytes, limit });
@@ -181,7 +195,7 @@ impl StoreRegions {
         let topology = self.topology.lock();
         let (id, epoch) = (basis.region.id, basis.region.epoch);
         let (_, term) = topology.check(self.id, RegionContext { region: id, epoch })?;
-        if term != basis.term {
+        if term != basis.term || date.is_some_and(|date| date <= topology.floors(id).writes) {
             return Err(RegionError::StaleCommand { region: id }.into());
         }
         match self.data.write(batch) {

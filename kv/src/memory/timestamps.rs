@@ -95,6 +95,7 @@ impl ObservedTimestamps {
             RequestBody::CheckTxnStatus(request) => request.reader_ts,
             RequestBody::CheckLocks(request) => request.reader_ts,
             RequestBody::Acquire(request) => request.start_ts.max(request.seen_ts),
+            RequestBody::RaiseSafePoint { writes, .. } => *writes,
             _ => return,
         };
         let mut newest = self.newest.lock();

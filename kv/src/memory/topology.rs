@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use raftstore::{
-    Epoch, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionContext, RegionError, RegionId, RegionStatus, StoreId,
-    Term,
+    Epoch, Floors, LogIndex, PeerId, PeerMeta, PeerRole, Region, RegionContext, RegionError, RegionId, RegionStatus,
+    StoreId, Term,
 };
 
 use crate::key::Key;
@@ -26,6 +26,7 @@ struct RegionState {
     region: Region,
     leader: StoreId,
     term: Term,
+    floors: Floors,
 }
 
 impl Topology {
@@ -35,7 +36,9 @@ impl Topology {
         let mut topology = Topology { stores, regions: BTreeMap::new(), next_region: first, next_peer: 1 };
         let leader = StoreId::new(1);
         let region = topology.new_region(Vec::new(), Vec::new(), Epoch { conf_ver: 1, version: 1 });
-        topology.regions.insert(Vec::new(), RegionState { region, leader, term: Term::new(1) });
+        topology
+            .regions
+            .insert(Vec::new(), RegionState { region, leader, term: Term::new(1), floors: Floors::default() });
         for key in splits {
             topology.split(&key.to_storage());
         }
@@ -89,6 +92,17 @@ impl Topology {
         self.regions.values().map(|state| &state.region).find(|region| region.id == id)
     }
 
+    pub(super) fn floors(&self, id: RegionId) -> Floors {
+        let found = self.regions.values().find(|state| state.region.id == id);
+        found.map_or_else(Floors::default, |state| state.floors)
+    }
+
+    pub(super) fn raise_floors(&mut self, id: RegionId, floors: Floors) {
+        for state in self.regions.values_mut().filter(|state| state.region.id == id) {
+            state.floors = state.floors.raised_to(floors);
+        }
+    }
+
     /// Splits a region at `key`. The right part is a new region with the same leader.
     pub(super) fn split(&mut self, key: &[u8]) {
         let parent = self.region_at(key);
@@ -96,10 +110,10 @@ impl Topology {
             return;
         }
         let (start, end) = (parent.region.start.clone(), parent.region.end.clone());
-        let (leader, term) = (parent.leader, parent.term);
+        let (leader, term, floors) = (parent.leader, parent.term, parent.floors);
         let epoch = Epoch { version: parent.region.epoch.version + 1, ..parent.region.epoch };
         let right = self.new_region(key.to_vec(), end, epoch);
-        self.regions.insert(key.to_vec(), RegionState { region: right, leader, term });
+        self.regions.insert(key.to_vec(), RegionState { region: right, leader, term, floors });
         if let Some(left) = self.regions.get_mut(&start) {
             left.region.end = key.to_vec();
             left.region.epoch = epoch;

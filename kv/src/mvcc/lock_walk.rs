@@ -38,6 +38,8 @@ pub(super) struct WalkLimits {
 /// Walks over the locks of a range, one after the other, in one direction.
 pub(super) struct LockWalk {
     reverse: bool,
+    /// Whether keys are visited too that have shared locks alone. Only forward.
+    with_shared: bool,
     /// The limit of the next attempt, which begins where the last walk ended. 0 if no attempt from there has failed.
     raised: usize,
 }
@@ -57,7 +59,12 @@ enum AttemptEnd {
 impl LockWalk {
     /// A walk in this direction.
     pub(super) fn new(reverse: bool) -> LockWalk {
-        LockWalk { reverse, raised: 0 }
+        LockWalk { reverse, with_shared: false, raised: 0 }
+    }
+
+    /// A walk that also visits keys that have no lock of their own, but shared ones. The visitor looks them up.
+    pub(super) fn with_shared() -> LockWalk {
+        LockWalk { reverse: false, with_shared: true, raised: 0 }
     }
 
     /// Whether the next attempt may pass more records than the limits of its walk say.
@@ -65,7 +72,8 @@ impl LockWalk {
         self.raised > 0
     }
 
-    /// Visits the locks of `[start, end)` in the direction of the walk; an empty `end` means "after every key". Returns
+    /// Visits the locks of `[start, end)` in the direction of the walk; an empty `end` means "after every key". A key is
+    /// visited once, without a lock if it has shared ones alone ([`LockWalk::with_shared`]). Returns
     /// `None` when all are visited or the visitor breaks. Otherwise the steps are used up: the locks before the
     /// returned key are visited, in reverse those at or above it. That may be none. The next call must begin there.
     ///
@@ -77,7 +85,7 @@ impl LockWalk {
         reader: &R,
         (start, end): (&Key, &Key),
         limits: WalkLimits,
-        mut visit: impl FnMut(Key, &LockRecord) -> ControlFlow<()>,
+        mut visit: impl FnMut(Key, Option<&LockRecord>) -> ControlFlow<()>,
     ) -> Result<Option<Key>> {
         let mut at = if self.reverse { end } else { start }.clone();
         let mut steps = 0;
@@ -121,7 +129,7 @@ impl LockWalk {
         at: &Key,
         steps_max: usize,
         steps: &mut usize,
-        visit: &mut impl FnMut(Key, &LockRecord) -> ControlFlow<()>,
+        visit: &mut impl FnMut(Key, Option<&LockRecord>) -> ControlFlow<()>,
     ) -> Result<AttemptEnd> {
         let mut position = at.clone();
         let mut moved = if self.reverse { cursor.seek_to_last() } else { cursor.seek_to_first() };
@@ -135,15 +143,22 @@ impl LockWalk {
             if *steps >= steps_max {
                 return Ok(AttemptEnd::OutOfSteps(position));
             }
-            let LockRow::Lock(storage) = LockRow::of(cursor.key())? else {
+            let visited = match LockRow::of(cursor.key())? {
+                LockRow::Lock(storage) => Some((Key::from_storage(storage)?, Some(LockRecord::decode(cursor.value())?))),
+                // It follows the lock of its key. Whoever visits that sees the shared ones too.
+                LockRow::Counter(storage) if self.with_shared => {
+                    Some((Key::from_storage(storage)?, None)).filter(|(key, _)| *key >= position)
+                }
                 // Nobody who reads minds shared locks. They are few: those of transactions that are committing.
+                LockRow::Counter(_) | LockRow::Shared(..) => None,
+            };
+            let Some((key, lock)) = visited else {
                 moved = if self.reverse { cursor.prev() } else { cursor.next() };
                 continue;
             };
             *steps += 1;
-            let key = Key::from_storage(storage)?;
             position = if self.reverse { key.clone() } else { key.successor() };
-            if visit(key, &LockRecord::decode(cursor.value())?).is_break() {
+            if visit(key, lock.as_ref()).is_break() {
                 return Ok(AttemptEnd::Done);
             }
             if self.is_raised() {

@@ -14,12 +14,14 @@
 //!
 //! 1. `arena`, `lock`, `mark`, `write`: memory of pages, the records
 //! 2. `versions`, `shared`, `lock_walk`: a cursor over the versions of a key; its shared locks; the locks of a range
-//! 3. `point`, `reader`, `scanner`: point reads of the newest state, point reads on a snapshot, range reads
+//! 3. `old_locks`, `point`, `reader`, `scanner`: the locks of old transactions, point reads of the newest state, point
+//!    reads on a snapshot, range reads
 
 mod arena;
 pub mod lock;
 mod lock_walk;
 pub mod mark;
+pub mod old_locks;
 pub mod point;
 pub mod reader;
 pub mod scanner;

@@ -11,9 +11,10 @@
 //! commit records the first pass has walked. The locks of transactions that were rolled back may be millions between
 //! two keys. So the second pass walks with limited cursors, whose limit grows while they fail (`lock_walk`): what a
 //! cursor passes in vain counts as steps, and the page ends where the steps end. The whole search costs a few times the
-//! deleted records in the gap, and its last attempt walks all of them at once. Write records are not deleted, so the
-//! first pass meets no such gaps. On the snapshot of a kept scan it passes what was written since, uncounted, but no
-//! more than a few seconds' worth ([`scan_cache`](crate::scan_cache)).
+//! deleted records in the gap, and its last attempt walks all of them at once. Write records are deleted by compactions
+//! alone (`gc`), each deletion in the place of a record, so the first pass meets no such gaps. On the snapshot of a
+//! kept scan it passes what was written since, uncounted, but no more than a few seconds' worth
+//! ([`scan_cache`](crate::scan_cache)).
 //!
 //! Except at the end of the range a page names a resume key, so a caller can run a long scan in slices. A slice may
 //! advance by nothing at all: its steps went into a failed search. The next slice of the same scan continues the
@@ -262,9 +263,9 @@ impl Scanner {
         let (mut blocking, mut cut) = (BlockingLocks::default(), None);
         let walk_limits = WalkLimits { skips, steps: limits.steps };
         let unread = self.locks.walk(reader, range, walk_limits, |key, lock| {
-            if !lock.blocks_read_at(start_ts, &self.rest.pass) {
+            let Some(lock) = lock.filter(|lock| lock.blocks_read_at(start_ts, &self.rest.pass)) else {
                 return ControlFlow::Continue(());
-            }
+            };
             if blocking.is_empty() && page.has_pair_before(&key, reverse) {
                 cut = Some(key);
                 return ControlFlow::Break(());

@@ -92,14 +92,24 @@ pub(super) fn after_versions(storage: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`MvccError::Inconsistent`] if it is missing or a rollback mark is in its place, [`MvccError::Store`] if the store
-/// fails.
+/// [`MvccError::Collected`] if it is missing and the record that named it as well; [`MvccError::Inconsistent`] if only
+/// the value is missing, or a rollback mark is in its place; [`MvccError::Store`] if the store fails.
 pub fn long_value<R: Reader + ?Sized>(reader: &R, storage: &[u8], start_ts: Timestamp) -> Result<Bytes> {
     match reader.get(Cf::Default, &versioned(storage, start_ts))? {
         Some(value) if !is_mark(&value)? => Ok(Bytes::from(value)),
-        _ => {
-            let key = storage.escape_ascii();
+        found => {
+            let key = storage.escape_ascii().to_string();
+            // The record goes before the value, also for open snapshots: look whether a new cursor still finds it.
+            if found.is_none() && !is_named(reader, storage, start_ts)? {
+                return Err(MvccError::Collected { key, start_ts });
+            }
             Err(MvccError::Inconsistent(format!("the value of {key} written by {start_ts} is missing")))
         }
     }
+}
+
+/// Whether there is a commit record of the transaction: the oldest one above its start_ts.
+fn is_named<R: Reader + ?Sized>(reader: &R, storage: &[u8], start_ts: Timestamp) -> Result<bool> {
+    let mut versions = Versions::of_key(reader, storage)?;
+    Ok(versions.seek_oldest(storage, start_ts.next())? && versions.current()?.1.start_ts == start_ts)
 }

@@ -25,16 +25,18 @@
 //! 6. The commit record of a `Lock` names the newest `Put` or `Delete` below it. A rollback mark names none: the commit
 //!    of another transaction may still come below the mark, because its commit_ts was taken before.
 //!
-//! Garbage collection must resolve all locks below its safe point first. Without its primary's commit record, a
-//! transaction's remaining locks would be rolled back.
+//! Garbage collection resolves all locks below its safe point first. Without its primary's commit record, a
+//! transaction's remaining locks would be rolled back. Below the safe point a record that is missing proves nothing:
+//! [`age`] says which answers stand.
 //!
 //! # Layers
 //!
 //! 1. `common`: checks, a transaction's record on a key, the end of a lock
 //! 2. `shared`: locks that transactions share
-//! 3. `acquire`, `prewrite`, `decision`, `primary`, `check_locks`: the actions
+//! 3. `age`, `acquire`, `prewrite`, `decision`, `primary`, `check_locks`: the actions
 
 mod acquire;
+mod age;
 mod check_locks;
 mod common;
 mod decision;
@@ -49,6 +51,8 @@ use crate::api::{RequestBody, Response};
 use crate::error::ActionError;
 
 pub(crate) use acquire::{Look, look};
+pub use age::Age;
+pub(crate) use age::timestamp;
 pub use check_locks::check_locks;
 pub use common::{Effects, KEY_LEN_MAX};
 pub use decision::{commit, resolve_lock, rollback};
@@ -96,7 +100,9 @@ pub fn evaluate<R: Reader + ?Sized>(
         | RequestBody::Acquire(_)
         | RequestBody::Release { .. }
         | RequestBody::Refresh { .. }
-        | RequestBody::Detect(_) => Err(ActionError::Invalid("not an action that changes data")),
+        | RequestBody::Detect(_)
+        | RequestBody::OldLocks(_)
+        | RequestBody::RaiseSafePoint { .. } => Err(ActionError::Invalid("not an action that changes data")),
     }
 }
 

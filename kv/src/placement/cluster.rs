@@ -7,9 +7,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use raftstore::{LogIndex, Region, RegionId, StoreId, Term};
+use tso::Timestamp;
 
 /// A time on the monotonic clock of the node that keeps the view. Only differences matter.
 pub type ViewTime = Duration;
+
+/// How far the transactions of a node look back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oldest {
+    /// No transaction of the node, now or later, reads below it or has a smaller start_ts.
+    pub bound: Timestamp,
+    /// The session of the transaction that it is the bound of; `None` if there is none.
+    pub session: Option<u32>,
+}
 
 /// A store's report about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +34,8 @@ pub struct Heartbeat {
     pub locality: String,
     /// The version of the program.
     pub version: String,
+    /// How far its transactions look back. `None`: it does not know yet, or its version does not say.
+    pub oldest: Option<Oldest>,
     /// The replicas on the store.
     pub regions: Vec<RegionReport>,
 }
@@ -67,6 +79,13 @@ pub struct StoreEntry {
     pub leaders: usize,
 }
 
+impl StoreEntry {
+    /// When its last heartbeat arrived; `None` if none has under this view.
+    pub fn last_seen(&self) -> Option<ViewTime> {
+        self.last_seen
+    }
+}
+
 /// A region in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionEntry {
@@ -108,6 +127,7 @@ impl ClusterView {
                 pg_address: String::new(),
                 locality: locality.to_string(),
                 version: String::new(),
+                oldest: None,
                 regions: Vec::new(),
             },
             last_seen: None,
@@ -205,6 +225,7 @@ mod tests {
             pg_address: String::new(),
             locality: String::new(),
             version: String::new(),
+            oldest: None,
             regions: vec![RegionReport {
                 region: region(version, &[1, 2, 3]),
                 term: Term::new(term),

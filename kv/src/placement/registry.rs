@@ -1,4 +1,4 @@
-//! The replicated records of the system region: stores, the id counter, the oracle's mark.
+//! The replicated records of the system region: stores, the id counter, the oracle's mark, the safe point.
 //!
 //! They are plain key-value records in `Cf::Default`, outside MVCC: the oracle and the registration of stores must work
 //! before timestamps exist. Their keys begin with `s`. That is within the system region, and no encoded MVCC key begins
@@ -10,12 +10,14 @@ use std::num::NonZeroU64;
 use engine::store::{Reader, StoreError};
 use engine::{Cf, WriteBatch};
 use raftstore::StoreId;
+use tso::Timestamp;
 
 const STORE_PREFIX: &[u8] = b"s:store:";
 /// The first key after every store record (`:` + 1).
 const STORE_END: &[u8] = b"s:store;";
 const NEXT_ID: &[u8] = b"s:next-id";
 const TSO_MARK: &[u8] = b"s:tso-mark";
+const SAFE_POINT: &[u8] = b"s:safe-point";
 const RECORD_VERSION: u8 = 1;
 /// Version 2 of store records added `joining`.
 const STORE_VERSION: u8 = 2;
@@ -151,6 +153,23 @@ pub fn put_tso_mark(batch: &mut WriteBatch, mark: u64) {
     batch.put(Cf::Default, TSO_MARK, &encode_u64(mark));
 }
 
+/// The safe point of garbage collection that was chosen last; zero in a new cluster. No region has a greater one.
+///
+/// # Errors
+///
+/// [`RegistryError`] if the store fails or the record is malformed.
+pub fn safe_point(reader: &dyn Reader) -> Result<Timestamp, RegistryError> {
+    match reader.get(Cf::Default, SAFE_POINT)? {
+        None => Ok(Timestamp::ZERO),
+        Some(bytes) => decode_u64(&bytes).map(Timestamp::from_raw).ok_or(RegistryError::Malformed("s:safe-point")),
+    }
+}
+
+/// Writes the safe point, before any region has it.
+pub fn put_safe_point(batch: &mut WriteBatch, safe_point: Timestamp) {
+    batch.put(Cf::Default, SAFE_POINT, &encode_u64(safe_point.raw()));
+}
+
 fn store_key(id: StoreId) -> Vec<u8> {
     [STORE_PREFIX, &id.get().to_be_bytes()].concat()
 }
@@ -277,6 +296,11 @@ mod tests {
         put_tso_mark(&mut batch, 1 << 60);
         store.write(&batch).unwrap();
         assert_eq!(tso_mark(&store.snapshot()).unwrap(), 1 << 60);
+        assert_eq!(safe_point(&store.snapshot()).unwrap(), Timestamp::ZERO);
+        let mut batch = WriteBatch::new();
+        put_safe_point(&mut batch, Timestamp::new(5, 1));
+        store.write(&batch).unwrap();
+        assert_eq!(safe_point(&store.snapshot()).unwrap(), Timestamp::new(5, 1));
     }
 
     #[test]

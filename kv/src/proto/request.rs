@@ -7,7 +7,7 @@ use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef, Mutation, MutationOp,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef, Mutation, MutationOp, OldLocksRequest,
     PrewriteRequest, ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
 };
 use crate::key::Key;
@@ -78,6 +78,14 @@ impl From<RequestBody> for Body {
             RequestBody::Refresh { locks } => {
                 Body::Refresh(pb::Refresh { locks: locks.into_iter().map(pb::LockRef::from).collect() })
             }
+            RequestBody::OldLocks(OldLocksRequest { start, end, max_ts }) => {
+                Body::OldLocks(pb::OldLocks { start: start.into_bytes(), end: end.into_bytes(), max_ts: max_ts.raw() })
+            }
+            RequestBody::RaiseSafePoint { at, writes, reads } => Body::RaiseSafePoint(pb::RaiseSafePoint {
+                at: at.into_bytes(),
+                writes: writes.raw(),
+                reads: reads.raw(),
+            }),
         }
     }
 }
@@ -140,6 +148,16 @@ impl TryFrom<Body> for RequestBody {
             Body::Refresh(refresh) => {
                 RequestBody::Refresh { locks: refresh.locks.into_iter().map(LockRef::from).collect() }
             }
+            Body::OldLocks(request) => RequestBody::OldLocks(OldLocksRequest {
+                start: Key::new(request.start),
+                end: Key::new(request.end),
+                max_ts: Timestamp::from_raw(request.max_ts),
+            }),
+            Body::RaiseSafePoint(raise) => RequestBody::RaiseSafePoint {
+                at: Key::new(raise.at),
+                writes: Timestamp::from_raw(raise.writes),
+                reads: Timestamp::from_raw(raise.reads),
+            },
         })
     }
 }

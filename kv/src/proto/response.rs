@@ -33,6 +33,10 @@ impl From<Result<Response, ServerError>> for pb::Response {
                 Outcome::Waits(pb::Waits { cycle: cycle.into_iter().map(pb::WaitReport::from).collect() })
             }
             Ok(Response::Acquired(acquired)) => Outcome::Acquired(acquired.into()),
+            Ok(Response::OldLocks { locks, resume }) => Outcome::OldLocks(pb::LockPage {
+                locks: locks.into_iter().map(pb::LockInfo::from).collect(),
+                resume: resume.map(Key::into_bytes),
+            }),
             Ok(Response::Done) => Outcome::Done(pb::Done {}),
             Err(error) => Outcome::Error(error.into()),
         };
@@ -59,6 +63,10 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
             Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
             Outcome::Waits(waits) => Ok(Response::Waits(waits.cycle.into_iter().map(WaitReport::from).collect())),
             Outcome::Acquired(acquired) => Ok(Response::Acquired(acquired.try_into()?)),
+            Outcome::OldLocks(page) => Ok(Response::OldLocks {
+                locks: page.locks.into_iter().map(LockInfo::from).collect(),
+                resume: page.resume.map(Key::new),
+            }),
             Outcome::Done(pb::Done {}) => Ok(Response::Done),
             Outcome::Error(error) => Err(error.try_into()?),
         };
@@ -278,6 +286,12 @@ impl From<KeyError> for pb::KeyError {
                 commit_ts: commit_ts.raw(),
                 min_commit_ts: min_commit_ts.raw(),
             }),
+            KeyError::TooOld { start_ts, safe_point } => {
+                Error::TooOld(pb::BelowSafePoint { start_ts: start_ts.raw(), safe_point: safe_point.raw() })
+            }
+            KeyError::Collected { start_ts, safe_point } => {
+                Error::Collected(pb::BelowSafePoint { start_ts: start_ts.raw(), safe_point: safe_point.raw() })
+            }
         };
         pb::KeyError { error: Some(error) }
     }
@@ -309,6 +323,14 @@ impl TryFrom<pb::KeyError> for KeyError {
             Error::CommitTsTooEarly(e) => KeyError::CommitTsTooEarly {
                 commit_ts: Timestamp::from_raw(e.commit_ts),
                 min_commit_ts: Timestamp::from_raw(e.min_commit_ts),
+            },
+            Error::TooOld(e) => KeyError::TooOld {
+                start_ts: Timestamp::from_raw(e.start_ts),
+                safe_point: Timestamp::from_raw(e.safe_point),
+            },
+            Error::Collected(e) => KeyError::Collected {
+                start_ts: Timestamp::from_raw(e.start_ts),
+                safe_point: Timestamp::from_raw(e.safe_point),
             },
         })
     }

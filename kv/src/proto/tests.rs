@@ -11,8 +11,8 @@ use tso::Timestamp;
 use super::{MalformedMessage, pb};
 use crate::api::{
     AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, KeyError, LockInfo, LockMode, LockRef, LockedRow,
-    LocksStatus, Mutation, MutationOp, Presence, PrewriteRequest, ReadPath, ReplicaProof, ReplicaRead, Request,
-    RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, WaitReport, Waiting,
+    LocksStatus, Mutation, MutationOp, OldLocksRequest, Presence, PrewriteRequest, ReadPath, ReplicaProof, ReplicaRead,
+    Request, RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, WaitReport, Waiting,
 };
 use crate::grant::{AskGrants, Exchange, GivenGrants, Grant, PushAnswer, PushGrants};
 use crate::key::Key;
@@ -108,6 +108,8 @@ fn bodies() -> Vec<RequestBody> {
         RequestBody::Release { keys: vec![key(b"k"), key(b"l")], start_ts: T1 },
         RequestBody::Refresh { locks: vec![LockRef { key: key(b"k"), start_ts: T2 }] },
         RequestBody::Detect(wait()),
+        RequestBody::OldLocks(OldLocksRequest { start: key(b"a"), end: key(b""), max_ts: T2 }),
+        RequestBody::RaiseSafePoint { at: key(b"a"), writes: T2, reads: T1 },
     ]
 }
 
@@ -174,6 +176,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Acquired(Acquired::default())),
         Ok(Response::Waits(vec![wait(), wait()])),
         Ok(Response::Waits(Vec::new())),
+        Ok(Response::OldLocks { locks: vec![lock.clone()], resume: Some(key(b"l")) }),
+        Ok(Response::OldLocks { locks: Vec::new(), resume: None }),
         Ok(Response::Done),
         Err(ServerError::Undetermined(region_id)),
         Err(ServerError::TooLarge { bytes: 9 << 20, limit: 8 << 20 }),
@@ -200,6 +204,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         KeyError::Committed { start_ts: T1, commit_ts: T2 },
         KeyError::LockNotFound { start_ts: T1, key: key(b"k") },
         KeyError::CommitTsTooEarly { commit_ts: T1, min_commit_ts: T2 },
+        KeyError::TooOld { start_ts: T1, safe_point: T2 },
+        KeyError::Collected { start_ts: T1, safe_point: T2 },
     ];
     all.extend(key_errors.into_iter().map(|error| Err(error.into())));
     all
@@ -329,6 +335,11 @@ fn golden_bytes() {
     let expected = b"\x0a\x08\x08\x07\x12\x04\x08\x03\x10\x04\
         \x2a\x28\x0a\x08\x0a\x01k\x10\x01\x1a\x01v\x0a\x05\x0a\x01l\x10\x04\x0a\x07\x0a\x01m\x10\x06\x28\x02\
         \x12\x01k\x19\x02\x01\0\0\0\0\0\0\x20\x03";
+    assert_eq!(request.encode_to_vec().escape_ascii().to_string(), expected.escape_ascii().to_string());
+
+    let body = RequestBody::RaiseSafePoint { at: key(b"k"), writes: Timestamp::from_raw(2), reads: Timestamp::ZERO };
+    let request = pb::Request::from(Request { context: context(), body });
+    let expected = b"\x0a\x08\x08\x07\x12\x04\x08\x03\x10\x04\x92\x01\x0c\x0a\x01k\x11\x02\0\0\0\0\0\0\0";
     assert_eq!(request.encode_to_vec().escape_ascii().to_string(), expected.escape_ascii().to_string());
 
     let error = KeyError::Committed { start_ts: Timestamp::from_raw(1), commit_ts: Timestamp::from_raw(2) };

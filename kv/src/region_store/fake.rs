@@ -11,8 +11,8 @@ use engine::store::{Cursor, NewestReader, Reader, Result as StoreResult, Store, 
 use engine::{Cf, WriteBatch};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, DataGeneration, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposalObserver, ProposeError, Region,
-    RegionContext, RegionError, RegionId, RegionStatus, ReplicaState, StoreId, Term,
+    Basis, DataGeneration, Epoch, Floor, Floors, LogIndex, PeerId, PeerMeta, PeerRole, ProposalObserver, ProposeError,
+    Region, RegionContext, RegionError, RegionId, RegionStatus, ReplicaState, StoreId, Term,
 };
 use tokio::sync::oneshot;
 
@@ -56,6 +56,7 @@ struct State {
     is_leader: bool,
     has_lease: bool,
     outcomes: VecDeque<ProposalOutcome>,
+    floors: Floors,
     /// Why the store was poisoned.
     poisoned: Option<String>,
     /// A row whose reads fail.
@@ -113,6 +114,7 @@ impl FakeStore {
             is_leader: true,
             has_lease: true,
             outcomes: VecDeque::new(),
+            floors: Floors::default(),
             poisoned: None,
             unreadable: None,
             cold: None,
@@ -398,13 +400,13 @@ impl RegionReads for FakeStore {
         &self,
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let state = self.state.lock();
         Self::check(&state, context)?;
         let (region, unreadable, cold) = (state.region.clone(), state.unreadable.clone(), state.cold.clone());
         let newest = FakeNewest { data: self.data.clone(), region, unreadable, cold };
         let done = read(&newest, &newest.region);
-        Ok(state.has_lease.then_some(done))
+        Ok(state.has_lease.then_some((done, state.floors.reads)))
     }
 
     async fn read(&self, context: RegionContext) -> Result<FakeView, RegionError> {
@@ -453,14 +455,15 @@ impl RegionReads for FakeStore {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let before = self.replica(context.region)?;
         let state = self.state.lock();
         let (region, unreadable, cold) = (state.region.clone(), state.unreadable.clone(), state.cold.clone());
         drop(state);
         let done = read(&before, &FakeNewest { data: self.data.clone(), region, unreadable, cold });
         self.check_generation(&before)?;
-        Ok(done)
+        let floor = self.state.lock().floors.reads;
+        Ok(done.map(|done| (done, floor)))
     }
 
     fn replica_view(
@@ -485,6 +488,10 @@ impl RegionReads for FakeStore {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
+    }
+
+    fn floors(&self, _region: RegionId) -> Floors {
+        self.state.lock().floors
     }
 
     fn poison(&self, why: &str) {
@@ -529,6 +536,7 @@ impl RegionStore for FakeStore {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
     ) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
@@ -538,6 +546,9 @@ impl RegionStore for FakeStore {
             state.outcomes.pop_front()
         };
         let outcome = match outcome {
+            None if date.is_some_and(|date| date <= self.state.lock().floors.writes) => {
+                Err(RegionError::StaleCommand { region }.into())
+            }
             None => Ok(self.apply(&batch)),
             Some(ProposalOutcome::Held(release)) => {
                 // A real store applies it whether the caller waits or not.
@@ -564,5 +575,11 @@ impl RegionStore for FakeStore {
         };
         observer.answered(&outcome);
         outcome
+    }
+
+    async fn raise_floors(&self, _basis: &Basis, floors: Floors) -> Result<LogIndex, ProposeError> {
+        let mut state = self.state.lock();
+        state.floors = state.floors.raised_to(floors);
+        Ok(state.applied)
     }
 }

@@ -4,6 +4,7 @@
 
 mod client;
 mod cluster;
+mod gc;
 mod hot_row;
 mod model;
 mod page;

@@ -6,10 +6,10 @@ use engine::store::memory::MemoryStore;
 use std::sync::atomic::AtomicUsize;
 
 use super::*;
-use crate::command::encode_write;
+use crate::command::{encode_floors, encode_write};
 use crate::mailbox::Mailbox;
 use crate::peer::effects::position;
-use crate::region::{Epoch, PeerId, PeerMeta, PeerRole, StoreId};
+use crate::region::{Epoch, Floor, PeerId, PeerMeta, PeerRole, StoreId};
 use crate::reply::testing::probe;
 
 const EPOCH: Epoch = Epoch { conf_ver: 1, version: 1 };
@@ -46,7 +46,7 @@ fn fixture() -> Fixture {
 fn write(index: u64, term: u64, key: &[u8]) -> Entry {
     let mut batch = WriteBatch::new();
     batch.put(Cf::Default, key, b"v");
-    Entry { index, term, data: encode_write(Term::new(term), EPOCH, &batch), ..Entry::default() }
+    Entry { index, term, data: encode_write(Term::new(term), EPOCH, None, &batch), ..Entry::default() }
 }
 
 impl Fixture {
@@ -99,11 +99,45 @@ fn write_of_another_term_or_epoch_has_no_effect() {
     stale.term = 3;
     let batch = WriteBatch::new();
     let old = Epoch { conf_ver: 1, version: 0 };
-    let data = encode_write(Term::new(3), old, &batch);
+    let data = encode_write(Term::new(3), old, None, &batch);
     let outcomes = fixture.run(vec![stale, Entry { index: 7, term: 3, data, ..Entry::default() }], 7);
     assert!(matches!(outcomes[0], Some(Err(ProposeError::Region(RegionError::StaleCommand { .. })))));
     assert!(matches!(outcomes[1], Some(Err(ProposeError::Region(RegionError::EpochNotMatch { .. })))));
     assert_eq!((fixture.get(b"b"), fixture.applied()), (None, Some(position(7, 3))));
+}
+
+/// Whoever evaluated a dated write, and when: from the entry that raises the floor on it has no effect.
+#[test]
+fn floors_rise_in_the_order_of_the_log_and_refuse_older_writes() {
+    let mut fixture = fixture();
+    let floors = |writes, reads| Floors { writes: Floor::new(writes), reads: Floor::new(reads) };
+    let raise =
+        |index, floors| Entry { index, term: 2, data: encode_floors(Term::new(2), EPOCH, floors), ..Entry::default() };
+    let dated = |index, key: &[u8], date| {
+        let mut batch = WriteBatch::new();
+        batch.put(Cf::Default, key, b"v");
+        let data = encode_write(Term::new(2), EPOCH, Some(Floor::new(date)), &batch);
+        Entry { index, term: 2, data, ..Entry::default() }
+    };
+    let entries = vec![
+        dated(6, b"b", 10),
+        raise(7, floors(10, 0)),
+        dated(8, b"c", 10),
+        dated(9, b"d", 11),
+        write(10, 2, b"e"),
+        raise(11, floors(9, 8)),
+        raise(12, floors(9, 11)),
+    ];
+    let outcomes = fixture.run(entries, 12);
+    let refused: Vec<usize> = (0..7).filter(|at| !matches!(outcomes[*at], Some(Ok(_)))).collect();
+    assert_eq!(refused, [2, 6], "{outcomes:?}");
+    assert!(matches!(outcomes[2], Some(Err(ProposeError::Region(RegionError::StaleCommand { .. })))));
+    let written: Vec<bool> = [b"b", b"c", b"d", b"e"].iter().map(|key| fixture.get(*key).is_some()).collect();
+    assert_eq!(written, [true, false, true, true]);
+    assert_eq!(fixture.delegate.floors().load(), floors(10, 8));
+    let stored = fixture.store.snapshot().get(Cf::Meta, &records::floors_key(ID)).unwrap().unwrap();
+    assert_eq!(records::decode_floors(&stored), Ok(floors(10, 8)));
+    assert!(!matches!(fixture.run(vec![dated(13, b"f", 10)], 13)[0], Some(Ok(_))), "in a later write too");
 }
 
 #[test]

@@ -272,7 +272,7 @@ impl Script {
         self.waiting.push((label.to_string(), Waiting::Write(outcome)));
         let node = self.node(id)?;
         let term = term.map_or(node.peer.term(), Term::new);
-        let data = encode_write(term, EPOCH, &engine::WriteBatch::new());
+        let data = encode_write(term, EPOCH, None, &engine::WriteBatch::new());
         node.peer.propose(Proposal { term, epoch: EPOCH, data, reply });
         Ok(())
     }

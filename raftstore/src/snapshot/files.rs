@@ -13,7 +13,7 @@ use engine::store::{Reader, StoreError};
 
 use super::format::{self, Damage, Footer, Header, SnapshotKey};
 use super::reader::{FileReader, Row, corrupt};
-use crate::region::Region;
+use crate::region::{Floors, Region};
 
 /// Suffix of an unfinished file.
 const TEMP_SUFFIX: &str = ".tmp";
@@ -48,20 +48,20 @@ impl SnapshotFiles {
         Ok(SnapshotFiles { disk, next_temp: Arc::new(AtomicU64::new(0)) })
     }
 
-    /// Writes the data of `region` as seen by `reader`. Complete and durable on return. Does nothing if the file
+    /// Writes the data of `region` as seen by `reader`, and its floors there. Complete and durable on return. Does nothing if the file
     /// exists and is sound; replaces a damaged one. Fails when `goes_on` says no, with an `Io` error of kind
     /// `Interrupted`.
     pub fn build(
         &self,
         key: SnapshotKey,
-        region: &Region,
+        (region, floors): (&Region, Floors),
         reader: &dyn Reader,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<(), StoreError> {
         if self.verify(key).is_ok() {
             return Ok(());
         }
-        let header = Header { key, start: region.start.clone(), end: region.end.clone() };
+        let header = Header { key, start: region.start.clone(), end: region.end.clone(), floors };
         let mut builder = Builder::start(TempFile::create(self, key)?, &header)?;
         for cf in Cf::DATA {
             let mut cursor = reader.cursor(cf, &region.start, &region.end)?;
@@ -98,6 +98,15 @@ impl SnapshotFiles {
     /// `Io` of kind `NotFound` if there is no file, `Corrupt` if it is damaged.
     pub fn verify(&self, key: SnapshotKey) -> Result<(), StoreError> {
         self.reader(key)?.verify()
+    }
+
+    /// The floors of the region at the snapshot's index.
+    ///
+    /// # Errors
+    ///
+    /// As [`SnapshotFiles::check`].
+    pub fn floors(&self, key: SnapshotKey) -> Result<Floors, StoreError> {
+        Ok(self.reader(key)?.header.floors)
     }
 
     /// The rows of a file. A damaged block yields an error at its first row, and nothing after it.

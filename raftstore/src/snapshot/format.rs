@@ -11,7 +11,7 @@ use std::fmt;
 
 use engine::Cf;
 
-use crate::region::{LogIndex, RegionId, Term};
+use crate::region::{Floor, Floors, LogIndex, RegionId, Term};
 
 /// Suffix of a complete file.
 const SUFFIX: &str = ".snap";
@@ -19,11 +19,15 @@ const SUFFIX: &str = ".snap";
 const MAGIC: [u8; 8] = *b"CTDOSNAP";
 /// Last bytes of a file.
 const END_MAGIC: [u8; 8] = *b"CTDOSEND";
-/// The format version that this code writes and reads.
-const VERSION: u32 = 1;
+/// The format version that this code writes. Version 2 added the floors.
+const VERSION: u32 = 2;
+/// The oldest version that this code reads.
+const VERSION_MIN: u32 = 1;
 
 /// Bytes of the header before the range: magic, version, region, term, index, length of start, length of end.
 pub(super) const HEADER_FIXED: usize = 8 + 4 + 8 * 3 + 4 * 2;
+/// Bytes of the floors in the header.
+const FLOORS: usize = 8 * 2;
 /// Bytes of a block's header: codec, stored length, raw length, checksum.
 pub(super) const BLOCK_HEADER: usize = 1 + 4 + 4 + 4;
 /// Bytes of the footer: rows, blocks, total checksum, own checksum, magic.
@@ -85,6 +89,8 @@ pub(super) struct Header {
     pub(super) start: Vec<u8>,
     /// First key after the range; empty means after every key.
     pub(super) end: Vec<u8>,
+    /// The region's floors at the snapshot's index. None in version 1.
+    pub(super) floors: Floors,
 }
 
 impl Header {
@@ -93,7 +99,7 @@ impl Header {
         if self.start.len() > BOUND_MAX || self.end.len() > BOUND_MAX {
             return damage("a bound of the region's range is too long");
         }
-        let mut out = Vec::with_capacity(HEADER_FIXED + self.start.len() + self.end.len() + 4);
+        let mut out = Vec::with_capacity(HEADER_FIXED + self.start.len() + self.end.len() + FLOORS + 4);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         for number in [self.key.region.get(), self.key.term.get(), self.key.index.get()] {
@@ -104,6 +110,9 @@ impl Header {
         }
         out.extend_from_slice(&self.start);
         out.extend_from_slice(&self.end);
+        for floor in [self.floors.writes, self.floors.reads] {
+            out.extend_from_slice(&floor.get().to_le_bytes());
+        }
         out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
         Ok(out)
     }
@@ -115,15 +124,15 @@ impl Header {
             return damage("this is not a snapshot file");
         }
         let version = input.u32()?;
-        if version != VERSION {
-            return damage(format!("format version {version}, this build reads {VERSION}"));
+        if !(VERSION_MIN..=VERSION).contains(&version) {
+            return damage(format!("format version {version}, this build reads {VERSION_MIN} to {VERSION}"));
         }
         input.take(8 * 3)?;
         let (start, end) = (input.u32()? as usize, input.u32()? as usize);
         if start > BOUND_MAX || end > BOUND_MAX {
             return damage("a bound of the range is too long");
         }
-        Ok(HEADER_FIXED + start + end + 4)
+        Ok(HEADER_FIXED + start + end + if version == 1 { 0 } else { FLOORS } + 4)
     }
 
     /// Decodes the whole header.
@@ -133,11 +142,17 @@ impl Header {
             return damage("header checksum does not match");
         }
         let mut input = Input(body);
-        input.take(8 + 4)?;
+        input.take(8)?;
+        let version = input.u32()?;
         let (region, term, index) = (input.u64()?, input.u64()?, input.u64()?);
         let (start, end) = (input.u32()? as usize, input.u32()? as usize);
         let key = SnapshotKey { region: RegionId::new(region), term: Term::new(term), index: LogIndex::new(index) };
-        let header = Header { key, start: input.take(start)?.to_vec(), end: input.take(end)?.to_vec() };
+        let (start, end) = (input.take(start)?.to_vec(), input.take(end)?.to_vec());
+        let floors = match version {
+            1 => Floors::default(),
+            _ => Floors { writes: Floor::new(input.u64()?), reads: Floor::new(input.u64()?) },
+        };
+        let header = Header { key, start, end, floors };
         if input.0.is_empty() { Ok(header) } else { damage("header has bytes after its end") }
     }
 

@@ -10,7 +10,7 @@ use engine::{Cf, WriteBatch};
 
 use super::format::{self, Footer, Header};
 use super::{Row, SnapshotFiles, SnapshotKey};
-use crate::region::{Epoch, LogIndex, Region, RegionId, Term};
+use crate::region::{Epoch, Floor, Floors, LogIndex, Region, RegionId, Term};
 
 pub(crate) fn key(region: u64, term: u64, index: u64) -> SnapshotKey {
     SnapshotKey { region: RegionId::new(region), term: Term::new(term), index: LogIndex::new(index) }
@@ -61,7 +61,9 @@ fn all(files: &SnapshotFiles, key: SnapshotKey) -> Result<Vec<Row>, StoreError> 
 fn built(rows: usize, value: usize) -> (Arc<SimDisk>, SnapshotFiles, SnapshotKey) {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
-    files.build(key(7, 2, 9), &region(b"k", b"l"), &store(rows, value).snapshot(), &|| true).unwrap();
+    files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(rows, value).snapshot(), &|| true)
+        .unwrap();
     (disk, files, key(7, 2, 9))
 }
 
@@ -138,7 +140,7 @@ fn failed_sync_publishes_nothing() {
     let disk = SimDisk::new();
     let files = SnapshotFiles::open(disk.clone()).unwrap();
     disk.fail_nth(Operation::Sync, 1, io::ErrorKind::Other);
-    let failed = files.build(key(7, 2, 9), &region(b"k", b"l"), &store(5, 5).snapshot(), &|| true);
+    let failed = files.build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(5, 5).snapshot(), &|| true);
     assert!(matches!(failed, Err(StoreError::Io(_))));
     assert!(disk.list().unwrap().is_empty());
 }
@@ -211,7 +213,8 @@ fn rows_before_a_damaged_block_are_returned() {
 #[test]
 fn swapped_and_missing_blocks_are_found() {
     // Two blocks of equal length with one row each: only order and the total checksum distinguish them.
-    let header = Header { key: key(7, 2, 9), start: b"k".to_vec(), end: b"l".to_vec() }.encode().unwrap();
+    let header = Header { key: key(7, 2, 9), start: b"k".to_vec(), end: b"l".to_vec(), floors: Floors::default() };
+    let header = header.encode().unwrap();
     let block = |row: &[u8]| {
         let (mut raw, mut out) = (Vec::new(), Vec::new());
         format::encode_row(Cf::Write, row, b"value", &mut raw);
@@ -256,16 +259,40 @@ fn golden_bytes() {
     batch.put(Cf::Default, b"k1", b"v");
     batch.put(Cf::Write, b"k2", &[b'x'; 100]);
     store.write(&batch).unwrap();
-    files.build(key(7, 2, 9), &region(b"k", b""), &store.snapshot(), &|| true).unwrap();
+    let floors = Floors { writes: Floor::new(0x0201), reads: Floor::new(3) };
+    files.build(key(7, 2, 9), (&region(b"k", b""), floors), &store.snapshot(), &|| true).unwrap();
     let bytes = disk.content("7-2-9.snap").unwrap();
     let hex: Vec<String> =
         bytes.chunks(16).map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect()).collect();
     assert_eq!(hex, GOLDEN, "the format changed: raise its version");
     assert_eq!(all(&files, key(7, 2, 9)).unwrap().len(), 2);
+    assert_eq!(files.floors(key(7, 2, 9)).unwrap(), floors);
+    let first: Vec<u8> = GOLDEN_1
+        .concat()
+        .as_bytes()
+        .chunks(2)
+        .map(|hex| u8::from_str_radix(str::from_utf8(hex).unwrap(), 16).unwrap())
+        .collect();
+    disk.set_content("7-2-9.snap", first);
+    assert_eq!(all(&files, key(7, 2, 9)).unwrap().len(), 2, "version 1");
+    assert_eq!(files.floors(key(7, 2, 9)).unwrap(), Floors::default());
 }
 
-/// Header of 45 bytes, one compressed block of 13 + 32, footer of 32.
+/// Header of 61 bytes, the rest as in version 1.
 const GOLDEN: &[&str] = &[
+    "4354444f534e41500200000007000000",
+    "00000000020000000000000009000000",
+    "0000000001000000000000006b010200",
+    "00000000000300000000000000d4daea",
+    "5001200000007b00000012da0cf6d000",
+    "02000000010000006b3176020c001064",
+    "0c002f327801004b5078787878780200",
+    "000000000000010000000000000006b6",
+    "363ecef07bf24354444f53454e44",
+];
+
+/// Version 1. Header of 45 bytes, one compressed block of 13 + 32, footer of 32.
+const GOLDEN_1: &[&str] = &[
     "4354444f534e41500100000007000000",
     "00000000020000000000000009000000",
     "0000000001000000000000006bede88b",

@@ -20,6 +20,7 @@ fn lease_read(cluster: &Cluster, store: u64) -> Option<Option<Vec<u8>>> {
     let (handle, ctx) = (cluster.handle(store), cluster.ctx(1));
     let value = handle.try_read(ctx).map(|snapshot| snapshot.map(|s| s.get(Cf::Default, KEY).unwrap()));
     let newest = handle.read_newest(ctx, |reader, _| reader.get_newest(Cf::Default, KEY).unwrap());
+    let newest = newest.map(|read| read.map(|(value, _)| value));
     assert_eq!(newest, value, "a read without a snapshot has the same proof");
     value.ok().flatten()
 }

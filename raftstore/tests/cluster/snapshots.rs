@@ -7,9 +7,9 @@ use engine::disk::Operation;
 use engine::store::StoreError;
 use raft::eraftpb::MessageType;
 use raftstore::snapshot::SnapshotFiles;
-use raftstore::{OpenError, RegionError, RegionId, StoreConfig};
+use raftstore::{Floor, Floors, OpenError, RegionError, RegionId, StoreConfig};
 
-use crate::harness::{Cluster, KEY, Receivers, is};
+use crate::harness::{Cluster, KEY, Receivers, Task, is};
 
 fn config() -> StoreConfig {
     StoreConfig {
@@ -72,6 +72,32 @@ fn follower_beyond_the_log_gets_a_snapshot() {
     caught_up(&mut cluster);
     cluster.run_for(Duration::from_secs(5));
     assert_eq!((snapshot_files(&cluster, 1), snapshot_files(&cluster, 3)), (0, 0), "files are removed after use");
+}
+
+/// What older entries have raised travels with the data that they have shaped, and survives a restart.
+#[test]
+fn floors_travel_with_a_snapshot() {
+    let mut cluster = Cluster::with_config(3, config());
+    cluster.lead(1, 1);
+    let floors = Floors { writes: Floor::new(9), reads: Floor::new(7) };
+    let handle = cluster.handle(1);
+    let basis = handle.basis(cluster.ctx(1)).unwrap();
+    cluster.isolated.insert(3);
+    let mut raising = Task::new(async move { handle.raise_floors(&basis, floors).await });
+    raising.start();
+    cluster.finish(&mut raising).unwrap();
+    fall_behind(&mut cluster);
+    assert_eq!(
+        (cluster.handle(1).floors(RegionId::new(1)), cluster.handle(3).floors(RegionId::new(1))),
+        (floors, Floors::default())
+    );
+    cluster.isolated.clear();
+    caught_up(&mut cluster);
+    assert_eq!(cluster.handle(3).floors(RegionId::new(1)), floors);
+    cluster.run_for(Duration::from_secs(5));
+    cluster.crash(3, 0);
+    cluster.start(3);
+    assert_eq!(cluster.handle(3).floors(RegionId::new(1)), floors);
 }
 
 /// PR tikv#5919: a read during an installation sees an empty region.
@@ -223,11 +249,13 @@ fn start_reports_a_bad_file_of_an_unfinished_installation() {
     let error = cluster.try_start(3).unwrap_err();
     assert!(matches!(error, OpenError::SnapshotMissing { .. }), "{error}");
 
-    for at in [0, sound.len() / 2, sound.len() - 1] {
+    // The last byte of the rows: the footer has 32.
+    let row = sound.len() - 33;
+    for at in [0, row, sound.len() - 1] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
         files.set_content(&name, damaged);
-        let error = if at == sound.len() / 2 {
+        let error = if at == row {
             // Found when the rows are read, and then the store stops.
             cluster.start(3);
             let poisoned = |c: &Cluster| c.nodes[&3].core.as_ref().unwrap().poisoned();

@@ -121,6 +121,21 @@ impl Store for GatedStore {
         self.gate.pass();
         self.store.replace_range(start, end, rows, last)
     }
+    fn compact_range(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<()> {
+        self.store.compact_range(cf, start, end)
+    }
+    fn divide(&self, cf: Cf, start: &[u8], end: &[u8], bytes: u64) -> Result<Vec<Vec<u8>>> {
+        self.store.divide(cf, start, end, bytes)
+    }
+    fn key_at(&self, cf: Cf, start: &[u8], end: &[u8], part: f64) -> Result<Vec<u8>> {
+        self.store.key_at(cf, start, end, part)
+    }
+    fn bytes_on_disk(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<u64> {
+        self.store.bytes_on_disk(cf, start, end)
+    }
+    fn is_strained(&self) -> bool {
+        self.store.is_strained()
+    }
 }
 
 type Handle = StoreHandle<GatedStore>;

@@ -6,6 +6,7 @@
 //! | `mn{schema id}{name}` | the id of the table of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
+//! | `msgc_ttl` | how long old versions are kept, in milliseconds |
 //! | `mv` | the catalog version and the transaction that wrote it |
 //! | `mw{node}` | the node's lease on the catalog |
 //! | `mx{table id}` | the table is closed by a schema change |
@@ -13,6 +14,8 @@
 //!
 //! Ids are four bytes, nodes and timestamps eight, big-endian. Every value starts with a version byte. The records from
 //! `mv` on, the *control records*, are few and small: one scan reads them all ([`super::control`]).
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use kv::Key;
@@ -67,6 +70,24 @@ pub struct VersionRecord {
 /// The key of the version record.
 pub fn version() -> Key {
     Key::new(&b"mv"[..])
+}
+
+/// The key of the time for which old versions are kept.
+pub fn gc_ttl() -> Key {
+    Key::new(&b"msgc_ttl"[..])
+}
+
+/// Encodes the time for which old versions are kept.
+pub fn encode_gc_ttl(ttl: Duration) -> Vec<u8> {
+    let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    [&[VERSION], &millis.to_be_bytes()[..]].concat()
+}
+
+/// Decodes the time for which old versions are kept.
+pub fn decode_gc_ttl(record: &[u8]) -> Result<Duration, CodecError> {
+    let mut rest = versioned(record, "gc_ttl")?;
+    let millis = number::<8>(&mut rest, "gc_ttl")?;
+    Ok(Duration::from_millis(u64::from_be_bytes(millis)))
 }
 
 /// The range of the control records.

@@ -20,11 +20,13 @@
 //!    of the past
 //! 5. `lease`: the node's lease
 //! 6. `steps`: the steps of schema changes
-//! 7. `ddl`, `keeper`, `past`: what a schema change writes; keeps the lease; begins reads in the past
+//! 7. `ddl`, `gc_ttl`, `keeper`, `past`: what a schema change writes; how long old versions are kept; keeps the lease;
+//!    begins reads in the past
 
 mod control;
 pub(crate) mod ddl;
 pub mod descriptor;
+mod gc_ttl;
 mod keeper;
 pub mod keys;
 mod lease;
@@ -38,6 +40,8 @@ mod versions;
 
 pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
+pub(crate) use gc_ttl::GC_TTL_MIN;
+pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
 pub use keys::{NodeId, PUBLIC};
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;

@@ -11,6 +11,7 @@ use super::settings;
 use super::state::Session;
 use super::statement::{Listing, listing_columns, unknown_statement};
 use super::txn_state::{Block, BlockEnd, check_isolation};
+use crate::catalog::GC_TTL_MIN;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
 use crate::types::{Datum, DatumRef};
@@ -93,7 +94,13 @@ impl Session {
                 }
                 Ok(Reply::Tag("RESET"))
             }
-            Control::Show(name) => self.show(control, name.as_deref()),
+            Control::Show(name) => {
+                if name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(settings::GC_TTL)) {
+                    self.look_at_gc_ttl().await?;
+                }
+                self.show(control, name.as_deref())
+            }
+            Control::AlterSystem { name, values } => self.alter_system(name.as_deref(), values.as_deref()).await,
             Control::Discard(what) => self.discard(*what),
             Control::Deallocate(name) => self.deallocate(name.as_deref()),
             Control::Close(name) => self.close_cursor(name.as_deref()),
@@ -235,6 +242,28 @@ impl Session {
         };
         let columns = listing_columns(control).unwrap_or_default();
         Ok(Reply::Listing(Listing { columns, rows: rows.into_iter() }))
+    }
+
+    /// Reads the setting of the cluster, to be shown.
+    async fn look_at_gc_ttl(&mut self) -> Result<(), Fault> {
+        let ttl = Box::pin(self.interrupt.guard(self.deadline, self.node.catalog.gc_ttl())).await?;
+        self.settings.live.gc_ttl = Some(ttl);
+        Ok(())
+    }
+
+    /// ALTER SYSTEM. There is one setting of the cluster.
+    async fn alter_system(&mut self, name: Option<&str>, values: Option<&[String]>) -> Result<Reply, Fault> {
+        self.state.check_outside_block("ALTER SYSTEM", false)?;
+        if let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case(settings::GC_TTL)) {
+            self.settings.show(name)?;
+            let message = format!("parameter \"{name}\" cannot be changed by ALTER SYSTEM");
+            let hint = "It is a setting of each session.";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(hint).into());
+        }
+        let ttl = values.map(|values| settings::gc_ttl(values, GC_TTL_MIN)).transpose()?;
+        // Not to be given up in the middle: its outcome would be unknown.
+        self.node.catalog.set_gc_ttl(ttl).await?;
+        Ok(Reply::Tag("ALTER SYSTEM"))
     }
 
     fn discard(&mut self, what: Discard) -> Result<Reply, Fault> {

@@ -32,6 +32,8 @@ pub(crate) enum Control {
     Reset(Option<String>),
     /// SHOW name, or SHOW ALL.
     Show(Option<String>),
+    /// ALTER SYSTEM SET name = values; no values for DEFAULT and for RESET. No name for RESET ALL.
+    AlterSystem { name: Option<String>, values: Option<Vec<String>> },
     /// DISCARD.
     Discard(Discard),
     /// DEALLOCATE name, or DEALLOCATE ALL.
@@ -125,6 +127,7 @@ impl Control {
             | Control::SetTransaction { .. }
             | Control::SetNoop(_)
             | Control::Reset(_)
+            | Control::AlterSystem { .. }
             | Control::Show(_) => StatementKind::Setting,
             _ => StatementKind::Other,
         }
@@ -149,6 +152,7 @@ pub(crate) fn parse_control(text: &str) -> Result<Option<Control>, SqlError> {
         "commit" | "end" => commit,
         "rollback" | "abort" => rollback,
         "set" => set,
+        "alter" if p.is_next("system") => alter_system,
         "reset" => reset,
         "show" => show,
         "discard" => discard,
@@ -326,6 +330,27 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
     Ok(Control::Set { name, values: Some(values), local })
 }
 
+fn alter_system(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    p.expect("system")?;
+    if p.take("reset") {
+        let name = if p.take("all") { None } else { Some(p.name()?) };
+        return Ok(Control::AlterSystem { name, values: None });
+    }
+    p.expect("set")?;
+    let name = p.name()?;
+    if !p.take_symbol('=') {
+        p.expect("to")?;
+    }
+    if p.take("default") {
+        return Ok(Control::AlterSystem { name: Some(name), values: None });
+    }
+    let mut values = vec![p.value()?];
+    while p.take_symbol(',') {
+        values.push(p.value()?);
+    }
+    Ok(Control::AlterSystem { name: Some(name), values: Some(values) })
+}
+
 fn some_modes(p: &mut Parser<'_>) -> Result<(Modes, Option<Moment>), SqlError> {
     if p.head.is_none() { Err(p.error()) } else { modes(p) }
 }
@@ -449,6 +474,12 @@ impl<'a> Parser<'a> {
     /// Whether the next token is this keyword.
     fn is(&self, word: &str) -> bool {
         matches!(&self.head, Some(Spanned { token: Token::Word(w), .. }) if w.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether the token after the next one is this keyword.
+    fn is_next(&self, word: &str) -> bool {
+        let next = self.lexer.clone().next();
+        matches!(next, Some(Spanned { token: Token::Word(w), .. }) if w.eq_ignore_ascii_case(word))
     }
 
     fn take(&mut self, word: &str) -> bool {

@@ -93,6 +93,15 @@ fn settings() {
     assert_eq!(ok("SHOW TRANSACTION ISOLATION LEVEL"), Control::Show(Some("transaction_isolation".into())));
     assert_eq!(ok("show time zone"), Control::Show(Some("timezone".into())));
     assert_eq!(ok("show all"), Control::Show(None));
+    let alter = |name: Option<&str>, values: Option<&str>| Control::AlterSystem {
+        name: name.map(str::to_owned),
+        values: values.map(|value| vec![value.to_owned()]),
+    };
+    assert_eq!(ok("ALTER SYSTEM SET cortado.gc_ttl = '5min'"), alter(Some("cortado.gc_ttl"), Some("5min")));
+    assert_eq!(ok("alter system set cortado.gc_ttl to default"), alter(Some("cortado.gc_ttl"), None));
+    assert_eq!(ok("alter system reset cortado.gc_ttl"), alter(Some("cortado.gc_ttl"), None));
+    assert_eq!(ok("alter system reset all"), alter(None, None));
+    assert_eq!(parse_control("alter table t rename to u"), Ok(None));
 }
 
 #[test]

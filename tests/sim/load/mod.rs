@@ -63,6 +63,12 @@ pub(crate) struct Counts {
     pub(crate) unknown: u64,
     /// Transactions whose session left, or lost its gateway.
     pub(crate) left: u64,
+    /// Reads of snapshots that the safe point had passed.
+    pub(crate) too_old: u64,
+    /// Snapshots that were held and read again.
+    pub(crate) held: u64,
+    /// Rounds that raised the safe point everywhere.
+    pub(crate) rounds: u64,
 }
 
 /// What happened, and the first violation.
@@ -84,6 +90,8 @@ pub(crate) struct Book {
     /// Acknowledged writes of registers whose commit_ts is known.
     pub(crate) commits: Vec<registers::Commit>,
     pub(crate) reads: ReadLog,
+    /// The greatest safe point that was chosen. Nothing is read below it any more.
+    pub(crate) safe_point: Timestamp,
     /// Transactions with options, by what they ask for.
     pub(crate) kinds: BTreeMap<&'static str, u64>,
     /// The last moment or element.
@@ -242,6 +250,11 @@ impl Session {
                 }
                 // A session knows the oracle's time only about, so what it takes for the past may not be.
                 Some(Err(TxnError::InFuture(_))) => (Known::Aborted, false),
+                // Of the past, or of a replica that lags. The safe point passes no other: `collection::holder`.
+                Some(Err(TxnError::SnapshotTooOld(_))) => {
+                    book.counts.too_old += 1;
+                    (Known::Aborted, false)
+                }
                 Some(Err(TxnError::Undetermined { .. })) => {
                     book.counts.unknown += 1;
                     (Known::Unknown, true)

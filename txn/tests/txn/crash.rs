@@ -398,3 +398,29 @@ fn a_reader_waits_for_a_missing_primary() {
         assert_eq!(last, "new");
     });
 }
+
+/// Garbage collection resolves what a coordinator has left, in all regions, before any record may go. What the
+/// coordinator still has on its way comes to nothing.
+#[test]
+fn the_safe_point_passes_a_stopped_coordinator_and_nothing_of_it_comes_later() {
+    at_every_step(async |stopped, at| {
+        // Its locks expire.
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        let safe_point = stopped.others.begin().await.expect("a timestamp").start_ts();
+        stopped.others.collection().raise(safe_point).await.unwrap_or_else(|error| panic!("{at}: {error}"));
+        assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks are left");
+        let before = read_all(&stopped.others).await;
+        stopped.endpoint.wake();
+        let outcome = stopped.commit.await.expect("no panic");
+        assert!(stopped.others.drain(Duration::from_secs(60)).await);
+        match &outcome {
+            Ok(Some(_)) => assert_eq!(before, "new", "{at}"),
+            Err(TxnError::Conflict(_)) => assert_eq!(before, "old", "{at}"),
+            // Nobody says that it was rolled back, because its record might be collected.
+            Err(TxnError::Undetermined { .. }) => {}
+            other => panic!("{at}: {other:?}"),
+        }
+        assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks came later");
+        assert_eq!(read_all(&stopped.others).await, before, "{at}: it changed below the safe point");
+    });
+}

@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod bank;
+mod collection;
 mod common;
 mod crash;
 mod first_reads;

@@ -15,9 +15,11 @@
 //! 2. `options`: the options of RocksDB
 //! 3. `database`: the open database
 //! 4. `flush`, `ingest`, `newest`, `snapshot`: parts of a store
-//! 5. `store`: the handle
-//! 6. `metrics`: gauges
+//! 5. `compaction`: requested compactions and the owner's filter
+//! 6. `store`: the handle
+//! 7. `metrics`: gauges
 
+mod compaction;
 mod database;
 mod dir;
 mod errors;

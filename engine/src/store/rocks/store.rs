@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use rocksdb::{ColumnFamilyDescriptor, DB, IngestExternalFileOptions, Options, ReadOptions, ReadTier, WriteOptions};
 
+use super::compaction::{self, Opened};
 use super::database::Database;
 use super::errors::{on_open, on_read};
 use super::flush::{self, Flusher};
@@ -14,12 +15,15 @@ use super::options::{self, RocksOptions};
 use super::snapshot::RocksSnapshot;
 use super::version_cursors::VersionCursors;
 use super::{dir, ingest};
-use crate::batch::WriteBatch;
+use crate::batch::{Op, WriteBatch};
 use crate::cf::Cf;
-use crate::store::{NewestReader, Reader, Result, Store, Visit};
+use crate::store::{Hooks, NewestReader, Reader, Result, Store, Visit};
 
 /// After this many writes, idle cursors that no read has used meanwhile are dropped.
 const CURSOR_WRITES: u64 = 256;
+
+/// With so many files that were not compacted once, compactions lag behind. RocksDB slows writes down at 20.
+const STRAINED_FILES: u64 = 12;
 
 /// The store of a node. Clones share the store.
 #[derive(Clone)]
@@ -27,6 +31,7 @@ pub struct RocksStore {
     database: Arc<Database>,
     /// Flushes, and verifies that the data is on disk.
     flusher: Arc<Flusher>,
+    hooks: Hooks,
 }
 
 impl RocksStore {
@@ -35,8 +40,23 @@ impl RocksStore {
     /// Refuses a directory of a newer format before changing anything in it, and a directory in use with
     /// [`StoreError::Locked`](crate::store::StoreError::Locked). Blocks on disk I/O.
     pub fn open(dir: &Path, options: &RocksOptions) -> Result<RocksStore> {
+        RocksStore::open_with(dir, options, Hooks::default())
+    }
+
+    /// The same, with hooks. Compactions may run before this returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RocksStore::open`].
+    pub fn open_with(dir: &Path, options: &RocksOptions, hooks: Hooks) -> Result<RocksStore> {
         let lock = dir::prepare(dir)?;
-        let (db_options, family_options) = options::build(options)?;
+        let (db_options, mut family_options) = options::build(options)?;
+        let opened = Opened::default();
+        if let Some(new_filter) = &hooks.new_filter {
+            for (cf, options) in Cf::ALL.into_iter().zip(&mut family_options) {
+                compaction::install(options, cf, new_filter, &opened);
+            }
+        }
         let descriptors = Cf::ALL
             .iter()
             .zip(&family_options)
@@ -64,7 +84,10 @@ impl RocksStore {
         }
         let flusher = Flusher::default();
         flusher.resume(&database)?;
-        Ok(RocksStore { database: Arc::new(database), flusher: Arc::new(flusher) })
+        let database = Arc::new(database);
+        // Nobody has set it before.
+        let _ = opened.set(Arc::downgrade(&database));
+        Ok(RocksStore { database, flusher: Arc::new(flusher), hooks })
     }
 
     /// A numeric RocksDB property of one column family, such as `rocksdb.cur-size-all-mem-tables`; `None` if it does
@@ -108,6 +131,7 @@ impl Store for RocksStore {
         }
         let written = self.database.db.write_opt(encoded, &self.database.write_options);
         written.map_err(|error| self.database.poison(error))?;
+        self.hooks.observe(&mut batch.iter());
         if self.flusher.count_write().is_multiple_of(CURSOR_WRITES) {
             self.database.cursors.drop_unused();
         }
@@ -137,7 +161,12 @@ impl Store for RocksStore {
     ) -> Result<()> {
         self.database.check_poisoned()?;
         // The store is not changed until every row is in a file.
-        let files = ingest::build(&self.database, start, end, rows)?;
+        let mut rows = rows.inspect(|row| {
+            if let Ok((cf, key, value)) = row {
+                self.hooks.observe(&mut std::iter::once(Op::Put { cf: *cf, key, value }));
+            }
+        });
+        let files = ingest::build(&self.database, start, end, &mut rows)?;
         let mut clear = WriteBatch::new();
         let snapshot = self.snapshot();
         for cf in Cf::DATA {
@@ -159,5 +188,27 @@ impl Store for RocksStore {
         }
         self.write(last)?;
         self.flush()
+    }
+
+    fn compact_range(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<()> {
+        compaction::compact_range(&self.database, cf, start, end)
+    }
+
+    fn divide(&self, cf: Cf, start: &[u8], end: &[u8], bytes: u64) -> Result<Vec<Vec<u8>>> {
+        compaction::divide(&self.database, cf, (start, end), bytes)
+    }
+
+    fn key_at(&self, cf: Cf, start: &[u8], end: &[u8], part: f64) -> Result<Vec<u8>> {
+        compaction::key_at(&self.database, cf, (start, end), part)
+    }
+
+    fn bytes_on_disk(&self, cf: Cf, start: &[u8], end: &[u8]) -> Result<u64> {
+        compaction::bytes_on_disk(&self.database, cf, (start, end))
+    }
+
+    fn is_strained(&self) -> bool {
+        let is_slowed =
+            |cf| self.property(cf, "rocksdb.num-files-at-level0").is_some_and(|files| files >= STRAINED_FILES);
+        Cf::ALL.into_iter().any(is_slowed) || self.property(Cf::Default, "rocksdb.is-write-stopped") == Some(1)
     }
 }

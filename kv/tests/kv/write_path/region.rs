@@ -11,8 +11,8 @@ use kv::memory::RegionReader;
 use kv::region_store::{RegionReads, RegionStore, RegionView};
 use parking_lot::Mutex;
 use raftstore::{
-    Basis, DataGeneration, Epoch, LogIndex, PeerId, PeerMeta, PeerRole, ProposalObserver, ProposeError, Region,
-    RegionContext, RegionError, RegionId, RegionStatus, ReplicaState, StoreId, Term,
+    Basis, DataGeneration, Epoch, Floor, Floors, LogIndex, PeerId, PeerMeta, PeerRole, ProposalObserver, ProposeError,
+    Region, RegionContext, RegionError, RegionId, RegionStatus, ReplicaState, StoreId, Term,
 };
 use tokio::sync::oneshot;
 
@@ -46,6 +46,7 @@ struct State {
     term: Term,
     leader: StoreId,
     applied: u64,
+    floors: Floors,
     /// Proposed and not applied. A reply that is gone was lost: the proposer sees an unknown outcome.
     pending: VecDeque<(WriteBatch, Option<Reply>)>,
 }
@@ -56,7 +57,14 @@ impl ModelRegion {
         let peer = PeerMeta { id: PeerId::new(1), store: id, role: PeerRole::Voter };
         let epoch = Epoch { conf_ver: 1, version: 1 };
         let region = Region { id: RegionId::FIRST_DATA, start: Vec::new(), end: Vec::new(), epoch, peers: vec![peer] };
-        let state = State { region, term: Term::new(1), leader: id, applied: 0, pending: VecDeque::new() };
+        let state = State {
+            region,
+            term: Term::new(1),
+            leader: id,
+            applied: 0,
+            floors: Floors::default(),
+            pending: VecDeque::new(),
+        };
         ModelRegion { id, data: MemoryStore::new(), state: Arc::new(Mutex::new(state)) }
     }
 
@@ -137,9 +145,10 @@ impl RegionReads for ModelRegion {
         &self,
         context: RegionContext,
         read: impl FnOnce(&dyn NewestReader, &Region) -> T,
-    ) -> Result<Option<T>, RegionError> {
+    ) -> Result<Option<(T, Floor)>, RegionError> {
         let region = self.view(context)?.region().clone();
-        Ok(Some(read(&self.data, &region)))
+        let done = read(&self.data, &region);
+        Ok(Some((done, self.state.lock().floors.reads)))
     }
 
     async fn read(&self, context: RegionContext) -> Result<RegionReader, RegionError> {
@@ -176,8 +185,9 @@ impl RegionReads for ModelRegion {
         &self,
         context: RegionContext,
         read: impl FnOnce(&ReplicaState, &dyn NewestReader) -> Option<T>,
-    ) -> Result<Option<T>, RegionError> {
-        Ok(read(&self.replica(context.region)?, &self.data))
+    ) -> Result<Option<(T, Floor)>, RegionError> {
+        let done = read(&self.replica(context.region)?, &self.data);
+        Ok(done.map(|done| (done, self.state.lock().floors.reads)))
     }
 
     fn replica_view(
@@ -192,6 +202,10 @@ impl RegionReads for ModelRegion {
 
     async fn applied(&self, _region: RegionId, _index: LogIndex) -> Result<(), RegionError> {
         Ok(())
+    }
+
+    fn floors(&self, _region: RegionId) -> Floors {
+        self.state.lock().floors
     }
 
     fn poison(&self, _why: &str) {}
@@ -214,6 +228,7 @@ impl RegionStore for ModelRegion {
         &self,
         basis: &Basis,
         batch: WriteBatch,
+        date: Option<Floor>,
         observer: ProposalObserver,
     ) -> Result<LogIndex, ProposeError> {
         let region = basis.region.id;
@@ -224,9 +239,16 @@ impl RegionStore for ModelRegion {
             if basis.term != state.term || self.id != state.leader {
                 reply.send(Err(RegionError::StaleCommand { region }.into()));
             } else {
+                assert!(date.is_none_or(|date| date > state.floors.writes), "no floor rises here");
                 state.pending.push_back((batch, Some(reply)));
             }
         }
         answer.await.unwrap_or(Err(ProposeError::Undetermined { region }))
+    }
+
+    async fn raise_floors(&self, _basis: &Basis, floors: Floors) -> Result<LogIndex, ProposeError> {
+        let mut state = self.state.lock();
+        state.floors = state.floors.raised_to(floors);
+        Ok(LogIndex::new(state.applied))
     }
 }

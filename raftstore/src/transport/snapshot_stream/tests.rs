@@ -6,6 +6,7 @@ use engine::disk::Disk as _;
 use engine::store::Store as _;
 
 use crate::ports::{Delivery, Transport as _};
+use crate::region::Floors;
 use crate::region::StoreId;
 use crate::snapshot::tests::{key, noise, region, store};
 use crate::transport::proto::{SnapshotStart, wire};
@@ -15,7 +16,10 @@ use crate::transport::tests::{Announced, Endpoint, LIMIT, Sender, announcement, 
 fn snapshot_is_durable_before_its_message() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(20_000, 100).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(20_000, 100).snapshot(), &|| true)
+        .unwrap();
     assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
     assert_eq!(endpoint.receive(), announcement());
     let sent: Vec<_> = sender.files.rows(key(7, 2, 9)).unwrap().map(Result::unwrap).collect();
@@ -32,7 +36,10 @@ fn file_that_the_receiver_has_is_not_sent_again() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
     // More than the windows of the connection hold.
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &noise(16 << 20).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &noise(16 << 20).snapshot(), &|| true)
+        .unwrap();
     let size = sender.files.size(key(7, 2, 9)).unwrap();
     assert!(size > 15 << 20);
     for _ in 0..2 {
@@ -57,7 +64,10 @@ fn waits_for(sender: &Sender, endpoint: &mut Endpoint, (chunks, stalled): Announ
 fn file_that_is_arriving_is_not_received_twice() {
     let sender = Sender::new(options(1));
     let mut endpoint = Endpoint::start(options(2), 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(10, 10).snapshot(), &|| true)
+        .unwrap();
     let start = SnapshotStart { message: announcement(), key: key(7, 2, 9), size: 1000 };
     let announced = sender.announce(&endpoint, start);
     waits_for(&sender, &mut endpoint, announced);
@@ -89,7 +99,10 @@ fn undelivered_snapshot_is_reported_with_who_is_at_fault() {
     let sender = Sender::new(options(1));
     let send = || sender.send_snapshot(announcement(), key(7, 2, 9));
     assert_eq!(send(), Delivery::Damaged, "no file");
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(10, 10).snapshot(), &|| true)
+        .unwrap();
     assert_eq!(send(), Delivery::Busy, "no address");
     let mut endpoint = Endpoint::start(options(2), 1, &sender.addresses);
     let mut wrong = announcement();
@@ -108,7 +121,10 @@ fn undelivered_snapshot_is_reported_with_who_is_at_fault() {
 fn file_that_arrives_damaged_is_reported_as_damaged() {
     let sender = Sender::new(options(1));
     let endpoint = Endpoint::start(options(2), 1, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(10, 10).snapshot(), &|| true)
+        .unwrap();
     let name = sender.disk.list().unwrap().pop().unwrap();
     let mut content = sender.disk.content(&name).unwrap();
     let middle = content.len() / 2;
@@ -117,7 +133,10 @@ fn file_that_arrives_damaged_is_reported_as_damaged() {
     assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Damaged);
     assert_eq!(endpoint.files.list().unwrap(), []);
     // The next build does not take it for sound.
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(10, 10).snapshot(), &|| true)
+        .unwrap();
     assert_eq!(sender.send_snapshot(announcement(), key(7, 2, 9)), Delivery::Delivered);
 }
 
@@ -128,7 +147,10 @@ fn receiver_at_its_limit_is_busy() {
     let mut limited = options(2);
     limited.snapshots_receiving = 1;
     let mut endpoint = Endpoint::start(limited, 16, &sender.addresses);
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(10, 10).snapshot(), &|| true)
+        .unwrap();
     let mut other = announcement();
     other.message.mut_snapshot().mut_metadata().index = 8;
     let announced = sender.announce(&endpoint, SnapshotStart { message: other, key: key(7, 2, 8), size: 1000 });
@@ -138,7 +160,10 @@ fn receiver_at_its_limit_is_busy() {
 #[test]
 fn dropping_the_transport_reports_snapshots_as_undelivered() {
     let sender = Sender::new(options(1));
-    sender.files.build(key(7, 2, 9), &region(b"k", b"l"), &store(10, 10).snapshot(), &|| true).unwrap();
+    sender
+        .files
+        .build(key(7, 2, 9), (&region(b"k", b"l"), Floors::default()), &store(10, 10).snapshot(), &|| true)
+        .unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     sender.addresses.0.lock().insert(StoreId::new(2), listener.local_addr().unwrap().to_string());
     let (report, reported) = tokio::sync::oneshot::channel();

@@ -26,9 +26,9 @@ use crate::session::control::{Isolation, Modes};
 use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::session::txn_state::Defaults;
 use crate::types::{DateFormat, DateStyle, TimeZone};
-pub(crate) use table::{LAST_READ, SESSION_TOKEN};
+pub(crate) use table::{GC_TTL, LAST_READ, SESSION_TOKEN};
 use table::{SETTINGS, Setting};
-pub(crate) use value::on_off;
+pub(crate) use value::{gc_ttl, on_off};
 
 /// Limit of custom settings (`myapp.user_id`).
 const MAX_CUSTOM: usize = 64;
@@ -64,6 +64,8 @@ pub(crate) struct Live {
     claimed: Timestamp,
     /// How the last statement read.
     pub(crate) last_read: LastRead,
+    /// `cortado.gc_ttl` of the cluster, as the session has last seen it. `None`: it has not looked.
+    pub(crate) gc_ttl: Option<Duration>,
 }
 
 impl Live {
@@ -231,6 +233,10 @@ impl Settings {
         match SETTINGS[index].name {
             LAST_READ => self.live.last_read.to_string().into(),
             SESSION_TOKEN => reads::show_token(self.live.token()).into(),
+            GC_TTL => match self.live.gc_ttl {
+                Some(ttl) => value::show_time(ttl).into(),
+                None => self.current.known[index].as_str().into(),
+            },
             _ => self.current.known[index].as_str().into(),
         }
     }
@@ -360,7 +366,7 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
 }
 
 fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> Result<String, SqlError> {
-    if setting.kind == table::Kind::Internal {
+    if matches!(setting.kind, table::Kind::Internal | table::Kind::Cluster) {
         return value::normalize(setting, &[String::new()], value::Context::default());
     }
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))

@@ -9,6 +9,8 @@
 pub(crate) enum Kind {
     /// None: it can only be shown.
     Internal,
+    /// None: it is one of the cluster, which ALTER SYSTEM sets.
+    Cluster,
     /// A boolean.
     Bool,
     /// An integer in a range.
@@ -80,6 +82,8 @@ const DURABILITY: Kind = Kind::OneOf(&["on", "off", "local", "remote_write", "re
 
 /// The setting that shows how the last statement read.
 pub(crate) const LAST_READ: &str = "cortado.last_read";
+/// The setting of the cluster that says how long old versions are kept.
+pub(crate) const GC_TTL: &str = "cortado.gc_ttl";
 /// The setting that is the session's token.
 pub(crate) const SESSION_TOKEN: &str = "cortado.session_token";
 
@@ -91,6 +95,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("check_function_bodies", Kind::Bool, "on", "No effect: there are no user functions."),
     reported(takes("client_encoding", Kind::Encoding, "UTF8", "Encoding of the client's text.")),
     takes("client_min_messages", LEVELS, "notice", "Lowest level of messages sent to the client."),
+    takes(GC_TTL, Kind::Cluster, "10min", "How long old versions of rows are kept."),
     takes("cortado.grants", Kind::Bool, "on", "Grants prove replica reads; off: a read index for each."),
     takes("cortado.hedge", Kind::Hedge, "off", "When a slow read is sent to a second replica too."),
     shown(LAST_READ, "none", "How the last statement read."),

@@ -1,6 +1,8 @@
 //! Validates a value for a setting and converts it to its display form. Pure.
 
-use super::table::{Kind, Setting};
+use std::time::Duration;
+
+use super::table::{self, GC_TTL, Kind, SETTINGS, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
 use crate::session::reads;
@@ -43,6 +45,11 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
         Kind::Internal => {
             let message = format!("parameter \"{}\" cannot be changed", setting.name);
             Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
+        }
+        Kind::Cluster => {
+            let message = format!("parameter \"{}\" cannot be changed now", setting.name);
+            let hint = format!("Use ALTER SYSTEM SET {}.", setting.name);
+            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message).hint(hint))
         }
         Kind::Bool => boolean(value).map(|b| on_off(b).to_owned()).ok_or_else(|| {
             let message = format!("parameter \"{}\" requires a Boolean value", setting.name);
@@ -199,6 +206,29 @@ fn millis(setting: &Setting, value: &str) -> Result<u64, SqlError> {
     })
 }
 
+/// The value of `cortado.gc_ttl`. 22023 if it is no time, or below `least`.
+pub(crate) fn gc_ttl(words: &[String], least: Duration) -> Result<Duration, SqlError> {
+    let Some(setting) = table::find(GC_TTL).map(|index| &SETTINGS[index]) else {
+        return Err(SqlError::internal("a setting is missing"));
+    };
+    let [value] = words else {
+        let message = format!("SET {} takes only one argument", setting.name);
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    };
+    let ttl = Duration::from_millis(millis(setting, value)?);
+    if ttl < least {
+        let (given, least) = (show_time(ttl), show_time(least));
+        let message = format!("{given} is outside the valid range for parameter \"{}\" ({least} ..)", setting.name);
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(ttl)
+}
+
+/// Prints a time as settings show it.
+pub(crate) fn show_time(time: Duration) -> String {
+    show_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// Prints a time in the largest unit that divides it.
 fn show_millis(millis: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")];
@@ -326,7 +356,7 @@ mod tests {
 
     #[test]
     fn every_default_is_a_valid_value() {
-        for setting in SETTINGS.iter().filter(|s| s.kind != Kind::Internal) {
+        for setting in SETTINGS.iter().filter(|s| !matches!(s.kind, Kind::Internal | Kind::Cluster)) {
             let words = [setting.default.to_owned()];
             assert_eq!(
                 normalize(setting, &words, Context::default()).as_deref(),
@@ -339,7 +369,7 @@ mod tests {
 
     #[test]
     fn values_of_reads_are_normalized() {
-        let cases: [(&str, &[&str], Result<&str, &str>); 11] = [
+        let cases: [(&str, &[&str], Result<&str, &str>); 12] = [
             ("cortado.replica_read", &["CLOSEST"], Ok("closest")),
             ("cortado.replica_read", &["nearest"], Err("22023")),
             ("cortado.read_staleness", &["Max 5000ms"], Ok("max 5s")),
@@ -349,6 +379,7 @@ mod tests {
             ("cortado.grants", &["false"], Ok("off")),
             ("cortado.replica_wait", &["500"], Ok("500ms")),
             ("cortado.last_read", &["none"], Err("55P02")),
+            ("cortado.gc_ttl", &["1h"], Err("55P02")),
             ("cortado.session_token", &["1700000000000.7"], Ok("c1.062f3f95a0000007645498b4")),
             ("cortado.session_token", &["yesterday"], Err("22023")),
         ];
