@@ -297,7 +297,7 @@ async fn requests_in_flight_are_bounded_and_counted() {
     assert_eq!(server.metrics.in_flight.get(), 0);
     assert_eq!(server.handle(get).await, Ok(Response::Value(None)));
     let text: Vec<_> = registry.gather().iter().map(|family| family.name().to_owned()).collect();
-    assert_eq!(text.iter().filter(|name| !name.starts_with("cortado_kv_read_pool_")).count(), 6, "{text:?}");
+    assert_eq!(text.iter().filter(|name| !name.starts_with("cortado_kv_read_pool_")).count(), 7, "{text:?}");
 }
 
 /// Regression: the first slice of a scan, and batch gets of up to 64 keys, read files in the session's thread.
