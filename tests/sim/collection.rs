@@ -19,7 +19,7 @@ use kv::Key;
 use kv::gc::collect::is_garbage_row;
 use kv::gc::{CollectBound, Collection, Collector, GcConfig, GcMetrics, Verdict, follow_published};
 use kv::key::split_ts;
-use kv::mvcc::{LockRecord, WriteRecord};
+use kv::mvcc::{LockRecord, LockRow, WriteRecord};
 use kv::placement::safe_point::choose;
 use kv::placement::{ClusterView, Heartbeat, Oldest};
 use prometheus::Registry;
@@ -56,8 +56,11 @@ pub(crate) fn visible_hash(reader: &dyn Reader, region: &Region) -> Result<u64, 
             let (key, value) = (cursor.key(), cursor.value());
             let stays = match cf {
                 Cf::Lock => {
-                    let lock = LockRecord::decode(value).map_err(|error| corrupt(&error))?;
-                    named.insert((key.to_vec(), lock.start_ts));
+                    // A shared lock has no value.
+                    if let LockRow::Lock(storage) = LockRow::of(key).map_err(|error| corrupt(&error))? {
+                        let lock = LockRecord::decode(value).map_err(|error| corrupt(&error))?;
+                        named.insert((storage.to_vec(), lock.start_ts));
+                    }
                     true
                 }
                 Cf::Write => {

@@ -48,7 +48,7 @@ impl ReadLog {
                 return violated(format!("the read of {key:?} at {start_ts} saw {seen:?}, and now there is {found:?}"));
             }
         }
-        for (key, start_ts) in self.1.lock().iter() {
+        for (key, start_ts) in self.1.lock().iter().filter(|(_, start_ts)| *start_ts >= safe_point) {
             let found = get(data, key, *start_ts, &[]).map_err(|error| Violation(error.to_string()))?;
             if found.is_none() {
                 return violated(format!("{key:?} was relied on at {start_ts}, and is not there"));
