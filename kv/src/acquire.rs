@@ -30,10 +30,10 @@ use crate::error::ActionError;
 use crate::key::Key;
 use crate::locks::{Attempt, Detector, LocksFull, Place, RegionLocks, RowLockStatus, now};
 use crate::metrics::LockWaits;
-use crate::percolator::{Look, look, timestamp};
+use crate::percolator::{Look, look};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
-use crate::region_store::{RegionStore, into_server_error};
+use crate::region_store::{RegionStore, into_server_error, timestamp};
 use crate::scheduler::Scheduler;
 
 /// How long a request waits for a lock record before it is answered with it.

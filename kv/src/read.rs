@@ -33,11 +33,10 @@ use crate::key::Key;
 use crate::mvcc::point::{PointRead, get_newest};
 use crate::mvcc::reader::{BatchGet, BatchPage, batch_get, get};
 use crate::mvcc::scanner::ScanPage;
-use crate::percolator::timestamp;
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
 use crate::read_pool::{Cost, Demand, Level, PoolError, ReadPool};
-use crate::region_store::{RegionReads, RegionView, into_server_error};
+use crate::region_store::{RegionReads, RegionView, into_server_error, timestamp};
 use crate::scan_cache::{KeepLimits, OpenScan, ScanCache};
 use crate::scan_cost::ScanCosts;
 use crate::scan_page::{PageJob, response};

@@ -16,6 +16,7 @@ use raftstore::{
     Basis, Floor, Floors, LogIndex, ProposalObserver, ProposeError, Region, RegionContext, RegionError, RegionId,
     RegionSnapshot, RegionStatus, ReplicaState, StoreHandle, StoreId, Term,
 };
+use tso::Timestamp;
 
 use crate::api::ServerError;
 use crate::error::ActionError;
@@ -168,10 +169,10 @@ pub trait RegionStore: RegionReads {
         let view = self.evaluate(RegionContext { region, epoch: basis.region.epoch })?;
         if view.term() == basis.term { Ok(view) } else { Err(RegionError::StaleCommand { region }) }
     }
-    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. With a `date` it
-    /// has no effect once the region's floor of writes has reached that: it is refused with `StaleCommand`. If the
-    /// future is dropped, the batch may still take effect. `observer` is told of the entry and of the outcome when they are
-    /// known, whether the future is polled or not, by whatever thread knows it. It is dropped if the outcome stays
+    /// Replicates `batch`, which was evaluated on `basis`, and waits until it is applied on this store. With a `date`
+    /// it has no effect once the region's floor of writes has reached that: it is refused with `StaleCommand`. If the
+    /// future is dropped, the batch may still take effect. `observer` is told of the entry and of the outcome when they
+    /// are known, whether the future is polled or not, by whatever thread knows it. It is dropped if the outcome stays
     /// unknown.
     ///
     /// # Errors
@@ -209,6 +210,11 @@ pub trait RegionStore: RegionReads {
             }
         }
     }
+}
+
+/// A floor as the timestamp that it is.
+pub(crate) fn timestamp(floor: Floor) -> Timestamp {
+    Timestamp::from_raw(floor.get())
 }
 
 /// Converts the error of a read or an evaluation for the caller, and poisons the store if its data is corrupt. A leader

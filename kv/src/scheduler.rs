@@ -476,8 +476,8 @@ impl Ending {
     }
 }
 
-/// The timestamp at which a request reads the rows that later ones may write: the start_ts of the read for which it asks
-/// about a transaction, or the least commit_ts of one that relies on rows and is perhaps committed at once.
+/// The timestamp at which a request reads the rows that later ones may write: the start_ts of the read for which it
+/// asks about a transaction, or the least commit_ts of one that relies on rows and is perhaps committed at once.
 fn read_ts(body: &RequestBody) -> Option<Timestamp> {
     let read_ts = match body {
         RequestBody::CheckTxnStatus(request) => request.reader_ts,

@@ -2,8 +2,8 @@
 //!
 //! The links to one node are its *lanes*. Lane 0 is shared: a task of the node's runtime for the network serves it. A
 //! thread that has a runtime of its own, such as a thread of sessions, has a lane of its own, which its runtime serves.
-//! The answer to its request is then read on the thread that waits for it: no other thread is woken for it, and none has
-//! to wake this one.
+//! The answer to its request is then read on the thread that waits for it: no other thread is woken for it, and none
+//! has to wake this one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -434,8 +434,8 @@ impl<S: Store> StoreHandle<S> {
         receiver.await.unwrap_or(Err(ProposeError::Undetermined { region: basis.region.id }))
     }
 
-    /// The floors of this store's replica, as far as it has applied its log. 0 if there is no replica. Whoever asks after
-    /// it has read data knows up to where that may be incomplete: a snapshot of the store does not keep old data.
+    /// The floors of this store's replica, as far as it has applied its log. 0 if there is no replica. Whoever asks
+    /// after it has read data knows up to where that may be incomplete: a snapshot of the store does not keep old data.
     pub fn floors(&self, region: RegionId) -> Floors {
         self.context.router.get(region).map_or_else(Floors::default, |delegate| delegate.floors().load())
     }

@@ -1,5 +1,5 @@
-//! The interfaces the store needs from outside: a transport to other stores, a listener for leadership changes, and what
-//! a leader hands to its successor.
+//! The interfaces the store needs from outside: a transport to other stores, a listener for leadership changes, and
+//! what a leader hands to its successor.
 
 use std::io;
 use std::sync::Arc;
@@ -108,15 +108,15 @@ pub trait RoleListener: Send + Sync + 'static {
 
 /// What leaders have in memory and hand over with their leadership. Called on the store's thread; must not block.
 ///
-/// It travels in the `MsgTimeoutNow` of a transfer, which is obeyed only by a replica that has exactly the leader's log.
-/// Its receiver inherits it if it wins the election that the message started. Then no leader came in between, and the
-/// old one has committed nothing since it packed: otherwise a quorum would have had more log than the candidate.
+/// It travels in the `MsgTimeoutNow` of a transfer, which is obeyed only by a replica that has exactly the leader's
+/// log. Its receiver inherits it if it wins the election that the message started. Then no leader came in between, and
+/// the old one has committed nothing since it packed: otherwise a quorum would have had more log than the candidate.
 pub trait LeaderMemory: Send + Sync + 'static {
     /// The leader of `region` in `term` offers its leadership to another replica. Returns what that one is to inherit.
     /// From now on nothing changes in it, until [`LeaderMemory::keep`] for the same term. May be called again.
     fn pack(&self, region: RegionId, term: Term) -> Option<Vec<u8>>;
-    /// This store leads `region` in `term`, and inherits what the leader of the term before has packed. Comes before the
-    /// first request of that term is served.
+    /// This store leads `region` in `term`, and inherits what the leader of the term before has packed. Comes before
+    /// the first request of that term is served.
     fn inherit(&self, region: RegionId, term: Term, packed: &[u8]);
     /// The leader of `region` in `term` keeps its leadership: nobody can inherit what it has packed any more.
     fn keep(&self, region: RegionId, term: Term);

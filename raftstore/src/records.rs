@@ -1,8 +1,8 @@
 //! The persistent records of a region, and their keys.
 //!
 //! Three records live in [`engine::Cf::Meta`] of the key-value store, written in the same batch as the data they
-//! describe: the region descriptor, the applied position and the floors. Three are small keys of the region's log group: hard
-//! state, log start and snapshot intent. `docs/formats.md` describes the layouts; the tests below pin them.
+//! describe: the region descriptor, the applied position and the floors. Three are small keys of the region's log
+//! group: hard state, log start and snapshot intent. `docs/formats.md` describes the layouts; the tests below pin them.
 
 use raft::eraftpb::{ConfState, HardState};
 

@@ -153,8 +153,8 @@ impl<S: Store> SnapshotInstaller<S> {
     }
 }
 
-/// Replaces a region's data, descriptor, applied position and floors by those of a snapshot file. Flushed on return. Fails when
-/// `goes_on` says no; the data is then undefined, as after a crash.
+/// Replaces a region's data, descriptor, applied position and floors by those of a snapshot file. Flushed on return.
+/// Fails when `goes_on` says no; the data is then undefined, as after a crash.
 fn install_snapshot<S: Store>(
     store: &S,
     files: &SnapshotFiles,

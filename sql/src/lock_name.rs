@@ -1,8 +1,8 @@
 //! The names of advisory locks, the modes in which they are held, and the keys where they are found. Pure.
 //!
 //! The key of a lock's record is `ml{class}{lock}`, that of its queue `mq{class}{lock}`. The class is one byte, 1 for a
-//! bigint and 2 for a pair of integers, as in PostgreSQL's `pg_locks.objsubid`; the lock is its eight bytes, big-endian.
-//! `advisory::record` has the records.
+//! bigint and 2 for a pair of integers, as in PostgreSQL's `pg_locks.objsubid`; the lock is its eight bytes,
+//! big-endian. `advisory::record` has the records.
 
 use kv::Key;
 use kv::api::LockMode;

@@ -94,8 +94,8 @@ pub(super) async fn all(state: &NodeState, ident: &Ident) -> Result<LocksRespons
     Ok(all)
 }
 
-/// Adds the holders of advisory locks, as their records name them. Who has the first place in a queue, and not the lock,
-/// waits for them.
+/// Adds the holders of advisory locks, as their records name them. Who has the first place in a queue, and not the
+/// lock, waits for them.
 fn add_holders(all: &mut LocksResponse, holders: &[AdvisoryHolder], now: Timestamp) {
     let known: HashSet<u64> = all.sessions.iter().map(|session| session.start_ts).collect();
     let mut of_key: HashMap<Key, Vec<&AdvisoryHolder>> = HashMap::new();

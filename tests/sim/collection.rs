@@ -1,8 +1,8 @@
 //! Garbage collection: rounds that choose a safe point and raise it, nodes that collect, and sessions that hold
 //! snapshots for long.
 //!
-//! One task runs the rounds, as the node that leads the system region does: it asks every gateway that lives how far its
-//! transactions look back, and raises the safe point through a gateway. It is persisted in the task, which no fault
+//! One task runs the rounds, as the node that leads the system region does: it asks every gateway that lives how far
+//! its transactions look back, and raises the safe point through a gateway. It is persisted in the task, which no fault
 //! ends. Every node follows with its own store, in each life anew, and collects all that it may at once. So the ttl,
 //! which the seed draws, can be far shorter than transactions are long.
 

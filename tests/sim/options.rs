@@ -62,6 +62,17 @@ pub(crate) struct CollectionOptions {
     pub(crate) holders: u64,
 }
 
+impl CollectionOptions {
+    /// In half of the seeds.
+    fn draw(rng: &mut StdRng) -> Option<CollectionOptions> {
+        rng.random_bool(0.5).then(|| CollectionOptions {
+            ttl: Duration::from_millis(rng.random_range(20..1_500)),
+            interval: Duration::from_millis(rng.random_range(50..800)),
+            holders: rng.random_range(1..=3),
+        })
+    }
+}
+
 /// What happens to a request and its answer: probabilities, if not said otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestFaults {
@@ -252,12 +263,7 @@ impl Options {
         let mut of_counters = cluster.generator(9);
         let counters = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=5) };
         let parents = if of_counters.random_bool(0.2) { 0 } else { of_counters.random_range(1..=4) };
-        let mut of_collection = cluster.generator(11);
-        let collection = of_collection.random_bool(0.5).then(|| CollectionOptions {
-            ttl: Duration::from_millis(of_collection.random_range(20..1_500)),
-            interval: Duration::from_millis(of_collection.random_range(50..800)),
-            holders: of_collection.random_range(1..=3),
-        });
+        let collection = CollectionOptions::draw(&mut cluster.generator(11));
         cluster.hash = collection.map(|_| visible_hash as RegionHash);
         if coordinators.step.needs_short_locks() {
             settings.lock_ttl = Duration::from_millis(300);

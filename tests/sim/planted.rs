@@ -59,8 +59,8 @@ const STALE: &[&str] = &["is not linearizable", "stale: cycle through"];
 /// also notices if nobody had written what was read.
 const STALE_OR_BELOW_TOKEN: &[&str] =
     &["is not linearizable", "stale: cycle through", "below the session's", " read at Time("];
-/// As [`STALE`], or a read that was served below a commit that was acknowledged before it changes when it is repeated, or
-/// saw half of it.
+/// As [`STALE`], or a read that was served below a commit that was acknowledged before it changes when it is repeated,
+/// or saw half of it.
 const STALE_OR_MISSED: &[&str] = &["is not linearizable", "stale: cycle through", "the read of", "the total"];
 /// A commit_ts does not follow the order of acknowledgements.
 const ORDER: &[&str] = &["committed below"];
@@ -283,6 +283,6 @@ planted! {
     lease_checked_first: in_kv(InKv::LeaseCheckedFirst), transferred, 60, STALE_OR_MISSED;
     lease_not_checked: in_tso(InTso::LeaseNotChecked), transferred, 60, STALE_OR_MISSED;
     snapshots_ignored: in_gc(GcBug::SnapshotsIgnored, None), collecting, 10, PASSED;
-    snapshots_ignored_and_unchecked: in_gc(GcBug::SnapshotsIgnored, Some(InKv::SafePointUnchecked)), collecting, 10, CHANGED;
+    snapshots_unchecked: in_gc(GcBug::SnapshotsIgnored, Some(InKv::SafePointUnchecked)), collecting, 10, CHANGED;
     collected_early: in_gc(GcBug::CollectedEarly, None), collecting, 40, TORN_BY_COLLECTION;
 }

@@ -58,7 +58,8 @@ pub enum TxnError {
     /// A snapshot that the oracle has not issued yet (SQLSTATE 22023).
     #[error("timestamp {0} is in the future")]
     InFuture(Timestamp),
-    /// The snapshot is below the safe point of garbage collection: what it would show may be collected (SQLSTATE 72000).
+    /// The snapshot is below the safe point of garbage collection: what it would show may be collected (SQLSTATE
+    /// 72000).
     #[error("snapshot too old: {0}")]
     SnapshotTooOld(String),
     /// A defect, damaged data, or a request that every store refuses (SQLSTATE XX000). Nothing was committed. Also a

@@ -27,12 +27,12 @@
 //!    this node, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
 //! 5. `coordinator`: what the transactions and commits of a node share
-//! 6. `row_locks`, `shadow`: row locks in memory; compare reads of replicas with the leader's
+//! 6. `collection`, `row_locks`, `shadow`: a round of garbage collection, up to the safe point of every region; row
+//!    locks in memory; compare reads of replicas with the leader's
 //! 7. `driver`: runs a commit
 //! 8. `transaction`: reads, writes, commit
 //! 9. `database`: begins transactions
 //! 10. `session_locks`: locks of sessions, across transactions
-//! 11. `collection`: a round of garbage collection, up to the safe point of every region
 
 mod bound;
 mod buffer;

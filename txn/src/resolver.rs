@@ -59,8 +59,8 @@ pub enum TxnOutcome {
     Undecided,
     /// Its primary has neither a lock nor a record of it: nothing of it has arrived, and still may.
     Missing,
-    /// It is older than the safe point of garbage collection, and its record may be collected: nobody knows any more. It
-    /// writes nothing more.
+    /// It is older than the safe point of garbage collection, and its record may be collected: nobody knows any more.
+    /// It writes nothing more.
     Collected,
 }
 

@@ -70,8 +70,8 @@ struct Held {
 }
 
 impl Held {
-    /// Takes a lock in addition. What was written since the first one follows from the row as it was then. But a lock of
-    /// the key alone lets others update the row, and nothing was written under it.
+    /// Takes a lock in addition. What was written since the first one follows from the row as it was then. But a lock
+    /// of the key alone lets others update the row, and nothing was written under it.
     fn upgrade(&mut self, to: Held) {
         if self.mode == LockMode::KeyShare && to.mode > LockMode::KeyShare {
             self.seen_ts = to.seen_ts;

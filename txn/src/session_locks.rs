@@ -1,8 +1,8 @@
 //! Locks that a session holds under a name of its own, across its transactions: keys that nobody writes, in the memory
 //! of their leaders.
 //!
-//! They are row locks (`row_locks.rs`) whose owner is no transaction: with the same queues, kept by the same keeper, and
-//! found by the same detector of deadlocks. Like them they are lost with their leader, so they protect nothing by
+//! They are row locks (`row_locks.rs`) whose owner is no transaction: with the same queues, kept by the same keeper,
+//! and found by the same detector of deadlocks. Like them they are lost with their leader, so they protect nothing by
 //! themselves: they are the queue before a record that does.
 
 use std::time::Duration;

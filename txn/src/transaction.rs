@@ -522,8 +522,8 @@ impl Transaction {
     pub fn share(&mut self, key: Key, mode: LockMode) -> Result<(), TxnError> {
         assert!(mode < LockMode::Update, "nobody shares it");
         self.check_writes();
-        // With one snapshot for all statements, the transaction relies on the row of that snapshot, although a shared key
-        // may have been seen with a newer row.
+        // With one snapshot for all statements, the transaction relies on the row of that snapshot, although a shared
+        // key may have been seen with a newer row.
         let snapshot = self.start_ts.get().copied().filter(|_| !self.has_statements);
         let seen_ts = self.seen_ts(&key).map(|seen| snapshot.map_or(seen, |snapshot| seen.min(snapshot)));
         self.buffer.share(key, mode, seen_ts)
@@ -602,7 +602,8 @@ impl Transaction {
     }
 
     /// Commits the transaction. Returns the commit_ts, or `None` if nothing had to be committed: the buffer is empty or
-    /// holds only checks that a key does not exist. Nothing is sent if it is empty, or holds only locks that are shared.
+    /// holds only checks that a key does not exist. Nothing is sent if it is empty, or holds only locks that are
+    /// shared.
     ///
     /// Answers at the commit point. The secondaries, or the locks of a failed commit, are cleaned up in the background;
     /// with more than [`crate::TxnConfig::background`] such tasks, before the answer.

@@ -2,6 +2,10 @@
 //!
 //! These are plain domain types; `proto` converts them at the wire. A request names one region and only keys of that
 //! region. Every write request is idempotent by `start_ts`: a repeated, late or reordered copy does no harm.
+//!
+//! # Layers
+//!
+//! 1. `locks`, `safe_point`: requests about row locks, and of garbage collection
 
 mod locks;
 mod safe_point;
@@ -330,9 +334,10 @@ pub enum MutationOp {
     Delete,
     /// Changes nothing, but takes a lock and so conflicts with every other writer of the key.
     Lock,
-    /// Changes nothing, and confirms a row lock of this strength, below [`LockMode::Update`]: nothing that conflicts with
-    /// it was committed since the row was seen, and nothing will be before the transaction is decided. Others may do the
-    /// same. Leaves no record behind. Decides no transaction: it is never the primary, nor part of an async commit.
+    /// Changes nothing, and confirms a row lock of this strength, below [`LockMode::Update`]: nothing that conflicts
+    /// with it was committed since the row was seen, and nothing will be before the transaction is decided. Others may
+    /// do the same. Leaves no record behind. Decides no transaction: it is never the primary, nor part of an async
+    /// commit.
     Shared(LockMode),
     /// Changes nothing and takes no lock; fails with [`KeyError::AlreadyExists`] if the key exists.
     CheckNotExists,

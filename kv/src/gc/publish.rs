@@ -4,8 +4,7 @@ use raftstore::RegionStatus;
 use tso::Timestamp;
 
 use super::bound::CollectBound;
-use crate::percolator::timestamp;
-use crate::region_store::RegionReads;
+use crate::region_store::{RegionReads, timestamp};
 
 /// Raises the bound of a store to the least safe point that all its replicas have published and applied. To be called
 /// every now and then. A replica that lags holds the bound of its store back, and of no other.

@@ -5,19 +5,20 @@
 //! its lock when it is applied, and whoever waits for a lock record is told.
 //!
 //! The locks of a region are those of one term. A leader that hands over sends them along (`handover`), and the leader
-//! of the next term begins with them. Otherwise a leader of another term knows nothing of them: they are lost, and their
-//! transactions find out when they prewrite.
+//! of the next term begins with them. Otherwise a leader of another term knows nothing of them: they are lost, and
+//! their transactions find out when they prewrite.
 //!
 //! From the moment at which they are packed nothing changes in them: requests are refused, and those that wait are sent
 //! to the next leader, where their transactions have kept their places. A write that is in the log then, and ends a
-//! transaction, counts as applied: the next leader has that log. If the leader finds out that it is not replaced, it goes
-//! on where it stopped.
+//! transaction, counts as applied: the next leader has that log. If the leader finds out that it is not replaced, it
+//! goes on where it stopped.
 //!
 //! # Layers
 //!
-//! 1. `detector`, `handover`, `status`, `table`: state machines: who waits for whom; locks and queues; their listing,
-//!    and their form in the message to the next leader
-//! 2. `region`: the locks of a region, and the tasks that wait for them
+//! 1. `detector`, `handover`, `status`: state machines: who waits for whom; the form of locks in the message to the
+//!    next leader, and in listings
+//! 2. `table`: the state machine of locks and queues
+//! 3. `region`: the locks of a region, and the tasks that wait for them
 
 mod detector;
 mod handover;

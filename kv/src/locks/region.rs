@@ -354,8 +354,8 @@ impl RegionLocks {
 }
 
 impl State {
-    /// Begins `term`, if it is a later one: with the locks that it inherits. Others of earlier terms are lost, and their
-    /// waiters look elsewhere.
+    /// Begins `term`, if it is a later one: with the locks that it inherits. Others of earlier terms are lost, and
+    /// their waiters look elsewhere.
     /// Returns whether the locks are those of `term`.
     fn enter(&mut self, term: Term, config: RowLocksConfig) -> bool {
         if term > self.term {

@@ -289,7 +289,8 @@ impl MemoryCluster {
         self.servers.values().flat_map(|server| server.writes.row_locks()).collect()
     }
 
-    /// All locks in key order, shared ones too. None should remain once all transactions have ended and their locks are resolved.
+    /// All locks in key order, shared ones too. None should remain once all transactions have ended and their locks are
+    /// resolved.
     ///
     /// # Errors
     ///

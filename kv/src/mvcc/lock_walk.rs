@@ -72,8 +72,8 @@ impl LockWalk {
         self.raised > 0
     }
 
-    /// Visits the locks of `[start, end)` in the direction of the walk; an empty `end` means "after every key". A key is
-    /// visited once, without a lock if it has shared ones alone ([`LockWalk::with_shared`]). Returns
+    /// Visits the locks of `[start, end)` in the direction of the walk; an empty `end` means "after every key". A key
+    /// is visited once, without a lock if it has shared ones alone ([`LockWalk::with_shared`]). Returns
     /// `None` when all are visited or the visitor breaks. Otherwise the steps are used up: the locks before the
     /// returned key are visited, in reverse those at or above it. That may be none. The next call must begin there.
     ///
@@ -144,7 +144,9 @@ impl LockWalk {
                 return Ok(AttemptEnd::OutOfSteps(position));
             }
             let visited = match LockRow::of(cursor.key())? {
-                LockRow::Lock(storage) => Some((Key::from_storage(storage)?, Some(LockRecord::decode(cursor.value())?))),
+                LockRow::Lock(storage) => {
+                    Some((Key::from_storage(storage)?, Some(LockRecord::decode(cursor.value())?)))
+                }
                 // It follows the lock of its key. Whoever visits that sees the shared ones too.
                 LockRow::Counter(storage) if self.with_shared => {
                     Some((Key::from_storage(storage)?, None)).filter(|(key, _)| *key >= position)

@@ -13,8 +13,10 @@
 //! # Layers
 //!
 //! 1. `arena`, `lock`, `mark`, `write`: memory of pages, the records
-//! 2. `versions`, `shared`, `lock_walk`: a cursor over the versions of a key; its shared locks; the locks of a range
-//! 3. `old_locks`, `point`, `reader`, `scanner`: the locks of old transactions, point reads of the newest state, point
+//! 2. `versions`: a cursor over the versions of a key
+//! 3. `shared`: the shared locks of a key
+//! 4. `lock_walk`: the locks of a range
+//! 5. `old_locks`, `point`, `reader`, `scanner`: the locks of old transactions, point reads of the newest state, point
 //!    reads on a snapshot, range reads
 
 mod arena;

@@ -2,10 +2,10 @@
 //!
 //! A transaction that commits in two phases leaves one on each row that it has locked and not changed. It keeps those
 //! out that would break what the transaction relies on, also when the leader that has the row locks in memory is lost.
-//! It is a record of its own beside the lock of the key: each holder has one, under its start_ts, and a key may have any
-//! number of them. One more row counts them. So whoever writes a key that nobody shares, which is the rule, pays for one
-//! look at a row that is not there; a holder comes and goes at the same cost, however many others there are. Nobody who
-//! reads looks at any of these rows.
+//! It is a record of its own beside the lock of the key: each holder has one, under its start_ts, and a key may have
+//! any number of them. One more row counts them. So whoever writes a key that nobody shares, which is the rule, pays
+//! for one look at a row that is not there; a holder comes and goes at the same cost, however many others there are.
+//! Nobody who reads looks at any of these rows.
 //!
 //! ```text
 //! storage key                  the lock, if there is one (`lock.rs`)

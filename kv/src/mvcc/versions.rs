@@ -70,7 +70,8 @@ impl Versions {
         Ok(false)
     }
 
-    /// Moves to the next older record of the key. Requires that the last move returned true. Returns whether there is one.
+    /// Moves to the next older record of the key. Requires that the last move returned true. Returns whether there is
+    /// one.
     pub fn step(&mut self, storage: &[u8]) -> Result<bool> {
         Ok(self.cursor.next()? && self.is_on(storage))
     }

@@ -16,6 +16,7 @@ use tso::Timestamp;
 use super::common::Effects;
 use crate::api::{KeyError, LocksStatus, RequestBody, Response, TxnStatus};
 use crate::error::ActionError;
+use crate::region_store::timestamp;
 
 /// How old the transaction of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +95,6 @@ fn rests_on_absence(evaluated: &Result<(WriteBatch, Response), ActionError>) -> 
         Err(ActionError::Key(error)) => matches!(error, KeyError::LockNotFound { .. }),
         Err(_) => false,
     }
-}
-
-/// A floor as the timestamp that it is.
-pub(crate) fn timestamp(floor: raftstore::Floor) -> Timestamp {
-    Timestamp::from_raw(floor.get())
 }
 
 #[cfg(test)]

@@ -52,7 +52,6 @@ use crate::error::ActionError;
 
 pub(crate) use acquire::{Look, look};
 pub use age::Age;
-pub(crate) use age::timestamp;
 pub use check_locks::check_locks;
 pub use common::{Effects, KEY_LEN_MAX};
 pub use decision::{commit, resolve_lock, rollback};

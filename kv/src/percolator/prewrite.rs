@@ -61,8 +61,8 @@ pub enum PrewriteAction<'a> {
 /// - [`KeyError::WriteConflict`]: another transaction committed to a key above what ours has seen of it.
 /// - [`KeyError::AlreadyExists`]: an `Insert` or `CheckNotExists` found a value.
 /// - [`KeyError::Locked`]: other transactions hold locks, and none of the above applies.
-/// - [`ActionError::Invalid`]: two mutations of one key, a `Shared` in an async commit or as the primary, or a timestamp
-///   or key out of range.
+/// - [`ActionError::Invalid`]: two mutations of one key, a `Shared` in an async commit or as the primary, or a
+///   timestamp or key out of range.
 pub fn prewrite<R: Reader + ?Sized>(
     reader: &R,
     request: &PrewriteRequest,

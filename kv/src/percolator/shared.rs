@@ -1,12 +1,12 @@
 //! Shared locks in the actions: whom they keep out, what they wait for, and what has happened to a row since its
 //! transaction locked it in memory.
 //!
-//! A transaction that has locked a row to share it relies on the row: with SHARE or NO KEY UPDATE that it is not changed,
-//! with KEY SHARE that it stays, under its key. The memory of the leader is no proof of that. So the prewrite looks at
-//! the records that were committed since the row was seen: under SHARE none may have set or deleted it, under KEY SHARE
-//! none may have deleted it. (An update leaves the row its key: the update of a primary key deletes the row.) From there
-//! on the shared lock keeps out what would conflict. A commit in one phase needs none: nothing is evaluated on its keys
-//! between its check and its end.
+//! A transaction that has locked a row to share it relies on the row: with SHARE or NO KEY UPDATE that it is not
+//! changed, with KEY SHARE that it stays, under its key. The memory of the leader is no proof of that. So the prewrite
+//! looks at the records that were committed since the row was seen: under SHARE none may have set or deleted it, under
+//! KEY SHARE none may have deleted it. (An update leaves the row its key: the update of a primary key deletes the row.)
+//! From there on the shared lock keeps out what would conflict. A commit in one phase needs none: nothing is evaluated
+//! on its keys between its check and its end.
 //!
 //! **The time of a writer that comes later** is above that of the holder, although the holder leaves no record on the
 //! row. A commit_ts from the oracle is fetched after the prewrite, which the holder has kept out. One that a region

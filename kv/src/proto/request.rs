@@ -7,8 +7,8 @@ use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef, Mutation, MutationOp, OldLocksRequest,
-    PrewriteRequest, ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef, Mutation, MutationOp,
+    OldLocksRequest, PrewriteRequest, ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
 };
 use crate::key::Key;
 

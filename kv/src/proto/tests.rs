@@ -184,7 +184,13 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Err(ServerError::Invalid("two of one key".to_owned())),
         Err(ServerError::Failed("disk".to_owned())),
     ];
-    let region_errors = [
+    all.extend(region_errors(region_id).into_iter().map(|error| Err(error.into())));
+    all.extend(key_errors(lock).into_iter().map(|error| Err(error.into())));
+    all
+}
+
+fn region_errors(region_id: RegionId) -> Vec<RegionError> {
+    vec![
         RegionError::NotLeader { region: region_id, leader: None },
         RegionError::NotLeader { region: region_id, leader: Some(peer(PeerRole::Voter)) },
         RegionError::RegionNotFound { region: region_id, store: StoreId::new(2) },
@@ -193,9 +199,11 @@ fn results() -> Vec<Result<Response, ServerError>> {
         RegionError::ServerBusy { store: StoreId::new(2), what: "latches".to_owned() },
         RegionError::StaleCommand { region: region_id },
         RegionError::NotReady { region: region_id, why: "snapshot".to_owned() },
-    ];
-    all.extend(region_errors.into_iter().map(|error| Err(error.into())));
-    let key_errors = [
+    ]
+}
+
+fn key_errors(lock: LockInfo) -> Vec<KeyError> {
+    vec![
         KeyError::Locked(vec![lock.clone(), lock]),
         KeyError::WriteConflict { key: key(b"k"), start_ts: T1, conflict_start_ts: T1.next(), conflict_commit_ts: T2 },
         KeyError::AlreadyExists { key: key(b"k") },
@@ -206,9 +214,7 @@ fn results() -> Vec<Result<Response, ServerError>> {
         KeyError::CommitTsTooEarly { commit_ts: T1, min_commit_ts: T2 },
         KeyError::TooOld { start_ts: T1, safe_point: T2 },
         KeyError::Collected { start_ts: T1, safe_point: T2 },
-    ];
-    all.extend(key_errors.into_iter().map(|error| Err(error.into())));
-    all
+    ]
 }
 
 #[test]

@@ -327,6 +327,16 @@ fn a_value_that_is_collected_under_a_read_is_no_corruption() {
     assert!(ActionError::from(error).is_corruption());
 }
 
+/// An entry of the log of the test below: row, time, kind, and the length of its value.
+type Entry = (u64, u64, WriteKind, usize);
+
+fn apply(store: &MemoryStore, index: usize, (n, ms, kind, len): Entry) {
+    change(store, &row(n), ms, kind, &if len == 0 { Vec::new() } else { value(n, ms, len) });
+    let mut applied = WriteBatch::new();
+    applied.put(Cf::Meta, b"applied", &(index as u64 + 1).to_be_bytes());
+    store.write(&applied).unwrap();
+}
+
 /// The store in memory, as a simulation uses it: crashes lose what was not flushed, and the log brings it back.
 #[test]
 fn crashes_and_replays_change_no_read() {
@@ -344,15 +354,8 @@ fn crashes_and_replays_change_no_read() {
         let (plain, mut bound) = (MemoryStore::new(), bound);
         let (mut worker, mut store) = open(MemoryStore::new(), bound.clone());
         // The log, and the position of each entry in the store.
-        let mut log: Vec<(u64, u64, WriteKind, usize)> = Vec::new();
+        let mut log: Vec<Entry> = Vec::new();
         let mut last_data: BTreeMap<u64, Timestamp> = BTreeMap::new();
-        let apply = |store: &MemoryStore, index: usize, entry: (u64, u64, WriteKind, usize)| {
-            let (n, ms, kind, len) = entry;
-            change(store, &row(n), ms, kind, &if len == 0 { Vec::new() } else { value(n, ms, len) });
-            let mut applied = WriteBatch::new();
-            applied.put(Cf::Meta, b"applied", &(index as u64 + 1).to_be_bytes());
-            store.write(&applied).unwrap();
-        };
         let (mut now, mut safe_point) = (Duration::ZERO, Timestamp::ZERO);
         for _ in 0..200 {
             match random.random_range(0..20) {

@@ -48,9 +48,9 @@ impl SnapshotFiles {
         Ok(SnapshotFiles { disk, next_temp: Arc::new(AtomicU64::new(0)) })
     }
 
-    /// Writes the data of `region` as seen by `reader`, and its floors there. Complete and durable on return. Does nothing if the file
-    /// exists and is sound; replaces a damaged one. Fails when `goes_on` says no, with an `Io` error of kind
-    /// `Interrupted`.
+    /// Writes the data of `region` as seen by `reader`, and its floors there. Complete and durable on return. Does
+    /// nothing if the file exists and is sound; replaces a damaged one. Fails when `goes_on` says no, with an `Io`
+    /// error of kind `Interrupted`.
     pub fn build(
         &self,
         key: SnapshotKey,

@@ -117,8 +117,8 @@ impl AdvisorySession {
     /// Executes a call.
     ///
     /// # Errors
-    /// 55P03 after `lock_timeout`, 40P01 for a deadlock, 53200 without room for another lock, 57P03 if the system region
-    /// does not serve, and the FATAL error if locks of the session are lost.
+    /// 55P03 after `lock_timeout`, 40P01 for a deadlock, 53200 without room for another lock, 57P03 if the system
+    /// region does not serve, and the FATAL error if locks of the session are lost.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time: then the session does not have the lock.

@@ -1,7 +1,7 @@
 //! The calls of an evaluation that take advisory locks, with their answers.
 //!
-//! Such a call waits, and evaluation does not. So the executor rehearses what it is about to evaluate: a call without an
-//! answer is noted and fails the evaluation; the executor executes it, notes the answer, and begins again, until all
+//! Such a call waits, and evaluation does not. So the executor rehearses what it is about to evaluate: a call without
+//! an answer is noted and fails the evaluation; the executor executes it, notes the answer, and begins again, until all
 //! calls have answers. Evaluation is deterministic, so the calls come in the same order each time, also when the
 //! expressions are evaluated for good.
 

@@ -316,8 +316,7 @@ impl Session {
         if run.reads.is_some() || active.txn.reads().is_some() {
             active.txn.set_reads(run.reads.clone());
         }
-        // Another statement may have begun since.
-        active.txn.set_statement(run.snapshot.clone());
+        active.txn.set_statement(run.snapshot.clone()); // another one may have begun since
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
@@ -367,20 +366,15 @@ impl Session {
         // An error may come from rows that do not count, too.
         let checked = active.check(&self.node.catalog).map_err(Fault::from);
         // One in the past says nothing about now.
-        let read_ts = active.txn.read_ts();
-        self.advisory.check(read_ts).map_err(Fault::from)?;
+        self.advisory.check(active.txn.read_ts()).map_err(Fault::from)?;
         let counted = match (read, checked) {
             (Err(fault), _) if !fault.is_of_rows() => Err(fault),
             (_, Err(refused)) => Err(refused),
             (read, Ok(())) => read,
         };
-        let count = counted.inspect_err(|_| {
-            // Also the rows of a batch that sleeps before it is sent.
-            out.truncate_to(start);
-        })?;
-        for warning in values.take_warnings() {
-            out.put_notice(&warning)?;
-        }
+        // Also the rows of a batch that sleeps before it is sent.
+        let count = counted.inspect_err(|_| out.truncate_to(start))?;
+        values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
         let (settings, state) = values.into_changed();
         settings.into_iter().for_each(|settings| self.settings = settings);
         state.into_iter().for_each(|state| self.state = state);

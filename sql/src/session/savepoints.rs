@@ -52,8 +52,8 @@ impl Session {
         Ok(())
     }
 
-    /// Undoes the writes since the newest savepoint, gives up the rows and advisory locks taken since, and closes the portals opened
-    /// since.
+    /// Undoes the writes since the newest savepoint, gives up the rows and advisory locks taken since, and closes the
+    /// portals opened since.
     pub(crate) fn undo_to_last_savepoint(&mut self) {
         let level = self.savepoints.len();
         self.portals.retain(|portal| portal.level < level);

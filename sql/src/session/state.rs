@@ -401,7 +401,8 @@ impl Session {
         }
     }
 
-    /// Drops the transaction in the store, and with it its row locks and advisory locks. A large buffer is freed on another thread.
+    /// Drops the transaction in the store, and with it its row locks and advisory locks. A large buffer is freed on
+    /// another thread.
     pub(crate) fn discard_transaction(&mut self) {
         if let Some(ActiveTxn { txn, .. }) = self.active.take()
             && txn.changes() > MANY

@@ -1,6 +1,6 @@
-//! The sessions of a run: transfers and audits (`bank`), row locks (`counters`, `parents`), transactions on lists (`lists`),
-//! autocommit on registers (`registers`), and what they share: gateways, the book of what happened, and outcomes.
-//! `surface` draws how they read, and `reads` repeats their reads.
+//! The sessions of a run: transfers and audits (`bank`), row locks (`counters`, `parents`), transactions on lists
+//! (`lists`), autocommit on registers (`registers`), and what they share: gateways, the book of what happened, and
+//! outcomes. `surface` draws how they read, and `reads` repeats their reads.
 
 pub(crate) mod bank;
 pub(crate) mod counters;

@@ -1,7 +1,7 @@
-//! Parents and children at READ COMMITTED: a child is written while its parent, or the parent's key, is locked for others
-//! to share. Other transactions change and delete parents. No record tells what a child relied on, so it notes its
-//! commit_ts and what it saw: in the snapshot right below the commit its parent must be there, and as it was seen if
-//! that is what was locked (`reads.rs`).
+//! Parents and children at READ COMMITTED: a child is written while its parent, or the parent's key, is locked for
+//! others to share. Other transactions change and delete parents. No record tells what a child relied on, so it notes
+//! its commit_ts and what it saw: in the snapshot right below the commit its parent must be there, and as it was seen
+//! if that is what was locked (`reads.rs`).
 //!
 //! A child waits for a while between the lock and the commit, so that leaders fail in between. Half of the children are
 //! in another region than their parent.
