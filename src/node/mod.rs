@@ -13,8 +13,8 @@
 //!
 //! # Layers
 //!
-//! 1. `collect`, `members`, `placement`, `ports`, `incoming`, `probe`: the thread that collects old versions, the address
-//!    book, the placement role, the sockets, the connections of other nodes, the health probe
+//! 1. `collect`, `members`, `placement`, `ports`, `incoming`, `probe`: the thread that collects old versions, the
+//!    address book, the placement role, the sockets, the connections of other nodes, the health probe
 //! 2. `gateways`, `oracle`, `state`: the other nodes' SQL gateways, the timestamp oracle over the system region, the
 //!    state of the node
 //! 3. `background`, `join`, `locks`: background tasks, identity, the row locks of the cluster
