@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use kv::Key;
 use kv::api::{CommitMode, PrewriteRequest, Request, RequestBody, Response, Served, ServerError};
 use kv::client::{CallError, Client, ClientConfig, Endpoint, Locality};
+use kv::gc::CollectBound;
 use kv::placement::oracle::{OtherNodes, RegionWindow};
 use kv::read::ReadConfig;
 use kv::read_pool::{PoolConfig, Workers};
@@ -28,6 +29,7 @@ use tso::{
 };
 use txn::{CommitLimits, Database, TxnConfig};
 
+use crate::collect;
 use crate::nodes::{Gateway, Life, Nodes};
 use crate::options::{Bugs, Settings};
 use crate::replicas;
@@ -43,7 +45,7 @@ const ASK_INTERVAL: Duration = Duration::from_millis(500);
 /// Starts a life of a node.
 pub(crate) fn start(
     sender: &Sender,
-    handle: StoreHandle<MemoryStore>,
+    (handle, data): (StoreHandle<MemoryStore>, &MemoryStore),
     wall_skew_ms: u64,
     seed: u64,
     settings: &Settings,
@@ -70,7 +72,8 @@ pub(crate) fn start(
     let grants = server.grants().clone();
     grants.connect(Arc::new(replicas::GrantPeers(sender.clone())));
     let streams = Arc::new(AbortOnDrop(tokio::spawn(grants.run(seed)).abort_handle()));
-    Life { number: sender.life, server, oracle, timestamps, _streams: streams }
+    let collect = Arc::new(collect::start(data, &CollectBound::new(), nodes, sender.store));
+    Life { number: sender.life, server, oracle, timestamps, _collect: collect, _streams: streams }
 }
 
 #[cfg(not(feature = "planted-bugs"))]

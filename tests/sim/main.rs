@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod collect;
 mod gateway;
 mod load;
 mod logs;

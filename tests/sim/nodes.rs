@@ -33,6 +33,8 @@ pub(crate) struct Life {
     pub(crate) server: KvServer<SimStore>,
     pub(crate) oracle: TsoService,
     pub(crate) timestamps: TsoClient,
+    /// Collects old versions of the store; ends with the last copy.
+    pub(crate) _collect: Arc<AbortOnDrop>,
     /// What the store tells the others; ends with the last copy.
     pub(crate) _streams: Arc<AbortOnDrop>,
 }

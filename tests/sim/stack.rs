@@ -175,13 +175,12 @@ impl Load for Stack {
 
     fn started(world: &mut World<Stack>, store: StoreId) {
         let Some(Parts { nodes, wire }) = world.load.parts.clone() else { return };
-        let Some((life, live)) = world.nodes.get(&store).and_then(|node| Some((node.life, node.live.as_ref()?))) else {
-            return;
-        };
+        let found = world.nodes.get(&store).and_then(|node| Some((node.life, node.live.as_ref()?, &node.store)));
+        let Some((life, live, data)) = found else { return };
         let sender = Sender { wire, store, life, gateway: None };
         let settings = world.load.options.settings.clone();
         let skew = world.load.rng.random_range(0..=world.load.options.wall_skew_ms);
-        let life = gateway::start(&sender, live.handle.clone(), skew, world.load.rng.random(), &settings);
+        let life = gateway::start(&sender, (live.handle.clone(), data), skew, world.load.rng.random(), &settings);
         let gateway = gateway::open(&sender, life.timestamps.clone(), &settings);
         nodes.start(store, life, gateway);
     }
