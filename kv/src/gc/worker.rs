@@ -147,7 +147,9 @@ impl<S: Store> Worker<S> {
         let now = clock();
         self.settle(now)?;
         let safe_point = self.shared.bound.get();
-        self.shared.metrics.bound_ms.set(i64::try_from(safe_point.physical_ms()).unwrap_or(i64::MAX));
+        let ms = |ts: Timestamp| i64::try_from(ts.physical_ms()).unwrap_or(i64::MAX);
+        self.shared.metrics.bound_ms.set(ms(safe_point));
+        self.shared.metrics.published_ms.set(ms(self.shared.bound.published()));
         if safe_point == Timestamp::ZERO || self.store.is_strained() {
             return Ok(IDLE);
         }
