@@ -13,6 +13,7 @@ pub struct GcMetrics {
     pub(super) reclaimed_bytes: IntCounter,
     pub(super) seconds: prometheus::Counter,
     pub(super) bound_ms: IntGauge,
+    pub(super) published_ms: IntGauge,
 }
 
 impl GcMetrics {
@@ -26,9 +27,11 @@ impl GcMetrics {
         let seconds =
             prometheus::Counter::new("cortado_kv_gc_compaction_seconds_total", "Time spent in requested compactions")?;
         registry.register(Box::new(seconds.clone()))?;
-        let bound_ms =
-            IntGauge::new("cortado_kv_gc_bound_ms", "Up to where the store collects, in milliseconds since the epoch")?;
-        registry.register(Box::new(bound_ms.clone()))?;
+        let gauge = |name: &str, help: &str| -> prometheus::Result<IntGauge> {
+            let gauge = IntGauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
         Ok(GcMetrics {
             versions: counter("cortado_kv_gc_versions_dropped_total", "Write records that compactions dropped")?,
             rows: counter(
@@ -49,7 +52,11 @@ impl GcMetrics {
                 "Bytes of files that requested compactions saved",
             )?,
             seconds,
-            bound_ms,
+            bound_ms: gauge(
+                "cortado_kv_gc_bound_ms",
+                "Up to where the store collects, in milliseconds since the epoch",
+            )?,
+            published_ms: gauge("cortado_kv_gc_published_ms", "The least safe point of the replicas, in milliseconds")?,
         })
     }
 

@@ -38,7 +38,8 @@ pub struct GcConfig {
     /// The interval between two surveys. Default 6 hours.
     pub survey_interval: Duration,
     /// After so long the bound follows the published safe point, with a flush, although no bucket is due: compactions
-    /// that run anyway can collect more. Default 60 s.
+    /// that run anyway can collect more. Default 10 min: on an idle node, each flush has compactions of its own in its
+    /// wake.
     pub settle_interval: Duration,
     /// The bytes on disk that one turn compacts, about. Default 128 MiB.
     pub piece_bytes: u64,
@@ -49,7 +50,7 @@ impl Default for GcConfig {
         GcConfig {
             tracker: TrackerConfig::default(),
             survey_interval: Duration::from_secs(6 * 3_600),
-            settle_interval: Duration::from_secs(60),
+            settle_interval: Duration::from_secs(600),
             piece_bytes: 128 << 20,
         }
     }
@@ -57,6 +58,8 @@ impl Default for GcConfig {
 
 /// The wait until the next turn if there is nothing to do, and if the store is strained.
 const IDLE: Duration = Duration::from_secs(1);
+/// The rest after an examination of the survey, which nobody waits for.
+const SURVEY_REST: Duration = Duration::from_millis(20);
 /// The rest after a compaction, as a multiple of the time it took.
 const REST_FACTOR: u32 = 3;
 /// Compactions of one range of one family in a row.
@@ -144,7 +147,9 @@ impl<S: Store> Worker<S> {
         let now = clock();
         self.settle(now)?;
         let safe_point = self.shared.bound.get();
-        self.shared.metrics.bound_ms.set(i64::try_from(safe_point.physical_ms()).unwrap_or(i64::MAX));
+        let ms = |ts: Timestamp| i64::try_from(ts.physical_ms()).unwrap_or(i64::MAX);
+        self.shared.metrics.bound_ms.set(ms(safe_point));
+        self.shared.metrics.published_ms.set(ms(self.shared.bound.published()));
         if safe_point == Timestamp::ZERO || self.store.is_strained() {
             return Ok(IDLE);
         }
@@ -166,7 +171,7 @@ impl<S: Store> Worker<S> {
         }
         let Some((cf, range)) = self.survey.pop_front() else { return Ok(IDLE) };
         self.begin(safe_point, range, &[cf])?;
-        Ok(Duration::ZERO)
+        Ok(SURVEY_REST)
     }
 
     /// Whether nothing is left to do at the published safe point.

@@ -327,65 +327,89 @@ fn a_value_that_is_collected_under_a_read_is_no_corruption() {
     assert!(ActionError::from(error).is_corruption());
 }
 
-/// An entry of the log of the test below: row, time, kind, and the length of its value.
+/// A change of the log of a [`Replica`]: the row, its time, what it does, and the length of the value.
 type Entry = (u64, u64, WriteKind, usize);
 
-fn apply(store: &MemoryStore, index: usize, (n, ms, kind, len): Entry) {
-    change(store, &row(n), ms, kind, &if len == 0 { Vec::new() } else { value(n, ms, len) });
-    let mut applied = WriteBatch::new();
-    applied.put(Cf::Meta, b"applied", &(index as u64 + 1).to_be_bytes());
-    store.write(&applied).unwrap();
+/// The store in memory, as a simulation uses it, with a log: crashes lose what was not flushed, and the log brings it
+/// back.
+struct Replica {
+    store: MemoryStore,
+    worker: Worker<MemoryStore>,
+    bound: CollectBound,
+    metrics: GcMetrics,
+    log: Vec<Entry>,
+    now: Duration,
 }
 
-/// The store in memory, as a simulation uses it: crashes lose what was not flushed, and the log brings it back.
-#[test]
-fn crashes_and_replays_change_no_read() {
-    for seed in 0..30 {
-        let mut random = StdRng::seed_from_u64(seed);
-        let bound = CollectBound::new();
-        let metrics = GcMetrics::new(&Registry::new()).unwrap();
+impl Replica {
+    fn open(store: &MemoryStore, metrics: GcMetrics) -> Replica {
         let config =
             GcConfig { tracker: TrackerConfig { due_puts: 8, ..TrackerConfig::default() }, ..GcConfig::default() };
-        let open = |store: MemoryStore, bound: CollectBound| {
-            let collection = Collection::new(config, bound, metrics.clone());
-            let store = store.rehooked(collection.hooks());
-            (collection.worker(store.clone()), store)
-        };
-        let (plain, mut bound) = (MemoryStore::new(), bound);
-        let (mut worker, mut store) = open(MemoryStore::new(), bound.clone());
-        // The log, and the position of each entry in the store.
-        let mut log: Vec<Entry> = Vec::new();
-        let mut last_data: BTreeMap<u64, Timestamp> = BTreeMap::new();
-        let (mut now, mut safe_point) = (Duration::ZERO, Timestamp::ZERO);
+        let bound = CollectBound::new();
+        let collection = Collection::new(config, bound.clone(), metrics.clone());
+        let store = store.rehooked(collection.hooks());
+        let worker = collection.worker(store.clone());
+        Replica { store, worker, bound, metrics, log: Vec::new(), now: Duration::ZERO }
+    }
+
+    /// Loses what was not flushed, and replays the log. The safe point is published in the log.
+    fn crash(&mut self) {
+        self.store.crash();
+        let reopened = Replica::open(&self.store, self.metrics.clone());
+        reopened.bound.raise(self.bound.get());
+        *self = Replica { log: std::mem::take(&mut self.log), now: self.now, ..reopened };
+        let applied = self.store.get_flushed(Cf::Meta, b"applied").unwrap();
+        let applied = applied.map_or(0, |applied| u64::from_be_bytes(applied.try_into().unwrap()));
+        (applied as usize..self.log.len()).for_each(|index| self.apply(index));
+    }
+
+    fn apply(&self, index: usize) {
+        let (n, ms, kind, len) = self.log[index];
+        change(&self.store, &row(n), ms, kind, &if len == 0 { Vec::new() } else { value(n, ms, len) });
+        let mut applied = WriteBatch::new();
+        applied.put(Cf::Meta, b"applied", &(index as u64 + 1).to_be_bytes());
+        self.store.write(&applied).unwrap();
+    }
+
+    fn work(&mut self, turns: u32) {
+        self.now += Duration::from_secs(3_600);
+        for _ in 0..turns {
+            let now = self.now;
+            self.now += self.worker.turn(&|| now).unwrap();
+        }
+    }
+
+    /// A compaction that meets some versions of a key.
+    fn compact_part(&self, random: &mut StdRng) {
+        let storage = row(random.random_range(0..4)).to_storage();
+        let mut bound = || versioned(&storage, ts(random.random_range(1_000..1_400)));
+        let (a, b) = (bound(), bound());
+        for cf in [Cf::Write, Cf::Default] {
+            self.store.compact_range(cf, a.as_slice().min(&b), a.as_slice().max(&b)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn crashes_replays_and_partial_compactions_change_no_read() {
+    for seed in 0..30 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let plain = MemoryStore::new();
+        let mut replica = Replica::open(&MemoryStore::new(), GcMetrics::new(&Registry::new()).unwrap());
+        let (mut last_data, mut safe_point) = (BTreeMap::<u64, Timestamp>::new(), Timestamp::ZERO);
         for _ in 0..200 {
+            let ms = 1_000 + 2 * replica.log.len() as u64;
             match random.random_range(0..20) {
-                0 => {
-                    store.crash();
-                    // The safe point is published in the log: after a crash it is at least what was flushed.
-                    let settled = bound.get();
-                    bound = CollectBound::new();
-                    (worker, store) = open(store, bound.clone());
-                    let applied = store.get_flushed(Cf::Meta, b"applied").unwrap();
-                    let applied = applied.map_or(0, |applied| u64::from_be_bytes(applied.try_into().unwrap()));
-                    for (index, entry) in log.iter().enumerate().skip(applied as usize) {
-                        apply(&store, index, *entry);
-                    }
-                    bound.raise(settled);
-                }
-                1 => store.flush().unwrap(),
-                2..6 => {
-                    now += Duration::from_secs(3_600);
-                    for _ in 0..random.random_range(1..6) {
-                        now += worker.turn(&|| now).unwrap();
-                    }
-                }
+                0 => replica.crash(),
+                1 => replica.store.flush().unwrap(),
+                2..4 => replica.work(random.random_range(1..6)),
+                4..6 => replica.compact_part(&mut random),
                 6 => {
-                    let ms = 1_000 + 2 * log.len() as u64;
                     safe_point = safe_point.max(ts(random.random_range(1_000..ms + 1)));
-                    bound.raise(safe_point);
+                    replica.bound.raise(safe_point);
                 }
                 _ => {
-                    let (n, ms) = (random.random_range(0..4), 1_000 + 2 * log.len() as u64);
+                    let n = random.random_range(0..4);
                     let (kind, len) = match random.random_range(0..8) {
                         0..2 => (WriteKind::Put, SHORT),
                         2..4 => (WriteKind::Put, LONG),
@@ -395,17 +419,16 @@ fn crashes_and_replays_change_no_read() {
                     if kind.is_data() {
                         last_data.insert(n, ts(ms + 1));
                     }
-                    log.push((n, ms, kind, len));
-                    apply(&store, log.len() - 1, (n, ms, kind, len));
-                    apply(&plain, log.len() - 1, (n, ms, kind, len));
+                    replica.log.push((n, ms, kind, len));
+                    replica.apply(replica.log.len() - 1);
+                    change(&plain, &row(n), ms, kind, &if len == 0 { Vec::new() } else { value(n, ms, len) });
                 }
             }
-            for n in 0..4 {
-                for at in (safe_point.physical_ms()..=1_000 + 2 * log.len() as u64).map(ts) {
-                    assert_eq!(get(&store, &row(n), at), get(&plain, &row(n), at), "seed {seed}, row {n} at {at}");
-                }
+            for (n, at) in (0..4).flat_map(|n| (safe_point.physical_ms()..=ms + 1).map(move |at| (n, ts(at)))) {
+                let is_same = get(&replica.store, &row(n), at) == get(&plain, &row(n), at);
+                assert!(is_same, "seed {seed}: another value of row {n} at {at}");
             }
         }
-        assert!(metrics.versions_dropped() > 0, "seed {seed} collects nothing");
+        assert!(replica.metrics.versions_dropped() > 0, "seed {seed} collects nothing");
     }
 }
