@@ -109,9 +109,7 @@ fn add_holders(all: &mut LocksResponse, holders: &[AdvisoryHolder], now: Timesta
     let mut waiting = Vec::new();
     for mut lock in std::mem::take(&mut all.locks) {
         let key = Key::new(lock.key.clone());
-        if lock.table != ADVISORY {
-            waiting.push(lock);
-        } else if lock.waits_ms.is_some() {
+        if lock.table != ADVISORY || lock.waits_ms.is_some() {
             waiting.push(lock);
         } else if let Some(holders) = of_key.get(&key).filter(|of| of.iter().all(|h| h.name.raw() != lock.start_ts)) {
             (lock.waits_ms, lock.behind) = (Some(0), holders.iter().map(|holder| holder.name.raw()).collect());

@@ -111,11 +111,7 @@ impl Serving {
         if state.placement.set(Placement::new(handle.clone())).is_err() {
             return Err(in_layer("placement")("started twice"));
         }
-        let timestamps = Arc::new(tso_client.clone());
-        let grants = GrantsConfig { push_interval: state.config.push_interval, ..GrantsConfig::default() };
-        let config = KvServerConfig { grants, ..KvServerConfig::default() };
-        let server =
-            KvServer::new(handle.clone(), timestamps, &config, registry).map_err(in_layer("key-value server"))?;
+        let server = kv_server(&state, handle.clone(), tso_client.clone(), registry)?;
         background.spawn(run_grants(&state, server.grants(), links.clone()));
         let transport_server = TransportServer::new(options.clone(), Arc::new(handle.clone()), snapshots, metrics);
         let services = kv::service::link_services(server.clone()).into_iter();
@@ -297,6 +293,17 @@ fn run_grants(
     let members = state.members.clone();
     grants.connect(Arc::new(LinkPeers::new(links, Arc::new(move |store| members.get(store)))));
     grants.clone().run(state::random_id())
+}
+
+fn kv_server(
+    state: &NodeState,
+    store: StoreHandle<RocksStore>,
+    timestamps: TsoClient,
+    registry: &Registry,
+) -> Result<KvServer<StoreHandle<RocksStore>>, ServingError> {
+    let grants = GrantsConfig { push_interval: state.config.push_interval, ..GrantsConfig::default() };
+    let config = KvServerConfig { grants, ..KvServerConfig::default() };
+    KvServer::new(store, Arc::new(timestamps), &config, registry).map_err(in_layer("key-value server"))
 }
 
 fn tso_client(

@@ -32,13 +32,16 @@ pub struct OldestSnapshot {
     pub session: Option<u32>,
 }
 
+/// The bounds and sessions of those that have found no slot, by number.
+type More = BTreeMap<u64, (Timestamp, u32)>;
+
 /// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct LiveSnapshots {
     slots: Box<[Slot]>,
     next: AtomicUsize,
-    /// Those that have found no slot, by number.
-    more: Mutex<(u64, BTreeMap<u64, (Timestamp, u32)>)>,
+    /// The last number, and those that have found no slot.
+    more: Mutex<(u64, More)>,
 }
 
 #[derive(Debug, Default)]

@@ -29,13 +29,16 @@ const CHECKED_AT_ONCE: usize = 512;
 /// The work of looking up one of them, in units of [`Turn`].
 const CHECK_UNITS: usize = 20;
 
+/// Work that is mostly done at once, without a future of its own.
+type MostlyReady<'f> = Either<Ready<Result<(), SqlError>>, BoxFuture<'f, Result<(), SqlError>>>;
+
 /// Takes the advisory locks that expressions take which are about to be evaluated over a row.
 pub(super) fn rehearse<'f>(
     exprs: impl IntoIterator<Item = &'f Expr>,
     row: &'f Row,
     ctx: &'f mut ExecContext<'_>,
     params: &'f [Datum],
-) -> Either<Ready<Result<(), SqlError>>, BoxFuture<'f, Result<(), SqlError>>> {
+) -> MostlyReady<'f> {
     if !ctx.takes_locks() {
         return Either::Left(ready(Ok(())));
     }

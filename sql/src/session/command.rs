@@ -87,13 +87,7 @@ impl Session {
             }
             Control::SetTransaction { session: true, .. } => Err(as_of_of_sessions().into()),
             Control::SetNoop(tag) => Ok(Reply::Tag(tag)),
-            Control::Reset(name) => {
-                match name {
-                    Some(name) => drop(self.set(name, None, false, out).await?),
-                    None => self.settings.reset_all(),
-                }
-                Ok(Reply::Tag("RESET"))
-            }
+            Control::Reset(name) => self.reset(name.as_deref(), out).await,
             Control::Show(name) => {
                 if name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(settings::GC_TTL)) {
                     self.look_at_gc_ttl().await?;
@@ -107,6 +101,14 @@ impl Session {
             Control::Unlisten => Ok(Reply::Tag("UNLISTEN")),
             Control::Unsupported(error) => Err((**error).clone().into()),
         }
+    }
+
+    async fn reset(&mut self, name: Option<&str>, out: &mut Output) -> Result<Reply, Fault> {
+        match name {
+            Some(name) => drop(self.set(name, None, false, out).await?),
+            None => self.settings.reset_all(),
+        }
+        Ok(Reply::Tag("RESET"))
     }
 
     /// Sends up to `limit` rows (0: all). Returns the number of rows sent, and whether the listing is at its end.

@@ -373,7 +373,7 @@ impl Session {
             (read, Ok(())) => read,
         };
         // Also the rows of a batch that sleeps before it is sent.
-        let count = counted.inspect_err(|_| out.truncate_to(start))?;
+        let count = counted.inspect_err(|_| _ = out.truncate_to(start))?;
         values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
         let (settings, state) = values.into_changed();
         settings.into_iter().for_each(|settings| self.settings = settings);

@@ -129,11 +129,7 @@ async fn deadlocks_among_advisory_locks_and_rows_are_found() {
                     let error = error.as_db_error().expect("an error of the server");
                     (error.code().code().to_owned(), error.detail().unwrap_or_default().to_owned())
                 });
-                if outcome.is_err() {
-                    b.batch_execute("rollback; select pg_advisory_unlock_all()").await.expect("ends");
-                } else {
-                    b.batch_execute("rollback; select pg_advisory_unlock_all()").await.expect("ends");
-                }
+                b.batch_execute("rollback; select pg_advisory_unlock_all()").await.expect("ends");
                 (b, outcome)
             });
             // The victim is one of both.

@@ -36,7 +36,8 @@ fn a_lock_lasts_until_it_is_given_up_or_its_session_ends() {
         a.give_up(&[key("x")], LIMIT).await;
         b.acquire(&key("x"), NO_WAIT, None).await.unwrap();
         {
-            let mut waits = Box::pin(b.acquire(&key("y"), WAIT, None));
+            let y = key("y");
+            let mut waits = Box::pin(b.acquire(&y, WAIT, None));
             assert!(waits.as_mut().now_or_never().is_none());
             drop(a);
             waits.await.unwrap();
