@@ -42,7 +42,9 @@ async fn old_versions_go_and_snapshots_that_are_held_stay() {
     assert_eq!(one(&holder, "SHOW cortado.gc_ttl").await, "1s", "it is that of the cluster");
 
     admin.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)").await.unwrap();
-    let before = one(&admin, "SELECT cortado.now()").await;
+    assert_eq!(one(&admin, "SELECT v FROM t WHERE id = 1").await, "0");
+    let read = one(&admin, "SHOW cortado.last_read").await;
+    let before = read.split_once("start_ts=").and_then(|(_, rest)| rest.split(' ').next()).expect("a start_ts");
     holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
     assert_eq!(one(&holder, "SELECT v FROM t WHERE id = 1").await, "0");
     let pid: u32 = one(&holder, "SELECT pg_backend_pid()").await.parse().unwrap();
@@ -53,11 +55,11 @@ async fn old_versions_go_and_snapshots_that_are_held_stay() {
     wait_for("the session that holds the safe point back", || cluster.gc("held_by")["pid"] == pid);
     wait_for("a snapshot of six seconds", || cluster.gc("held_by")["age_ms"].as_u64().is_some_and(|ms| ms > 6_000));
     assert_eq!(one(&holder, "SELECT v FROM t WHERE id = 1").await, "0");
-    assert_eq!(one(&admin, &format!("SELECT v FROM t AS OF SYSTEM TIME '{before}' WHERE id = 1")).await, "0");
+    assert_eq!(one(&admin, &format!("SELECT v FROM t AS OF SYSTEM TIME {before} WHERE id = 1")).await, "0");
     holder.batch_execute("COMMIT").await.unwrap();
 
     wait_for("a young safe point", || cluster.gc("age_ms").as_u64().is_some_and(|ms| ms < 6_000));
-    let past = format!("SELECT v FROM t AS OF SYSTEM TIME '{before}' WHERE id = 1");
+    let past = format!("SELECT v FROM t AS OF SYSTEM TIME {before} WHERE id = 1");
     let mut refused = false;
     for _ in 0..300 {
         refused = match admin.simple_query(&past).await {
