@@ -125,7 +125,7 @@ async fn a_data_directory_of_another_format_is_refused() {
         fs::write(data.join("kv/FORMAT"), format!("cortado-store {format}\n")).unwrap();
         let before = contents(&data);
         let line = error_line(&mut start(&data, [free_port(), free_port(), free_port()]));
-        assert!(line.contains(&format!("has format {format}, this release reads format 3; {advice}")), "{line}");
+        assert!(line.contains(&format!("has format {format}, this release reads format 4; {advice}")), "{line}");
         assert!(contents(&data) == before, "format {format}: the data directory was changed");
     }
 }
