@@ -121,7 +121,7 @@ async fn a_data_directory_of_another_format_is_refused() {
     // Without a clean stop the next start has work to do in the log.
     node.process.kill();
     node.process.wait();
-    for (format, advice) in [(2, "use the release that wrote it, or"), (4, "use a newer release")] {
+    for (format, advice) in [(3, "use the release that wrote it, or"), (5, "use a newer release")] {
         fs::write(data.join("kv/FORMAT"), format!("cortado-store {format}\n")).unwrap();
         let before = contents(&data);
         let line = error_line(&mut start(&data, [free_port(), free_port(), free_port()]));
