@@ -23,8 +23,8 @@ use tokio::sync::oneshot;
 use tso::Timestamp;
 
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, KeyError, LockInfo, LockMode, LockRef, LockedRow, Request, RequestBody,
-    Response, RowFound, ServerError, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, KeyError, LockInfo, LockMode, LockRef, LockedRow, Presence, Request,
+    RequestBody, Response, RowFound, ServerError, WaitReport, Waiting,
 };
 use crate::error::ActionError;
 use crate::key::Key;
@@ -212,7 +212,16 @@ impl<H: RegionStore> Scheduler<H> {
             return Err(stale(*context).into());
         }
         let attempt = locks.acquire(basis.term, key, (start_ts, request.mode), waits, now());
-        let held = match attempt.map_err(|LocksFull| self.busy("row locks"))? {
+        let attempt = attempt.map_err(|LocksFull| self.busy("row locks"))?;
+        if request.presence == Presence::Present && attempt.is_blocked() {
+            // Whoever is in the way may be about to insert the row. Nobody waits for a row that is not there.
+            let look = self.look_at(&basis, key, request).await?;
+            if let Look::Row(row @ LockedRow { is_locked: false, row: RowFound::Absent, .. }) = look {
+                acquisition.term = Some(basis.term);
+                return Ok(Step::Done(Outcome::Row(row)));
+            }
+        }
+        let held = match attempt {
             Attempt::Held(held) => held,
             #[cfg(feature = "planted-bugs")]
             Attempt::Queued(_, place) if self.planted_bug == Some(PlantedBug::LockHandedTwice) => {

@@ -263,6 +263,23 @@ async fn presence_decides_what_is_locked() {
     assert_eq!(bench.acquire(&others).await.unwrap().blocked, None, "it was not locked");
 }
 
+/// Nobody waits for a row that is not there, although another transaction has locked its key to insert it.
+#[tokio::test]
+async fn a_row_that_is_about_to_be_inserted_is_not_waited_for() {
+    let bench = Bench::new();
+    bench.acquire(&AcquireRequest { presence: Presence::Absent, ..request(&["k"], 10) }).await.unwrap();
+    for waiting in [Waiting::Queue { ms: 60_000 }, Waiting::Fail] {
+        let update = AcquireRequest { presence: Presence::Present, waiting, ..request(&["k"], 20) };
+        let answer = bench.acquire(&update).await.unwrap();
+        assert_eq!(answer.blocked, None);
+        assert!(matches!(answer.rows[..], [LockedRow { is_locked: false, row: RowFound::Absent, .. }]), "{answer:?}");
+    }
+    // It has left no place in the queue.
+    bench.scheduler.release(bench.context, &[key("k")], ts(10)).unwrap();
+    let fails = AcquireRequest { waiting: Waiting::Fail, ..request(&["k"], 30) };
+    assert_eq!(bench.acquire(&fails).await.unwrap().blocked, None);
+}
+
 /// What a transaction that must not see newer rows gets: a conflict, if it depends on one that has changed.
 #[tokio::test]
 async fn a_snapshot_refuses_what_was_committed_after_it() {

@@ -65,6 +65,17 @@ pub(crate) enum Attempt {
     Frozen,
 }
 
+impl Attempt {
+    /// Whether other transactions are in the way.
+    pub(crate) fn is_blocked(&self) -> bool {
+        match self {
+            Attempt::Queued(..) => true,
+            Attempt::Refused(holders) => !holders.is_empty(),
+            Attempt::Held(_) | Attempt::Frozen => false,
+        }
+    }
+}
+
 /// A task's place in the queue. If it is dropped, the transaction gives its place up, unless it was left there.
 pub(crate) struct Place {
     locks: Arc<RegionLocks>,
