@@ -1,10 +1,15 @@
-//! `cortado locks`: a session waits for the row of another one, through different nodes, and any node says so.
+//! `cortado locks`: a session waits for the row of another one, through different nodes, and any node says so. The
+//! locks of clients and nodes that die are free soon, and what they had not committed is not there.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
 
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::{cortado, run, wait_for};
+use crate::process::{WAIT_TIMEOUT, cortado, run, wait_for};
 
 impl Cluster {
     /// What `cortado locks` prints, through a node.
@@ -66,4 +71,58 @@ async fn any_node_shows_who_waits_for_whom() {
     tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
     // The locks end once what ends their transaction is applied.
     wait_for("no row locks", || cluster.locks(0, &[]) == "no row locks\n");
+}
+
+/// A session of a client that has no time for a good-bye: it holds the row, and its process is killed.
+fn psql_with_row(cluster: &Cluster, node: usize) -> std::process::Child {
+    let url = format!("postgresql://postgres@127.0.0.1:{}/postgres", cluster.nodes[node].pg);
+    let mut psql = Command::new("psql");
+    psql.args(["-XAtq", &url]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = psql.spawn().expect("psql");
+    // It waits for more input within its transaction.
+    let text = b"BEGIN;\nUPDATE accounts SET v = v + 100 WHERE id = 5;\n";
+    running.stdin.as_mut().expect("a pipe").write_all(text).expect("psql reads");
+    running
+}
+
+/// Adds 1 to the row at another node than `dies`, once the row is held, and `kill` has killed its holder meanwhile.
+async fn add_after(cluster: &mut Cluster, at: usize, kill: impl FnOnce(&mut Cluster)) {
+    wait_for("the lock of the row", || cluster.locks(at, &[]).contains("(id)=(5)"));
+    let waiter = cluster.connect(at).await;
+    let waiting = tokio::spawn(async move { waiter.batch_execute("UPDATE accounts SET v = v + 1 WHERE id = 5").await });
+    wait_for("a waiter", || cluster.locks(at, &[]).matches("(id)=(5)").count() == 2);
+    kill(cluster);
+    tokio::time::timeout(WAIT_TIMEOUT, waiting).await.expect("the lock is free").unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_of_the_dead_are_free_soon() {
+    let lock = ClusterLock::acquire();
+    let mut cluster = Cluster::start(&lock, 3).await;
+    let client = cluster.connect(0).await;
+    client.batch_execute("CREATE TABLE accounts (id int PRIMARY KEY, v int)").await.unwrap();
+    client.batch_execute("INSERT INTO accounts VALUES (5, 0)").await.unwrap();
+    let leader = cluster.leader_of(2);
+    let (gateway, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    // A client dies.
+    let mut psql = psql_with_row(&cluster, gateway);
+    add_after(&mut cluster, third, |_| psql.kill().expect("it runs")).await;
+    psql.wait().unwrap();
+    // Its node dies: the leader, which knows of the lock, hears no more that the transaction lives.
+    let mut psql = psql_with_row(&cluster, gateway);
+    add_after(&mut cluster, third, |cluster| cluster.kill(gateway)).await;
+    psql.kill().ok();
+    psql.wait().unwrap();
+    cluster.spawn(gateway);
+    cluster.wait_until_serving(gateway).await;
+    // The leader dies, and with it what it knew.
+    let leader = cluster.leader_of(2);
+    let (gateway, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    let holder = cluster.connect(gateway).await;
+    holder.batch_execute("BEGIN; UPDATE accounts SET v = v + 100 WHERE id = 5").await.unwrap();
+    add_after(&mut cluster, third, |cluster| cluster.kill(leader)).await;
+    let refused = holder.batch_execute("COMMIT").await.expect_err("another transaction has changed the row");
+    assert_eq!(refused.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
+    let row = cluster.connect(third).await.query_one("SELECT v FROM accounts WHERE id = 5", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i32>(0), 3);
 }
