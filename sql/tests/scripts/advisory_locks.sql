@@ -302,65 +302,6 @@ id:int4|unlocked:bool
 pg_advisory_unlock_all:void
 ~
 
-pg_try_advisory_lock:bool
-t
-t
-f
-f
-pg_advisory_unlock_all:void
-~
-pg_advisory_unlock_all:void
-~
-pg_advisory_lock:void
-~
-id:int4
-3
-WARNING 01000: you don't own a lock of type ExclusiveLock
-WARNING 01000: you don't own a lock of type ExclusiveLock
-WARNING 01000: you don't own a lock of type ExclusiveLock
-pg_advisory_unlock:bool
-f
-f
-t
-f
-pg_advisory_unlock_all:void
-~
-count:int8|count:int8
-4|2
-count:int8
-4
-pg_try_advisory_lock:bool
-t
-id:int4|unlocked:bool
-1|NULL
-2|t
-3|NULL
-4|NULL
-pg_advisory_unlock_all:void
-~
-----
-ERROR 42601: unterminated quoted string at or near "'t own a lock of type ExclusiveLock
-pg_advisory_unlock:bool
-f
-f
-t
-f
-pg_advisory_unlock_all:void
-~
-count:int8|count:int8
-4|2
-count:int8
-4
-pg_try_advisory_lock:bool
-t
-id:int4|unlocked:bool
-1|NULL
-2|t
-3|NULL
-4|NULL
-pg_advisory_unlock_all:void
-~" [at 267]
-
 # In statements that write.
 \session a
 update t set n = n + 1 where id < 3 and pg_try_advisory_lock(id) returning id, pg_advisory_unlock(id);
@@ -420,12 +361,6 @@ id:int4|pg_advisory_lock:void
 3|
 pg_advisory_unlock_all:void
 ~
-
-~
-pg_advisory_unlock_all:void
-~
-----
-ERROR 42601: syntax error at or near "~" [at 1]
 
 # lock_timeout and statement_timeout. Who gives up leaves the queue.
 \session a

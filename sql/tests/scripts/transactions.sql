@@ -476,3 +476,49 @@ SHOW
 ROLLBACK
 WARNING 25P01: RESET TRANSACTION can only be used in transaction blocks
 RESET
+
+# Times that a wait may take. deadlock_timeout is accepted.
+show deadlock_timeout;
+set deadlock_timeout = '250ms';
+select current_setting('deadlock_timeout');
+set deadlock_timeout = 0;
+set deadlock_timeout = '500us';
+reset deadlock_timeout;
+set lock_timeout = '1x';
+set lock_timeout = 'soon';
+set lock_timeout = -1;
+set lock_timeout = '30d';
+show lock_timeout;
+begin;
+set local lock_timeout = '1500ms';
+show lock_timeout;
+rollback;
+show lock_timeout;
+----
+deadlock_timeout:text
+1s
+SHOW
+SET
+current_setting:text
+250ms
+ERROR 22023: 0 ms is outside the valid range for parameter "deadlock_timeout" (1 .. 2147483647)
+ERROR 22023: 0 ms is outside the valid range for parameter "deadlock_timeout" (1 .. 2147483647)
+RESET
+ERROR 22023: invalid value for parameter "lock_timeout": "1x"
+HINT: Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".
+ERROR 22023: invalid value for parameter "lock_timeout": "soon"
+ERROR 22023: -1 ms is outside the valid range for parameter "lock_timeout" (0 .. 2147483647)
+ERROR 22023: invalid value for parameter "lock_timeout": "30d"
+HINT: Value exceeds integer range.
+lock_timeout:text
+0
+SHOW
+BEGIN
+SET
+lock_timeout:text
+1500ms
+SHOW
+ROLLBACK
+lock_timeout:text
+0
+SHOW

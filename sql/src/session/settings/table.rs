@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Int(i64, i64),
     /// A time in milliseconds, with units. 0 is off.
     Millis,
+    /// A time in milliseconds, with units, of at least one.
+    MillisAbove0,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// One of these words, which describe Cortado's behaviour. PostgreSQL accepts others.
@@ -105,6 +107,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("cortado.session_snapshot", Kind::Bool, "off", "Reads see the session's own past, not the newest data."),
     takes(SESSION_TOKEN, Kind::Token, "", "The session's newest commit or snapshot."),
     reported(takes("DateStyle", Kind::DateStyle, "ISO, MDY", "Text form of dates and times.")),
+    takes("deadlock_timeout", Kind::MillisAbove0, "1s", "No effect: deadlocks are found within one to two seconds."),
     takes("default_table_access_method", Kind::Fixed(&["heap"]), "heap", "Storage of new tables."),
     takes("default_tablespace", Kind::Fixed(&["", "pg_default"]), "", "There are no tablespaces."),
     takes("default_transaction_deferrable", Kind::Bool, "off", "No effect: snapshots never wait."),
@@ -125,7 +128,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("lc_monetary", C_LOCALE, "C", "Form of amounts."),
     takes("lc_numeric", C_LOCALE, "C", "Form of numbers."),
     takes("lc_time", C_LOCALE, "C", "Form of times."),
-    takes("lock_timeout", Kind::Millis, "0", "Longest wait for the lock of a row."),
+    takes("lock_timeout", Kind::Millis, "0", "Longest wait for the lock of a row, or an advisory lock."),
     shown("max_identifier_length", "63", "Longest identifier, in bytes."),
     shown("max_index_keys", "32", "Most columns of a key."),
     shown("max_prepared_transactions", "0", "There are no prepared transactions."),

@@ -56,7 +56,8 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
         }),
         Kind::Int(low, high) => integer(setting, value, low, high),
-        Kind::Millis => millis(setting, value).map(show_millis),
+        Kind::Millis => millis(setting, value, 0).map(show_millis),
+        Kind::MillisAbove0 => millis(setting, value, 1).map(show_millis),
         Kind::OneOf(words) => one_of(words, value)
             .ok_or_else(|| invalid(setting, value).hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Fixed(words) => fixed(setting, words, value),
@@ -100,11 +101,20 @@ pub(crate) fn on_off(value: bool) -> &'static str {
     if value { "on" } else { "off" }
 }
 
-/// Parses a time with an optional unit into milliseconds.
-pub(crate) fn parse_millis(value: &str) -> Option<u64> {
+/// Why a text is no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BadTime {
+    NoNumber,
+    Unit,
+    TooLong,
+}
+
+/// Parses a time with an optional unit into milliseconds, which may be negative.
+fn parse_time(value: &str) -> Result<i32, BadTime> {
     let value = value.trim();
     let digits = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
     let (number, unit) = value.split_at(digits);
+    let number = number.parse::<f64>().map_err(|_| BadTime::NoNumber)?;
     let factor = match unit.trim() {
         "us" => 0.001,
         "" | "ms" => 1.0,
@@ -112,12 +122,19 @@ pub(crate) fn parse_millis(value: &str) -> Option<u64> {
         "min" => 60_000.0,
         "h" => 3_600_000.0,
         "d" => 86_400_000.0,
-        _ => return None,
+        _ => return Err(BadTime::Unit),
     };
-    let millis = number.parse::<f64>().ok()? * factor;
-    // Values above the range fail the check below. The cast saturates.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-    (millis >= 0.0 && millis <= f64::from(i32::MAX)).then_some(millis.round() as u64)
+    let millis = (number * factor).round_ties_even();
+    if millis.abs() > f64::from(i32::MAX) {
+        return Err(BadTime::TooLong);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
+    Ok(millis as i32)
+}
+
+/// Parses a time as [`parse_time`] does. `None` for what is none, or below 0.
+pub(crate) fn parse_millis(value: &str) -> Option<u64> {
+    parse_time(value).ok().and_then(|millis| u64::try_from(millis).ok())
 }
 
 /// A time zone: a database name, a POSIX description, or a POSIX offset without a name.
@@ -199,10 +216,18 @@ fn integer(setting: &Setting, value: &str, low: i64, high: i64) -> Result<String
     Ok(number.to_string())
 }
 
-fn millis(setting: &Setting, value: &str) -> Result<u64, SqlError> {
-    parse_millis(value).ok_or_else(|| {
-        invalid(setting, value)
-            .hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+/// A time of at least `least` milliseconds.
+fn millis(setting: &Setting, value: &str, least: u64) -> Result<u64, SqlError> {
+    let parsed = parse_time(value).map_err(|bad| match bad {
+        BadTime::NoNumber => invalid(setting, value),
+        BadTime::Unit => invalid(setting, value)
+            .hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."),
+        BadTime::TooLong => invalid(setting, value).hint("Value exceeds integer range."),
+    })?;
+    u64::try_from(parsed).ok().filter(|millis| *millis >= least).ok_or_else(|| {
+        let (name, most) = (setting.name, i32::MAX);
+        let message = format!("{parsed} ms is outside the valid range for parameter \"{name}\" ({least} .. {most})");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
     })
 }
 
@@ -215,7 +240,7 @@ pub(crate) fn gc_ttl(words: &[String], least: Duration) -> Result<Duration, SqlE
         let message = format!("SET {} takes only one argument", setting.name);
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     };
-    let ttl = Duration::from_millis(millis(setting, value)?);
+    let ttl = Duration::from_millis(millis(setting, value, 0)?);
     if ttl < least {
         let (given, least) = (show_time(ttl), show_time(least));
         let message = format!("{given} is outside the valid range for parameter \"{}\" ({least} ..)", setting.name);
