@@ -10,8 +10,8 @@
 //! offer delays heartbeats and answers and brings little. After one, the thread makes none for a hundred times as long
 //! ([`Pace`]), so that at most a hundredth of its time is lost.
 //!
-//! Measured with pgbench's TPC-B-like script, 16 clients on two cores: a quarter less processor time per transaction
-//! (`docs/benchmarks.md`).
+//! Measured with pgbench's TPC-B-like script, 16 clients on two cores: with links on the sessions' threads, 6 to 9 %
+//! less processor time per transaction (`docs/benchmarks.md`).
 
 use std::time::Duration;
 
