@@ -117,7 +117,9 @@ async fn run(coordinator: Arc<Coordinator>, request: CommitRequest) -> CommitOut
     if let (Ok(Some(_)), Some(locks)) = (&outcome, &mut locks) {
         locks.forget(locked.iter());
     }
-    drop(locks);
+    if let Some(locks) = locks {
+        locks.end().await;
+    }
     drop(live);
     if name.origin == Origin::Ahead && matches!(outcome, Err(TxnError::Conflict(_))) {
         // Its successor is to see the commit that was in the way.

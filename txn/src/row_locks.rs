@@ -36,6 +36,8 @@ const GIVE_UP_ATTEMPTS: u32 = 32;
 
 /// How long the report of a wait may take.
 const REPORT_LIMIT: Duration = Duration::from_millis(500);
+/// How long a caller waits for rows to be given up.
+const RELEASE_WAIT: Duration = Duration::from_secs(1);
 
 /// How to lock rows.
 #[derive(Clone, Copy, Debug)]
@@ -343,10 +345,37 @@ impl RowLocks {
         }));
     }
 
-    /// Waits until the rows are given up that were locked after a savepoint, for so long at most.
-    pub(crate) async fn released(&mut self, limit: Duration) {
+    /// Gives up what is left, and waits for it, for [`RELEASE_WAIT`] at most. To be awaited before a client is told that
+    /// its transaction is over: it may tell another one, which finds the rows free.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any time: the rows are given up all the same.
+    pub(crate) async fn end(self) {
+        if let Some(released) = self.release_all() {
+            // Later they end with their ttl.
+            let _ = tokio::time::timeout(RELEASE_WAIT, released).await;
+        }
+    }
+
+    /// Gives up what is left, in a task.
+    fn release_all(&self) -> Option<JoinHandle<()>> {
+        let keys: Vec<Key> = std::mem::take(&mut *self.asked.keys.lock()).into_iter().collect();
+        // Without a runtime they end with their ttl.
+        if keys.is_empty() || tokio::runtime::Handle::try_current().is_err() {
+            return None;
+        }
+        let (kv, start_ts) = (self.coordinator.kv.clone(), self.asked.start_ts);
+        Some(self.coordinator.tasks.spawn(async move {
+            if let Err(error) = kv.release(keys, start_ts).await {
+                tracing::debug!(%start_ts, %error, "row locks end with their ttl");
+            }
+        }))
+    }
+
+    /// Waits until the rows are given up that were locked after a savepoint, for [`RELEASE_WAIT`] at most.
+    pub(crate) async fn released(&mut self) {
         // Later they end with their ttl.
-        let _ = tokio::time::timeout(limit, self.await_release()).await;
+        let _ = tokio::time::timeout(RELEASE_WAIT, self.await_release()).await;
     }
 
     /// Waits until the rows are given up that were locked after a savepoint: the transaction may ask for them again.
@@ -404,17 +433,7 @@ async fn deadlock(coordinator: &Coordinator, report: &WaitReport, companion: Opt
 impl Drop for RowLocks {
     fn drop(&mut self) {
         self.coordinator.live_locks.leave(self.asked.start_ts);
-        let keys: Vec<Key> = std::mem::take(&mut *self.asked.keys.lock()).into_iter().collect();
-        // Without a runtime they end with their ttl.
-        if keys.is_empty() || tokio::runtime::Handle::try_current().is_err() {
-            return;
-        }
-        let (kv, start_ts) = (self.coordinator.kv.clone(), self.asked.start_ts);
-        self.coordinator.tasks.spawn(async move {
-            if let Err(error) = kv.release(keys, start_ts).await {
-                tracing::debug!(%start_ts, %error, "row locks end with their ttl");
-            }
-        });
+        drop(self.release_all());
     }
 }
 

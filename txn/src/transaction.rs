@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryFutureExt;
@@ -19,9 +18,6 @@ use crate::error::TxnError;
 use crate::live_snapshots::LiveSnapshot;
 use crate::row_locks::{LockAsk, RowLocks};
 use crate::shadow::Sample;
-
-/// How long a caller waits for rows to be given up.
-const RELEASE_WAIT: Duration = Duration::from_secs(1);
 
 /// The snapshot of a statement, which its first read takes.
 #[derive(Clone, Debug, Default)]
@@ -562,7 +558,7 @@ impl Transaction {
     /// The future may be dropped at any time: the rows are given up all the same.
     pub async fn locks_released(&mut self) {
         if let Some(locks) = &mut self.locks {
-            locks.released(RELEASE_WAIT).await;
+            locks.released().await;
         }
     }
 
@@ -571,7 +567,7 @@ impl Transaction {
     pub async fn release_locks(&mut self) {
         if let Some(locks) = &mut self.locks {
             locks.rollback_to(0);
-            locks.released(RELEASE_WAIT).await;
+            locks.released().await;
         }
     }
 
@@ -623,13 +619,15 @@ impl Transaction {
     /// The first poll starts the commit. Dropping the future after that does not stop it: it goes on in a task of its
     /// own, and the caller only loses its outcome. Dropping the future before the first poll commits nothing.
     pub async fn commit(self) -> Result<Option<Timestamp>, TxnError> {
-        if self.buffer.is_empty() {
-            return Ok(None);
+        if !self.buffer.is_empty() {
+            self.check_writes();
         }
-        self.check_writes();
         let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, live, .. } = self;
         let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
         if mutations.is_empty() {
+            if let Some(locks) = locks {
+                locks.end().await;
+            }
             return Ok(None);
         }
         let request = CommitRequest { start_ts, mutations, is_single_statement, bound, locks, live };

@@ -152,6 +152,29 @@ fn a_rollback_to_a_savepoint_gives_up_the_rows_locked_since() {
     });
 }
 
+/// Regression: the rows were given up after the answer, so that the session's next statement with SKIP LOCKED sometimes
+/// left them out.
+#[test]
+fn rows_are_free_when_their_transaction_has_ended() {
+    run(async {
+        let (_, db) = fresh();
+        set(&db, "a", "1").await;
+        set(&db, "b", "1").await;
+        let at_once = LockAsk { wait: LockWait::NoWait, ..ASK };
+        for writes in [false, true] {
+            let mut txn = read_committed(&db).await;
+            lock(&mut txn, "a", at_once).await.unwrap();
+            if writes {
+                txn.put(key("b"), value("2")).unwrap();
+            }
+            txn.commit().await.unwrap();
+            let mut next = read_committed(&db).await;
+            assert!(lock(&mut next, "a", at_once).await.unwrap().is_locked, "writes: {writes}");
+            next.release_locks().await;
+        }
+    });
+}
+
 /// The leaders of all regions change, more than once.
 fn lose_leaders(cluster: &MemoryCluster) {
     for region in cluster.regions() {
