@@ -125,6 +125,18 @@ async fn migration_tools_take_turns() {
         assert!(!tries(&b, key).await);
         assert!(get(a.query_one(&give, &[&key]).await.unwrap()));
     }
+    // The two integers as parameters, whose types the server tells.
+    let pair = a.prepare("SELECT pg_try_advisory_lock($1, $2), pg_advisory_unlock($1, $2)").await.unwrap();
+    let row = a.query_one(&pair, &[&-1_i32, &i32::MAX]).await.unwrap();
+    assert!(row.get::<_, bool>(0) && row.get::<_, bool>(1));
+    // Prisma: a constant, in a simple query, under a timeout.
+    let prisma = "SELECT pg_advisory_lock(72707369)";
+    a.batch_execute(prisma).await.unwrap();
+    b.batch_execute("SET lock_timeout = '200ms'").await.unwrap();
+    assert_eq!(state(b.simple_query(prisma).await), "55P03");
+    a.batch_execute("SELECT pg_advisory_unlock(72707369)").await.unwrap();
+    assert_eq!(state(b.simple_query(prisma).await), "ok");
+    b.batch_execute("RESET lock_timeout; SELECT pg_advisory_unlock_all()").await.unwrap();
     // Flyway and Liquibase's extension: for a transaction, tried again and again; a migration within it.
     a.batch_execute("BEGIN").await.unwrap();
     let flyway = "SELECT pg_try_advisory_xact_lock(77431831)";

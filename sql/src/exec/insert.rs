@@ -21,7 +21,7 @@ use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, is_true};
+use crate::expr::eval::{Env, eval, qualifies};
 use crate::plan::{Conflict, InsertPlan};
 use crate::table::Table;
 use crate::types::Datum;
@@ -210,7 +210,7 @@ impl Inserter<'_> {
         let mut new = old.clone();
         let both: Row = old.into_iter().chain(proposed).collect();
         if let Some(filter) = filter
-            && !is_true(filter, &both, &env)?
+            && !qualifies(filter, &both, &env)?
         {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use super::cursor;
 use super::rows::Row;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
-use crate::expr::eval::is_true;
+use crate::expr::eval::qualifies;
 use crate::plan::TableAccess;
 use crate::table::Table;
 use crate::types::Datum;
@@ -112,7 +112,7 @@ pub(super) fn passes(
     ctx: &ExecContext<'_>,
     params: &[Datum],
 ) -> Result<bool, SqlError> {
-    filter.map_or(Ok(true), |filter| is_true(filter, row, &ctx.env(params)))
+    filter.map_or(Ok(true), |filter| qualifies(filter, row, &ctx.env(params)))
 }
 
 /// Locks the newest rows of keys, without a look at the snapshot first: for a statement that changes each row that

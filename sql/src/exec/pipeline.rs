@@ -16,7 +16,7 @@ use super::rows::{Row, distinct_key, row_bytes};
 use crate::coop::{MANY, drop_elsewhere, on_other_thread};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, is_true};
+use crate::expr::eval::{Env, eval, is_true, qualifies};
 use crate::plan::{RowCounts, SelectPlan, SortKey};
 use crate::types::Datum;
 use crate::types::datum::compare;
@@ -114,7 +114,7 @@ impl Pipeline {
     /// Evaluates what [`Pipeline::push`] will evaluate for a row. Changes nothing.
     pub(crate) fn rehearse(&self, plan: &SelectPlan, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
         if let Some(filter) = &plan.filter
-            && !is_true(filter, row, env)?
+            && !qualifies(filter, row, env)?
         {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl Pipeline {
     ) -> Result<(), SqlError> {
         self.counts.source += 1;
         if let Some(filter) = &plan.filter
-            && !is_true(filter, &row, env)?
+            && !qualifies(filter, &row, env)?
         {
             return Ok(());
         }
@@ -264,7 +264,7 @@ impl Pipeline {
             }
             if ctx.takes_locks() {
                 let rehearsed = |env: &Env<'_>| {
-                    let passes = aggregation.having.as_ref().map_or(Ok(true), |having| is_true(having, &row, env))?;
+                    let passes = aggregation.having.as_ref().map_or(Ok(true), |having| qualifies(having, &row, env))?;
                     let outputs = plan.output.iter().filter(|_| passes);
                     outputs.into_iter().try_for_each(|expr| eval(expr, &row, env).map(drop))
                 };
@@ -272,7 +272,7 @@ impl Pipeline {
             }
             let env = &ctx.env(params);
             let passes = match &aggregation.having {
-                Some(having) => is_true(having, &row, env)?,
+                Some(having) => qualifies(having, &row, env)?,
                 None => true,
             };
             if passes {
@@ -342,7 +342,7 @@ pub(crate) fn limits(plan: &SelectPlan, env: &Env<'_>) -> Result<(u64, u64), Sql
 /// The output of a source's row that has changed since it was read; `None` if it does not pass the filter any more.
 pub(crate) fn output_again(plan: &SelectPlan, row: &Row, env: &Env<'_>) -> Result<Option<Row>, SqlError> {
     if let Some(filter) = &plan.filter
-        && !is_true(filter, row, env)?
+        && !qualifies(filter, row, env)?
     {
         return Ok(None);
     }

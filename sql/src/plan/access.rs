@@ -75,6 +75,8 @@ pub(super) fn choose(table: &Table, filter: Option<Expr>) -> (AccessPath, Option
     let mut used = vec![false; conditions.len()];
     let path = points(table, &conditions, &mut used).unwrap_or_else(|| range(table, &conditions, &mut used));
     let mut rest: Vec<Expr> = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(c, _)| c).collect();
+    // A lock is taken for a row that passes everything else.
+    rest.sort_by_key(Expr::takes_locks);
     let filter = if rest.len() > 1 { Some(Expr::And(rest)) } else { rest.pop() };
     (path, filter)
 }

@@ -302,6 +302,48 @@ id:int4|unlocked:bool
 pg_advisory_unlock_all:void
 ~
 
+# In a condition, after all that takes no lock, up to the first part that is not true.
+\session a
+insert into t values (5, null);
+select id from t where pg_try_advisory_lock(id) and n >= 20 and id < 3;
+select id from t where n = 40 and pg_try_advisory_lock(id);
+select id from t where pg_try_advisory_lock(10 + id) and n > 20 and pg_try_advisory_lock(20 + id) order by id;
+explain select id from t where pg_try_advisory_lock(id) and n = 40;
+\session b
+select id, pg_try_advisory_lock(id), pg_try_advisory_lock(10 + id), pg_try_advisory_lock(20 + id) from t order by id;
+select pg_advisory_unlock_all();
+\session a
+select pg_advisory_unlock_all();
+select count(*) from t having null and pg_try_advisory_lock(1);
+select pg_advisory_unlock(1);
+delete from t where id = 5;
+----
+INSERT 0 1
+id:int4
+2
+id:int4
+4
+id:int4
+3
+4
+Full Scan on t
+  Filter: ((n = 40) AND pg_try_advisory_lock(id))
+id:int4|pg_try_advisory_lock:bool|pg_try_advisory_lock:bool|pg_try_advisory_lock:bool
+1|t|t|t
+2|f|t|t
+3|t|f|f
+4|f|f|f
+5|t|t|t
+pg_advisory_unlock_all:void
+~
+pg_advisory_unlock_all:void
+~
+count:int8
+WARNING 01000: you don't own a lock of type ExclusiveLock
+pg_advisory_unlock:bool
+f
+DELETE 1
+
 # In statements that write.
 \session a
 update t set n = n + 1 where id < 3 and pg_try_advisory_lock(id) returning id, pg_advisory_unlock(id);

@@ -4,6 +4,9 @@
 //! step: rows, command tags, SQLSTATEs, whether a step waits, and which later step wakes it. Where PostgreSQL 15 is
 //! installed it runs too, and must answer that. `UPDATE_GOLDENFILES=1` writes the files anew from it.
 //!
+//! `psql.sql` is one session of psql, with all that it prints, in `psql.txt`: modes of transactions, advisory locks,
+//! ON_ERROR_ROLLBACK.
+//!
 //! Where Cortado differs, `differences.txt` has its transcript, and `docs/isolation.md` the reason.
 
 mod case;
@@ -12,6 +15,7 @@ mod session;
 mod system;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use case::{Case, Runner, Transcript};
 use postgres::Postgres;
@@ -19,6 +23,7 @@ use system::{Gateways, System};
 
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
+use crate::process::run;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/isolation").join(name)
@@ -105,4 +110,45 @@ async fn read_committed_is_as_in_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeatable_read_is_as_in_postgres() {
     answers_as_postgres("repeatable read").await;
+}
+
+/// What psql prints of `psql.sql`: rows, command tags, notices, errors with their SQLSTATEs.
+fn with_psql(port: u16) -> String {
+    let script = std::fs::read_to_string(file("psql.sql")).unwrap();
+    let mut input = "\\set QUIET on\ncreate table p (id int primary key);\n\\set QUIET off\n".to_string();
+    for line in script.lines() {
+        input.push_str(&format!("{line}\n"));
+        if line.ends_with(';') {
+            input.push_str("\\if :ERROR\n\\echo :SQLSTATE\n\\endif\n");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("input.sql");
+    std::fs::write(&path, input).unwrap();
+    // One stream for rows and errors, so that they are in order; -a repeats the statements.
+    let psql = format!("exec psql -h 127.0.0.1 -p {port} -U postgres -XAa -P null=NULL < {} 2>&1", path.display());
+    let out = run(Command::new("sh").args(["-c", &psql]).env("PGCLIENTENCODING", "UTF8"));
+    assert!(out.status.success(), "psql must be installed: apt-get install postgresql-client: {out:?}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    let is_echo = |line: &&str| !["\\if :ERROR", "\\echo :SQLSTATE", "\\endif"].contains(line);
+    text.lines().filter(is_echo).map(|line| format!("{line}\n")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn psql_prints_what_it_prints_of_postgres() {
+    let lock = ClusterLock::acquire();
+    let golden = file("psql.txt");
+    match Postgres::start() {
+        Some(postgres) => {
+            let found = with_psql(postgres.port());
+            if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+                std::fs::write(&golden, &found).unwrap();
+            }
+            assert_eq!(found, std::fs::read_to_string(&golden).unwrap(), "PostgreSQL");
+        }
+        None => println!("PostgreSQL 15 is not installed: its recorded answers are compared"),
+    }
+    let cluster = Cluster::start(&lock, 3).await;
+    let (found, expected) = (with_psql(cluster.nodes[1].pg), std::fs::read_to_string(&golden).unwrap());
+    assert_eq!(found, expected, "Cortado");
 }

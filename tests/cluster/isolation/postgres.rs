@@ -82,6 +82,11 @@ impl Postgres {
         Some(Postgres { port, observer: Session::open(port), process, _dir: dir })
     }
 
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The first column of the rows of a query.
     fn numbers(&mut self, sql: &str) -> Vec<u32> {
         let lines = self.observer.run(sql);

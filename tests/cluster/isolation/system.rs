@@ -64,7 +64,10 @@ impl System for Gateways<'_> {
         let alive: BTreeSet<u32> = sessions.iter().filter(is_alive).map(|session| session.pid).collect();
         let holds = |holder: &serde_json::Value| pid(holder).is_some_and(|pid| alive.contains(&pid));
         let waits = self.waits();
-        let is_held = |lock: &&serde_json::Value| lock["wait"]["for"].as_array().unwrap().iter().any(holds);
+        // A session can hold an advisory lock outside of a block.
+        let is_held = |lock: &&serde_json::Value| {
+            lock["table"] == "advisory lock" || lock["wait"]["for"].as_array().unwrap().iter().any(holds)
+        };
         waits.iter().filter(is_held).filter_map(|lock| pid(&lock["transaction"])).collect()
     }
 
