@@ -345,8 +345,8 @@ impl RowLocks {
         }));
     }
 
-    /// Gives up what is left, and waits for it, for [`RELEASE_WAIT`] at most. To be awaited before a client is told that
-    /// its transaction is over: it may tell another one, which finds the rows free.
+    /// Gives up what is left, and waits for it, for [`RELEASE_WAIT`] at most. To be awaited before a client is told
+    /// that its transaction is over: it may tell another one, which finds the rows free.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time: the rows are given up all the same.

@@ -181,8 +181,8 @@ pub(crate) fn is_true(expr: &Expr, row: &[Datum], env: &Env<'_>) -> Result<bool,
     Ok(as_bool(&*eval(expr, row, env)?) == Some(true))
 }
 
-/// Whether a row passes the condition of a WHERE or HAVING. The parts of a conjunction are evaluated in order, up to the
-/// first that is not true: behind one that is NULL, none fails and none takes an advisory lock.
+/// Whether a row passes the condition of a WHERE or HAVING. The parts of a conjunction are evaluated in order, up to
+/// the first that is not true: behind one that is NULL, none fails and none takes an advisory lock.
 pub(crate) fn qualifies(condition: &Expr, row: &[Datum], env: &Env<'_>) -> Result<bool, SqlError> {
     let Expr::And(items) = condition else { return is_true(condition, row, env) };
     for item in items {
