@@ -36,6 +36,8 @@ pub(crate) struct NodeConfig {
     pub(crate) shadow_reads: f64,
     /// The most advisory locks of the node's sessions.
     pub(crate) max_advisory_locks: u32,
+    /// The most bytes that one transaction may write.
+    pub(crate) max_transaction_size: u64,
     /// The settings of the Raft log.
     pub(crate) raft_log: RaftLogConfig,
     /// How the node becomes a member of its cluster.
@@ -351,6 +353,13 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .and_then(|bytes| if bytes >= 1 << 20 { Ok(bytes) } else { Err("must be at least 1MiB".to_string()) })
 }
 
+/// Parses the size of the largest transaction, from 1 MiB to 4 GiB.
+pub(crate) fn parse_transaction_size(text: &str) -> Result<u64, String> {
+    let is_valid = |bytes: &u64| (1 << 20..=4 << 30).contains(bytes);
+    parse_bytes(text)
+        .and_then(|bytes| Some(bytes).filter(is_valid).ok_or_else(|| "must be from 1MiB to 4GiB".to_owned()))
+}
+
 /// Parses a size in bytes with an optional unit: `4096`, `64KiB`, `512MiB`, `2GiB`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -428,6 +437,7 @@ pub(crate) mod tests {
             push_interval: Duration::from_millis(2),
             shadow_reads: 0.0,
             max_advisory_locks: 100_000,
+            max_transaction_size: 64 << 20,
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),

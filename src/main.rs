@@ -172,6 +172,7 @@ fn common_config(args: &NodeArgs, membership: Membership, locality: Locality) ->
         push_interval: args.push_interval,
         shadow_reads: args.shadow_reads,
         max_advisory_locks: args.max_advisory_locks,
+        max_transaction_size: args.max_transaction_size,
         raft_log: args.raft_log.config(),
         membership,
         locality,

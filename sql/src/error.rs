@@ -114,9 +114,7 @@ impl From<TxnError> for SqlError {
             TxnError::Overloaded(why) => SqlError::new(SqlState::INSUFFICIENT_RESOURCES, "the cluster is overloaded")
                 .detail(why)
                 .hint("Run fewer large reads at a time, or try again later. Writes and short reads are served first."),
-            TxnError::TooLarge(why) => {
-                SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "transaction is too large").detail(why)
-            }
+            TxnError::TooLarge(why) => too_large(why),
             TxnError::NotAvailable { .. } => {
                 SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
             }
@@ -131,6 +129,12 @@ impl From<TxnError> for SqlError {
             TxnError::Internal(why) => SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}")),
         }
     }
+}
+
+fn too_large(why: String) -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "transaction is too large")
+        .detail(why)
+        .hint("Write it in several transactions; --max-transaction-size sets how many bytes one may have.")
 }
 
 /// The versions that a snapshot shows may be collected.
@@ -163,8 +167,7 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
         TxnError::Undetermined { .. } => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
         TxnError::Unavailable(_) => SqlState::CANNOT_CONNECT_NOW,
         // With its hint.
-        TxnError::Overloaded(_) => return error.into(),
-        TxnError::TooLarge(_) => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        TxnError::Overloaded(_) | TxnError::TooLarge(_) => return error.into(),
         TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. } | TxnError::Deadlock { .. } => {
             return error.into();
         }

@@ -24,7 +24,7 @@ use tso::client::TsoClientOptions;
 use tso::metrics::ClientMetrics;
 use tso::router::TsoRouter;
 use tso::{Timestamp, TsoClient, TsoService};
-use txn::{Database, TxnConfig};
+use txn::{BufferLimits, Database, TxnConfig};
 
 use super::background;
 use super::collect::CollectThread;
@@ -40,6 +40,7 @@ use super::rounds;
 use super::service::NodeService;
 use super::state::{self, NodeState};
 use super::storage::{self, Storage};
+use crate::config::NodeConfig;
 use crate::data_dir::Ident;
 use crate::http::Health;
 use crate::proto::node_server::NodeServer;
@@ -130,7 +131,7 @@ impl Serving {
         let (client, remote) = kv_client(&state, &ident, server, links, registry)?;
         background.spawn(background::update_client_addresses(state.clone(), remote));
         background.spawn(background::send_heartbeats(state.clone(), ident.clone(), handle.clone(), grants));
-        let config = TxnConfig { shadow_reads: state.config.shadow_reads, ..TxnConfig::default() };
+        let config = txn_config(&state.config);
         let database =
             Database::with_config(client, tso_client.clone(), config, registry).map_err(in_layer("transactions"))?;
         background.spawn(background::reclaim_dropped_rows(database.clone(), handle.clone()));
@@ -293,6 +294,12 @@ fn run_grants(
     let members = state.members.clone();
     grants.connect(Arc::new(LinkPeers::new(links, Arc::new(move |store| members.get(store)))));
     grants.clone().run(state::random_id())
+}
+
+fn txn_config(config: &NodeConfig) -> TxnConfig {
+    let bytes = usize::try_from(config.max_transaction_size).unwrap_or(usize::MAX);
+    let buffer = BufferLimits { bytes, ..BufferLimits::default() };
+    TxnConfig { shadow_reads: config.shadow_reads, buffer, ..TxnConfig::default() }
 }
 
 fn kv_server(

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use crate::clients::connect_with_retries;
 use crate::command_line::error_line;
@@ -128,6 +129,31 @@ async fn a_data_directory_of_another_format_is_refused() {
         assert!(line.contains(&format!("has format {format}, this release reads format 4; {advice}")), "{line}");
         assert!(contents(&data) == before, "format {format}: the data directory was changed");
     }
+}
+
+/// A transaction above the size that the node was started with fails with an error that says what to do, and leaves
+/// nothing. A smaller one goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_above_the_configured_size_is_refused() {
+    let lock = ClusterLock::acquire();
+    let dir = tempfile::tempdir().unwrap();
+    let node = spawn(&lock, &dir.path().join("data"), &["--max-transaction-size", "1MiB"]);
+    let client = node.connect().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    let row = |id: i32| format!("INSERT INTO t VALUES ({id}, '{}')", "x".repeat(600_000));
+    client.batch_execute(&row(1)).await.unwrap();
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute(&row(2)).await.unwrap();
+    let error = client.batch_execute(&row(3)).await.expect_err("it is too large");
+    let error = error.as_db_error().expect("an error of the server");
+    assert_eq!(error.code(), &SqlState::PROGRAM_LIMIT_EXCEEDED);
+    assert!(error.hint().is_some_and(|hint| hint.contains("--max-transaction-size")), "{error:?}");
+    client.batch_execute("COMMIT").await.unwrap();
+    client.batch_execute(&row(4)).await.unwrap();
+    let ids = client.query("SELECT id FROM t ORDER BY id", &[]).await.unwrap();
+    assert_eq!(ids.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [1, 4]);
+    let mut refused = start(&dir.path().join("other"), [free_port(), free_port(), free_port()]);
+    assert!(error_line(refused.args(["--max-transaction-size", "1KiB"])).contains("from 1MiB to 4GiB"));
 }
 
 /// The status as tables and as JSON, the health page, and the metrics of every layer.
