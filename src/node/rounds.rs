@@ -28,21 +28,18 @@ const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the rounds and the sweeps while this node leads the system region. Never ends.
 pub(crate) async fn run_rounds(state: Arc<NodeState>, database: Database, store: StoreHandle<RocksStore>) {
-    let (mut raised, mut next_round, mut next_sweep) = (Timestamp::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut raised, mut last_round, mut next_sweep) = (Timestamp::ZERO, None, Duration::ZERO);
     loop {
         tokio::time::sleep(FOLLOW_INTERVAL).await;
         if !store.region(RegionId::SYSTEM).is_some_and(|status| status.is_leader) {
             continue;
         }
         let now = state.uptime();
-        if now >= next_round {
-            match round(&state, &database, raised).await {
-                Ok((safe_point, ttl)) => {
-                    raised = safe_point;
-                    next_round = now + (ttl / ROUNDS_PER_TTL).clamp(ROUND_INTERVALS.0, ROUND_INTERVALS.1);
-                }
-                Err(why) => tracing::info!(%why, "the safe point of garbage collection was not raised"),
-            }
+        match round(&state, &database, (raised, last_round), now).await {
+            // One that raises nothing is repeated at once: it costs no message, and its reason is shown.
+            Ok(Some(safe_point)) if safe_point > raised => (raised, last_round) = (safe_point, Some(now)),
+            Ok(_) => {}
+            Err(why) => tracing::info!(%why, "the safe point of garbage collection was not raised"),
         }
         if now >= next_sweep {
             next_sweep = now + SWEEP_INTERVAL;
@@ -53,21 +50,26 @@ pub(crate) async fn run_rounds(state: Arc<NodeState>, database: Database, store:
     }
 }
 
-/// One round. Returns the safe point that all regions have, and the ttl.
+/// One round, if it is due: the ttl may have changed since the last one. Returns the safe point that all regions have.
 async fn round(
     state: &NodeState,
     database: &Database,
-    raised: Timestamp,
-) -> Result<(Timestamp, Duration), Box<dyn std::error::Error + Send + Sync>> {
+    (raised, last_round): (Timestamp, Option<Duration>),
+    now: Duration,
+) -> Result<Option<Timestamp>, Box<dyn std::error::Error + Send + Sync>> {
     let Some(placement) = state.placement.get() else { return Err("the node does not serve yet".into()) };
     let ttl = sql::catalog::gc_ttl(database).await?;
+    let interval = (ttl / ROUNDS_PER_TTL).clamp(ROUND_INTERVALS.0, ROUND_INTERVALS.1);
+    if last_round.is_some_and(|last| now < last + interval) {
+        return Ok(None);
+    }
     let oracle_now = database.now().await?;
-    let safe_point = placement.announce_safe_point((oracle_now, ttl), state.uptime()).await?;
+    let safe_point = placement.announce_safe_point((oracle_now, ttl), now).await?;
     if safe_point > raised {
         database.collection().raise(safe_point).await?;
         tracing::debug!(%safe_point, "the safe point is raised in all regions");
     }
-    Ok((safe_point, ttl))
+    Ok(Some(safe_point))
 }
 
 async fn sweep(database: &Database) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
