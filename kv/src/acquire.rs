@@ -278,9 +278,12 @@ impl<H: RegionStore> Scheduler<H> {
         }
     }
 
-    /// All row locks in the memory of this store, and who waits for them.
+    /// The row locks of the regions that this store leads, and who waits for them. It may have others in memory, which
+    /// it has handed over.
     pub fn row_locks(&self) -> Vec<RowLockStatus> {
-        self.locks.list(now())
+        let regions = self.store.regions();
+        let led = regions.iter().filter(|status| status.is_leader).map(|status| (status.region.id, status.term));
+        self.locks.list(led, now())
     }
 
     /// Gives up the row locks of a transaction on keys of a region. A store that does not lead it has none that count.

@@ -174,6 +174,7 @@ impl<H: RegionStore> Scheduler<H> {
         self.fences.check(context.region, basis.term)?;
         request.body.check_range(&basis.region)?;
         let rows = self.locks.known_region(context.region).filter(|rows| rows.is_in_use());
+        rows.iter().for_each(|rows| rows.begin(basis.term));
         if let (RequestBody::Prewrite(prewrite), Some(rows)) = (&request.body, &rows)
             && let Some(held) = held_row(rows, basis.term, prewrite)
         {

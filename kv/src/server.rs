@@ -221,7 +221,7 @@ impl<H: RegionStore> KvServer<H> {
         self.store.locate(key)
     }
 
-    /// All row locks in the memory of this store, and who waits for them.
+    /// The row locks of the regions that this store leads, and who waits for them.
     pub fn row_locks(&self) -> Vec<RowLockStatus> {
         self.writes.row_locks()
     }

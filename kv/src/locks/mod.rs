@@ -98,13 +98,11 @@ impl RowLocks {
         self.regions.read().get(&region).map(Arc::clone)
     }
 
-    /// All locks and waiters, by region and row; the waiters of a row in their order.
-    pub(crate) fn list(&self, now: Instant) -> Vec<RowLockStatus> {
-        let regions: Vec<(RegionId, Arc<RegionLocks>)> =
-            self.regions.read().iter().map(|(region, locks)| (*region, Arc::clone(locks))).collect();
+    /// All locks and waiters of these regions in these terms, by region and row; the waiters of a row in their order.
+    pub(crate) fn list(&self, led: impl Iterator<Item = (RegionId, Term)>, now: Instant) -> Vec<RowLockStatus> {
         let mut all = Vec::new();
-        for (region, locks) in regions {
-            all.extend(locks.list(region, now));
+        for (region, term) in led {
+            all.extend(self.known_region(region).into_iter().flat_map(|locks| locks.list(region, term, now)));
         }
         all.sort_by(|a, b| (a.region, &a.key, a.wait.is_some()).cmp(&(b.region, &b.key, b.wait.is_some())));
         all

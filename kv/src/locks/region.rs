@@ -197,6 +197,11 @@ impl RegionLocks {
         blockers.unwrap_or_default()
     }
 
+    /// A write is evaluated in `term`. What it ends has to end in the locks that the term inherits.
+    pub(crate) fn begin(&self, term: Term) {
+        self.within(term, |_| ());
+    }
+
     /// Takes back what an attempt has brought: `held` is what the transaction held before.
     pub(crate) fn undo(&self, term: Term, key: &Key, start_ts: Timestamp, held: Option<LockMode>) {
         self.within(term, |state| state.table.cancel(key, start_ts, held));
@@ -320,16 +325,21 @@ impl RegionLocks {
         });
     }
 
-    /// All locks and waiters.
-    pub(super) fn list(&self, region: RegionId, now: Instant) -> Vec<RowLockStatus> {
+    /// All locks and waiters of `term`. Does not begin it: what the term inherits may be about to come.
+    pub(super) fn list(&self, region: RegionId, term: Term, now: Instant) -> Vec<RowLockStatus> {
         self.change(|state| {
-            state.table.expire(now);
+            let table = match &mut state.inherited {
+                Some(inherited) if inherited.term == term => &mut inherited.table,
+                _ if state.term == term => &mut state.table,
+                _ => return Vec::new(),
+            };
+            table.expire(now);
             let status = |listed: Listed<'_>| {
                 let Listed { key, start_ts, mode, wait } = listed;
                 let wait = wait.map(|(since, behind)| RowWait { time: now.saturating_duration_since(since), behind });
                 RowLockStatus { region, key: key.clone(), start_ts, mode, wait }
             };
-            state.table.list().map(status).collect()
+            table.list().map(status).collect()
         })
     }
 

@@ -113,6 +113,12 @@ impl KeyLocks {
         found
     }
 
+    /// Whether anybody waits for nobody.
+    fn has_idle_waiter(&self) -> bool {
+        let mut waiting = self.waiting.iter().enumerate();
+        waiting.any(|(ahead, waiter)| self.against(waiter.start_ts, waiter.mode, ahead).is_empty())
+    }
+
     fn place(&self, start_ts: Timestamp) -> Option<usize> {
         self.waiting.iter().position(|waiter| waiter.start_ts == start_ts)
     }
@@ -176,6 +182,10 @@ impl LockTable {
                 table.own(*start_ts, key, now);
             }
             table.promote(key);
+            // A correct leader sends no such queue. The next request of the waiter would find it out.
+            if table.keys.get(key).is_some_and(KeyLocks::has_idle_waiter) {
+                return None;
+            }
         }
         table.granted.clear();
         Some(table)

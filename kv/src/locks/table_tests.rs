@@ -151,6 +151,29 @@ fn a_full_table_refuses_and_changes_nothing() {
     assert_eq!(bench.lock("b", 3, LockMode::Update), Ok(vec![]));
 }
 
+/// What no correct leader sends is refused before it breaks an invariant.
+#[test]
+fn a_table_that_contradicts_itself_is_not_inherited() {
+    let bench = Bench::new(10);
+    let inherit = |holders: &[(u64, LockMode)], waiting: &[(u64, LockMode)]| {
+        let holders = holders.iter().map(|(number, mode)| (ts(*number), *mode)).collect();
+        let waiting = waiting.iter().map(|(number, mode)| (ts(*number), *mode, 0)).collect();
+        let packed = PackedKey { key: key("k"), holders, waiting };
+        LockTable::inherit(3, TTL, &[packed], bench.now).inspect(LockTable::check).is_some()
+    };
+    let (weak, strong) = (LockMode::KeyShare, LockMode::Update);
+    assert!(inherit(&[(1, weak), (2, weak)], &[(1, strong)]));
+    assert!(inherit(&[], &[(1, strong), (2, strong)]), "the first one is next");
+    assert!(!inherit(&[(1, strong), (2, weak)], &[]), "two holders conflict");
+    assert!(!inherit(&[(1, weak), (1, weak)], &[]), "a holder twice");
+    assert!(!inherit(&[(1, strong)], &[(2, weak), (2, weak)]), "a waiter twice");
+    assert!(!inherit(&[(1, strong)], &[(1, weak)]), "it has more than it waits for");
+    assert!(!inherit(&[(1, weak)], &[(2, strong), (1, strong)]), "nobody is in the way of an upgrade");
+    assert!(!inherit(&[(1, weak), (2, weak), (3, weak), (4, weak)], &[]), "more than fit");
+    let twice = vec![PackedKey { key: key("k"), holders: vec![(ts(1), weak)], waiting: Vec::new() }; 2];
+    assert!(LockTable::inherit(3, TTL, &twice, bench.now).is_none(), "a key twice");
+}
+
 /// Random steps. After each of them the invariants hold, and in the end everybody has had a turn.
 #[test]
 fn random_steps_keep_the_invariants() {
@@ -160,7 +183,7 @@ fn random_steps_keep_the_invariants() {
         let mut bench = Bench::new(20);
         for _ in 0..200 {
             let (name, number) = (["a", "b", "c"][rng.random_range(0..3)], rng.random_range(1..8));
-            match rng.random_range(0..10) {
+            match rng.random_range(0..11) {
                 0..6 => {
                     let mode = MODES[rng.random_range(0..4)];
                     let queue = rng.random_bool(0.8);
@@ -169,6 +192,15 @@ fn random_steps_keep_the_invariants() {
                 6 => bench.table.release_all(ts(number)),
                 7 => bench.table.cancel(&key(name), ts(number), bench.table.held(&key(name), ts(number))),
                 8 => bench.now += TTL / 4,
+                9 => {
+                    // A handover: one transaction has ended on a key with a write that is in the log.
+                    let ended = |at: &Key, start_ts| *at == key(name) && start_ts == ts(number);
+                    let packed = bench.table.pack(ended, bench.now);
+                    let inherited = LockTable::inherit(20, TTL, &packed, bench.now).expect("a correct leader's");
+                    bench.table.release(&key(name), ts(number));
+                    assert_eq!(inherited.pack(|_, _| false, bench.now), bench.table.pack(|_, _| false, bench.now));
+                    bench.table = inherited;
+                }
                 _ => bench.table.release(&key(name), ts(number)),
             }
             bench.table.check();

@@ -177,12 +177,21 @@ impl Peer {
         for message in self.node.raft.msgs.iter_mut().filter(unstamped) {
             (message.index, message.log_term) = last;
             self.hands_over = true;
+            // That an earlier offer came to nothing says nothing about this one.
+            self.out.events.retain(|event| !matches!(event, RoleEvent::Kept(_)));
             #[cfg(feature = "planted-bugs")]
             if self.config.planted(crate::config::PlantedBug::LeaseNotSuspected) {
                 continue;
             }
             self.lease.suspect(now);
         }
+    }
+
+    /// Whether a `MsgTimeoutNow` that is about to leave still says how this leader's log ends. Otherwise it leaves no
+    /// more: what the leader has in memory belongs to a longer log by now.
+    pub(crate) fn still_offers(&self, message: &Message) -> bool {
+        let position = (message.term, message.index);
+        self.hands_over && self.is_leader() && position == (self.node.raft.term, self.node.raft.raft_log.last_index())
     }
 
     /// Notes that an offer of leadership came to nothing: an entry is committed that was proposed after it. A replica

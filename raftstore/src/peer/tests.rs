@@ -487,6 +487,12 @@ fn suspect() {
     script("suspect");
 }
 
+/// What a leader has packed stays as it is while any offer is on its way.
+#[test]
+fn offer_again() {
+    script("offer_again");
+}
+
 /// Regression: a late message of a higher term made a voter forget its promise and elect another leader during the
 /// first one's lease.
 #[test]

@@ -151,6 +151,9 @@ impl StoreLoop {
         }
         let (region, to) = (message.region, message.to.id);
         if message.message.get_msg_type() == MessageType::MsgTimeoutNow {
+            if self.peers.get(&region).is_none_or(|slot| !slot.peer.still_offers(&message.message)) {
+                return;
+            }
             let term = Term::new(message.message.term);
             let packed = self.parts.memory.read().as_ref().and_then(|memory| memory.pack(region, term));
             message.message.context = packed.unwrap_or_default();

@@ -5,15 +5,21 @@ use raftstore::{RegionError, Term};
 
 use super::*;
 
-/// The old leader in term 1, and the new one, which has its data.
+/// The old leader in term 5, and the new one, which has its data.
 fn leaders() -> (Bench, Bench) {
     let old = Bench::new();
+    let new = successor(&old);
+    (old, new)
+}
+
+/// The leader of term 6, which has the data of the old one.
+fn successor(old: &Bench) -> Bench {
     let store = old.scheduler.store.follower(raftstore::StoreId::new(2));
-    store.set_term(2);
+    store.set_term(6);
     store.set_leader(true);
     let concurrency = ConcurrencyManager::new(Arc::new(CountingTso::new(0)));
     let context = store.context();
-    (old, Bench { scheduler: Scheduler::new(store, concurrency, 100, ReadPool::in_caller()), context })
+    Bench { scheduler: Scheduler::new(store, concurrency, 100, ReadPool::in_caller()), context }
 }
 
 fn term(bench: &Bench) -> Term {
@@ -78,13 +84,71 @@ async fn whatever_comes_first_finds_what_was_inherited() {
     assert_eq!((answer.rows.len(), answer.blocked.map(|blocked| blocked.holders)), (1, Some(vec![ts(10)])));
 }
 
+/// The transaction has prewritten at the old leader, under another name than it has locked. The first request that
+/// reaches the new one commits it.
+#[tokio::test]
+async fn a_commit_that_comes_first_ends_inherited_locks() {
+    let old = Bench::new();
+    old.acquire(&request(&["k"], 10)).await.unwrap();
+    let second = request(&["k"], 11);
+    let mut waiting = Box::pin(old.acquire(&second));
+    assert!(poll!(&mut waiting).is_pending());
+    old.prewrite_as("k", put("v"), (20, Some(10)), 0).await.unwrap();
+    let new = successor(&old);
+    inherit(&new, &pack(&old));
+    assert!(is_refused(&waiting.await));
+    new.commit("k", 20, 30).await.unwrap();
+    let holders: Vec<_> = new.scheduler.row_locks().into_iter().map(|lock| (lock.start_ts, lock.wait)).collect();
+    assert_eq!(holders, [(ts(11), None)], "it was the next one");
+    assert_eq!(new.acquire(&second).await.unwrap().rows, vec![locked(30, present("v"))]);
+}
+
+/// The region's epoch changes between the offer and the next leadership: the locks are the region's all the same.
+#[tokio::test]
+async fn an_epoch_that_changes_meanwhile_loses_nothing() {
+    let (old, mut new) = leaders();
+    old.acquire(&request(&["k"], 10)).await.unwrap();
+    inherit(&new, &pack(&old));
+    new.scheduler.store.raise_epoch();
+    let refused = new.acquire(&request(&["k"], 11)).await;
+    assert!(matches!(refused, Err(ServerError::Region(RegionError::EpochNotMatch { .. }))), "{refused:?}");
+    new.context = new.scheduler.store.context();
+    let fails = AcquireRequest { waiting: Waiting::Fail, ..request(&["k"], 11) };
+    let answer = new.acquire(&fails).await.unwrap();
+    assert_eq!(answer.blocked.map(|blocked| blocked.holders), Some(vec![ts(10)]));
+}
+
+/// Each lock is listed by the store that leads: at the new leader before it gets a request, at the old one no more.
+#[tokio::test]
+async fn inherited_locks_are_listed_once() {
+    let (old, new) = leaders();
+    let listed = |bench: &Bench| -> Vec<_> {
+        bench.scheduler.row_locks().into_iter().map(|lock| (lock.start_ts, lock.wait.is_some())).collect()
+    };
+    old.acquire(&request(&["k"], 10)).await.unwrap();
+    let second = request(&["k"], 11);
+    let mut waiting = Box::pin(old.acquire(&second));
+    assert!(poll!(&mut waiting).is_pending());
+    let all = [(ts(10), false), (ts(11), true)];
+    assert_eq!((listed(&old), listed(&new)), (all.to_vec(), vec![]), "it leads, and inherits in a moment");
+    let packed = pack(&old);
+    assert!(is_refused(&waiting.await));
+    old.scheduler.store.set_leader(false);
+    inherit(&new, &packed);
+    assert_eq!((listed(&old), listed(&new)), (vec![], all.to_vec()));
+    // Nor has that begun the term too early or too late.
+    let held = KeyError::Held { key: key("k"), holder: ts(10) };
+    assert_eq!(new.prewrite("k", put("v"), 20, 0).await, Err(held.into()));
+    assert_eq!(listed(&new), all);
+}
+
 /// Whoever leads in another term than the next one has nothing of it.
 #[tokio::test]
 async fn a_later_term_does_not_begin_with_old_locks() {
     let (old, new) = leaders();
     old.acquire(&request(&["k"], 10)).await.unwrap();
     inherit(&new, &pack(&old));
-    new.scheduler.store.set_term(4);
+    new.scheduler.store.set_term(7);
     assert_eq!(new.acquire(&request(&["k"], 11)).await, rows(vec![locked(0, RowFound::Absent)]));
 }
 
