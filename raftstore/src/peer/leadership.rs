@@ -197,6 +197,11 @@ impl Peer {
     /// Notes that an offer of leadership came to nothing: an entry is committed that was proposed after it. A replica
     /// without that entry cannot be elected, and one that has it does not obey the offer.
     fn note_kept(&mut self) {
+        // With this bug the lease does not tell whether an offer is on its way.
+        #[cfg(feature = "planted-bugs")]
+        if self.config.planted(crate::config::PlantedBug::LeaseNotSuspected) {
+            return;
+        }
         if self.hands_over && self.is_leader() && matches!(self.lease, Lease::Valid(_)) {
             self.hands_over = false;
             self.out.events.push(RoleEvent::Kept(self.term()));
