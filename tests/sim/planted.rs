@@ -285,4 +285,5 @@ planted! {
     snapshots_ignored: in_gc(GcBug::SnapshotsIgnored, None), collecting, 10, PASSED;
     snapshots_unchecked: in_gc(GcBug::SnapshotsIgnored, Some(InKv::SafePointUnchecked)), collecting, 10, CHANGED;
     collected_early: in_gc(GcBug::CollectedEarly, None), collecting, 40, TORN_BY_COLLECTION;
+    reads_unchecked: in_kv(InKv::SafePointUnchecked), collecting, 10, CHANGED;
 }

@@ -1,9 +1,9 @@
-//! The safe point of garbage collection: what holds it back, what it refuses, what is resolved before.
+//! The safe point of garbage collection: what holds it back and what it refuses. `crash.rs` has what is resolved
+//! before, and the sweep.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::common::endpoints::{CommitFault, NoCommits};
 use super::common::{VirtualTso, cluster, database, key, locks, run, seeded, two_phase, value};
 use kv::api::{LockMode, Presence};
 use kv::memory::{Faults, MemoryCluster};
@@ -116,42 +116,6 @@ fn a_transaction_below_the_safe_point_neither_locks_nor_writes() {
             }
             assert!(db.drain(Duration::from_secs(60)).await);
             assert_eq!(locks(&cluster), Vec::new());
-        });
-    }
-}
-
-/// A coordinator dies after its commit point. Its secondaries lie in other regions, which nobody reads.
-#[test]
-fn locks_of_dead_coordinators_are_resolved_by_the_sweep_and_by_the_safe_point() {
-    for by_sweep in [true, false] {
-        run(async {
-            let (cluster, db, tso) = fresh();
-            set(&db, &["a", "b1", "c1"], "1").await;
-            let endpoint = NoCommits { cluster: cluster.clone(), fault: CommitFault::Unreachable };
-            let dying = database(Arc::new(endpoint), tso, two_phase(2));
-            let mut txn = begin(&dying).await;
-            let start_ts = txn.start_ts();
-            for at in ["a", "b1", "c1"] {
-                txn.put(key(at), value("2")).expect("fits");
-            }
-            assert!(txn.commit().await.is_err());
-            assert!(dying.drain(Duration::from_secs(60)).await);
-            if locks(&cluster).is_empty() {
-                // Its rollback has removed them; then there is nothing to show.
-                return;
-            }
-            tokio::time::sleep(Duration::from_secs(20)).await;
-            let now = begin(&db).await.start_ts();
-            if by_sweep {
-                let met = db.collection().sweep(now).await.expect("all regions serve");
-                assert!(met > 0);
-            } else {
-                raise(&db, now).await;
-            }
-            assert_eq!(locks(&cluster), Vec::new());
-            let outcome = db.outcome(start_ts, &key("a")).await.expect("served");
-            assert_eq!(outcome, TxnOutcome::RolledBack, "its mark is there");
-            assert_eq!(begin(&db).await.get(&key("c1")).await, Ok(Some(value("1"))));
         });
     }
 }

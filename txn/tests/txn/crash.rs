@@ -1,7 +1,7 @@
 //! Coordinators that stop at each step of a commit: other transactions complete the commit or roll it back as a whole.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[cfg(feature = "planted-bugs")]
@@ -83,7 +83,11 @@ struct StoppedCommit {
 
 /// A cluster with old values, and a coordinator that commits new ones and stops after `calls` requests.
 async fn stop_after(calls: u64, deliver_last: bool, config: TxnConfig) -> StoppedCommit {
-    let cluster = cluster(Faults::none());
+    stop_in(cluster(Faults::none()), calls, deliver_last, config).await
+}
+
+/// The same in this cluster, which is empty.
+async fn stop_in(cluster: MemoryCluster, calls: u64, deliver_last: bool, config: TxnConfig) -> StoppedCommit {
     let tso = VirtualTso::new();
     let others = database(Arc::new(cluster.clone()), tso.clone(), seeded(1));
     write_all(&others, "old").await.expect("nothing is in the way");
@@ -403,7 +407,9 @@ fn a_reader_waits_for_a_missing_primary() {
 /// coordinator still has on its way comes to nothing.
 #[test]
 fn the_safe_point_passes_a_stopped_coordinator_and_nothing_of_it_comes_later() {
+    let left_in_all = AtomicUsize::new(0);
     at_every_step(async |stopped, at| {
+        left_in_all.fetch_add(locks(&stopped.cluster).len(), Ordering::Relaxed);
         // Its locks expire.
         tokio::time::sleep(Duration::from_secs(25)).await;
         let safe_point = stopped.others.begin().await.expect("a timestamp").start_ts();
@@ -423,4 +429,51 @@ fn the_safe_point_passes_a_stopped_coordinator_and_nothing_of_it_comes_later() {
         assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks came later");
         assert_eq!(read_all(&stopped.others).await, before, "{at}: it changed below the safe point");
     });
+    assert!(left_in_all.into_inner() > 20, "too few locks were left to show anything");
+}
+
+/// Nobody reads or writes the keys of a dead coordinator. The sweep finds its locks and settles them all alike.
+#[test]
+fn the_sweep_finds_the_locks_that_a_stopped_coordinator_has_left() {
+    let met_in_all = AtomicUsize::new(0);
+    at_every_step(async |stopped, at| {
+        let left = locks(&stopped.cluster).len();
+        let now = stopped.others.begin().await.expect("a timestamp").start_ts();
+        stopped.others.collection().sweep(now).await.unwrap_or_else(|error| panic!("{at}: {error}"));
+        let kept = locks(&stopped.cluster).len();
+        if kept < left {
+            assert_eq!(read_all(&stopped.others).await, "new", "{at}: locks of a living transaction are gone");
+        }
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        let now = stopped.others.begin().await.expect("a timestamp").start_ts();
+        let met = stopped.others.collection().sweep(now).await.unwrap_or_else(|error| panic!("{at}: {error}"));
+        assert_eq!(locks(&stopped.cluster), Vec::new(), "{at}: locks are left");
+        assert!(met > 0 || kept == 0, "{at}: {kept} locks, none met");
+        met_in_all.fetch_add(met, Ordering::Relaxed);
+        let after = read_all(&stopped.others).await;
+        if stopped.commit.is_finished() {
+            assert_eq!(after, "new", "{at}: an acknowledged commit is lost");
+        }
+    });
+    assert!(met_in_all.into_inner() > 20, "the sweep met too few locks to show anything");
+}
+
+/// A region that takes writes of transactions below its safe point lets a coordinator commit that was stopped before
+/// its first request. By then records that its reads relied on may be collected.
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn planted_old_writes_below_the_safe_point_are_found() {
+    for config in configs() {
+        for (bug, commits) in [(Some(PlantedBug::OldWritesAccepted), true), (None, false)] {
+            let outcome = run(async {
+                let cluster = builder(Faults::none()).planted_bug(bug).build();
+                let StoppedCommit { others, endpoint, commit, .. } = stop_in(cluster, 0, false, config.clone()).await;
+                let safe_point = others.begin().await.expect("a timestamp").start_ts();
+                others.collection().raise(safe_point).await.expect("all regions serve");
+                endpoint.wake();
+                commit.await.expect("no panic")
+            });
+            assert_eq!(matches!(outcome, Ok(Some(_))), commits, "{bug:?}: {outcome:?}");
+        }
+    }
 }
