@@ -237,9 +237,13 @@ const fn ts(time: u64) -> Timestamp {
     Timestamp::new(1_000 + 2 * time, 0)
 }
 
+/// The key of a row as the SQL layer writes it: `t`, table, `r`, the significant bytes of the number after their count.
 fn row(n: u64) -> Key {
-    let mut key = b"t\0\0\0\0\0\0\0\x07r".to_vec();
-    key.extend_from_slice(&(n | 1 << 63).to_be_bytes());
+    let bytes = n.to_be_bytes();
+    let significant = &bytes[(n.leading_zeros() / 8) as usize..];
+    let mut key = b"t\0\0\x40\x01r".to_vec();
+    key.push(0x80 + significant.len() as u8);
+    key.extend_from_slice(significant);
     Key::new(key)
 }
 

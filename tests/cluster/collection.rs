@@ -8,7 +8,11 @@ use tokio_postgres::error::SqlState;
 
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
-use crate::process::wait_for;
+use crate::process::{metric, wait_for};
+
+/// The rows of the table that is updated often, and how often. A store examines a part of its keys after 4,096 writes.
+const ROWS: u32 = 500;
+const ROUNDS: u32 = 10;
 
 async fn one(client: &Client, text: &str) -> String {
     match &client.simple_query(text).await.unwrap_or_else(|error| panic!("{text}: {error}"))[1] {
@@ -26,6 +30,12 @@ impl Cluster {
     fn gc(&self, field: &str) -> serde_json::Value {
         self.status(0)["gc"][field].clone()
     }
+
+    /// The versions that the store which has dropped the fewest has dropped.
+    fn dropped(&self) -> u32 {
+        let of_node = |http| metric(http, "cortado_kv_gc_versions_dropped_total").expect("a node that runs") as u32;
+        self.nodes.iter().map(|node| of_node(node.http)).min().expect("nodes")
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,19 +52,29 @@ async fn old_versions_go_and_snapshots_that_are_held_stay() {
     assert_eq!(one(&holder, "SHOW cortado.gc_ttl").await, "1s", "it is that of the cluster");
 
     admin.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)").await.unwrap();
+    admin.batch_execute("CREATE TABLE busy (id int PRIMARY KEY, v int)").await.unwrap();
+    let rows: Vec<String> = (1..=ROWS).map(|id| format!("({id}, 1)")).collect();
+    admin.batch_execute(&format!("INSERT INTO busy VALUES {}", rows.join(", "))).await.unwrap();
     assert_eq!(one(&admin, "SELECT v FROM t WHERE id = 1").await, "0");
     let read = one(&admin, "SHOW cortado.last_read").await;
     let before = read.split_once("start_ts=").and_then(|(_, rest)| rest.split(' ').next()).expect("a start_ts");
     holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
     assert_eq!(one(&holder, "SELECT v FROM t WHERE id = 1").await, "0");
+    let sum = "SELECT sum(v) FROM busy";
+    assert_eq!(one(&holder, sum).await, ROWS.to_string());
     let pid: u32 = one(&holder, "SELECT pg_backend_pid()").await.parse().unwrap();
     for v in 1..=200 {
         writer.batch_execute(&format!("UPDATE t SET v = {v} WHERE id = 1")).await.unwrap();
+    }
+    for _ in 0..ROUNDS {
+        writer.batch_execute("UPDATE busy SET v = v + 1").await.unwrap();
     }
     // The snapshot is far older than the ttl, and holds the safe point back.
     wait_for("the session that holds the safe point back", || cluster.gc("held_by")["pid"] == pid);
     wait_for("a snapshot of six seconds", || cluster.gc("held_by")["age_ms"].as_u64().is_some_and(|ms| ms > 6_000));
     assert_eq!(one(&holder, "SELECT v FROM t WHERE id = 1").await, "0");
+    assert_eq!(one(&holder, sum).await, ROWS.to_string());
+    assert!(cluster.dropped() < ROWS, "versions that the snapshot sees are gone");
     assert_eq!(one(&admin, &format!("SELECT v FROM t AS OF SYSTEM TIME {before} WHERE id = 1")).await, "0");
     holder.batch_execute("COMMIT").await.unwrap();
 
@@ -74,6 +94,8 @@ async fn old_versions_go_and_snapshots_that_are_held_stay() {
     assert!(refused, "a read below the safe point is refused");
     assert_eq!(one(&admin, "SELECT v FROM t WHERE id = 1").await, "200");
     assert_eq!(one(&writer, "SELECT v FROM t AS OF SYSTEM TIME '-10ms' WHERE id = 1").await, "200");
+    wait_for("old versions to go on all nodes", || cluster.dropped() >= ROWS * (ROUNDS - 1));
+    assert_eq!(one(&admin, sum).await, (ROWS * (ROUNDS + 1)).to_string());
     admin.simple_query("ALTER SYSTEM RESET cortado.gc_ttl").await.unwrap();
     assert_eq!(one(&writer, "SHOW cortado.gc_ttl").await, "10min");
 }

@@ -1,13 +1,14 @@
 //! Which parts of the store may hold garbage: a count of writes per bucket of keys. Pure.
 //!
-//! A bucket is a prefix of storage keys: a table or index and a few bytes of its keys. A put counts for its bucket.
-//! Once the safe point has passed enough of them, the bucket is *due*: somebody examines a sample of it
+//! A bucket is a prefix of storage keys: a table and some bytes of its keys, or all of them. A put counts for its
+//! bucket. Once the safe point has passed enough of them, the bucket is *due*: somebody examines a sample of it
 //! ([`examine`](super::examine)) and collects it if much of it is garbage. If not, twice as many puts make it due
 //! again. So a table that is only loaded is examined a few times and never rewritten. Garbage may be spread over many
-//! buckets that are not due. So the buckets of a table or index are due together if their puts together are enough.
+//! buckets that are not due. So the buckets of a table are due together if their puts together are enough.
 //!
-//! The number of buckets is bounded: if there are too many, all prefixes become a byte shorter. Counts are in memory
-//! only. The survey ([`worker`](super::worker)) finds what a restart forgets.
+//! The number of buckets is bounded: if there are too many, all prefixes become a byte shorter. So in a small store a
+//! bucket is a single row, in a larger one some hundred or thousand neighbours, in the largest a table. Counts are in
+//! memory only. The survey ([`worker`](super::worker)) finds what a restart forgets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -44,8 +45,8 @@ impl Default for TrackerConfig {
 const BUCKETS_MAX: usize = 4_096;
 /// Bytes of storage keys that name a bucket, unless there are too many: two groups.
 const PREFIX_MAX: usize = 2 * (GROUP + 1);
-/// The same of a table or index: the first group, and two bytes of the next.
-const TABLE_PREFIX: usize = GROUP + 1 + 2;
+/// The same of the rows of a table: `t`, four bytes of its id, `r`. They lie within the first group, as they are.
+const TABLE_PREFIX: usize = 6;
 /// Physical milliseconds that the puts of one slot span, and the most slots of a bucket.
 const SLOT_MS: u64 = 10_000;
 const SLOTS_MAX: usize = 8;
@@ -60,7 +61,7 @@ pub struct Tracker {
     config: TrackerConfig,
     prefix_len: usize,
     buckets: BTreeMap<Vec<u8>, Bucket>,
-    /// When the buckets of a table or index are due together, if it is not the default.
+    /// When the buckets of a table are due together, if it is not the default.
     tables: BTreeMap<Vec<u8>, Threshold>,
 }
 
@@ -145,8 +146,8 @@ impl Tracker {
         self.find_due(safe_point, now).is_some()
     }
 
-    /// The bucket with the most puts that the safe point has passed, if it is due; otherwise such a table or index. The
-    /// caller examines it, and reports if it has collected it. If it does not, twice as many puts are needed.
+    /// The bucket with the most puts that the safe point has passed, if it is due; otherwise such a table. The caller
+    /// examines it, and reports if it has collected it. If it does not, twice as many puts are needed.
     pub fn next_due(&mut self, safe_point: Timestamp, now: Duration) -> Option<StorageRange> {
         let (puts, prefix) = self.find_due(safe_point, now)?;
         let puts = puts.saturating_mul(2);
@@ -294,12 +295,27 @@ mod tests {
     #[test]
     fn the_buckets_of_a_table_are_due_together() {
         let mut tracker = tracker();
-        for bucket in ["t12345678raaaaaa1", "t12345678rbbbbbb1", "t12345678rcccccc1", "t12345678iaaaaaa1"] {
+        for bucket in ["t1234raaaaaa1", "t1234rbbbbbb1", "t1234rcccccc1", "t1234iaaaaaa1"] {
             put(&mut tracker, bucket, 0, 4);
         }
         let due = tracker.next_due(ts(3), Duration::ZERO).unwrap();
-        assert_eq!((due.start.as_slice(), due.end.as_slice()), (&b"t1234567\xff8r"[..], &b"t1234567\xff8s"[..]));
+        assert_eq!((due.start.as_slice(), due.end.as_slice()), (&b"t1234r"[..], &b"t1234s"[..]));
         assert_eq!(tracker.next_due(ts(3), Duration::ZERO), None);
+    }
+
+    /// Rows as the SQL layer writes them: their keys differ in the first group.
+    #[test]
+    fn few_updates_of_each_row_of_a_small_table_make_it_due() {
+        let mut tracker = tracker();
+        for id in 1..=10 {
+            let row = Key::new([b"t\x00\x00\x40\x01r\x81", &[id][..]].concat());
+            tracker.put(&versioned(&row.to_storage(), ts(id.into())));
+        }
+        assert!(!tracker.has_due(ts(9), Duration::ZERO));
+        let due = tracker.next_due(ts(10), Duration::ZERO).unwrap();
+        assert_eq!(due.start, b"t\x00\x00\x40\x01r");
+        tracker.collected(&due, ts(10), Duration::ZERO);
+        assert!(tracker.buckets.values().all(|bucket| bucket.slots.is_empty()));
     }
 
     #[test]
