@@ -36,7 +36,7 @@ pub(crate) async fn run_rounds(state: Arc<NodeState>, database: Database, store:
         }
         let now = state.uptime();
         match round(&state, &database, (raised, last_round), now).await {
-            // One that raises nothing is repeated at once: it costs no message, and its reason is shown.
+            // One that raises nothing is repeated at once: it costs a timestamp, and its reason is shown.
             Ok(Some(safe_point)) if safe_point > raised => (raised, last_round) = (safe_point, Some(now)),
             Ok(_) => {}
             Err(why) => tracing::info!(%why, "the safe point of garbage collection was not raised"),

@@ -79,9 +79,9 @@ impl Cursor {
         Some(chunk)
     }
 
-    /// Whether the source is read by its keys.
-    pub(crate) fn is_of_points(&self) -> bool {
-        matches!(self.state, State::Points { .. })
+    /// Whether the source is at most one row, which is read by its key.
+    pub(crate) fn is_of_one_point(&self) -> bool {
+        matches!(&self.state, State::Points { keys, .. } if keys.len() <= 1)
     }
 
     /// The expressions of the next row, of a source of such rows.

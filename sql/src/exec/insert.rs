@@ -164,7 +164,14 @@ impl Inserter<'_> {
         let found = if ctx.locks_rows {
             lock_proposed(table, keys, conflict, ctx).await?
         } else {
-            ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect()
+            let mut found: HashMap<_, _> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
+            if matches!(conflict, Conflict::DoNothing) && !found.is_empty() {
+                // Other transactions may be about to delete them.
+                let present = keys.into_iter().filter(|key| found.contains_key(key)).collect();
+                let stays = lock_proposed(table, present, conflict, ctx).await?;
+                found.retain(|key, _| stays.contains_key(key));
+            }
+            found
         };
         for (key, row) in prepared {
             self.turn.spend(self.row_units).await;

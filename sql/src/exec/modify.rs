@@ -60,7 +60,8 @@ impl<'p> Target<'p> {
             return self.read(ctx, params).await;
         }
         let lock = Lock::to_change(self.mode, ctx);
-        if self.filter.is_none() && self.cursor.is_of_points() && ctx.txn.has_statements() {
+        // With several keys, a row that is committed while the statement waits for another one is none of its snapshot.
+        if self.filter.is_none() && self.cursor.is_of_one_point() && ctx.txn.has_statements() {
             return self.lock_points(lock, ctx).await;
         }
         let Some(rows) = self.read(ctx, params).await? else { return Ok(None) };
