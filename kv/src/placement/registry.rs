@@ -300,6 +300,8 @@ mod tests {
         let mut batch = WriteBatch::new();
         put_safe_point(&mut batch, Timestamp::new(5, 1));
         store.write(&batch).unwrap();
+        let bytes = store.snapshot().get(Cf::Default, SAFE_POINT).unwrap().unwrap();
+        assert_eq!(bytes[..], [1, 1, 0, 0x14, 0, 0, 0, 0, 0]);
         assert_eq!(safe_point(&store.snapshot()).unwrap(), Timestamp::new(5, 1));
     }
 

@@ -79,6 +79,11 @@ fn golden_records() {
     assert_eq!(hex(&keys::encode_id(16_384)), "0100004000");
     assert_eq!(keys::decode_id(&keys::encode_id(16_384)).unwrap(), 16_384);
     assert!(keys::decode_id(&[2, 0, 0, 64, 0]).is_err());
+    assert_eq!(hex(keys::gc_ttl().as_bytes()), "6d7367635f74746c");
+    let ttl = std::time::Duration::from_secs(600);
+    assert_eq!(hex(&keys::encode_gc_ttl(ttl)), "01".to_owned() + "00000000000927c0");
+    assert_eq!(keys::decode_gc_ttl(&keys::encode_gc_ttl(ttl)).unwrap(), ttl);
+    assert!(keys::decode_gc_ttl(&[2, 0, 0, 0, 0, 0, 9, 0x27, 0xc0]).is_err());
     assert_eq!(hex(keys::version().as_bytes()), "6d76");
     assert_eq!(hex(keys::next_id().as_bytes()), "6d69");
     assert_eq!(hex(keys::name("t").as_bytes()), "6d6e0000089874");
