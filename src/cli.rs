@@ -60,7 +60,7 @@ pub(crate) enum Command {
     /// Show the nodes, regions and leaders of a cluster
     Status(StatusArgs),
     /// Show the row locks of the transactions of a cluster, and who waits for whom
-    Locks(StatusArgs),
+    Locks(LocksArgs),
     /// Ask what became of a transaction
     #[command(subcommand)]
     Txn(TxnCommand),
@@ -336,6 +336,20 @@ pub(crate) struct StatusArgs {
     /// Address (`--listen`) of any node
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
     pub(crate) host: HostPort,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Flags of `locks`.
+#[derive(Debug, Args)]
+pub(crate) struct LocksArgs {
+    /// Address (`--listen`) of any node
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
+    pub(crate) host: HostPort,
+    /// List at most so many locks and waits, first those of rows that somebody waits for
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

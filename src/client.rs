@@ -17,6 +17,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The timeout of a call. Long, because `init` may dial every node.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Bytes of an answer. A listing of 10,000 row locks of each of some nodes is the largest.
+const ANSWER_MAX: usize = 64 << 20;
+
 /// Why a call to a node failed; printed as one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
@@ -49,7 +52,7 @@ pub(crate) async fn connect(host: &HostPort, from: Option<IpAddr>) -> Result<Nod
     let endpoint =
         endpoint.connect_timeout(CONNECT_TIMEOUT).timeout(CALL_TIMEOUT).tcp_nodelay(true).local_address(from);
     let channel = endpoint.connect().await.map_err(|e| unreachable(&e))?;
-    Ok(NodeClient::new(channel))
+    Ok(NodeClient::new(channel).max_decoding_message_size(ANSWER_MAX))
 }
 
 fn root_cause<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {

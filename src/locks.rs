@@ -13,6 +13,8 @@ use crate::proto::{LocksRequest, LocksResponse, RowLock};
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Page {
     locks: Vec<Lock>,
+    /// The number of locks and waiters, listed or not.
+    total: u64,
     /// Nodes that did not answer.
     silent_nodes: Vec<u64>,
 }
@@ -37,6 +39,14 @@ struct Lock {
 struct Wait {
     ms: u64,
     r#for: Vec<Transaction>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,10 +66,13 @@ impl Transaction {
     }
 }
 
-/// Fetches the locks from `host` and renders them.
-pub(crate) async fn run(host: &HostPort, json: bool) -> Result<String, ClientError> {
+/// Fetches at most `limit` locks from `host` and renders them.
+pub(crate) async fn run(host: &HostPort, limit: u32, json: bool) -> Result<String, ClientError> {
     let mut node = client::connect(host, None).await?;
-    let answer = node.locks(LocksRequest::default()).await.map_err(|s| ClientError::refused(host, &s))?;
+    let answer = node
+        .locks(LocksRequest { limit, ..LocksRequest::default() })
+        .await
+        .map_err(|s| ClientError::refused(host, &s))?;
     let page = Page::from(answer.into_inner());
     if json {
         return serde_json::to_string_pretty(&page).map_err(|e| ClientError::Malformed(e.to_string()));
@@ -82,12 +95,13 @@ impl From<LocksResponse> for Page {
                 _ => lock.key.escape_ascii().to_string(),
             };
             let behind = lock.behind.iter().map(|start_ts| transaction(*start_ts)).collect();
-            let wait = lock.waits_ms.map(|ms| Wait { ms, r#for: behind });
+            let wait = lock.waits_ms.map(|ms| Wait { ms, r#for: behind, more: lock.more_behind });
             let transaction = transaction(lock.start_ts);
             let RowLock { region_id: region, table, mode, held_ms, .. } = lock;
             Lock { region, table, row, mode, transaction, wait, held_ms }
         };
-        Page { locks: answer.locks.into_iter().map(lock).collect(), silent_nodes: answer.silent }
+        let (total, silent_nodes) = (answer.total, answer.silent);
+        Page { locks: answer.locks.into_iter().map(lock).collect(), total, silent_nodes }
     }
 }
 
@@ -101,7 +115,10 @@ impl Page {
         for lock in &self.locks {
             let (waits, behind) = match &lock.wait {
                 Some(wait) => {
-                    let behind: Vec<String> = wait.r#for.iter().map(Transaction::to_text).collect();
+                    let mut behind: Vec<String> = wait.r#for.iter().map(Transaction::to_text).collect();
+                    if wait.more > 0 {
+                        behind.push(format!("{} more", wait.more));
+                    }
                     (seconds(wait.ms), behind.join(", "))
                 }
                 None => match lock.held_ms {
@@ -120,6 +137,10 @@ impl Page {
             ]);
         }
         let mut text = if self.locks.is_empty() { "no row locks\n".to_owned() } else { table.render() };
+        let listed = self.locks.len() as u64;
+        if listed < self.total {
+            text.push_str(&format!("{listed} of {} locks and waits; see --limit\n", self.total));
+        }
         for node in &self.silent_nodes {
             text.push_str(&format!("node {node} does not answer: its locks are not listed\n"));
         }
@@ -144,6 +165,8 @@ mod tests {
             waits_ms: wait.map(|(ms, _)| ms),
             behind: wait.iter().flat_map(|(_, behind)| *behind).map(|ms| raw(*ms)).collect(),
             held_ms: None,
+            more_behind: 0,
+            is_awaited: false,
         }
     }
 
@@ -159,7 +182,7 @@ mod tests {
             ..lock(10, None)
         };
         let locks = vec![lock(10, None), lock(20, Some((1_500, &[10]))), advisory];
-        let page = Page::from(LocksResponse { locks, sessions: vec![session], silent: vec![2] });
+        let page = Page::from(LocksResponse { locks, sessions: vec![session], silent: vec![2], total: 3 });
         let expected = "\
 region  table          row       lock       transaction            waits        for
 2       accounts       (id)=(5)  UPDATE     10.0 (node 3, pid 77)  holds
@@ -172,6 +195,15 @@ node 2 does not answer: its locks are not listed
         assert_eq!(json["locks"][1]["wait"]["for"][0]["pid"], 77);
         assert_eq!(json["locks"][0]["wait"], serde_json::Value::Null);
         assert_eq!((json["locks"][0].get("held_ms"), &json["locks"][2]["held_ms"]), (None, &2_000.into()));
+    }
+
+    #[test]
+    fn what_is_not_listed_is_counted() {
+        let waits = RowLock { more_behind: 7, ..lock(20, Some((1_500, &[10, 11]))) };
+        let page = Page::from(LocksResponse { locks: vec![waits], total: 150_000, ..LocksResponse::default() });
+        let text = page.to_text();
+        assert!(text.contains("10.0, 11.0, 7 more\n"), "{text}");
+        assert!(text.ends_with("1 of 150000 locks and waits; see --limit\n"), "{text}");
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl<H: RegionStore> Scheduler<H> {
         let context = request.context;
         match request.body {
             RequestBody::Acquire(acquire) => self.acquire(context, acquire, permit).await.map(Response::Acquired),
-            RequestBody::Release { keys, start_ts } => self.release(context, &keys, start_ts),
+            RequestBody::Release { keys, start_ts, keep } => self.release(context, &keys, start_ts, keep),
             RequestBody::Refresh { locks } => self.refresh(context, &locks),
             RequestBody::Detect(report) => self.detect(context, &report),
             _ => Err(ServerError::Invalid("not a request about row locks".to_owned())),
@@ -278,23 +278,30 @@ impl<H: RegionStore> Scheduler<H> {
         }
     }
 
-    /// The row locks of the regions that this store leads, and who waits for them. It may have others in memory, which
-    /// it has handed over.
-    pub fn row_locks(&self) -> Vec<RowLockStatus> {
+    /// At most `limit` row locks of the regions that this store leads, with who waits for them, and the number of all.
+    /// Rows that somebody waits for come first. The store may have others in memory, which it has handed over.
+    pub fn row_locks(&self, limit: usize) -> (Vec<RowLockStatus>, usize) {
         let regions = self.store.regions();
         let led = regions.iter().filter(|status| status.is_leader).map(|status| (status.region.id, status.term));
-        self.locks.list(led, now())
+        self.locks.list(led, limit, now())
     }
 
-    /// Gives up the row locks of a transaction on keys of a region. A store that does not lead it has none that count.
+    /// Gives up the row locks of a transaction on keys of a region, or what is stronger than `keep`. A store that does
+    /// not lead it has none that count.
     ///
     /// # Errors
     ///
     /// [`ServerError::Region`]: this store does not lead the region, or is about to hand over.
-    fn release(&self, context: RegionContext, keys: &[Key], start_ts: Timestamp) -> Result<Response, ServerError> {
+    fn release(
+        &self,
+        context: RegionContext,
+        keys: &[Key],
+        start_ts: Timestamp,
+        keep: Option<LockMode>,
+    ) -> Result<Response, ServerError> {
         let basis = self.store.basis(context)?;
         let locks = self.locks.known_region(context.region);
-        match locks.is_none_or(|locks| locks.release(basis.term, start_ts, keys)) {
+        match locks.is_none_or(|locks| locks.release(basis.term, start_ts, keys, keep)) {
             true => Ok(Response::Done),
             false => Err(handing_over(context.region).into()),
         }

@@ -221,9 +221,10 @@ impl<H: RegionStore> KvServer<H> {
         self.store.locate(key)
     }
 
-    /// The row locks of the regions that this store leads, and who waits for them.
-    pub fn row_locks(&self) -> Vec<RowLockStatus> {
-        self.writes.row_locks()
+    /// At most `limit` row locks of the regions that this store leads, with who waits for them, and the number of all.
+    /// Rows that somebody waits for come first.
+    pub fn row_locks(&self, limit: usize) -> (Vec<RowLockStatus>, usize) {
+        self.writes.row_locks(limit)
     }
 
     async fn execute(&self, request: Request, permit: Permit) -> Result<Response, ServerError> {

@@ -1,6 +1,7 @@
 //! The row locks of the cluster, as `cortado locks` shows them: each node lists those in its memory and the sessions of
 //! its transactions, and the node that is asked puts them together. What holds an advisory lock is its record, which
-//! that node reads; the memory of a leader has the queue.
+//! that node reads; the memory of a leader has the queue. A listing is bounded, whatever there is: rows that somebody
+//! waits for come first, and the number of all is told.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -29,10 +30,26 @@ const ADVISORY: &str = "advisory lock";
 const SYSTEM_REGION: u64 = 1;
 
 /// How long a node may take to list its locks.
-const LIMIT: Duration = Duration::from_secs(2);
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+/// How many locks are listed if the request does not say, and at most.
+const LISTED: usize = 1_000;
+const LISTED_MAX: usize = 10_000;
+/// Bytes of a key, and characters of a row's name, that are told.
+const KEY_MAX: usize = 512;
+const NAME_MAX: usize = 256;
+/// How many transactions are named that a waiter is behind.
+const BEHIND_MAX: usize = 8;
+
+/// How many locks a request wants.
+pub(super) fn limit(request: &LocksRequest) -> usize {
+    match usize::try_from(request.limit).unwrap_or(LISTED_MAX) {
+        0 => LISTED,
+        limit => limit.min(LISTED_MAX),
+    }
+}
 
 /// Those of this node.
-pub(super) fn own(state: &NodeState, store: StoreId) -> Result<LocksResponse, Status> {
+pub(super) fn own(state: &NodeState, store: StoreId, limit: usize) -> Result<LocksResponse, Status> {
     let (Some(kv), Some(database), Some(sql)) = (state.kv.get(), state.database.get(), state.sql.get()) else {
         return Err(Status::unavailable("the node does not serve yet"));
     };
@@ -42,16 +59,19 @@ pub(super) fn own(state: &NodeState, store: StoreId) -> Result<LocksResponse, St
             Some(lock) => (ADVISORY.to_owned(), lock.to_text()),
             None => sql.row_name(&status.key).unwrap_or_default(),
         };
+        let behind = status.wait.as_ref().map_or(&[][..], |wait| &wait.behind);
         RowLock {
             region_id: status.region.get(),
-            key: status.key.as_bytes().to_vec(),
+            key: status.key.as_bytes().iter().copied().take(KEY_MAX).collect(),
             table,
-            row,
+            row: shortened(row),
             start_ts: status.start_ts.raw(),
             mode: mode_name(status.mode, advisory.is_some()).to_owned(),
             waits_ms: status.wait.as_ref().map(|wait| u64::try_from(wait.time.as_millis()).unwrap_or(u64::MAX)),
-            behind: status.wait.iter().flat_map(|wait| &wait.behind).map(|ts| ts.raw()).collect(),
+            behind: behind.iter().take(BEHIND_MAX).map(|ts| ts.raw()).collect(),
+            more_behind: u32::try_from(behind.len().saturating_sub(BEHIND_MAX)).unwrap_or(u32::MAX),
             held_ms: None,
+            is_awaited: status.is_awaited,
         }
     };
     let session = |(start_ts, session): (tso::Timestamp, u32)| LockingSession {
@@ -59,37 +79,47 @@ pub(super) fn own(state: &NodeState, store: StoreId) -> Result<LocksResponse, St
         store_id: store.get(),
         session,
     };
-    let locks = kv.row_locks().into_iter().map(message).collect();
+    let (locks, total) = kv.row_locks(limit);
+    let locks = locks.into_iter().map(message).collect();
     let sessions = database.row_lockers().into_iter().map(session).collect();
-    Ok(LocksResponse { locks, sessions, silent: Vec::new() })
+    Ok(LocksResponse { locks, sessions, silent: Vec::new(), total: total as u64 })
 }
 
 /// Those of the whole cluster. Nodes that do not answer are named.
-pub(super) async fn all(state: &NodeState, ident: &Ident) -> Result<LocksResponse, Status> {
-    let mut all = own(state, ident.store_id)?;
+pub(super) async fn all(state: &NodeState, ident: &Ident, limit: usize) -> Result<LocksResponse, Status> {
+    let mut all = own(state, ident.store_id, limit)?;
     let others = state.members.all().into_iter().filter(|(store, _)| *store != ident.store_id);
-    let request = LocksRequest { forwarded: true, cluster_id: ident.cluster_id.get() };
+    let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
+    let request = LocksRequest { forwarded: true, cluster_id: ident.cluster_id.get(), limit: wanted };
     let answers = others.map(|(store, address)| async move {
-        let asked = tokio::time::timeout(LIMIT, ask(&address, state.config.connect_from, request)).await;
-        (store, asked.ok().flatten())
+        let asked = tokio::time::timeout(TIME_LIMIT, ask(&address, state.config.connect_from, request)).await;
+        (store, asked.unwrap_or_else(|_| Err("no answer in time".to_owned())))
     });
     for (store, answer) in join_all(answers).await {
         match answer {
-            Some(answer) => {
+            Ok(answer) => {
                 all.locks.extend(answer.locks);
                 all.sessions.extend(answer.sessions);
+                all.total += answer.total;
             }
-            None => all.silent.push(store.get()),
+            Err(why) => {
+                tracing::warn!(node = %store, why, "the locks of a node are not listed");
+                all.silent.push(store.get());
+            }
         }
     }
     let (Some(database), Some(sql)) = (state.database.get(), state.sql.get()) else { return Ok(all) };
     let holders = async { Ok::<_, SqlError>((sql.advisory_locks().await?, database.now().await?)) };
-    match tokio::time::timeout(LIMIT, holders).await {
+    match tokio::time::timeout(TIME_LIMIT, holders).await {
         Ok(Ok((holders, now))) => add_holders(&mut all, &holders, now),
         Ok(Err(error)) => return Err(Status::unavailable(error.to_string())),
         Err(_) => return Err(Status::unavailable("the records of advisory locks are not read in time")),
     }
     // Stable: the waiters of a row keep their order. Each region is in the memory of one node.
+    if all.locks.len() > limit {
+        all.locks.sort_by_key(|lock| !lock.is_awaited);
+        all.locks.truncate(limit);
+    }
     all.locks.sort_by(|a, b| (a.region_id, &a.key).cmp(&(b.region_id, &b.key)));
     Ok(all)
 }
@@ -116,7 +146,10 @@ fn add_holders(all: &mut LocksResponse, holders: &[AdvisoryHolder], now: Timesta
             waiting.push(lock);
         }
     }
+    let awaited: HashSet<Vec<u8>> = waiting.iter().map(|lock| lock.key.clone()).collect();
+    all.total += holders.len() as u64;
     all.locks = holders.iter().map(|holder| held(holder, now)).collect();
+    all.locks.iter_mut().for_each(|lock| lock.is_awaited = awaited.contains(&lock.key));
     all.locks.append(&mut waiting);
 }
 
@@ -130,14 +163,26 @@ fn held(holder: &AdvisoryHolder, now: Timestamp) -> RowLock {
         mode: mode_name(holder.mode.queue(), true).to_owned(),
         waits_ms: None,
         behind: Vec::new(),
+        more_behind: 0,
+        is_awaited: false,
         held_ms: Some(now.physical_ms().saturating_sub(holder.since.physical_ms())),
     }
 }
 
-async fn ask(address: &str, from: Option<IpAddr>, request: LocksRequest) -> Option<LocksResponse> {
-    let host: HostPort = address.parse().ok()?;
-    let mut node = client::connect(&host, from).await.ok()?;
-    Some(node.locks(request).await.ok()?.into_inner())
+async fn ask(address: &str, from: Option<IpAddr>, request: LocksRequest) -> Result<LocksResponse, String> {
+    let host: HostPort = address.parse()?;
+    let mut node = client::connect(&host, from).await.map_err(|error| error.to_string())?;
+    let answer = node.locks(request).await.map_err(|status| status.message().to_owned())?;
+    Ok(answer.into_inner())
+}
+
+/// The first characters of the name of a row.
+fn shortened(mut name: String) -> String {
+    if let Some((end, _)) = name.char_indices().nth(NAME_MAX) {
+        name.truncate(end);
+        name.push('…');
+    }
+    name
 }
 
 fn mode_name(mode: LockMode, is_advisory: bool) -> &'static str {

@@ -291,12 +291,13 @@ impl Node for NodeService {
 
     async fn locks(&self, request: Request<LocksRequest>) -> Result<Response<LocksResponse>, Status> {
         let Some(ident) = self.state.ident() else { return Err(uninitialised()) };
-        let LocksRequest { forwarded, cluster_id } = request.into_inner();
-        if !forwarded {
-            return locks::all(&self.state, &ident).await.map(Response::new);
+        let request = request.into_inner();
+        let limit = locks::limit(&request);
+        if !request.forwarded {
+            return locks::all(&self.state, &ident, limit).await.map(Response::new);
         }
-        self.check_cluster(cluster_id)?;
-        locks::own(&self.state, ident.store_id).map(Response::new)
+        self.check_cluster(request.cluster_id)?;
+        locks::own(&self.state, ident.store_id, limit).map(Response::new)
     }
 
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

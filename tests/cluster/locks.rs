@@ -73,6 +73,34 @@ async fn any_node_shows_who_waits_for_whom() {
     wait_for("no row locks", || cluster.locks(0, &[]) == "no row locks\n");
 }
 
+/// Regression: with more locks than fit into a message the command failed, and the node was called silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn very_many_locks_are_listed_in_part() {
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 3).await;
+    let (holder, waiter) = (cluster.connect(0).await, cluster.connect(1).await);
+    holder.batch_execute("CREATE TABLE many (id int, name text, PRIMARY KEY (id, name))").await.unwrap();
+    let name = "n".repeat(1_000);
+    for thousand in 0..12 {
+        let rows: Vec<String> = (0..1_000).map(|id| format!("({}, '{name}')", thousand * 1_000 + id)).collect();
+        holder.batch_execute(&format!("INSERT INTO many VALUES {}", rows.join(", "))).await.unwrap();
+    }
+    holder.batch_execute("BEGIN; SELECT * FROM many FOR UPDATE").await.unwrap();
+    let last = "SELECT * FROM many WHERE id = 11999 FOR SHARE";
+    let waiting = tokio::spawn(async move { waiter.batch_execute(last).await });
+    let mut text = String::new();
+    wait_for("the wait", || {
+        text = cluster.locks(2, &["--limit", "2"]);
+        text.contains("SHARE")
+    });
+    assert!(text.contains("(id, name)=(11999, nnnn") && text.contains("2 of 12001 locks and waits"), "{text}");
+    let all: serde_json::Value = serde_json::from_str(&cluster.locks(2, &["--json", "--limit", "10000"])).unwrap();
+    assert_eq!((all["locks"].as_array().map(Vec::len), &all["total"]), (Some(10_000), &12_001.into()));
+    assert_eq!(all["silent_nodes"], serde_json::json!([]));
+    holder.batch_execute("COMMIT").await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
+}
+
 /// A session of a client that has no time for a good-bye: it holds the row, and its process is killed.
 fn psql_with_row(cluster: &Cluster, node: usize) -> std::process::Child {
     let url = format!("postgresql://postgres@127.0.0.1:{}/postgres", cluster.nodes[node].pg);

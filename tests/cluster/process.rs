@@ -164,17 +164,19 @@ pub fn tail(log: &Path) -> String {
 
 /// Runs a command that ends by itself.
 pub fn run(command: &mut Command) -> Output {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + WAIT_TIMEOUT;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            let output = child.wait_with_output().unwrap();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let (sender, ended) = std::sync::mpsc::sync_channel(1);
+    // It may print more than a pipe takes.
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    match ended.recv_timeout(WAIT_TIMEOUT) {
+        Ok(output) => output.unwrap(),
+        Err(_) => {
+            signal("KILL", &pid.to_string());
+            let output = ended.recv().unwrap().unwrap();
             panic!("{command:?} does not end:\n{}", String::from_utf8_lossy(&output.stderr));
         }
-        std::thread::sleep(POLL_INTERVAL);
     }
-    child.wait_with_output().unwrap()
 }
 
 /// Fetches a page: its status and body, or `None` without an answer.

@@ -1,8 +1,9 @@
 //! The row locks of a transaction, in the memory of the leaders: taken, waited for, kept and given up.
 //!
-//! A row that a transaction asks for counts as perhaps locked from before the request is sent, until it is released or
-//! the transaction ends. So nothing is forgotten, whatever becomes of an answer. A keeper tells the leaders every third
-//! of the ttl which transactions of this node live; if the node dies, its locks end with the ttl.
+//! A row that a transaction asks for counts as perhaps locked from before the request is sent, until the answer says
+//! that it is not, it is released or the transaction ends. So nothing is forgotten, whatever becomes of an answer. A
+//! keeper tells the leaders every third of the ttl which transactions of this node live; if the node dies, its locks
+//! end with the ttl.
 //!
 //! A session may hold locks under two names: those of its transaction, and those of its own (`session_locks.rs`). Each
 //! name waits while the other does. The detector is told so, with a report that stands at no row.
@@ -82,13 +83,21 @@ impl Held {
     }
 }
 
+/// A row that was asked for.
+#[derive(Clone, Debug)]
+struct AskedRow {
+    key: Key,
+    /// How it was locked before.
+    before: Option<LockMode>,
+}
+
 /// The row locks of one transaction. Gives all of them up when it is dropped.
 pub(crate) struct RowLocks {
     coordinator: Arc<Coordinator>,
     asked: Arc<Asked>,
     held: BTreeMap<Key, Held>,
-    /// The rows in the order in which they were asked for first.
-    order: Vec<Key>,
+    /// What was asked for, in order.
+    order: Vec<AskedRow>,
     /// Gives up rows after a rollback to a savepoint. Returns those that it could not.
     releasing: Option<JoinHandle<Vec<Key>>>,
     /// Another name under which its session holds locks. They stay at least as long as a wait under this one.
@@ -142,10 +151,10 @@ impl RowLocks {
         let known: Vec<Option<LockedRow>> = keys.iter().map(|key| self.known(key, ask)).collect();
         let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
         let wanted: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
-        let mut found = Vec::new().into_iter();
+        let (mut found, asked_before) = (Vec::new().into_iter(), self.order.len());
         if !wanted.is_empty() {
             self.await_release().await;
-            self.remember(&wanted);
+            self.remember(&wanted, ask.mode);
             let (start_ts, mode, presence) = (self.asked.start_ts, ask.mode, ask.presence);
             let waiting = Waiting::Fail;
             let request = AcquireRequest { keys: wanted, start_ts, mode, presence, snapshot, seen_ts, waiting };
@@ -163,7 +172,22 @@ impl RowLocks {
             }
             rows.push(row);
         }
+        self.forget_unlocked(asked_before);
         Ok(rows)
+    }
+
+    /// Rows that the last request has not locked need not be given up. If an earlier attempt of it had locked one, and
+    /// its answer was lost, that lock ends with its ttl.
+    fn forget_unlocked(&mut self, asked_before: usize) {
+        let mut asked = self.asked.keys.lock();
+        let answered = self.order.split_off(asked_before);
+        self.order.extend(answered.into_iter().filter(|row| {
+            let is_locked = self.held.contains_key(&row.key);
+            if !is_locked {
+                asked.remove(&row.key);
+            }
+            is_locked
+        }));
     }
 
     /// A row that was read and is locked already.
@@ -172,11 +196,12 @@ impl RowLocks {
         Some(LockedRow { is_locked: true, commit_ts: held.seen_ts, row: RowFound::Unchanged })
     }
 
-    fn remember(&mut self, wanted: &[Key]) {
+    fn remember(&mut self, wanted: &[Key], mode: LockMode) {
         let mut asked = self.asked.keys.lock();
         for key in wanted {
-            if asked.insert(key.clone()) {
-                self.order.push(key.clone());
+            let before = self.held.get(key).map(|held| held.mode);
+            if asked.insert(key.clone()) || before.is_some_and(|before| before < mode) {
+                self.order.push(AskedRow { key: key.clone(), before });
             }
         }
     }
@@ -289,9 +314,8 @@ impl RowLocks {
     /// up, or cannot be for now: then they are tried again later.
     pub(crate) async fn give_up(&mut self, rows: &[Key]) {
         let rows: BTreeSet<&Key> = rows.iter().collect();
-        let (dropped, kept) = std::mem::take(&mut self.order).into_iter().partition(|key| rows.contains(key));
-        self.order = kept;
-        self.release(dropped, GIVE_UP_ATTEMPTS);
+        self.order.retain(|asked| !rows.contains(&asked.key));
+        self.release(rows.into_iter().map(|key| (key.clone(), None)).collect(), GIVE_UP_ATTEMPTS);
         self.await_release().await;
     }
 
@@ -313,18 +337,31 @@ impl RowLocks {
         self.order.len()
     }
 
-    /// Gives up the rows that were asked for since `savepoint`, in the background.
+    /// Gives up the rows that were asked for since `savepoint`, and of those that were locked before what is stronger,
+    /// in the background.
     pub(crate) fn rollback_to(&mut self, savepoint: usize) {
         let dropped = self.order.split_off(savepoint.min(self.order.len()));
-        self.release(dropped, 1);
+        // The first of each row counts.
+        self.release(dropped.into_iter().rev().map(|asked| (asked.key, asked.before)).collect(), 1);
     }
 
-    fn release(&mut self, dropped: Vec<Key>, attempts: u32) {
-        if dropped.is_empty() {
-            return;
+    /// Gives up rows, or keeps the weaker lock that is named.
+    fn release(&mut self, rows: BTreeMap<Key, Option<LockMode>>, attempts: u32) {
+        let (mut dropped, mut lowered) = (Vec::new(), BTreeMap::<LockMode, Vec<Key>>::new());
+        for (key, keep) in rows {
+            match (keep, self.held.get_mut(&key)) {
+                (Some(mode), Some(held)) => {
+                    held.mode = mode.min(held.mode);
+                    lowered.entry(mode).or_default().push(key);
+                }
+                _ => {
+                    self.held.remove(&key);
+                    dropped.push(key);
+                }
+            }
         }
-        for key in &dropped {
-            self.held.remove(key);
+        if dropped.is_empty() && lowered.is_empty() {
+            return;
         }
         self.forget(dropped.iter());
         let (kv, start_ts, earlier) = (self.coordinator.kv.clone(), self.asked.start_ts, self.releasing.take());
@@ -333,8 +370,13 @@ impl RowLocks {
                 Some(earlier) => earlier.await.unwrap_or_default(),
                 None => Vec::new(),
             };
+            for (mode, rows) in lowered {
+                if let Err(error) = kv.release(rows, start_ts, Some(mode)).await {
+                    tracing::debug!(%start_ts, %error, "row locks stay stronger than they need be");
+                }
+            }
             for attempt in 1..=attempts {
-                let Err(error) = kv.release(dropped.clone(), start_ts).await else { return left };
+                let Err(error) = kv.release(dropped.clone(), start_ts, None).await else { return left };
                 tracing::debug!(%start_ts, %error, attempt, "row locks stay for now");
                 if attempt < attempts {
                     tokio::time::sleep(FIRST_WAIT).await;
@@ -366,7 +408,7 @@ impl RowLocks {
         }
         let (kv, start_ts) = (self.coordinator.kv.clone(), self.asked.start_ts);
         Some(self.coordinator.tasks.spawn(async move {
-            if let Err(error) = kv.release(keys, start_ts).await {
+            if let Err(error) = kv.release(keys, start_ts, None).await {
                 tracing::debug!(%start_ts, %error, "row locks end with their ttl");
             }
         }))

@@ -140,7 +140,7 @@ async fn a_waiter_gets_the_row_when_its_holder_has_committed_and_sees_what_it_wr
     bench.prewrite_as("k", put("newest"), (25, Some(11)), 20).await.unwrap();
     bench.commit("k", 25, 30).await.unwrap();
     assert_eq!(third.await, rows(vec![locked(30, present("newest"))]));
-    bench.scheduler.release(bench.context, &[key("k")], ts(12)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(12), None).unwrap();
     assert!(!bench.scheduler.locks.region(bench.context.region).is_in_use(), "nothing is left");
 }
 
@@ -151,7 +151,7 @@ async fn a_prewrite_of_a_row_that_another_transaction_has_locked_is_refused() {
     let held = KeyError::Held { key: key("k"), holder: ts(10) };
     assert_eq!(bench.prewrite("k", put("v"), 11, 0).await, Err(held.into()));
     assert_eq!(bench.prewrite("other", put("v"), 11, 0).await, Ok(()));
-    bench.scheduler.release(bench.context, &[key("k")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(10), None).unwrap();
     assert_eq!(bench.prewrite("k", put("v"), 11, 0).await, Ok(()));
 }
 
@@ -177,10 +177,10 @@ async fn the_first_of_several_waiters_gets_the_row_and_keeps_it() {
     let mut first = Box::pin(bench.acquire(&first));
     let mut second = Box::pin(bench.acquire(&second));
     assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
-    bench.scheduler.release(bench.context, &[key("k")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(10), None).unwrap();
     assert_eq!(first.await.unwrap().blocked, None);
     assert!(poll!(&mut second).is_pending());
-    bench.scheduler.release(bench.context, &[key("k")], ts(11)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(11), None).unwrap();
     assert_eq!(second.await.unwrap().blocked, None);
 }
 
@@ -196,7 +196,7 @@ async fn a_request_is_answered_after_its_time_and_keeps_its_place() {
     let mut behind = Box::pin(bench.acquire(&behind));
     assert!(poll!(&mut behind).is_pending());
     // Handed over while nobody asks.
-    bench.scheduler.release(bench.context, &[key("k")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(10), None).unwrap();
     assert!(poll!(&mut behind).is_pending(), "the row is kept for the one that was first");
     assert_eq!(bench.acquire(&waiting).await.unwrap().blocked, None);
 }
@@ -210,7 +210,7 @@ async fn a_request_that_is_dropped_gives_its_place_up() {
     let mut next = Box::pin(bench.acquire(&second));
     assert!(poll!(&mut dropped).is_pending() && poll!(&mut next).is_pending());
     drop(dropped);
-    bench.scheduler.release(bench.context, &[key("k")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(10), None).unwrap();
     assert_eq!(next.await.unwrap().blocked, None);
 }
 
@@ -240,7 +240,7 @@ async fn a_request_may_refuse_to_wait() {
         assert_eq!(bench.acquire(&skips).await, rows(vec![skipped, locked(0, RowFound::Absent)]));
     }
     bench.commit("r", 5, 6).await.unwrap();
-    bench.scheduler.release(bench.context, &[key("k"), key("free")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k"), key("free")], ts(10), None).unwrap();
     let fails = AcquireRequest { waiting: Waiting::Fail, ..request(&["r", "k"], 12) };
     assert_eq!(bench.acquire(&fails).await.unwrap().blocked, None, "nothing is left of the refused ones");
 }
@@ -254,7 +254,7 @@ async fn presence_decides_what_is_locked() {
     let found = bench.acquire(&ask(Presence::Present, &["here", "gone"])).await.unwrap().rows;
     let gone = LockedRow { is_locked: false, commit_ts: Timestamp::ZERO, row: RowFound::Absent };
     assert_eq!(found, vec![locked(2, present("v")), gone]);
-    bench.scheduler.release(bench.context, &[key("here"), key("gone")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("here"), key("gone")], ts(10), None).unwrap();
     let found = bench.acquire(&ask(Presence::Absent, &["here", "gone"])).await.unwrap().rows;
     assert_eq!(found, vec![free(present("v")), locked(0, RowFound::Absent)]);
     let refused = bench.acquire(&ask(Presence::MustBeAbsent, &["here"])).await;
@@ -275,7 +275,7 @@ async fn a_row_that_is_about_to_be_inserted_is_not_waited_for() {
         assert!(matches!(answer.rows[..], [LockedRow { is_locked: false, row: RowFound::Absent, .. }]), "{answer:?}");
     }
     // It has left no place in the queue.
-    bench.scheduler.release(bench.context, &[key("k")], ts(10)).unwrap();
+    bench.scheduler.release(bench.context, &[key("k")], ts(10), None).unwrap();
     let fails = AcquireRequest { waiting: Waiting::Fail, ..request(&["k"], 30) };
     assert_eq!(bench.acquire(&fails).await.unwrap().blocked, None);
 }

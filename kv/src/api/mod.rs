@@ -109,6 +109,8 @@ pub enum RequestBody {
         keys: Vec<Key>,
         /// The transaction.
         start_ts: Timestamp,
+        /// What it keeps of a lock that is stronger: nothing, or a weaker lock.
+        keep: Option<LockMode>,
     },
     /// Says that transactions live, so that their row locks in this region stay. Answered with [`Response::Done`].
     Refresh {

@@ -82,8 +82,8 @@ pub use safe_point::LockPage;
 pub use scan::{Page, ScanRange, Snapshot};
 
 use crate::api::{
-    AcquireRequest, Acquired, CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockRef, LocksStatus,
-    Mutation, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus, WaitReport,
+    AcquireRequest, Acquired, CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef,
+    LocksStatus, Mutation, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus, WaitReport,
 };
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
@@ -543,13 +543,19 @@ impl Client {
         self.router.acquire(request).await
     }
 
-    /// Gives up the row locks of a transaction on `keys`, and its places in their queues, regions in parallel.
+    /// Gives up the row locks of a transaction on `keys`, and its places in their queues, regions in parallel. Of locks
+    /// that are stronger than `keep`, that is kept.
     ///
     /// # Errors
     ///
     /// Those of [`Client`]. Never `Key` or `Undetermined`. The locks end with their ttl anyway.
-    pub async fn release(&self, keys: Vec<Key>, start_ts: Timestamp) -> Result<(), ClientError> {
-        let body = |keys| RequestBody::Release { keys, start_ts };
+    pub async fn release(
+        &self,
+        keys: Vec<Key>,
+        start_ts: Timestamp,
+        keep: Option<LockMode>,
+    ) -> Result<(), ClientError> {
+        let body = |keys| RequestBody::Release { keys, start_ts, keep };
         self.write("Release", RetrySemantics::Idempotent, keys, &decision_bytes, &body).await
     }
 

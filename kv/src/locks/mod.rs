@@ -15,13 +15,14 @@
 //!
 //! # Layers
 //!
-//! 1. `detector`, `handover`, `status`: state machines: who waits for whom; the form of locks in the message to the
-//!    next leader, and in listings
+//! 1. `detector`, `handover`, `queue`, `status`: state machines: who waits for whom; the locks of one key; the form of
+//!    locks in the message to the next leader, and in listings
 //! 2. `table`: the state machine of locks and queues
 //! 3. `region`: the locks of a region, and the tasks that wait for them
 
 mod detector;
 mod handover;
+mod queue;
 mod region;
 mod status;
 mod table;
@@ -98,14 +99,28 @@ impl RowLocks {
         self.regions.read().get(&region).map(Arc::clone)
     }
 
-    /// All locks and waiters of these regions in these terms, by region and row; the waiters of a row in their order.
-    pub(crate) fn list(&self, led: impl Iterator<Item = (RegionId, Term)>, now: Instant) -> Vec<RowLockStatus> {
-        let mut all = Vec::new();
+    /// At most `limit` locks and waiters of these regions in these terms, by region and row; the waiters of a row in
+    /// their order. Rows that somebody waits for come before others if there are too many. The second part is the
+    /// number of all.
+    pub(crate) fn list(
+        &self,
+        led: impl Iterator<Item = (RegionId, Term)>,
+        limit: usize,
+        now: Instant,
+    ) -> (Vec<RowLockStatus>, usize) {
+        let (mut listed, mut total) = (Vec::new(), 0);
         for (region, term) in led {
-            all.extend(self.known_region(region).into_iter().flat_map(|locks| locks.list(region, term, now)));
+            let Some(locks) = self.known_region(region) else { continue };
+            let (of_region, all) = locks.list(region, term, limit, now);
+            listed.extend(of_region);
+            total += all;
         }
-        all.sort_by(|a, b| (a.region, &a.key, a.wait.is_some()).cmp(&(b.region, &b.key, b.wait.is_some())));
-        all
+        if listed.len() > limit {
+            listed.sort_by_key(|status| !status.is_awaited);
+            listed.truncate(limit);
+        }
+        listed.sort_by(|a, b| (a.region, &a.key, a.wait.is_some()).cmp(&(b.region, &b.key, b.wait.is_some())));
+        (listed, total)
     }
 
     /// The locks of a region, created at the first call.

@@ -207,15 +207,15 @@ impl RegionLocks {
         self.within(term, |state| state.table.cancel(key, start_ts, held));
     }
 
-    /// Gives up the locks and places of a transaction on `keys`. False: the leader is about to hand over, and the next
-    /// one has to be asked.
-    pub(crate) fn release(&self, term: Term, start_ts: Timestamp, keys: &[Key]) -> bool {
+    /// Gives up the locks and places of a transaction on `keys`, or what is stronger than `keep`. False: the leader is
+    /// about to hand over, and the next one has to be asked.
+    pub(crate) fn release(&self, term: Term, start_ts: Timestamp, keys: &[Key], keep: Option<LockMode>) -> bool {
         if !self.is_in_use() {
             return true;
         }
         let released = self.within(term, |state| {
             if !state.is_frozen {
-                keys.iter().for_each(|key| state.table.release(key, start_ts));
+                keys.iter().for_each(|key| state.table.cancel(key, start_ts, keep));
             }
             !state.is_frozen
         });
@@ -325,21 +325,22 @@ impl RegionLocks {
         });
     }
 
-    /// All locks and waiters of `term`. Does not begin it: what the term inherits may be about to come.
-    pub(super) fn list(&self, region: RegionId, term: Term, now: Instant) -> Vec<RowLockStatus> {
+    /// At most `limit` locks and waiters of `term`, and the number of all. Does not begin it: what the term inherits
+    /// may be about to come.
+    pub(super) fn list(&self, region: RegionId, term: Term, limit: usize, now: Instant) -> (Vec<RowLockStatus>, usize) {
         self.change(|state| {
             let table = match &mut state.inherited {
                 Some(inherited) if inherited.term == term => &mut inherited.table,
                 _ if state.term == term => &mut state.table,
-                _ => return Vec::new(),
+                _ => return (Vec::new(), 0),
             };
             table.expire(now);
             let status = |listed: Listed<'_>| {
-                let Listed { key, start_ts, mode, wait } = listed;
+                let Listed { key, start_ts, mode, wait, is_awaited } = listed;
                 let wait = wait.map(|(since, behind)| RowWait { time: now.saturating_duration_since(since), behind });
-                RowLockStatus { region, key: key.clone(), start_ts, mode, wait }
+                RowLockStatus { region, key: key.clone(), start_ts, mode, wait, is_awaited }
             };
-            table.list().map(status).collect()
+            (table.list(limit).map(status).collect(), table.len())
         })
     }
 

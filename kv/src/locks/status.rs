@@ -21,6 +21,8 @@ pub struct RowLockStatus {
     pub mode: LockMode,
     /// The wait of a transaction that does not have the lock.
     pub wait: Option<RowWait>,
+    /// Whether anybody waits for the row.
+    pub is_awaited: bool,
 }
 
 /// A place in the queue of a row.
@@ -28,6 +30,7 @@ pub struct RowLockStatus {
 pub struct RowWait {
     /// How long the transaction has waited.
     pub time: Duration,
-    /// The transactions that it waits for: holders, and waiters before it.
+    /// The transactions that it waits for: holders, and waiters before it; not those that it waits for by way of
+    /// another one.
     pub behind: Vec<Timestamp>,
 }

@@ -5,12 +5,13 @@
 //! is on its way: it keeps its place. Who is not heard of for a while loses its locks and its places.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use tso::Timestamp;
 
 use super::handover::PackedKey;
+use super::queue::{KeyLocks, Waiter};
 use crate::api::LockMode;
 use crate::key::Key;
 
@@ -38,7 +39,7 @@ pub(crate) struct LocksFull;
 pub(crate) enum Step {
     /// The transaction has the lock.
     Held,
-    /// These transactions are in the way.
+    /// These transactions are in the way; see [`KeyLocks::behind`].
     Blocked(Vec<Timestamp>),
 }
 
@@ -49,6 +50,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) mode: LockMode,
     /// Of a waiter: since when it waits, and who is in its way.
     pub(crate) wait: Option<(Instant, Vec<Timestamp>)>,
+    /// Whether anybody waits for the key.
+    pub(crate) is_awaited: bool,
 }
 
 /// Locks and queues.
@@ -72,69 +75,10 @@ pub(crate) struct LockTable {
     ttl: Duration,
 }
 
-#[derive(Debug, Default)]
-struct KeyLocks {
-    holders: Vec<(Timestamp, LockMode)>,
-    waiting: VecDeque<Waiter>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiter {
-    start_ts: Timestamp,
-    mode: LockMode,
-    since: Instant,
-}
-
 #[derive(Debug)]
 struct Owner {
     alive_until: Instant,
     keys: BTreeSet<Key>,
-}
-
-impl KeyLocks {
-    fn held(&self, start_ts: Timestamp) -> Option<LockMode> {
-        self.holders.iter().find(|(holder, _)| *holder == start_ts).map(|(_, mode)| *mode)
-    }
-
-    /// The holders that are in the way of another transaction.
-    fn holders_against(&self, start_ts: Timestamp, mode: LockMode) -> Vec<Timestamp> {
-        let conflicts = |(holder, held): &&(Timestamp, LockMode)| *holder != start_ts && mode.conflicts_with(*held);
-        self.holders.iter().filter(conflicts).map(|(holder, _)| *holder).collect()
-    }
-
-    /// Who is in the way of a transaction that comes behind the first `ahead` waiters. One that holds the key already
-    /// waits for holders only.
-    fn against(&self, start_ts: Timestamp, mode: LockMode, ahead: usize) -> Vec<Timestamp> {
-        let mut found = self.holders_against(start_ts, mode);
-        if self.held(start_ts).is_none() {
-            let waiting = self.waiting.iter().take(ahead);
-            found.extend(waiting.filter(|waiter| waiter.mode.conflicts_with(mode)).map(|waiter| waiter.start_ts));
-        }
-        found
-    }
-
-    /// Whether anybody waits for nobody.
-    fn has_idle_waiter(&self) -> bool {
-        let mut waiting = self.waiting.iter().enumerate();
-        waiting.any(|(ahead, waiter)| self.against(waiter.start_ts, waiter.mode, ahead).is_empty())
-    }
-
-    fn place(&self, start_ts: Timestamp) -> Option<usize> {
-        self.waiting.iter().position(|waiter| waiter.start_ts == start_ts)
-    }
-
-    fn hold(&mut self, start_ts: Timestamp, mode: LockMode) -> bool {
-        match self.holders.iter_mut().find(|(holder, _)| *holder == start_ts) {
-            Some((_, held)) => {
-                *held = mode.max(*held);
-                false
-            }
-            None => {
-                self.holders.push((start_ts, mode));
-                true
-            }
-        }
-    }
 }
 
 impl LockTable {
@@ -242,7 +186,7 @@ impl LockTable {
         }
         // Who has queued up for a stronger lock still wants that.
         let mode = place.and_then(|place| locks.waiting.get(place)).map_or(mode, |waiter| waiter.mode.max(mode));
-        let found = locks.against(start_ts, mode, place.unwrap_or(locks.waiting.len()));
+        let found = locks.behind(start_ts, mode, place.unwrap_or(locks.waiting.len()));
         let adds = if found.is_empty() { held.is_none() && place.is_none() } else { queue && place.is_none() };
         if adds && is_full {
             self.drop_if_unused(key);
@@ -305,8 +249,8 @@ impl LockTable {
         self.remove(key, start_ts);
     }
 
-    /// Gives up a transaction's place in the queue for a key, and with it a lock that it was handed and has not seen.
-    /// `held` is what it held before.
+    /// Gives up a transaction's place in the queue for a key, and with it what it has of a lock beyond `held`: what it
+    /// was handed and has not seen, or wants no longer. `None`: all of it.
     pub(crate) fn cancel(&mut self, key: &Key, start_ts: Timestamp, held: Option<LockMode>) {
         let Some(held) = held else { return self.release(key, start_ts) };
         let Some(locks) = self.keys.get_mut(key) else { return };
@@ -342,18 +286,35 @@ impl LockTable {
         std::mem::take(&mut self.granted)
     }
 
-    /// All holders and waiters, those of a key in their order.
-    pub(crate) fn list(&self) -> impl Iterator<Item = Listed<'_>> {
-        self.keys.iter().flat_map(|(key, locks)| {
-            let holders = locks.holders.iter();
-            let holders =
-                holders.map(move |(start_ts, mode)| Listed { key, start_ts: *start_ts, mode: *mode, wait: None });
-            let waiting = locks.waiting.iter().enumerate();
-            holders.chain(waiting.map(move |(ahead, waiter)| {
+    /// At most `limit` holders and waiters: first those of the keys that somebody waits for, then by key; those of a
+    /// key in their order.
+    pub(crate) fn list(&self, limit: usize) -> impl Iterator<Item = Listed<'_>> {
+        let mut keys: Vec<(bool, &Key, &KeyLocks)> =
+            self.keys.iter().map(|(key, locks)| (locks.waiting.is_empty(), key, locks)).collect();
+        let order = |(quiet, key, _): &(bool, &Key, &KeyLocks), (b_quiet, b, _): &(bool, &Key, &KeyLocks)| {
+            (quiet, key).cmp(&(b_quiet, b))
+        };
+        if keys.len() > limit {
+            keys.select_nth_unstable_by(limit, order);
+            keys.truncate(limit);
+        }
+        keys.sort_unstable_by(order);
+        let of_key = |(is_quiet, key, locks): (bool, _, &'_ KeyLocks)| {
+            let holders = locks.holders.iter().map(|(start_ts, mode)| (*start_ts, *mode, None));
+            let waiting = locks.waiting.iter().enumerate().map(|(ahead, waiter)| {
                 let Waiter { start_ts, mode, since } = *waiter;
-                Listed { key, start_ts, mode, wait: Some((since, locks.against(start_ts, mode, ahead))) }
-            }))
-        })
+                (start_ts, mode, Some((since, locks.behind(start_ts, mode, ahead))))
+            });
+            let all = holders.chain(waiting);
+            all.map(move |(start_ts, mode, wait)| Listed { key, start_ts, mode, wait, is_awaited: !is_quiet })
+                .collect::<Vec<_>>()
+        };
+        keys.into_iter().flat_map(of_key).take(limit)
+    }
+
+    /// The number of holders and waiters.
+    pub(crate) fn len(&self) -> usize {
+        self.entries
     }
 
     fn hear_of(&mut self, start_ts: Timestamp, now: Instant) -> bool {
@@ -402,19 +363,9 @@ impl LockTable {
     /// Makes holders of the waiters that nobody is in the way of any more.
     fn promote(&mut self, key: &Key) {
         let Some(locks) = self.keys.get_mut(key) else { return };
-        let mut place = 0;
-        while let Some(Waiter { start_ts, mode, .. }) = locks.waiting.get(place).copied() {
-            if !locks.against(start_ts, mode, place).is_empty() {
-                // Whoever comes behind it waits for it, but for those that hold the key: they come first.
-                if mode == LockMode::Update && locks.held(start_ts).is_none() {
-                    break;
-                }
-                place += 1;
-                continue;
-            }
-            locks.waiting.remove(place);
+        for (start_ts, is_new) in locks.promote() {
             // An upgrade makes one entry of two.
-            self.entries -= usize::from(!locks.hold(start_ts, mode));
+            self.entries -= usize::from(!is_new);
             self.granted.push((key.clone(), start_ts));
         }
         self.drop_if_unused(key);
@@ -439,7 +390,7 @@ impl LockTable {
                 assert!(self.owners.get(holder).is_some_and(|owner| owner.keys.contains(key)));
             }
             for (place, waiter) in locks.waiting.iter().enumerate() {
-                let against = locks.against(waiter.start_ts, waiter.mode, place);
+                let against = locks.behind(waiter.start_ts, waiter.mode, place);
                 assert!(!against.is_empty(), "{waiter:?} of {key:?} waits for nothing");
                 assert_eq!(locks.place(waiter.start_ts), Some(place), "a waiter twice");
                 assert!(locks.held(waiter.start_ts).is_none_or(|held| held < waiter.mode));

@@ -286,7 +286,7 @@ impl MemoryCluster {
 
     /// All row locks in the memory of the stores, and who waits for them.
     pub fn row_locks(&self) -> Vec<RowLockStatus> {
-        self.servers.values().flat_map(|server| server.writes.row_locks()).collect()
+        self.servers.values().flat_map(|server| server.writes.row_locks(usize::MAX).0).collect()
     }
 
     /// All locks in key order, shared ones too. None should remain once all transactions have ended and their locks are

@@ -72,8 +72,9 @@ impl From<RequestBody> for Body {
             }
             RequestBody::Acquire(request) => Body::Acquire(request.into()),
             RequestBody::Detect(report) => Body::Detect(report.into()),
-            RequestBody::Release { keys, start_ts } => {
-                Body::Release(pb::Release { keys: from_keys(keys), start_ts: start_ts.raw() })
+            RequestBody::Release { keys, start_ts, keep } => {
+                let keep = keep.map(|mode| pb::LockMode::from(mode).into());
+                Body::Release(pb::Release { keys: from_keys(keys), start_ts: start_ts.raw(), keep })
             }
             RequestBody::Refresh { locks } => {
                 Body::Refresh(pb::Refresh { locks: locks.into_iter().map(pb::LockRef::from).collect() })
@@ -142,9 +143,11 @@ impl TryFrom<Body> for RequestBody {
             },
             Body::Acquire(request) => RequestBody::Acquire(request.try_into()?),
             Body::Detect(report) => RequestBody::Detect(report.into()),
-            Body::Release(release) => {
-                RequestBody::Release { keys: to_keys(release.keys), start_ts: Timestamp::from_raw(release.start_ts) }
-            }
+            Body::Release(release) => RequestBody::Release {
+                keep: release.keep.is_some().then(|| LockMode::try_from(release.keep())).transpose()?,
+                keys: to_keys(release.keys),
+                start_ts: Timestamp::from_raw(release.start_ts),
+            },
             Body::Refresh(refresh) => {
                 RequestBody::Refresh { locks: refresh.locks.into_iter().map(LockRef::from).collect() }
             }

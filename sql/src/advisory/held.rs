@@ -47,19 +47,25 @@ impl Counts {
     }
 }
 
+/// So many entries of a lock in the journal, on average, are made one of each mode.
+const ENTRIES_PER_LOCK: usize = 8;
+
 /// A lock of which the session holds less than before: what is left.
 pub(crate) type Lowered = (LockName, Option<Mode>);
 
 /// The locks of a session.
 ///
-/// Invariants: a lock that is not held is not in `locks`; `journal` has an entry for each count of the transaction.
+/// Invariants: a lock that is not held is not in `locks`; the counts in `journal` are those of the transaction. It has
+/// few entries for a lock since the newest savepoint, however often the lock was taken.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     locks: BTreeMap<LockName, Counts>,
-    /// What the transaction has taken, in order.
-    journal: Vec<(LockName, Mode)>,
-    /// What the running attempt of a statement has taken for the session.
-    attempt: Vec<(LockName, Mode)>,
+    /// What the transaction has taken, and how often, in order.
+    journal: Vec<(LockName, Mode, u64)>,
+    /// The position of the newest savepoint.
+    floor: usize,
+    /// What the running attempt of a statement has taken for the session, and how often.
+    attempt: BTreeMap<(LockName, Mode), u64>,
 }
 
 impl Held {
@@ -83,16 +89,34 @@ impl Held {
         let count = self.locks.entry(name).or_default().of(level, mode);
         *count = count.saturating_add(1);
         match level {
-            Level::Transaction => self.journal.push((name, mode)),
-            Level::Session => self.attempt.push((name, mode)),
+            Level::Transaction => {
+                self.journal.push((name, mode, 1));
+                self.compact();
+            }
+            Level::Session => *self.attempt.entry((name, mode)).or_default() += 1,
+        }
+    }
+
+    /// Makes one entry of those since the newest savepoint that say the same, if there are many.
+    fn compact(&mut self) {
+        let since = self.journal.len() - self.floor;
+        if since > ENTRIES_PER_LOCK * self.locks.len() {
+            let mut counts = BTreeMap::<(LockName, Mode), u64>::new();
+            for (name, mode, count) in self.journal.drain(self.floor..) {
+                *counts.entry((name, mode)).or_default() += count;
+            }
+            self.journal.extend(counts.into_iter().map(|((name, mode), count)| (name, mode, count)));
         }
     }
 
     /// Gives up one count of the session. `None`: it does not hold the lock so.
     pub(crate) fn unlock(&mut self, name: LockName, mode: Mode) -> Option<Option<Lowered>> {
-        let lowered = self.remove(name, mode, Level::Session)?;
-        if let Some(at) = self.attempt.iter().rposition(|taken| *taken == (name, mode)) {
-            self.attempt.swap_remove(at);
+        let lowered = self.remove((name, mode), 1, Level::Session)?;
+        if let Entry::Occupied(mut taken) = self.attempt.entry((name, mode)) {
+            *taken.get_mut() -= 1;
+            if *taken.get() == 0 {
+                taken.remove();
+            }
         }
         Some(lowered)
     }
@@ -103,14 +127,23 @@ impl Held {
         self.lower_all(|counts| counts.session = [0; 2])
     }
 
-    /// A position for [`Held::rollback_to`].
-    pub(crate) fn savepoint(&self) -> usize {
-        self.journal.len()
+    /// A savepoint begins. Returns its position, for [`Held::rollback_to`].
+    pub(crate) fn savepoint(&mut self) -> usize {
+        self.compact();
+        self.floor = self.journal.len();
+        self.floor
+    }
+
+    /// Nobody goes back to a savepoint above this one.
+    pub(crate) fn release(&mut self, savepoint: usize) {
+        self.floor = savepoint.min(self.journal.len());
+        self.compact();
     }
 
     /// Gives up what the transaction has taken since `savepoint`; from 0, all of it.
     pub(crate) fn rollback_to(&mut self, savepoint: usize) -> Vec<Lowered> {
-        let taken = self.journal.split_off(savepoint.min(self.journal.len()));
+        self.floor = savepoint.min(self.journal.len());
+        let taken = self.journal.split_off(self.floor);
         self.remove_all(taken, Level::Transaction)
     }
 
@@ -121,31 +154,32 @@ impl Held {
 
     /// Gives up what the attempt has taken for the session, because the statement runs again.
     pub(crate) fn undo_attempt(&mut self) -> Vec<Lowered> {
-        let taken = std::mem::take(&mut self.attempt);
-        self.remove_all(taken, Level::Session)
+        let taken = std::mem::take(&mut self.attempt).into_iter();
+        self.remove_all(taken.map(|((name, mode), count)| (name, mode, count)), Level::Session)
     }
 
     /// Forgets everything. Returns what was held.
     pub(crate) fn take_all(&mut self) -> Vec<LockName> {
         self.journal.clear();
+        self.floor = 0;
         self.attempt.clear();
         std::mem::take(&mut self.locks).into_keys().collect()
     }
 
-    fn remove_all(&mut self, taken: Vec<(LockName, Mode)>, level: Level) -> Vec<Lowered> {
+    fn remove_all(&mut self, taken: impl IntoIterator<Item = (LockName, Mode, u64)>, level: Level) -> Vec<Lowered> {
         let mut lowered = BTreeMap::new();
-        for (name, mode) in taken {
-            lowered.extend(self.remove(name, mode, level).flatten());
+        for (name, mode, count) in taken {
+            lowered.extend(self.remove((name, mode), count, level).flatten());
         }
         lowered.into_iter().collect()
     }
 
-    /// `None`: nothing is held so. Otherwise what is left of the lock, if that is less in its record.
-    fn remove(&mut self, name: LockName, mode: Mode, level: Level) -> Option<Option<Lowered>> {
+    /// `None`: it is not held so often. Otherwise what is left of the lock, if that is less in its record.
+    fn remove(&mut self, (name, mode): (LockName, Mode), times: u64, level: Level) -> Option<Option<Lowered>> {
         let Entry::Occupied(mut entry) = self.locks.entry(name) else { return None };
         let before = entry.get().strongest();
         let count = entry.get_mut().of(level, mode);
-        *count = count.checked_sub(1)?;
+        *count = count.checked_sub(times)?;
         let left = entry.get().strongest();
         if left.is_none() {
             entry.remove();
@@ -214,6 +248,28 @@ mod tests {
         assert_eq!(held.rollback_to(savepoint), vec![], "A is held from before, B for the session");
         assert_eq!(held.unlock_all(), vec![(B, None)]);
         assert_eq!(held.rollback_to(0), vec![(A, None)]);
+    }
+
+    /// Regression: each of them was kept by itself.
+    #[test]
+    fn locks_that_are_taken_again_and_again_take_no_memory() {
+        let mut held = Held::default();
+        for _ in 0..100 {
+            held.savepoint();
+            for _ in 0..1_000 {
+                held.add(A, Exclusive, Transaction);
+                held.add(B, Shared, Transaction);
+                held.add(B, Shared, Session);
+            }
+            held.release(0);
+        }
+        assert!(held.journal.len() <= 2 * ENTRIES_PER_LOCK && held.attempt.len() == 1);
+        let savepoint = held.savepoint();
+        held.add(A, Exclusive, Transaction);
+        assert_eq!(held.rollback_to(savepoint), vec![]);
+        assert_eq!((0..100_000).find_map(|_| held.unlock(B, Shared).flatten()), None, "the transaction has it too");
+        assert_eq!(held.rollback_to(0), vec![(A, None), (B, None)]);
+        assert!(held.is_empty());
     }
 
     #[test]

@@ -217,8 +217,13 @@ impl AdvisorySession {
     }
 
     /// A position for [`AdvisorySession::rollback_to`].
-    pub(crate) fn savepoint(&self) -> usize {
+    pub(crate) fn savepoint(&mut self) -> usize {
         self.held.savepoint()
+    }
+
+    /// Nobody goes back to a savepoint above this one; 0: to none.
+    pub(crate) fn release(&mut self, savepoint: usize) {
+        self.held.release(savepoint);
     }
 
     /// Gives up what the transaction has taken since a savepoint, in the background; from 0, all of it: it has ended.

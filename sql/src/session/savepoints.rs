@@ -37,6 +37,7 @@ impl Session {
             self.state.release(&saved.state);
         }
         self.savepoints.truncate(at);
+        self.advisory.release(self.savepoints.last().map_or(0, |saved| saved.advisory));
         Ok(())
     }
 

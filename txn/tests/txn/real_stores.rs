@@ -282,7 +282,7 @@ fn waiting(stores: &RunningStores, row: &Key) -> Vec<Timestamp> {
         let region = server.locate(&row.to_storage()).filter(|region| region.is_leader);
         region.is_some()
     };
-    let locks = servers.filter(leads).flat_map(|server| server.row_locks());
+    let locks = servers.filter(leads).flat_map(|server| server.row_locks(usize::MAX).0);
     locks.filter(|lock| lock.key == *row && lock.wait.is_some()).map(|lock| lock.start_ts).collect()
 }
 

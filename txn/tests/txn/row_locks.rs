@@ -152,6 +152,40 @@ fn a_rollback_to_a_savepoint_gives_up_the_rows_locked_since() {
     });
 }
 
+#[test]
+fn a_rollback_to_a_savepoint_keeps_the_weaker_lock_from_before() {
+    run(async {
+        let (_, db) = fresh();
+        set(&db, "a", "1").await;
+        let mut txn = read_committed(&db).await;
+        let shared = LockAsk { mode: LockMode::KeyShare, ..ASK };
+        lock(&mut txn, "a", shared).await.unwrap();
+        let outer = txn.savepoint();
+        lock(&mut txn, "a", LockAsk { mode: LockMode::Share, ..ASK }).await.unwrap();
+        let inner = txn.savepoint();
+        lock(&mut txn, "a", ASK).await.unwrap();
+        let mut other = read_committed(&db).await;
+        let at_once = |mode| LockAsk { mode, wait: LockWait::NoWait, ..ASK };
+        assert!(lock(&mut other, "a", at_once(LockMode::KeyShare)).await.is_err(), "it is locked for an update");
+        txn.rollback_to(inner);
+        txn.locks_released().await;
+        lock(&mut other, "a", at_once(LockMode::Share)).await.expect("it is shared again");
+        drop(other);
+        lock(&mut txn, "a", ASK).await.unwrap();
+        txn.rollback_to(outer);
+        txn.locks_released().await;
+        let mut other = read_committed(&db).await;
+        lock(&mut other, "a", at_once(LockMode::NoKeyUpdate)).await.expect("only the key is locked");
+        assert!(lock(&mut other, "a", at_once(LockMode::Update)).await.is_err(), "it still is");
+        drop(other);
+        // The lock is a weaker one again, so what it needs is asked for.
+        lock(&mut txn, "a", ASK).await.unwrap();
+        txn.put(key("a"), value("2")).unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!(get(&db, "a").await, Some(value("2")));
+    });
+}
+
 /// Regression: the rows were given up after the answer, so that the session's next statement with SKIP LOCKED sometimes
 /// left them out.
 #[test]

@@ -49,7 +49,7 @@ async fn holders_and_waiters_keep_their_places_at_the_next_leader() {
     // Nothing changes any more: those that wait and those that come are sent away, and nothing is given up.
     assert!(is_refused(&waiting.await) && is_refused(&behind.await));
     assert!(is_refused(&old.acquire(&request(&["other"], 13)).await));
-    assert!(is_refused(&old.scheduler.release(old.context, &[key("k")], ts(10))));
+    assert!(is_refused(&old.scheduler.release(old.context, &[key("k")], ts(10), None)));
     assert_eq!(pack(&old), packed, "as often as the offer is made");
 
     inherit(&new, &packed);
@@ -63,7 +63,7 @@ async fn holders_and_waiters_keep_their_places_at_the_next_leader() {
     new.commit("k", 10, 30).await.unwrap();
     assert_eq!(waiting.await.unwrap().rows, vec![locked(30, present("v"))]);
     assert!(poll!(&mut behind).is_pending());
-    new.scheduler.release(new.context, &[key("k")], ts(11)).unwrap();
+    new.scheduler.release(new.context, &[key("k")], ts(11), None).unwrap();
     assert_eq!(behind.await.unwrap().blocked, None);
 }
 
@@ -78,7 +78,7 @@ async fn whatever_comes_first_finds_what_was_inherited() {
     assert_eq!(new.prewrite("k", put("v"), 20, 0).await, Err(held.into()));
     let (_, another) = leaders();
     inherit(&another, &packed);
-    another.scheduler.release(another.context, &[key("k")], ts(10)).unwrap();
+    another.scheduler.release(another.context, &[key("k")], ts(10), None).unwrap();
     let fails = AcquireRequest { waiting: Waiting::Fail, ..request(&["k", "l"], 11) };
     let answer = another.acquire(&fails).await.unwrap();
     assert_eq!((answer.rows.len(), answer.blocked.map(|blocked| blocked.holders)), (1, Some(vec![ts(10)])));
@@ -98,7 +98,8 @@ async fn a_commit_that_comes_first_ends_inherited_locks() {
     inherit(&new, &pack(&old));
     assert!(is_refused(&waiting.await));
     new.commit("k", 20, 30).await.unwrap();
-    let holders: Vec<_> = new.scheduler.row_locks().into_iter().map(|lock| (lock.start_ts, lock.wait)).collect();
+    let holders: Vec<_> =
+        new.scheduler.row_locks(usize::MAX).0.into_iter().map(|lock| (lock.start_ts, lock.wait)).collect();
     assert_eq!(holders, [(ts(11), None)], "it was the next one");
     assert_eq!(new.acquire(&second).await.unwrap().rows, vec![locked(30, present("v"))]);
 }
@@ -123,7 +124,7 @@ async fn an_epoch_that_changes_meanwhile_loses_nothing() {
 async fn inherited_locks_are_listed_once() {
     let (old, new) = leaders();
     let listed = |bench: &Bench| -> Vec<_> {
-        bench.scheduler.row_locks().into_iter().map(|lock| (lock.start_ts, lock.wait.is_some())).collect()
+        bench.scheduler.row_locks(usize::MAX).0.into_iter().map(|lock| (lock.start_ts, lock.wait.is_some())).collect()
     };
     old.acquire(&request(&["k"], 10)).await.unwrap();
     let second = request(&["k"], 11);
@@ -165,7 +166,7 @@ async fn a_leader_that_stays_goes_on_where_it_stopped() {
     old.scheduler.locks.keep(old.context.region, term(&old));
     let mut behind = Box::pin(old.acquire(&third));
     assert!(poll!(&mut behind).is_pending());
-    old.scheduler.release(old.context, &[key("k")], ts(10)).unwrap();
+    old.scheduler.release(old.context, &[key("k")], ts(10), None).unwrap();
     assert!(poll!(&mut behind).is_pending(), "the other one was first");
     assert_eq!(old.acquire(&second).await.unwrap().blocked, None);
 }

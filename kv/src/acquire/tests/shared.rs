@@ -64,7 +64,7 @@ async fn a_row_waits_for_all_who_share_it() {
     // Readers of the newest row share it too, and updates wait. The memory of the leader knows nothing of the holders.
     let share = AcquireRequest { mode: LockMode::Share, ..request(&["row"], 20) };
     assert_eq!(bench.acquire(&share).await, rows(vec![locked(2, present("v"))]));
-    bench.scheduler.release(bench.context, &[key("row")], ts(20)).unwrap();
+    bench.scheduler.release(bench.context, &[key("row")], ts(20), None).unwrap();
     let update = AcquireRequest { mode: LockMode::NoKeyUpdate, ..request(&["row"], 21) };
     let blocked = bench.acquire(&update).await.unwrap().blocked.and_then(|blocked| blocked.record);
     assert_eq!(blocked.map(|record| (record.start_ts, record.primary)), Some((ts(11), key("primary"))));
@@ -93,7 +93,7 @@ async fn holders_of_the_key_let_updates_pass_and_deletions_wait() {
     bench.commit("row", 20, 22).await.unwrap();
     let deleted = bench.prewrite("row", MutationOp::Delete, 23, 0).await;
     assert!(matches!(deleted, Err(ServerError::Key(KeyError::Held { .. }))), "one holds it in memory: {deleted:?}");
-    bench.scheduler.release(bench.context, &[key("row")], ts(21)).unwrap();
+    bench.scheduler.release(bench.context, &[key("row")], ts(21), None).unwrap();
     let deleted = bench.prewrite("row", MutationOp::Delete, 23, 0).await;
     assert!(matches!(deleted, Err(ServerError::Key(KeyError::Locked(_)))), "one has left a record: {deleted:?}");
     bench.resolve("row", 10, Some(24)).await;
