@@ -2,10 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use pgtypes::timestamp::EPOCH_SECONDS;
 use tokio::time::Instant;
-
-/// Seconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
-pub(crate) const EPOCH_SECONDS: i64 = 946_684_800;
 
 /// A wall clock: microseconds since 2000-01-01 UTC. Tests pin it to make `now()` reproducible.
 pub type WallClock = fn() -> i64;

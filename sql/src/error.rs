@@ -8,10 +8,11 @@
 use std::fmt;
 
 use kv::api::WaitReport;
+use pgtypes::ValueError;
 use txn::TxnError;
 
 use crate::lock_name::LockName;
-pub use crate::sqlstate::SqlState;
+pub use pgtypes::SqlState;
 
 /// An error for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,16 @@ impl fmt::Display for SqlError {
 }
 
 impl std::error::Error for SqlError {}
+
+impl From<ValueError> for SqlError {
+    fn from(error: ValueError) -> SqlError {
+        SqlError {
+            detail: error.detail().map(Into::into),
+            hint: error.hint().map(Into::into),
+            ..SqlError::new(error.code(), error.message())
+        }
+    }
+}
 
 impl From<TxnError> for SqlError {
     fn from(error: TxnError) -> SqlError {

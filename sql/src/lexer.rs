@@ -349,10 +349,7 @@ fn unescape(c: char) -> char {
     }
 }
 
-/// The white space of C's `isspace`.
-pub(crate) fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
-}
+pub(crate) use pgtypes::letters::is_space;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,6 @@
 //!
 //! A module imports from modules with a lower number only.
 //!
-//! 1. `sqlstate`: the SQLSTATE codes
 //! 2. `lock_name`: the names of advisory locks
 //! 3. `error`: [`error::SqlError`], and the mapping of transaction errors
 //! 4. `clock`: the system's clocks and random numbers
@@ -44,6 +43,4 @@ pub mod plan;
 mod protocol;
 pub mod server;
 mod session;
-mod sqlstate;
 pub mod table;
-pub mod types;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 /// Identifies a table: its OID in `pg_class`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

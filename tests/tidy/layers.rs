@@ -12,14 +12,15 @@ use crate::source::{self, Source};
 const FOR_TESTS: &str = "simulator";
 
 /// What each crate may depend on. The root package sees all but [`FOR_TESTS`].
-const ALLOWED: [(&str, &[&str]); 8] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("engine", &[]),
     ("link", &[]),
     ("tso", &["link"]),
     ("raftstore", &["engine", "link"]),
     ("kv", &["raftstore", "engine", "tso", "link"]),
     ("txn", &["kv", "tso"]),
-    ("sql", &["txn", "kv", "tso"]),
+    ("pgtypes", &[]),
+    ("sql", &["txn", "kv", "tso", "pgtypes"]),
     (FOR_TESTS, &["raftstore", "engine"]),
 ];
 

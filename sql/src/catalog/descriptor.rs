@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
 use crate::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 const WHAT: &str = "table descriptor";
 const VERSION: u8 = 1;

@@ -37,7 +37,7 @@ use crate::codec::key;
 use crate::error::SqlError;
 use crate::metrics::SqlMetrics;
 use crate::table::{Column, ColumnId, StorageId};
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 const NODES: u64 = 3;
 const TABLES: [&str; 2] = ["a", "b"];

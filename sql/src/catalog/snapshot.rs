@@ -13,7 +13,7 @@ use super::keys::{self, OwnerRecord, PUBLIC, VersionRecord};
 use crate::codec::{self, CodecError};
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
 use crate::table::{StorageId, Table, TableId, quote_identifier};
-use crate::types::{Datum, TimeZone, output};
+use pgtypes::{Datum, TimeZone, output};
 
 /// Records per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;

@@ -3,7 +3,7 @@
 use super::descriptor;
 use super::keys::{self, LeaseRecord, NodeId, OwnerRecord, VersionRecord};
 use crate::table::{Column, ColumnId, StorageId, Table, TableId};
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()

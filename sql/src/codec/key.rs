@@ -14,7 +14,7 @@ use kv::Key;
 
 use super::primitives::{CodecError, take};
 use crate::table::{StorageId, Table};
-use crate::types::{Datum, SqlType};
+use pgtypes::{Datum, SqlType};
 
 const WHAT: &str = "row key";
 /// Length of the prefix before the primary key: `t`, storage id, `r`.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::primitives::{CodecError, get_varint, put_varint, take};
 use crate::table::Table;
-use crate::types::{Datum, DatumRef};
+use pgtypes::{Datum, DatumRef};
 
 const WHAT: &str = "row value";
 /// The only version so far.

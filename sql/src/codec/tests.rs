@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::{key, row};
 use crate::table::{Column, ColumnId, StorageId, Table, TableId};
-use crate::types::datum::compare;
-use crate::types::{Datum, SqlType};
+use pgtypes::datum::compare;
+use pgtypes::{Datum, SqlType};
 
 fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
     let columns = columns.iter().enumerate().map(|(at, (name, ty))| Column {

@@ -11,8 +11,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::arithmetic::bounded;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{AggregateCall, AggregateKind};
-use crate::types::datum::compare;
-use crate::types::{Datum, SqlType};
+use pgtypes::datum::compare;
+use pgtypes::{Datum, SqlType};
 
 /// The state of one aggregate.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use super::{insert, modify};
 use crate::clock;
 use crate::error::SqlError;
 use crate::plan::{Actual, Analyze, Body, Plan, RowCounts, analyzed_lines};
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// Rows that are produced and dropped at a time.
 const BATCH_ROWS: usize = 512;

@@ -18,7 +18,7 @@ use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::plan::RowCounts;
 use crate::table::Table;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// The work of encoding and buffering a row, in units of [`Turn`].
 pub(super) const STORE_UNITS: usize = 10;

@@ -11,7 +11,7 @@ use crate::catalog::SchemaChange;
 use crate::error::SqlError;
 use crate::expr::SessionAccess;
 use crate::expr::eval::Env;
-use crate::types::{Datum, TimeZone};
+use pgtypes::{Datum, TimeZone};
 
 /// The environment of a statement's execution.
 pub struct ExecContext<'a> {

@@ -16,7 +16,7 @@ use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::plan::{AccessPath, KeyBound, Source, TableAccess};
 use crate::table::Table;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// Limit of rows per page.
 const MAX_PAGE: u32 = 1024;

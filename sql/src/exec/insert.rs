@@ -24,7 +24,7 @@ use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, qualifies};
 use crate::plan::{Conflict, InsertPlan};
 use crate::table::Table;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// Rows processed together.
 const CHUNK: usize = 512;

@@ -18,7 +18,7 @@ use crate::expr::Expr;
 use crate::expr::eval::qualifies;
 use crate::plan::TableAccess;
 use crate::table::Table;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// The lock that a statement takes.
 #[derive(Clone, Copy, Debug)]

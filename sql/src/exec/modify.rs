@@ -23,7 +23,7 @@ use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::plan::{DeletePlan, RowCounts, Source, TableAccess, UpdatePlan};
 use crate::table::Table;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// Rows per page.
 const FIRST_PAGE: u32 = 256;

@@ -18,8 +18,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true, qualifies};
 use crate::plan::{RowCounts, SelectPlan, SortKey};
-use crate::types::Datum;
-use crate::types::datum::compare;
+use pgtypes::Datum;
+use pgtypes::datum::compare;
 
 /// First page when all rows will be read.
 const FULL_PAGE: u32 = 1024;

@@ -8,7 +8,7 @@ use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
 use crate::expr::eval::{Env, eval};
 use crate::plan::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
-use crate::types::DatumRef;
+use pgtypes::DatumRef;
 
 /// Receives the values of a row, in the order of the output columns.
 pub(crate) type Sink<'s> = dyn FnMut(&[DatumRef<'_>]) -> Result<(), SqlError> + Send + 's;

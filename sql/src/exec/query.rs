@@ -17,7 +17,7 @@ use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
 use crate::plan::{PlainOutput, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess};
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// A running query.
 pub(super) struct QueryRun {

@@ -4,7 +4,7 @@ use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
-use crate::types::{Datum, TimeZone, output};
+use pgtypes::{Datum, TimeZone, output};
 
 /// A row of a result.
 pub type Row = Vec<Datum>;

@@ -2,8 +2,8 @@
 
 use super::tree::ArithOp;
 use crate::error::{SqlError, SqlState};
-use crate::types::input::int_range;
-use crate::types::{Datum, SqlType};
+use pgtypes::input::int_range;
+use pgtypes::{Datum, SqlType};
 
 fn out_of_range(ty: SqlType) -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))

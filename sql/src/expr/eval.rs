@@ -11,11 +11,11 @@ use super::session::{NoSession, SessionAccess};
 use super::tree::{CompareOp, ContextValue, Expr};
 use super::{functions, like, session};
 use crate::error::SqlError;
-use crate::types::cast::{self, CastEnv};
-use crate::types::datum::{compare, compare_same};
-use crate::types::input;
-use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone};
+use pgtypes::cast::{self, CastEnv};
+use pgtypes::datum::{compare, compare_same};
+use pgtypes::input;
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, SqlType, TimeZone};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
@@ -44,7 +44,7 @@ pub(crate) struct Env<'a> {
 
 impl<'a> Env<'a> {
     fn cast(&self) -> CastEnv<'a> {
-        CastEnv { zone: self.zone, now: Now::At(self.now) }
+        CastEnv { zone: self.zone, now: Now(self.now) }
     }
 }
 
@@ -82,8 +82,8 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             owned(cast::cast(eval(expr, row, env)?.into_owned(), *to, *explicit, env.cast())?)
         }
         Expr::Input { ty, text, position } => {
-            let value = input::parse(*ty, text, env.zone, Now::At(env.now));
-            owned(value.map_err(|error| error.at(position.0))?)
+            let value = input::parse(*ty, text, env.zone, Now(env.now));
+            owned(value.map_err(|error| SqlError::from(error).at(position.0))?)
         }
         Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
         Expr::IsBool { expr, value, negated } => {

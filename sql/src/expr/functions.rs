@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::arithmetic::{bounded, check_range, division_by_zero, power};
 use super::tree::Function;
 use crate::error::{SqlError, SqlState};
-use crate::types::{Datum, letters, timestamp};
+use pgtypes::{Datum, letters, timestamp};
 
 /// Limit of a function's result, in bytes, so that `repeat` cannot exhaust memory. PostgreSQL's is 1 GB.
 const MAX_RESULT: usize = 64 << 20;

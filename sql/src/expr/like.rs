@@ -2,7 +2,7 @@
 //! literal.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::letters;
+use pgtypes::letters;
 
 /// The escape character of an ESCAPE clause. The empty string means none.
 pub(crate) fn escape_character(text: &str) -> Result<Option<char>, SqlError> {

@@ -1,7 +1,7 @@
 //! Bound expressions: names are resolved to column numbers, operators to types, and casts are explicit.
 //!
 //! The binder builds and folds them, access paths read key bounds off them, and [`eval`] evaluates them over a row. All
-//! operands of one node hold the same kind of [`Datum`](crate::types::Datum).
+//! operands of one node hold the same kind of [`Datum`](pgtypes::Datum).
 //!
 //! # Layers
 //!

@@ -9,7 +9,7 @@ use super::tree::SessionCall;
 use crate::advisory::Answer;
 use crate::error::{SqlError, SqlState};
 use crate::lock_name::LockName;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// Access to the session of a statement.
 pub trait SessionAccess: Sync {

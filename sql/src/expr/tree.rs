@@ -1,7 +1,7 @@
 //! The tree of a bound expression: nodes, operators, functions.
 
 use crate::advisory::LockCall;
-use crate::types::{Datum, SqlType};
+use pgtypes::{Datum, SqlType};
 
 /// An expression over one row.
 #[derive(Clone, Debug, PartialEq)]

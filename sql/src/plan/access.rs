@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::expr::{CompareOp, Expr};
 use crate::table::Table;
-use crate::types::Datum;
+use pgtypes::Datum;
 
 /// Limit of keys of one list: IN, or ORs of whole keys.
 const MAX_LISTED: usize = 65_536;

@@ -6,7 +6,7 @@
 use sqlparser::tokenizer::Location;
 
 use crate::expr::Expr;
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 /// The function of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{self, start_of};
 use crate::table::{Column, Table};
-use crate::types::Datum;
-use crate::types::cast::CastContext;
+use pgtypes::Datum;
+use pgtypes::cast::CastContext;
 
 impl Binder<'_> {
     /// The position of a column by its name in a target list.

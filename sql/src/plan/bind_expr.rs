@@ -11,8 +11,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{ArithOp, CompareOp, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
-use crate::types::cast::CastContext;
-use crate::types::{Datum, SqlType};
+use pgtypes::cast::CastContext;
+use pgtypes::{Datum, SqlType};
 
 impl Binder<'_> {
     /// Binds an expression over the columns of a scope.

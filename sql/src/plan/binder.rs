@@ -13,7 +13,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
 use crate::parse::{NO_LOCATION, Parsed};
 use crate::table::{Table, quote_identifier};
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 /// The highest parameter number that the protocol supports.
 const MAX_PARAMS: usize = 65_535;

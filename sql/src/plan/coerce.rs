@@ -9,9 +9,9 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{Expr, Position};
 use crate::lexer::is_space;
-use crate::types::cast::{CastContext, cast_context};
-use crate::types::timestamp::Now;
-use crate::types::{Datum, SqlType, TimeZone, input};
+use pgtypes::cast::{CastContext, cast_context};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, SqlType, TimeZone, input};
 
 /// Values of their common type.
 pub(super) struct Unified {
@@ -83,9 +83,9 @@ impl Binder<'_> {
 
     /// A decimal literal, or an integer beyond bigint. 0A000 beyond the range of a float.
     pub(super) fn decimal_literal(&self, text: &str, at: Location) -> Result<Typed, SqlError> {
-        let value = input::parse_float(text).map_err(|error| match error.code {
+        let value = input::parse_float(text).map_err(|error| match error.code() {
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE => self.unsupported("numbers beyond double precision are", at),
-            _ => error.at(self.position(at)),
+            _ => SqlError::from(error).at(self.position(at)),
         })?;
         // There is no negative zero in `numeric`.
         let expr = Expr::Const(Datum::Float(value + 0.0));
@@ -126,7 +126,7 @@ impl Binder<'_> {
     /// Parses a literal as a type. A time that depends on the session stays text until execution.
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
-        let read = |zone: &TimeZone| input::parse(ty, text, zone, Now::At(0)).map_err(|e| e.at(position));
+        let read = |zone: &TimeZone| input::parse(ty, text, zone, Now(0)).map_err(|e| SqlError::from(e).at(position));
         let value = read(&TimeZone::utc())?;
         if ty != SqlType::Timestamptz {
             return Ok(Expr::Const(value));

@@ -13,9 +13,9 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
-use crate::types::cast::CastContext;
-use crate::types::datum::compare;
-use crate::types::{Datum, SqlType};
+use pgtypes::cast::CastContext;
+use pgtypes::datum::compare;
+use pgtypes::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.
 const MIN_SORTED_LIST: usize = 32;

@@ -10,7 +10,7 @@ use super::node::{Body, Conflict, Plan, SelectPlan, Source};
 use crate::error::SqlError;
 use crate::expr::eval::{Env, eval, has_constant_part, needs_session};
 use crate::expr::{Expr, NoSession};
-use crate::types::{Datum, TimeZone};
+use pgtypes::{Datum, TimeZone};
 
 impl Plan {
     /// Fails if a constant expression does. `params` may be fewer than the plan's: the others are not known.

@@ -15,7 +15,7 @@ use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 /// The tag of VACUUM, which cannot run in a transaction block.
 pub(super) const VACUUM: &str = "VACUUM";

@@ -5,7 +5,7 @@
 //! that it rounds to, and which integers are below, at or above it.
 
 use crate::expr::CompareOp;
-use crate::types::output;
+use pgtypes::output;
 
 /// A magnitude beyond every bigint.
 const FAR: i128 = 1 << 100;

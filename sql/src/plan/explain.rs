@@ -12,7 +12,7 @@ use crate::error::SqlError;
 use crate::expr::{ContextValue, Expr, SessionCall};
 use crate::parse::NO_LOCATION;
 use crate::table::{Table, quote_identifier};
-use crate::types::{Datum, SqlType, TimeZone, output};
+use pgtypes::{Datum, SqlType, TimeZone, output};
 
 impl Binder<'_> {
     /// Refuses the options of EXPLAIN that are not supported. Returns those of ANALYZE.

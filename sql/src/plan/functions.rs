@@ -18,8 +18,8 @@ use crate::expr::eval::fold;
 use crate::expr::{CompareOp, ContextValue, Expr, Function, SessionCall};
 use crate::lock_name::Mode;
 use crate::parse::start_of;
-use crate::types::cast::{CastContext, cast_context};
-use crate::types::{Datum, SqlType};
+use pgtypes::cast::{CastContext, cast_context};
+use pgtypes::{Datum, SqlType};
 
 /// A function signature.
 struct Signature {

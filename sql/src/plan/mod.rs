@@ -62,8 +62,8 @@ use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::Parsed;
-use crate::types::SqlType;
 use binder::Binder;
+use pgtypes::SqlType;
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
 /// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. Without the list, as in

@@ -13,7 +13,7 @@ use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::table::{StorageId, Table};
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 /// The nodes of a plan that is visited and dropped on another thread. Fewer take a millisecond or two.
 const LARGE_NODES: usize = 16_384;

@@ -7,8 +7,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{ArithOp, CompareOp, Expr, Function};
 use crate::parse::is_distinct;
-use crate::types::SqlType;
-use crate::types::cast::CastContext;
+use pgtypes::SqlType;
+use pgtypes::cast::CastContext;
 
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);

@@ -10,8 +10,8 @@ use super::projection::Output;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{query_start, start_of};
-use crate::types::cast::CastContext;
-use crate::types::{Datum, SqlType};
+use pgtypes::cast::CastContext;
+use pgtypes::{Datum, SqlType};
 
 /// ORDER BY, LIMIT and OFFSET of a query.
 #[derive(Default)]

@@ -12,8 +12,8 @@ use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::is_empty_list;
-use crate::types::SqlType;
-use crate::types::cast::CastContext;
+use pgtypes::SqlType;
+use pgtypes::cast::CastContext;
 
 /// The output of a query: expressions with names, types and origins.
 #[derive(Default)]

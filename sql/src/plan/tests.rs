@@ -5,7 +5,7 @@ use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::parse::parse;
 use crate::table::{Column, ColumnId, StorageId, Table, TableId};
-use crate::types::Datum;
+use pgtypes::Datum;
 
 fn catalog() -> Catalog {
     let column =
@@ -170,7 +170,7 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
 }
 
 fn env() -> crate::expr::eval::Env<'static> {
-    let zone = Box::leak(Box::new(crate::types::TimeZone::utc()));
+    let zone = Box::leak(Box::new(pgtypes::TimeZone::utc()));
     crate::expr::eval::Env {
         params: &[],
         zone,

@@ -4,7 +4,7 @@ use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Spanned, Timezo
 use sqlparser::tokenizer::Location;
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{MAX_VARCHAR, SqlType};
+use pgtypes::{MAX_VARCHAR, SqlType};
 
 /// The location of a type name, if the parser has it.
 pub(super) fn location(name: &DataType) -> Option<Location> {

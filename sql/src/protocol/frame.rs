@@ -18,7 +18,7 @@ use pgwire::messages::simplequery::Query;
 use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
 
 use crate::error::{SqlError, SqlState};
-use crate::types::input::utf8;
+use pgtypes::input::utf8;
 
 /// Limit of a startup packet, in bytes with its length word. PostgreSQL's limit.
 pub(crate) const MAX_STARTUP_BYTES: usize = 10_004;
@@ -215,7 +215,7 @@ impl<'a> BodyReader<'a> {
         };
         let (text, rest) = self.0.split_at(end);
         self.0 = &rest[1..];
-        utf8(text)
+        Ok(utf8(text)?)
     }
 
     fn byte(&mut self) -> Result<u8, SqlError> {

@@ -14,7 +14,7 @@ use super::txn_state::{Block, BlockEnd, check_isolation};
 use crate::catalog::GC_TTL_MIN;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
-use crate::types::{Datum, DatumRef};
+use pgtypes::{Datum, DatumRef};
 
 /// The result of a session statement.
 pub(crate) enum Reply {

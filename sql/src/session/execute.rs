@@ -22,7 +22,7 @@ use crate::exec::{ExecContext, Execution, Tag};
 use crate::lexer;
 use crate::metrics::StatementKind;
 use crate::protocol::output::{Notice, Output};
-use crate::types::{DatumRef, SqlType};
+use pgtypes::{DatumRef, SqlType};
 
 /// Rows fetched from an execution at a time.
 const BATCH_ROWS: usize = 128;

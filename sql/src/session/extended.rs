@@ -28,7 +28,8 @@ use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
-use crate::types::{Datum, SqlType};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, SqlType};
 
 /// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
@@ -412,7 +413,13 @@ impl Session {
         let first = params.len();
         for (index, (value, ty)) in values.iter().zip(types.iter().skip(first)).enumerate() {
             params.push(match value {
-                Some(bytes) => Datum::decode(*ty, formats.get(first + index), bytes, self.settings.zone())?,
+                Some(bytes) => Datum::decode(
+                    *ty,
+                    formats.get(first + index),
+                    bytes,
+                    self.settings.zone(),
+                    Now(crate::clock::system_micros()),
+                )?,
                 None => Datum::Null,
             });
         }

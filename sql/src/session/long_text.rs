@@ -14,7 +14,7 @@ use crate::coop::drop_elsewhere;
 use crate::error::SqlError;
 use crate::lexer::{self, StatementSpan};
 use crate::plan;
-use crate::types::{Datum, SqlType};
+use pgtypes::{Datum, SqlType};
 
 /// Texts up to this length are parsed and bound on the session's own thread, in at most some 3 ms: on a small machine
 /// a row of VALUES takes 200 ns a byte.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::types::SqlType;
+use pgtypes::SqlType;
 
 /// Limit of entries. An insertion beyond it evicts the least recently used quarter.
 const MAX_ENTRIES: usize = 128;

@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use crate::error::{SqlError, SqlState};
 use crate::plan::ResultColumn;
 use crate::protocol::frame::violation;
-use crate::types::{DatumRef, Format, TimeZone};
+use pgtypes::{DatumRef, Format, TimeZone};
 
 /// The formats of a statement's columns or parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

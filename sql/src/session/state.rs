@@ -30,7 +30,7 @@ use crate::error::{SqlError, SqlState};
 use crate::metrics::SqlMetrics;
 use crate::protocol::output::{Notice, Output, Severity};
 use crate::table::Table;
-use crate::types::{SqlType, TimeZone};
+use pgtypes::{SqlType, TimeZone};
 
 /// Limits of one session's prepared statements.
 const STATEMENTS: Limits = Limits { what: "prepared statements", count: 10_000, bytes: 128 << 20 };

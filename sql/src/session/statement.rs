@@ -18,7 +18,7 @@ use crate::exec::{Execution, Row};
 use crate::lexer;
 use crate::parse::{self, Parsed};
 use crate::plan::{Plan, ResultColumn};
-use crate::types::{Datum, SqlType};
+use pgtypes::{Datum, SqlType};
 
 /// Limit of result columns, as in PostgreSQL.
 const MAX_COLUMNS: usize = 1664;
@@ -139,8 +139,8 @@ impl BoundStatement {
             return Ok(None);
         };
         match formats.uniform() {
-            Some(crate::types::Format::Text) => Ok(Some(self.row_text.clone())),
-            Some(crate::types::Format::Binary) => Ok(Some(self.row_binary.clone())),
+            Some(pgtypes::Format::Text) => Ok(Some(self.row_text.clone())),
+            Some(pgtypes::Format::Binary) => Ok(Some(self.row_binary.clone())),
             None => describe(columns, formats).map(Some),
         }
     }

@@ -338,8 +338,8 @@ proptest! {
 
 /// Parses and binds. An error's position must lie within the text.
 fn check(text: &str) {
+    use pgtypes::SqlType;
     use sql::table::{Column, ColumnId, Table, TableId};
-    use sql::types::SqlType;
     let column = |id, name: &str, not_null| Column {
         id: ColumnId(id),
         name: name.to_owned(),

@@ -9,11 +9,11 @@ use std::ops::Range;
 use tso::Timestamp;
 
 use super::interval;
-use crate::clock::EPOCH_SECONDS;
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Spanned, Token};
-use crate::types::TimeZone;
-use crate::types::timestamp::{self, Now};
+use pgtypes::TimeZone;
+use pgtypes::timestamp::EPOCH_SECONDS;
+use pgtypes::timestamp::{self, Now};
 
 /// How far `follower_read_timestamp()` lies in the past, in milliseconds. Nodes exchange what their replicas can prove
 /// every 200 ms; the rest is for the distance between them.
@@ -247,7 +247,7 @@ fn absolute(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Option<Timest
     }
     let now = i64::try_from(now.physical_ms()).unwrap_or(i64::MAX).saturating_mul(1_000);
     let epoch = EPOCH_SECONDS * 1_000_000;
-    match timestamp::parse(text, zone, Now::At(now.saturating_sub(epoch))) {
+    match timestamp::parse(text, zone, Now(now.saturating_sub(epoch))) {
         Ok(micros) => from_micros(i128::from(micros) + i128::from(epoch)).map(Some),
         Err(_) => Err(invalid(&format!("value \"{text}\" is neither a timestamp, a decimal, nor an interval"))),
     }

@@ -25,7 +25,7 @@ use crate::protocol::output::Level;
 use crate::session::control::{Isolation, Modes};
 use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::session::txn_state::Defaults;
-use crate::types::{DateFormat, DateStyle, TimeZone};
+use pgtypes::{DateFormat, DateStyle, TimeZone};
 pub(crate) use table::{GC_TTL, LAST_READ, SESSION_TOKEN};
 use table::{SETTINGS, Setting};
 pub(crate) use value::{gc_ttl, on_off};

@@ -6,7 +6,7 @@ use super::table::{self, GC_TTL, Kind, SETTINGS, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
 use crate::session::reads;
-use crate::types::TimeZone;
+use pgtypes::TimeZone;
 use tso::Timestamp;
 
 /// The longest name, in bytes, as for identifiers.

@@ -222,10 +222,10 @@ fn is_explain(columns: &[(String, u32)]) -> bool {
 
 fn type_name(oid: u32) -> &'static str {
     // No parameter can have this type.
-    if oid == sql::types::SqlType::Void.oid() {
+    if oid == pgtypes::SqlType::Void.oid() {
         return "void";
     }
-    sql::types::SqlType::from_oid(oid).expect("a known type").catalog_name()
+    pgtypes::SqlType::from_oid(oid).expect("a known type").catalog_name()
 }
 
 /// An ErrorResponse or NoticeResponse.

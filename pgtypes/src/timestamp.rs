@@ -8,10 +8,12 @@ use std::fmt::Write;
 
 use jiff::tz::{AmbiguousOffset, Offset};
 
-use crate::clock::{self, EPOCH_SECONDS};
-use crate::error::{SqlError, SqlState};
-use crate::lexer::is_space;
+use crate::error::ValueError;
+use crate::letters::is_space;
+use crate::sqlstate::SqlState;
 
+/// Seconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
+pub const EPOCH_SECONDS: i64 = 946_684_800;
 /// `infinity`
 pub const INFINITY: i64 = i64::MAX;
 /// `-infinity`
@@ -83,23 +85,10 @@ impl TimeZone {
     }
 }
 
-/// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`.
-#[derive(Clone, Copy, Debug)]
-pub enum Now {
-    /// Start of the transaction, in microseconds since 2000-01-01 UTC.
-    At(i64),
-    /// The system clock, for parameters: they are decoded before their transaction has begun.
-    Clock,
-}
-
-impl Now {
-    fn micros(self) -> i64 {
-        match self {
-            Now::At(micros) => micros,
-            Now::Clock => clock::system_micros(),
-        }
-    }
-}
+/// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`: the start of the transaction, in microseconds since
+/// 2000-01-01 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now(pub i64);
 
 /// Whether a count of microseconds is a value of the type.
 pub fn in_range(micros: i64) -> bool {
@@ -256,23 +245,23 @@ fn offset_of_local(local: i64, zone: &TimeZone) -> i64 {
     i64::from(offset.seconds())
 }
 
-fn invalid(text: &str) -> SqlError {
+fn invalid(text: &str) -> ValueError {
     let message = format!("invalid input syntax for type timestamp with time zone: \"{text}\"");
-    SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
+    ValueError::new(SqlState::INVALID_DATETIME_FORMAT, message)
 }
 
-fn field_overflow(text: &str) -> SqlError {
-    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
+fn field_overflow(text: &str) -> ValueError {
+    ValueError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
 }
 
-fn out_of_range(text: &str) -> SqlError {
-    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
+fn out_of_range(text: &str) -> ValueError {
+    ValueError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
 }
 
 /// Parses `YYYY-MM-DD[ T]HH:MM[:SS[.ffffff]]` with an optional zone (offset, `Z`, or a name) and era, the compact
 /// `YYYYMMDD[THHMMSS]`, or one of `now`, `today`, `tomorrow`, `yesterday`, `epoch`, `infinity`, `-infinity`. The
 /// default zone is the session's. 22007 for other text, 22008 for a field out of range.
-pub fn parse(text: &str, zone: &TimeZone, now: Now) -> Result<i64, SqlError> {
+pub fn parse(text: &str, zone: &TimeZone, now: Now) -> Result<i64, ValueError> {
     let body = text.trim_matches(is_space);
     if let Some(value) = special(body, zone, now) {
         return Ok(value);
@@ -288,7 +277,7 @@ pub fn parse(text: &str, zone: &TimeZone, now: Now) -> Result<i64, SqlError> {
         return Err(invalid(text));
     }
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return Err(field_overflow(text).hint("Perhaps you need a different \"datestyle\" setting."));
+        return Err(field_overflow(text).with_hint("Perhaps you need a different \"datestyle\" setting."));
     }
     if day > days_in_month(year, month) {
         return Err(field_overflow(text));
@@ -306,13 +295,13 @@ pub fn parse(text: &str, zone: &TimeZone, now: Now) -> Result<i64, SqlError> {
 
 fn special(word: &str, zone: &TimeZone, now: Now) -> Option<i64> {
     let midnight = |days: i64| {
-        let now = now.micros();
+        let now = now.0;
         let local = now.saturating_add(offset_at(now, zone) * SECOND);
         let start = (local.div_euclid(DAY) + days).saturating_mul(DAY);
         start - offset_of_local(start, zone) * SECOND
     };
     Some(match word.to_ascii_lowercase().as_str() {
-        "now" => now.micros(),
+        "now" => now.0,
         "today" => midnight(0),
         "tomorrow" => midnight(1),
         "yesterday" => midnight(-1),
@@ -351,7 +340,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a number of at most `most` digits.
-    fn number(&mut self, most: usize) -> Result<i64, SqlError> {
+    fn number(&mut self, most: usize) -> Result<i64, ValueError> {
         let digits = self.take(|c| c.is_ascii_digit());
         if digits.is_empty() {
             return Err(invalid(self.text));
@@ -372,7 +361,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn date(&mut self) -> Result<(i64, i64, i64), SqlError> {
+    fn date(&mut self) -> Result<(i64, i64, i64), ValueError> {
         let digits = self.take(|c| c.is_ascii_digit());
         if digits.len() == 8 && !self.rest.starts_with('-') {
             let part = |range: std::ops::Range<usize>| digits[range].parse::<i64>().map_err(|_| invalid(self.text));
@@ -401,7 +390,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The time of day in microseconds. Defaults to midnight.
-    fn time(&mut self) -> Result<i64, SqlError> {
+    fn time(&mut self) -> Result<i64, ValueError> {
         let had_t = self.rest.starts_with(['T', 't']);
         if had_t {
             self.rest = &self.rest[1..];
@@ -432,7 +421,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The digits after the point, rounded to microseconds.
-    fn fraction(&mut self) -> Result<i64, SqlError> {
+    fn fraction(&mut self) -> Result<i64, ValueError> {
         let digits = self.take(|c| c.is_ascii_digit());
         if digits.is_empty() {
             return Ok(0);
@@ -443,7 +432,7 @@ impl<'a> Scanner<'a> {
         Ok(micros as i64)
     }
 
-    fn zone(&mut self) -> Result<Option<Zone>, SqlError> {
+    fn zone(&mut self) -> Result<Option<Zone>, ValueError> {
         self.skip_spaces();
         if self.rest.starts_with(['+', '-']) {
             return self.offset().map(Some);
@@ -462,7 +451,7 @@ impl<'a> Scanner<'a> {
         }
         match jiff::tz::TimeZone::get(word) {
             Ok(zone) => Ok(Some(Zone::Named(TimeZone::new(zone)))),
-            Err(_) if word.contains('/') => Err(SqlError::new(
+            Err(_) if word.contains('/') => Err(ValueError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("time zone \"{}\" not recognized", word.to_ascii_lowercase()),
             )),
@@ -471,7 +460,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// `+HH`, `+HHMM`, `+HH:MM`, `+HH:MM:SS`.
-    fn offset(&mut self) -> Result<Zone, SqlError> {
+    fn offset(&mut self) -> Result<Zone, ValueError> {
         let negative = self.rest.starts_with('-');
         self.rest = &self.rest[1..];
         let first = self.take(|c| c.is_ascii_digit());
@@ -489,14 +478,14 @@ impl<'a> Scanner<'a> {
         }
         if hours > 15 || minutes > 59 || seconds > 59 {
             let message = format!("time zone displacement out of range: \"{}\"", self.text);
-            return Err(SqlError::new(SqlState::INVALID_TIME_ZONE_DISPLACEMENT, message));
+            return Err(ValueError::new(SqlState::INVALID_TIME_ZONE_DISPLACEMENT, message));
         }
         let size = hours * 3600 + minutes * 60 + seconds;
         Ok(Zone::Offset(if negative { -size } else { size }))
     }
 
     /// Whether the era is BC.
-    fn era(&mut self) -> Result<bool, SqlError> {
+    fn era(&mut self) -> Result<bool, ValueError> {
         self.skip_spaces();
         if self.rest.is_empty() {
             return Ok(false);

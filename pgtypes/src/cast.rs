@@ -1,11 +1,12 @@
 //! Casts between types: PostgreSQL's `pg_cast` for the supported types, and casts through text.
 
-use super::datum::Datum;
-use super::input::{self, int_range};
-use super::output;
-use super::sql_type::SqlType;
-use super::timestamp::{Now, TimeZone};
-use crate::error::{SqlError, SqlState};
+use crate::datum::Datum;
+use crate::error::ValueError;
+use crate::input::{self, int_range};
+use crate::output;
+use crate::sql_type::SqlType;
+use crate::sqlstate::SqlState;
+use crate::timestamp::{Now, TimeZone};
 
 /// The context in which a cast may be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +50,7 @@ pub struct CastEnv<'a> {
 
 /// Executes a cast that [`cast_context`] allows. Text too long for `varchar(n)` is truncated by an explicit cast and is
 /// 22001 in an assignment.
-pub fn cast(value: Datum, to: SqlType, explicit: bool, env: CastEnv<'_>) -> Result<Datum, SqlError> {
+pub fn cast(value: Datum, to: SqlType, explicit: bool, env: CastEnv<'_>) -> Result<Datum, ValueError> {
     match (value, to) {
         (Datum::Null, _) => Ok(Datum::Null),
         (Datum::Int(v), SqlType::Int2 | SqlType::Int4 | SqlType::Int8) => to_int(v, to),
@@ -69,12 +70,12 @@ pub fn cast(value: Datum, to: SqlType, explicit: bool, env: CastEnv<'_>) -> Resu
     }
 }
 
-fn out_of_range(ty: SqlType) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
+fn out_of_range(ty: SqlType) -> ValueError {
+    ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
 }
 
 /// An integer as a value of a possibly narrower integer type.
-pub fn to_int(value: i64, ty: SqlType) -> Result<Datum, SqlError> {
+pub fn to_int(value: i64, ty: SqlType) -> Result<Datum, ValueError> {
     let (low, high) = int_range(ty);
     if (low..=high).contains(&value) { Ok(Datum::Int(value)) } else { Err(out_of_range(ty)) }
 }
@@ -84,7 +85,7 @@ pub fn int_to_float(value: i64) -> f64 {
     value as f64
 }
 
-fn float_to_int(value: f64, ty: SqlType) -> Result<Datum, SqlError> {
+fn float_to_int(value: f64, ty: SqlType) -> Result<Datum, ValueError> {
     let rounded = value.round_ties_even();
     // The upper bound 2^63 is exact as a float, and excluded.
     let (low, end) = match ty {
@@ -100,7 +101,7 @@ fn float_to_int(value: f64, ty: SqlType) -> Result<Datum, SqlError> {
 }
 
 /// Applies the limit of a varchar. Surplus blanks are always truncated, other characters only by an explicit cast.
-fn limit_text(text: Box<str>, ty: SqlType, explicit: bool) -> Result<Datum, SqlError> {
+fn limit_text(text: Box<str>, ty: SqlType, explicit: bool) -> Result<Datum, ValueError> {
     let SqlType::Varchar(Some(limit)) = ty else { return Ok(Datum::Text(text)) };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     // A text has at least as many bytes as characters.
@@ -112,5 +113,5 @@ fn limit_text(text: Box<str>, ty: SqlType, explicit: bool) -> Result<Datum, SqlE
         return Ok(Datum::Text(text[..cut].into()));
     }
     let message = format!("value too long for type {}", ty.name());
-    Err(SqlError::new(SqlState::STRING_DATA_RIGHT_TRUNCATION, message))
+    Err(ValueError::new(SqlState::STRING_DATA_RIGHT_TRUNCATION, message))
 }

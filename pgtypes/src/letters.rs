@@ -1,6 +1,11 @@
 //! Upper and lower case, as `lc_ctype = 'C.UTF-8'` says: character by character, in Unicode's simple mappings, without
 //! rules of any language. A mapping never changes the number of characters: `ß` has no upper case.
 
+/// The white space of C's `isspace`.
+pub fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
 /// Lower case.
 pub fn lower(text: &str) -> String {
     text.chars().map(lower_char).collect()

@@ -2,11 +2,12 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::datum::{Datum, DatumRef};
-use super::sql_type::SqlType;
-use super::timestamp::{self, Now, TimeZone};
-use super::{input, output};
-use crate::error::{SqlError, SqlState};
+use crate::datum::{Datum, DatumRef};
+use crate::error::ValueError;
+use crate::sql_type::SqlType;
+use crate::sqlstate::SqlState;
+use crate::timestamp::{self, Now, TimeZone};
+use crate::{input, output};
 
 /// Wire formats of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +21,11 @@ pub enum Format {
 impl Datum {
     /// Decodes a value from its wire form. Errors are those of PostgreSQL's input functions (22P02, 22003, 22007,
     /// 22008, 22021, 22P03, ...).
-    pub fn decode(ty: SqlType, format: Format, bytes: &[u8], zone: &TimeZone) -> Result<Datum, SqlError> {
+    pub fn decode(ty: SqlType, format: Format, bytes: &[u8], zone: &TimeZone, now: Now) -> Result<Datum, ValueError> {
         match format {
             Format::Text => {
                 let text = input::utf8(bytes)?;
-                input::parse(ty, text, zone, Now::Clock)
+                input::parse(ty, text, zone, now)
             }
             Format::Binary => decode_binary(ty, bytes),
         }
@@ -42,7 +43,7 @@ impl DatumRef<'_> {
 }
 
 /// Decodes the binary form of a type.
-fn decode_binary(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
+fn decode_binary(ty: SqlType, bytes: &[u8]) -> Result<Datum, ValueError> {
     Ok(match ty {
         SqlType::Bool => Datum::Bool(fixed::<1>(bytes)?[0] != 0),
         SqlType::Int2 => Datum::Int(i16::from_be_bytes(fixed(bytes)?).into()),
@@ -52,7 +53,7 @@ fn decode_binary(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
         SqlType::Timestamptz => {
             let micros = i64::from_be_bytes(fixed(bytes)?);
             if !timestamp::in_range(micros) {
-                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"));
+                return Err(ValueError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"));
             }
             Datum::Timestamp(micros)
         }
@@ -64,12 +65,12 @@ fn decode_binary(ty: SqlType, bytes: &[u8]) -> Result<Datum, SqlError> {
 }
 
 /// Exactly `N` bytes. Fewer are a protocol violation, more a bad representation.
-fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], SqlError> {
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ValueError> {
     bytes.try_into().map_err(|_| {
         if bytes.len() < N {
-            SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
+            ValueError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
         } else {
-            SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+            ValueError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
         }
     })
 }

@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 
-use super::datum::Datum;
-use super::sql_type::SqlType;
-use super::timestamp::{self, Now, TimeZone};
-use crate::error::{SqlError, SqlState};
-use crate::lexer::is_space;
+use crate::datum::Datum;
+use crate::error::ValueError;
+use crate::letters::is_space;
+use crate::sql_type::SqlType;
+use crate::sqlstate::SqlState;
+use crate::timestamp::{self, Now, TimeZone};
 
 /// Checks text from the client: valid UTF-8 without NUL, else 22021 with the first bad byte as in PostgreSQL.
-pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
+pub fn utf8(bytes: &[u8]) -> Result<&str, ValueError> {
     let bad = match std::str::from_utf8(bytes) {
         Ok(text) => match bytes.iter().position(|b| *b == 0) {
             None => return Ok(text),
@@ -23,7 +24,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
     };
     let shown: Vec<String> = bad.iter().map(|b| format!("0x{b:02x}")).collect();
     let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-    Err(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message))
+    Err(ValueError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message))
 }
 
 /// The length of the UTF-8 sequence that starts with `lead`.
@@ -37,7 +38,7 @@ fn sequence_length(lead: u8) -> usize {
 }
 
 /// Parses the text form of a type. Does not check the limit of `varchar(n)`, which is left to the cast or assignment.
-pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum, SqlError> {
+pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum, ValueError> {
     match ty {
         SqlType::Bool => parse_bool(text).map(Datum::Bool),
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => parse_int(ty, text).map(Datum::Int),
@@ -48,12 +49,12 @@ pub fn parse(ty: SqlType, text: &str, zone: &TimeZone, now: Now) -> Result<Datum
     }
 }
 
-fn invalid(ty: SqlType, text: &str) -> SqlError {
+fn invalid(ty: SqlType, text: &str) -> ValueError {
     let message = format!("invalid input syntax for type {}: \"{text}\"", ty.base_name());
-    SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+    ValueError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
 }
 
-fn parse_bool(text: &str) -> Result<bool, SqlError> {
+fn parse_bool(text: &str) -> Result<bool, ValueError> {
     let word = text.trim_matches(is_space).to_ascii_lowercase();
     let is_prefix = |full: &str, least: usize| word.len() >= least && full.starts_with(&word);
     if is_prefix("true", 1) || is_prefix("yes", 1) || word == "on" || word == "1" {
@@ -74,7 +75,7 @@ pub fn int_range(ty: SqlType) -> (i64, i64) {
     }
 }
 
-fn parse_int(ty: SqlType, text: &str) -> Result<i64, SqlError> {
+fn parse_int(ty: SqlType, text: &str) -> Result<i64, ValueError> {
     let body = text.trim_matches(is_space);
     let digits = body.strip_prefix(['+', '-']).unwrap_or(body);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -85,13 +86,13 @@ fn parse_int(ty: SqlType, text: &str) -> Result<i64, SqlError> {
         Ok(value) if (low..=high).contains(&value) => Ok(value),
         _ => {
             let message = format!("value \"{text}\" is out of range for type {}", ty.base_name());
-            Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message))
+            Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message))
         }
     }
 }
 
 /// Parses a float. Underflow and overflow are 22003.
-pub fn parse_float(text: &str) -> Result<f64, SqlError> {
+pub fn parse_float(text: &str) -> Result<f64, ValueError> {
     let body = text.trim_matches(is_space);
     let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
     let negative = body.starts_with('-');
@@ -109,30 +110,30 @@ pub fn parse_float(text: &str) -> Result<f64, SqlError> {
     let underflowed = value == 0.0 && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
     if value.is_infinite() || underflowed {
         let message = format!("\"{body}\" is out of range for type double precision");
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        return Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
     }
     Ok(value)
 }
 
-fn parse_bytea(text: &str) -> Result<Bytes, SqlError> {
+fn parse_bytea(text: &str) -> Result<Bytes, ValueError> {
     match text.strip_prefix("\\x") {
         Some(hex) => parse_hex(hex),
         None => parse_escaped(text),
     }
 }
 
-fn parse_hex(hex: &str) -> Result<Bytes, SqlError> {
+fn parse_hex(hex: &str) -> Result<Bytes, ValueError> {
     let mut out = Vec::with_capacity(hex.len() / 2);
     let mut chars = hex.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r'));
     let digit = |c: char| {
         c.to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or_else(|| {
-            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid hexadecimal digit: \"{c}\""))
+            ValueError::new(SqlState::INVALID_PARAMETER_VALUE, format!("invalid hexadecimal digit: \"{c}\""))
         })
     };
     while let Some(high) = chars.next() {
         let high = digit(high)?;
         let Some(low) = chars.next() else {
-            return Err(SqlError::new(
+            return Err(ValueError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 "invalid hexadecimal data: odd number of digits",
             ));
@@ -143,7 +144,7 @@ fn parse_hex(hex: &str) -> Result<Bytes, SqlError> {
 }
 
 /// The escape form: a backslash precedes another backslash or three octal digits.
-fn parse_escaped(text: &str) -> Result<Bytes, SqlError> {
+fn parse_escaped(text: &str) -> Result<Bytes, ValueError> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
@@ -157,7 +158,7 @@ fn parse_escaped(text: &str) -> Result<Bytes, SqlError> {
                 after
             }
             (b'\\', _) => {
-                return Err(SqlError::new(
+                return Err(ValueError::new(
                     SqlState::INVALID_TEXT_REPRESENTATION,
                     "invalid input syntax for type bytea",
                 ));

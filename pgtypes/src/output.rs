@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use bytes::BytesMut;
 
-use super::datum::{Datum, DatumRef};
-use super::timestamp::{self, TimeZone};
+use crate::datum::{Datum, DatumRef};
+use crate::timestamp::{self, TimeZone};
 
 /// Appends the text form; nothing for NULL.
 pub fn write(datum: DatumRef<'_>, zone: &TimeZone, out: &mut BytesMut) {
