@@ -52,7 +52,7 @@ enum Outcome {
 enum Step {
     Done(Outcome),
     /// Wait for the lock in memory.
-    Queued(Vec<Timestamp>, Place),
+    Queued(Place),
     /// Wait for the lock record to go. What the transaction held before.
     Record(LockInfo, Option<LockMode>, oneshot::Receiver<()>),
 }
@@ -158,17 +158,14 @@ impl<H: RegionStore> Scheduler<H> {
         loop {
             match self.attempt_key(acquisition, key).await? {
                 Step::Done(outcome) => return Ok(outcome),
-                Step::Queued(holders, mut place) => {
+                Step::Queued(mut place) => {
                     drop(permit.take());
                     let handed = self.count_wait(|waits| &waits.row, in_time(acquisition.until, place.handed())).await;
                     match handed {
                         // The lock is the transaction's.
-                        Some(true) => place.leave(),
+                        Some(true) => drop(place.leave()),
                         Some(false) => return Err(stale(acquisition.context).into()),
-                        None => {
-                            place.leave();
-                            return Ok(Outcome::Blocked(Blocked { holders, record: None }));
-                        }
+                        None => return Ok(Outcome::Blocked(Blocked { holders: place.leave(), record: None })),
                     }
                 }
                 Step::Record(record, held, gone) => {
@@ -224,11 +221,11 @@ impl<H: RegionStore> Scheduler<H> {
         let held = match attempt {
             Attempt::Held(held) => held,
             #[cfg(feature = "planted-bugs")]
-            Attempt::Queued(_, place) if self.planted_bug == Some(PlantedBug::LockHandedTwice) => {
+            Attempt::Queued(place) if self.planted_bug == Some(PlantedBug::LockHandedTwice) => {
                 place.leave();
                 None
             }
-            Attempt::Queued(holders, place) => return Ok(Step::Queued(holders, place)),
+            Attempt::Queued(place) => return Ok(Step::Queued(place)),
             Attempt::Frozen => return Err(handing_over(context.region).into()),
             Attempt::Refused(holders) if holders.is_empty() => return Err(stale(*context).into()),
             Attempt::Refused(holders) => return Ok(Step::Done(refused(request.waiting, holders, None))),
@@ -316,14 +313,15 @@ impl<H: RegionStore> Scheduler<H> {
         let basis = self.store.basis(context)?;
         #[cfg(feature = "planted-bugs")]
         if self.planted_bug == Some(PlantedBug::DetectorDropsEdge) && report.waiter.raw().is_multiple_of(2) {
-            return Ok(Response::Waits(Vec::new()));
+            return Ok(Response::Waits { cycle: Vec::new(), clock: crate::api::DetectorClock::default() });
         }
         let mut state = self.detector.lock();
         let (region, term, detector) = &mut *state;
         if (*region, *term) != (context.region, basis.term) {
-            (*region, *term, *detector) = (context.region, basis.term, Detector::default());
+            (*region, *term, *detector) = (context.region, basis.term, Detector::new(basis.term));
         }
-        Ok(Response::Waits(detector.report(report.clone(), now())))
+        let (cycle, clock) = detector.report(report.clone(), now());
+        Ok(Response::Waits { cycle, clock })
     }
 
     /// Keeps the row locks of transactions that live.

@@ -98,7 +98,7 @@ impl<H: RegionStore> Scheduler<H> {
             fences: Fences::default(),
             locks: RowLocks::new(RowLocksConfig::default()),
             lock_waits: None,
-            detector: Arc::new(Mutex::new((RegionId::new(0), Term::new(0), Detector::default()))),
+            detector: Arc::new(Mutex::new((RegionId::new(0), Term::new(0), Detector::new(Term::new(0))))),
             #[cfg(feature = "planted-bugs")]
             planted_bug: None,
         }

@@ -16,7 +16,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kv::Key;
-use kv::api::{AcquireRequest, Acquired, KeyError, LockMode, LockedRow, Presence, RowFound, WaitReport, Waiting};
+use kv::api::{
+    AcquireRequest, Acquired, DetectorClock, KeyError, LockMode, LockedRow, Presence, RowFound, WaitReport, Waiting,
+};
 use kv::client::ClientError;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -212,6 +214,7 @@ impl RowLocks {
         let (mut since, mut longest) = (Stopwatch::start(), FIRST_WAIT);
         let mut waits = self.waits();
         loop {
+            let as_of = waits.clock;
             request.keys = keys.get(rows.len()..).unwrap_or_default().to_vec();
             request.waiting = match wait {
                 LockWait::Skip => Waiting::Skip,
@@ -231,7 +234,7 @@ impl RowLocks {
             self.coordinator.metrics.waits.inc();
             let row = || keys.get(rows.len()).cloned().unwrap_or_default();
             let holders = if blocked.record.is_none() { blocked.holders } else { Vec::new() };
-            waits.report = Some(self.wait_report(row(), holders));
+            waits.report = Some(WaitReport { as_of, ..self.wait_report(row(), holders) });
             let is_live = match blocked.record {
                 // Its transaction may be dead.
                 Some(record) => {
@@ -257,8 +260,9 @@ impl RowLocks {
             return acquire.await;
         };
         waits.is_reported = true;
+        let clock = &mut waits.clock;
         let detect = async {
-            match deadlock(&self.coordinator, &report, self.companion).await {
+            match deadlock(&self.coordinator, &report, self.companion, clock).await {
                 Some(deadlock) => deadlock,
                 // The wait is reported again, if it lasts.
                 None => std::future::pending().await,
@@ -272,7 +276,8 @@ impl RowLocks {
     }
 
     fn waits(&self) -> Waits<'_> {
-        Waits { coordinator: &self.coordinator, report: None, companion: self.companion, is_reported: false }
+        let (coordinator, companion) = (&*self.coordinator, self.companion);
+        Waits { coordinator, report: None, companion, is_reported: false, clock: DetectorClock::default() }
     }
 
     fn wait_report(&self, row: Key, holders: Vec<Timestamp>) -> WaitReport {
@@ -280,21 +285,27 @@ impl RowLocks {
             Some(mark) => Key::new([row.as_bytes(), &[mark]].concat()),
             None => row,
         };
-        WaitReport { at: Key::default(), waiter: self.asked.start_ts, holders, session: self.asked.session, row }
+        let (waiter, session, as_of) = (self.asked.start_ts, self.asked.session, DetectorClock::default());
+        WaitReport { at: Key::default(), waiter, holders, session, row, as_of }
     }
 
-    /// Runs `wait`, and meanwhile reports every second that the transaction waits for `holders` at `row`.
+    /// Runs `wait`, and meanwhile reports every second that the transaction waits for `holders` at `row`. `wait` is to
+    /// look at least as often whether it is still so, and else to complete.
     pub(crate) async fn report_while<T>(
         &self,
         (row, holders): (Key, Vec<Timestamp>),
         wait: impl Future<Output = T>,
     ) -> Result<T, TxnError> {
-        let report = self.wait_report(row, holders);
-        let mut waits = Waits { report: Some(report.clone()), is_reported: true, ..self.waits() };
+        let mut report = self.wait_report(row, holders);
+        let mut waits = self.waits();
+        (waits.report, waits.is_reported) = (Some(report.clone()), !report.holders.is_empty());
+        let mut clock = DetectorClock::default();
         let detect = async {
             loop {
                 tokio::time::sleep(FIRST_WAIT).await;
-                if let Some(deadlock) = deadlock(&self.coordinator, &report, self.companion).await {
+                // It was looked at since that was heard, a second ago.
+                report.as_of = clock;
+                if let Some(deadlock) = deadlock(&self.coordinator, &report, self.companion, &mut clock).await {
                     return deadlock;
                 }
                 tokio::time::sleep(WAIT_MAX - FIRST_WAIT).await;
@@ -302,10 +313,7 @@ impl RowLocks {
         };
         tokio::select! {
             biased;
-            done = wait => {
-                waits.is_reported &= !report.holders.is_empty();
-                Ok(done)
-            }
+            done = wait => Ok(done),
             deadlock = detect => Err(deadlock),
         }
     }
@@ -322,6 +330,11 @@ impl RowLocks {
     /// The newest commit of a row when it was locked; `None` if it is not locked.
     pub(crate) fn seen_ts(&self, key: &Key) -> Option<Timestamp> {
         self.held.get(key).map(|held| held.seen_ts)
+    }
+
+    /// How a row is locked.
+    pub(crate) fn mode(&self, key: &Key) -> Option<LockMode> {
+        self.held.get(key).map(|held| held.mode)
     }
 
     /// The locks of these rows end with what was committed to them.
@@ -435,6 +448,8 @@ struct Waits<'a> {
     report: Option<WaitReport>,
     companion: Option<Timestamp>,
     is_reported: bool,
+    /// The newest clock of the detector that was heard.
+    clock: DetectorClock,
 }
 
 impl Drop for Waits<'_> {
@@ -459,13 +474,18 @@ fn companion_report(companion: Timestamp, report: &WaitReport) -> WaitReport {
     WaitReport { waiter: companion, holders: vec![report.waiter], row: Key::default(), ..report.clone() }
 }
 
-/// Reports a wait. Returns the deadlock that it has closed.
-async fn deadlock(coordinator: &Coordinator, report: &WaitReport, companion: Option<Timestamp>) -> Option<TxnError> {
+/// Reports a wait. Returns the deadlock that it has closed. Sets `heard` to the newest clock that was heard.
+async fn deadlock(
+    coordinator: &Coordinator,
+    report: &WaitReport,
+    companion: Option<Timestamp>,
+    heard: &mut DetectorClock,
+) -> Option<TxnError> {
     let companion = companion.filter(|name| *name != report.waiter).map(|name| companion_report(name, report));
     for report in std::iter::once(report.clone()).chain(companion) {
-        if let Ok(cycle) = coordinator.kv.report_wait(&report, REPORT_LIMIT).await
-            && !cycle.is_empty()
-        {
+        let Ok((cycle, clock)) = coordinator.kv.report_wait(&report, REPORT_LIMIT).await else { continue };
+        *heard = clock.max(*heard);
+        if !cycle.is_empty() {
             return Some(TxnError::Deadlock { cycle });
         }
     }

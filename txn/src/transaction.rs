@@ -505,6 +505,11 @@ impl Transaction {
         Ok(rows)
     }
 
+    /// How the transaction has locked a row in the memory of its leader, as far as it knows.
+    pub fn row_lock(&self, key: &Key) -> Option<LockMode> {
+        self.locks.as_ref().and_then(|locks| locks.mode(key))
+    }
+
     /// Has the commit confirm a row lock below [`LockMode::Update`] that the transaction has taken: it fails if the row
     /// has changed since in a way that the lock forbids, and until it is decided, nobody changes it so. Without any
     /// write there is nothing to confirm. [`Transaction::lock_rows`] does it for locks below

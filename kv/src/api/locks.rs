@@ -108,7 +108,13 @@ pub struct WaitReport {
     pub session: u32,
     /// The row.
     pub row: Key,
+    /// The newest clock of the detector that the waiter had heard before it asked for whom it waits.
+    pub as_of: DetectorClock,
 }
+
+/// The number of reports that a detector of deadlocks has taken, on top of the term of its leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DetectorClock(pub u64);
 
 /// Asks for locks on rows of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]

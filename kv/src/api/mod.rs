@@ -19,7 +19,8 @@ use crate::key::{Key, storage_range};
 pub use safe_point::OldLocksRequest;
 
 pub use locks::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, DetectorClock, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound,
+    WaitReport, Waiting,
 };
 
 /// A request to the leader of one region.
@@ -538,7 +539,12 @@ pub enum Response {
     Acquired(Acquired),
     /// To `Detect`: the waits of a deadlock that the reported one has closed, beginning with that one; each transaction
     /// waits for the next, and the last one for the first. Empty if there is none.
-    Waits(Vec<WaitReport>),
+    Waits {
+        /// The waits.
+        cycle: Vec<WaitReport>,
+        /// For later reports.
+        clock: DetectorClock,
+    },
     /// To `OldLocks`.
     OldLocks {
         /// Some of them, in key order.

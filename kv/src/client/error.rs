@@ -63,7 +63,7 @@ impl ClientError {
             Response::Locks(_) => "the state of locks",
             Response::AsyncLocked { .. } => "locks of an async commit",
             Response::Committed { .. } => "a commit",
-            Response::Waits(_) => "waits",
+            Response::Waits { .. } => "waits",
             Response::OldLocks { .. } => "old locks",
             Response::Acquired(_) => "row locks",
             Response::Ttl(_) => "a ttl",

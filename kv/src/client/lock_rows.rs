@@ -8,7 +8,7 @@ use super::bound;
 use super::error::ClientError;
 use super::retry::{Retry, RetrySemantics, pause};
 use super::router::Router;
-use crate::api::{AcquireRequest, Acquired, RequestBody, Response, WaitReport};
+use crate::api::{AcquireRequest, Acquired, DetectorClock, RequestBody, Response, WaitReport};
 use crate::key::Key;
 
 /// The most keys of one request.
@@ -56,10 +56,10 @@ impl Router {
         &self,
         report: &WaitReport,
         limit: Duration,
-    ) -> Result<Vec<WaitReport>, ClientError> {
+    ) -> Result<(Vec<WaitReport>, DetectorClock), ClientError> {
         let retry = Retry::with_cutoff(limit, RetrySemantics::Idempotent);
         match self.send_to_key(&report.at, retry, || RequestBody::Detect(report.clone())).await? {
-            Response::Waits(cycle) => Ok(cycle),
+            Response::Waits { cycle, clock } => Ok((cycle, clock)),
             other => Err(ClientError::unexpected_response("Detect", &other)),
         }
     }

@@ -82,8 +82,9 @@ pub use safe_point::LockPage;
 pub use scan::{Page, ScanRange, Snapshot};
 
 use crate::api::{
-    AcquireRequest, Acquired, CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef,
-    LocksStatus, Mutation, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus, WaitReport,
+    AcquireRequest, Acquired, CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, DetectorClock,
+    LockMode, LockRef, LocksStatus, Mutation, MutationOp, PrewriteRequest, RequestBody, Response, TxnStatus,
+    WaitReport,
 };
 use crate::key::Key;
 use crate::size::{decision_bytes, prewrite_bytes};
@@ -570,13 +571,17 @@ impl Client {
         self.write("Refresh", RetrySemantics::Idempotent, locks, &item_bytes, &body).await
     }
 
-    /// Reports a wait to the detector of deadlocks. Returns the deadlock that the wait has closed; see
-    /// [`Response::Waits`]. Ends after `limit`: the next report serves better than a late one.
+    /// Reports a wait to the detector of deadlocks. Returns the deadlock that the wait has closed, and the clock of the
+    /// detector; see [`Response::Waits`]. Ends after `limit`: the next report serves better than a late one.
     ///
     /// # Errors
     ///
     /// Those of [`Client`]. Never `Key` or `Undetermined`.
-    pub async fn report_wait(&self, report: &WaitReport, limit: Duration) -> Result<Vec<WaitReport>, ClientError> {
+    pub async fn report_wait(
+        &self,
+        report: &WaitReport,
+        limit: Duration,
+    ) -> Result<(Vec<WaitReport>, DetectorClock), ClientError> {
         self.router.report_wait(report, limit).await
     }
 

@@ -57,8 +57,8 @@ struct Inherited {
 pub(crate) enum Attempt {
     /// The transaction has the lock. What it held before.
     Held(Option<LockMode>),
-    /// These transactions are in the way, and it is in the queue.
-    Queued(Vec<Timestamp>, Place),
+    /// Others are in the way, and it is in the queue.
+    Queued(Place),
     /// These transactions are in the way.
     Refused(Vec<Timestamp>),
     /// Nobody gets a lock now: the leader is about to hand over.
@@ -95,8 +95,10 @@ impl Place {
     }
 
     /// Leaves the place in the queue, or the lock that was handed over, to the transaction, although the task goes.
-    pub(crate) fn leave(mut self) {
+    /// Returns whom it waits for now.
+    pub(crate) fn leave(mut self) -> Vec<Timestamp> {
         self.is_left = true;
+        self.locks.within(self.term, |state| state.table.waits_for(&self.key, self.start_ts)).unwrap_or_default()
     }
 }
 
@@ -158,13 +160,13 @@ impl RegionLocks {
         Ok(match step? {
             Step::Held => Attempt::Held(held),
             Step::Blocked(by) if !queue => Attempt::Refused(by),
-            Step::Blocked(by) => {
+            Step::Blocked(_) => {
                 let (sender, handed) = oneshot::channel();
                 let task = state.next_task;
                 state.next_task += 1;
                 state.waiters.insert((start_ts, key.clone()), (task, sender));
                 let (locks, key) = (Arc::clone(self), key.clone());
-                Attempt::Queued(by, Place { locks, key, start_ts, term, held, task, handed, is_left: false })
+                Attempt::Queued(Place { locks, key, start_ts, term, held, task, handed, is_left: false })
             }
         })
     }

@@ -252,6 +252,8 @@ impl LockTable {
     /// Gives up a transaction's place in the queue for a key, and with it what it has of a lock beyond `held`: what it
     /// was handed and has not seen, or wants no longer. `None`: all of it.
     pub(crate) fn cancel(&mut self, key: &Key, start_ts: Timestamp, held: Option<LockMode>) {
+        // What it held is lost: there is nothing to keep.
+        let held = held.filter(|_| self.held(key, start_ts).is_some());
         let Some(held) = held else { return self.release(key, start_ts) };
         let Some(locks) = self.keys.get_mut(key) else { return };
         if let Some(place) = locks.place(start_ts) {
@@ -262,6 +264,16 @@ impl LockTable {
             *mode = held.min(*mode);
         }
         self.promote(key);
+    }
+
+    /// Whom a transaction in the queue of a key waits for, see [`KeyLocks::behind`]. Empty: it does not wait there.
+    pub(crate) fn waits_for(&self, key: &Key, start_ts: Timestamp) -> Vec<Timestamp> {
+        let waits = |locks: &KeyLocks| {
+            let place = locks.place(start_ts)?;
+            let mode = locks.waiting.get(place)?.mode;
+            Some(locks.behind(start_ts, mode, place))
+        };
+        self.keys.get(key).and_then(waits).unwrap_or_default()
     }
 
     /// What a transaction holds of a key.

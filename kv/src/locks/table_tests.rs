@@ -76,6 +76,21 @@ fn locks_that_do_not_conflict_are_shared_but_pass_no_waiter_that_does() {
     assert_eq!(bench.release("k", 3), [4]);
 }
 
+/// Regression: the owner was kept, and a later step found that it owned nothing.
+#[test]
+fn who_gives_up_a_stronger_lock_and_has_lost_the_weaker_one_has_nothing() {
+    let mut bench = Bench::new(10);
+    assert_eq!(bench.lock("k", 1, LockMode::NoKeyUpdate), Ok(vec![]));
+    // Its lock of the key was one of an earlier leader.
+    assert_eq!(bench.lock("k", 2, LockMode::Update), Ok(vec![1]));
+    bench.table.cancel(&key("k"), ts(2), Some(LockMode::KeyShare));
+    bench.table.check();
+    assert!(bench.table.waits_for(&key("k"), ts(2)).is_empty());
+    bench.table.cancel(&key("other"), ts(2), Some(LockMode::KeyShare));
+    bench.release("k", 1);
+    assert!(bench.table.is_empty() && !bench.table.is_owner(ts(2)));
+}
+
 #[test]
 fn a_stronger_lock_goes_before_those_who_hold_none() {
     let mut bench = Bench::new(10);
@@ -190,7 +205,12 @@ fn random_steps_keep_the_invariants() {
                     let _ = bench.table.acquire(&key(name), (ts(number), mode), queue, bench.now);
                 }
                 6 => bench.table.release_all(ts(number)),
-                7 => bench.table.cancel(&key(name), ts(number), bench.table.held(&key(name), ts(number))),
+                7 => {
+                    // What it held before, or believes that it held.
+                    let held = bench.table.held(&key(name), ts(number));
+                    let kept = if rng.random_bool(0.5) { held } else { Some(MODES[rng.random_range(0..4)]) };
+                    bench.table.cancel(&key(name), ts(number), kept);
+                }
                 8 => bench.now += TTL / 4,
                 9 => {
                     // A handover: one transaction has ended on a key with a write that is in the log.

@@ -5,7 +5,8 @@ use tso::Timestamp;
 use super::message::{MalformedMessage, malformed, pb, required};
 use super::request::{from_keys, to_keys};
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, DetectorClock, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound,
+    WaitReport, Waiting,
 };
 use crate::key::Key;
 
@@ -29,6 +30,7 @@ impl From<WaitReport> for pb::WaitReport {
             holders: report.holders.into_iter().map(Timestamp::raw).collect(),
             session: report.session,
             row: report.row.into_bytes(),
+            as_of: report.as_of.0,
         }
     }
 }
@@ -41,6 +43,7 @@ impl From<pb::WaitReport> for WaitReport {
             holders: report.holders.into_iter().map(Timestamp::from_raw).collect(),
             session: report.session,
             row: Key::new(report.row),
+            as_of: DetectorClock(report.as_of),
         }
     }
 }

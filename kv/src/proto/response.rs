@@ -5,7 +5,9 @@ use tso::Timestamp;
 
 use super::message::pb::response::Outcome;
 use super::message::{MalformedMessage, malformed, pb, required};
-use crate::api::{KeyError, LockInfo, LocksStatus, ReadPath, Response, Served, ServerError, TxnStatus, WaitReport};
+use crate::api::{
+    DetectorClock, KeyError, LockInfo, LocksStatus, ReadPath, Response, Served, ServerError, TxnStatus, WaitReport,
+};
 use crate::key::Key;
 
 impl From<Result<Response, ServerError>> for pb::Response {
@@ -29,8 +31,9 @@ impl From<Result<Response, ServerError>> for pb::Response {
             Ok(Response::AsyncLocked { min_commit_ts }) => Outcome::AsyncLockedTs(min_commit_ts.raw()),
             Ok(Response::Committed { commit_ts }) => Outcome::CommittedTs(commit_ts.raw()),
             Ok(Response::Ttl(ttl_ms)) => Outcome::Ttl(pb::Ttl { ttl_ms }),
-            Ok(Response::Waits(cycle)) => {
-                Outcome::Waits(pb::Waits { cycle: cycle.into_iter().map(pb::WaitReport::from).collect() })
+            Ok(Response::Waits { cycle, clock }) => {
+                let cycle = cycle.into_iter().map(pb::WaitReport::from).collect();
+                Outcome::Waits(pb::Waits { cycle, clock: clock.0 })
             }
             Ok(Response::Acquired(acquired)) => Outcome::Acquired(acquired.into()),
             Ok(Response::OldLocks { locks, resume }) => Outcome::OldLocks(pb::LockPage {
@@ -61,7 +64,10 @@ impl TryFrom<pb::Response> for Result<Response, ServerError> {
             Outcome::AsyncLockedTs(ts) => Ok(Response::AsyncLocked { min_commit_ts: Timestamp::from_raw(ts) }),
             Outcome::CommittedTs(ts) => Ok(Response::Committed { commit_ts: Timestamp::from_raw(ts) }),
             Outcome::Ttl(ttl) => Ok(Response::Ttl(ttl.ttl_ms)),
-            Outcome::Waits(waits) => Ok(Response::Waits(waits.cycle.into_iter().map(WaitReport::from).collect())),
+            Outcome::Waits(waits) => Ok(Response::Waits {
+                cycle: waits.cycle.into_iter().map(WaitReport::from).collect(),
+                clock: DetectorClock(waits.clock),
+            }),
             Outcome::Acquired(acquired) => Ok(Response::Acquired(acquired.try_into()?)),
             Outcome::OldLocks(page) => Ok(Response::OldLocks {
                 locks: page.locks.into_iter().map(LockInfo::from).collect(),

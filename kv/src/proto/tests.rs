@@ -10,9 +10,10 @@ use tso::Timestamp;
 
 use super::{MalformedMessage, pb};
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, KeyError, LockInfo, LockMode, LockRef, LockedRow,
-    LocksStatus, Mutation, MutationOp, OldLocksRequest, Presence, PrewriteRequest, ReadPath, ReplicaProof, ReplicaRead,
-    Request, RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, DetectorClock, KeyError, LockInfo, LockMode, LockRef,
+    LockedRow, LocksStatus, Mutation, MutationOp, OldLocksRequest, Presence, PrewriteRequest, ReadPath, ReplicaProof,
+    ReplicaRead, Request, RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, WaitReport,
+    Waiting,
 };
 use crate::grant::{AskGrants, Exchange, GivenGrants, Grant, PushAnswer, PushGrants};
 use crate::key::Key;
@@ -121,7 +122,7 @@ fn acquire(mode: LockMode, presence: Presence, waiting: Waiting) -> RequestBody 
 }
 
 fn wait() -> WaitReport {
-    WaitReport { at: key(b""), waiter: T1, holders: vec![T2, T1], session: 7, row: key(b"k") }
+    WaitReport { at: key(b""), waiter: T1, holders: vec![T2, T1], session: 7, row: key(b"k"), as_of: DetectorClock(5) }
 }
 
 fn acquired(lock: &LockInfo) -> Acquired {
@@ -175,8 +176,8 @@ fn results() -> Vec<Result<Response, ServerError>> {
         Ok(Response::Ttl(7)),
         Ok(Response::Acquired(acquired(&lock))),
         Ok(Response::Acquired(Acquired::default())),
-        Ok(Response::Waits(vec![wait(), wait()])),
-        Ok(Response::Waits(Vec::new())),
+        Ok(Response::Waits { cycle: vec![wait(), wait()], clock: DetectorClock(7) }),
+        Ok(Response::Waits { cycle: Vec::new(), clock: DetectorClock(0) }),
         Ok(Response::OldLocks { locks: vec![lock.clone()], resume: Some(key(b"l")) }),
         Ok(Response::OldLocks { locks: Vec::new(), resume: None }),
         Ok(Response::Done),

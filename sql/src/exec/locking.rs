@@ -3,7 +3,10 @@
 //! A statement finds its rows in its snapshot and then locks them. A row that another transaction holds is waited for.
 //! If the row has changed meanwhile, the condition of the statement is evaluated again, on the newest row: the row
 //! counts if it still passes, as it is now (PostgreSQL's EvalPlanQual). A row that is gone does not count. What the
-//! transaction has written itself is its own.
+//! transaction has written itself is its own, and cannot have changed. But others may have locked its key meanwhile, so
+//! it may have to wait before it deletes the row.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 use kv::Key;
@@ -63,6 +66,20 @@ pub(super) async fn lock_absent(
     }
 }
 
+/// Locks rows that the transaction has written and locked less strongly. Returns those of `keys` that are left out
+/// because others have locked them (SKIP LOCKED).
+async fn strengthen(
+    table: &Table,
+    keys: impl Iterator<Item = &Key>,
+    lock: Lock,
+    ctx: &mut ExecContext<'_>,
+) -> Result<HashSet<Key>, SqlError> {
+    let weak = keys.filter(|key| ctx.txn.row_lock(key).is_some_and(|mode| mode < lock.mode));
+    let keys: Vec<Key> = weak.cloned().collect();
+    let locked = lock_keys(table, keys.clone(), (lock, Presence::Any, true), ctx).await?;
+    Ok(keys.into_iter().zip(locked).filter(|(_, row)| !row.is_locked).map(|(key, _)| key).collect())
+}
+
 /// Locks rows that were read in the snapshot. Returns those that count, as they are now. `again` evaluates a row that
 /// has changed: the condition of the statement, and what else follows from the row.
 pub(super) async fn lock_read<T>(
@@ -73,13 +90,15 @@ pub(super) async fn lock_read<T>(
     mut again: impl FnMut(Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
 ) -> Result<Vec<(Key, T)>, SqlError> {
     let own: Vec<bool> = rows.iter().map(|(key, _)| ctx.txn.has_written(key)).collect();
+    let written = rows.iter().zip(&own).filter(|(_, own)| **own).map(|((key, _), _)| key);
+    let skipped = strengthen(&access.table, written, lock, ctx).await?;
     let others = rows.iter().zip(&own).filter(|(_, own)| !**own);
     let keys: Vec<Key> = others.map(|((key, _), _)| key.clone()).collect();
     let mut found = lock_keys(&access.table, keys, (lock, Presence::Present, true), ctx).await?.into_iter();
     let mut counted = Vec::with_capacity(rows.len());
     for ((key, row), own) in rows.into_iter().zip(own) {
         if own {
-            counted.push((key, row));
+            counted.extend(Some((key, row)).filter(|(key, _)| !skipped.contains(key)));
             continue;
         }
         match found.next().filter(|found| found.is_locked).map(|found| found.row) {
@@ -125,8 +144,10 @@ pub(super) async fn lock_newest(
 ) -> Result<Vec<(Key, Bytes)>, SqlError> {
     let (own, others): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| ctx.txn.has_written(key));
     let others: Vec<Key> = others.into_iter().cloned().collect();
+    let own: Vec<Key> = own.into_iter().cloned().collect();
+    let skipped = strengthen(&access.table, own.iter(), lock, ctx).await?;
     let mut rows = Vec::with_capacity(keys.len());
-    for key in own {
+    for key in own.iter().filter(|key| !skipped.contains(*key)) {
         let value = ctx.txn.get(key).await.map_err(storage_error)?;
         rows.extend(value.map(|value| (key.clone(), value)));
     }

@@ -107,7 +107,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("cortado.session_snapshot", Kind::Bool, "off", "Reads see the session's own past, not the newest data."),
     takes(SESSION_TOKEN, Kind::Token, "", "The session's newest commit or snapshot."),
     reported(takes("DateStyle", Kind::DateStyle, "ISO, MDY", "Text form of dates and times.")),
-    takes("deadlock_timeout", Kind::MillisAbove0, "1s", "No effect: deadlocks are found within one to two seconds."),
+    takes("deadlock_timeout", Kind::MillisAbove0, "1s", "No effect: deadlocks are found within one to three seconds."),
     takes("default_table_access_method", Kind::Fixed(&["heap"]), "heap", "Storage of new tables."),
     takes("default_tablespace", Kind::Fixed(&["", "pg_default"]), "", "There are no tablespaces."),
     takes("default_transaction_deferrable", Kind::Bool, "off", "No effect: snapshots never wait."),
