@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, cluster_text};
 
-/// The newest format of a data directory that this version reads, and the one it writes.
-const FORMAT: u32 = 1;
+/// The format of a data directory, the only one that this version reads. Rows have format 2 since format 2.
+const FORMAT: u32 = 2;
 
 /// The identity of a store. Once written, its cluster and store id never change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,8 +86,14 @@ pub(crate) enum DataDirError {
     #[error("{0} is not empty and is not a Cortado data directory")]
     Foreign(PathBuf),
     /// A newer version wrote it.
-    #[error("data directory {dir} has format {found}, this version reads up to {FORMAT}; use a newer cortado")]
+    #[error("data directory {dir} has format {found}, this version reads {FORMAT}; use a newer cortado")]
     Newer { dir: PathBuf, found: u32 },
+    /// An older version wrote it.
+    #[error(
+        "data directory {dir} has format {found} of an older version, this version reads {FORMAT}; copy the data with \
+         that version, or start with an empty directory"
+    )]
+    Older { dir: PathBuf, found: u32 },
     /// IDENT does not parse.
     #[error("{path} is damaged: {why}")]
     Damaged { path: PathBuf, why: String },
@@ -275,6 +281,9 @@ fn read_ident(dir: &Path) -> Result<Option<Ident>, DataDirError> {
     if format == 0 {
         return Err(DataDirError::Damaged { path, why: "there is no format 0".to_string() });
     }
+    if format < FORMAT {
+        return Err(DataDirError::Older { dir: dir.to_path_buf(), found: format });
+    }
     serde_json::from_slice(&text).map(Some).map_err(damaged)
 }
 
@@ -322,11 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn newer_formats_and_damaged_identities_are_rejected() {
+    fn other_formats_and_damaged_identities_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("IDENT"), r#"{"format": 99, "whatever": []}"#).unwrap();
         assert!(open_error(dir.path()).contains("format 99"));
-        fs::write(dir.path().join("IDENT"), r#"{"format": 1, "cluster_id"#).unwrap();
+        fs::write(dir.path().join("IDENT"), r#"{"format": 1, "whatever": []}"#).unwrap();
+        assert!(open_error(dir.path()).contains("format 1 of an older version"));
+        fs::write(dir.path().join("IDENT"), r#"{"format": 2, "cluster_id"#).unwrap();
         assert!(open_error(dir.path()).contains("is damaged"));
         fs::write(dir.path().join("IDENT"), r#"{"format": 0, "whatever": []}"#).unwrap();
         assert!(open_error(dir.path()).contains("no format 0"));

@@ -1,33 +1,55 @@
 //! Values, and their sort order: PostgreSQL's under the C collation.
+//!
+//! There are fewer kinds of values than types: a value of a type without a kind of its own has that of another one
+//! ([`Repr`]), and only its type knows how to print it. Values of one kind compare in one way, whatever their types.
 
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
-use bytes::Bytes;
+/// The kinds of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repr {
+    /// [`Datum::Bool`]
+    Bool,
+    /// [`Datum::Int`]: the integers, `oid` and its family, days and microseconds of dates and times
+    Int,
+    /// [`Datum::Float`]: `real` and `double precision`
+    Float,
+    /// [`Datum::Text`]
+    Text,
+    /// [`Datum::Padded`]: `character`
+    Padded,
+    /// [`Datum::Bytes`]
+    Bytes,
+    /// None: a pseudo-type of arguments
+    None,
+}
 
-/// A value. `Text` serves text and varchar.
+/// A value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Datum {
     /// NULL of any type.
     #[default]
     Null,
-    /// `boolean`
+    /// A boolean.
     Bool(bool),
-    /// `smallint`, `integer` and `bigint`; the column's type bounds it
+    /// An integer; the type bounds it. Times count microseconds since 2000-01-01 00:00, of UTC if they have a zone.
     Int(i64),
-    /// `double precision`
+    /// A float. That of a `real` has its precision.
     Float(f64),
-    /// `text` and `character varying`
+    /// A text without NUL.
     Text(Box<str>),
-    /// `bytea`
-    Bytes(Bytes),
-    /// `timestamp with time zone`: microseconds since 2000-01-01 00:00 UTC, as in PostgreSQL
-    Timestamp(i64),
+    /// A text whose blanks at the end do not count in comparisons.
+    Padded(Box<str>),
+    /// Bytes.
+    Bytes(Box<[u8]>),
 }
 
 /// A value that borrows from where it is stored.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum DatumRef<'a> {
     /// As [`Datum::Null`]
+    #[default]
     Null,
     /// As [`Datum::Bool`]
     Bool(bool),
@@ -35,26 +57,46 @@ pub enum DatumRef<'a> {
     Int(i64),
     /// As [`Datum::Float`]
     Float(f64),
-    /// As [`Datum::Text`]
+    /// As [`Datum::Text`] or [`Datum::Padded`]
     Text(&'a str),
     /// As [`Datum::Bytes`]
     Bytes(&'a [u8]),
-    /// As [`Datum::Timestamp`]
-    Timestamp(i64),
+    /// Any other value.
+    Borrowed(&'a Datum),
+    /// A value that cannot be borrowed from its stored form.
+    Owned(Datum),
 }
 
 impl DatumRef<'_> {
-    /// The value on its own.
-    pub fn to_datum(self) -> Datum {
+    /// The value on its own. A text of the kind [`Repr::Padded`] becomes one of the kind [`Repr::Text`].
+    pub fn to_datum(&self) -> Datum {
         match self {
             DatumRef::Null => Datum::Null,
-            DatumRef::Bool(value) => Datum::Bool(value),
-            DatumRef::Int(value) => Datum::Int(value),
-            DatumRef::Float(value) => Datum::Float(value),
-            DatumRef::Text(text) => Datum::Text(text.into()),
-            DatumRef::Bytes(bytes) => Datum::Bytes(Bytes::copy_from_slice(bytes)),
-            DatumRef::Timestamp(micros) => Datum::Timestamp(micros),
+            DatumRef::Bool(value) => Datum::Bool(*value),
+            DatumRef::Int(value) => Datum::Int(*value),
+            DatumRef::Float(value) => Datum::Float(*value),
+            DatumRef::Text(text) => Datum::Text((*text).into()),
+            DatumRef::Bytes(bytes) => Datum::Bytes((*bytes).into()),
+            DatumRef::Borrowed(datum) => (*datum).clone(),
+            DatumRef::Owned(datum) => datum.clone(),
         }
+    }
+
+    /// An integer. The functions of a type call it: their values are of its kind.
+    pub(crate) fn int(&self) -> i64 {
+        if let DatumRef::Int(value) = self { *value } else { 0 }
+    }
+
+    pub(crate) fn float(&self) -> f64 {
+        if let DatumRef::Float(value) = self { *value } else { 0.0 }
+    }
+
+    pub(crate) fn str(&self) -> &str {
+        if let DatumRef::Text(text) = self { text } else { "" }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if let DatumRef::Bytes(bytes) = self { bytes } else { &[] }
     }
 }
 
@@ -66,10 +108,14 @@ impl Datum {
             Datum::Bool(value) => DatumRef::Bool(*value),
             Datum::Int(value) => DatumRef::Int(*value),
             Datum::Float(value) => DatumRef::Float(*value),
-            Datum::Text(text) => DatumRef::Text(text),
+            Datum::Text(text) | Datum::Padded(text) => DatumRef::Text(text),
             Datum::Bytes(bytes) => DatumRef::Bytes(bytes),
-            Datum::Timestamp(micros) => DatumRef::Timestamp(*micros),
         }
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<Box<str>>) -> Datum {
+        Datum::Text(text.into())
     }
 
     /// Whether it is NULL.
@@ -81,19 +127,25 @@ impl Datum {
     pub fn memory(&self) -> usize {
         size_of::<Datum>()
             + match self {
-                Datum::Text(text) => text.len(),
+                Datum::Text(text) | Datum::Padded(text) => text.len(),
                 Datum::Bytes(bytes) => bytes.len(),
                 _ => 0,
             }
     }
 }
 
-/// Orders two non-NULL values of one type; `None` for values of two types. NaN equals itself and is greater than every
+/// A text without the blanks at its end.
+pub fn unpadded(text: &str) -> &str {
+    text.trim_end_matches(' ')
+}
+
+/// Orders two non-NULL values of one kind; `None` for values of two kinds. NaN equals itself and is greater than every
 /// other float. Text and bytea compare by bytes. False is before true.
 pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
     Some(match (a, b) {
-        (Datum::Int(a), Datum::Int(b)) | (Datum::Timestamp(a), Datum::Timestamp(b)) => a.cmp(b),
+        (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
         (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Datum::Padded(a), Datum::Padded(b)) => unpadded(a).as_bytes().cmp(unpadded(b).as_bytes()),
         (Datum::Float(a), Datum::Float(b)) => compare_floats(*a, *b),
         (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
         (Datum::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
@@ -101,7 +153,7 @@ pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
     })
 }
 
-/// A total order for sorts. Their values come from one column; a defect must not become a panic there.
+/// A total order for sorts, NULL last. Their values come from one column; a defect must not become a panic there.
 pub fn compare(a: &Datum, b: &Datum) -> Ordering {
     compare_same(a, b).unwrap_or_else(|| rank(a).cmp(&rank(b)))
 }
@@ -118,7 +170,44 @@ fn rank(datum: &Datum) -> u8 {
         Datum::Float(_) => 2,
         Datum::Text(_) => 3,
         Datum::Bytes(_) => 4,
-        Datum::Timestamp(_) => 5,
-        Datum::Null => 6,
+        Datum::Padded(_) => 5,
+        Datum::Null => u8::MAX,
+    }
+}
+
+/// A value as grouping and DISTINCT see it: NULL equals NULL, and equal values have equal hashes.
+#[derive(Clone, Debug)]
+pub struct GroupKey(pub Datum);
+
+impl PartialEq for GroupKey {
+    fn eq(&self, other: &GroupKey) -> bool {
+        compare(&self.0, &other.0).is_eq()
+    }
+}
+
+impl Eq for GroupKey {}
+
+impl Hash for GroupKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        rank(&self.0).hash(state);
+        match &self.0 {
+            Datum::Null => {}
+            Datum::Bool(value) => value.hash(state),
+            Datum::Int(value) => value.hash(state),
+            Datum::Float(value) => float_key(*value).hash(state),
+            Datum::Text(text) => text.hash(state),
+            Datum::Padded(text) => unpadded(text).hash(state),
+            Datum::Bytes(bytes) => bytes.hash(state),
+        }
+    }
+}
+
+/// Bits that are equal for equal floats.
+fn float_key(value: f64) -> u64 {
+    match value {
+        value if value.is_nan() => f64::NAN.to_bits(),
+        // Also -0.
+        0.0 => 0,
+        value => value.to_bits(),
     }
 }

@@ -97,6 +97,8 @@ impl SqlState {
     pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
     /// `grouping_error`
     pub const GROUPING_ERROR: SqlState = SqlState("42803");
+    /// `name_too_long`
+    pub const NAME_TOO_LONG: SqlState = SqlState("42622");
     /// `datatype_mismatch`
     pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
     /// `wrong_object_type`

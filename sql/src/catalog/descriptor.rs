@@ -2,17 +2,18 @@
 //!
 //! Table: `version, id, storage, name, key name, number of columns, columns, number of key columns, positions`. Column:
 //! `id, type, type modifier, flags (1 NOT NULL, 2 has default), name[, default]`. The type is its PostgreSQL OID. The
-//! modifier is 0, or a varchar's limit plus one.
+//! modifier is that of `atttypmod` plus one.
 
 use bytes::Bytes;
 
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
 use crate::table::{Column, ColumnId, MAX_COLUMNS, StorageId, Table, TableId};
-use pgtypes::SqlType;
+use pgtypes::{Category, SqlType};
 
 const WHAT: &str = "table descriptor";
-const VERSION: u8 = 1;
+/// Rows of tables whose descriptor has this version have format 2.
+const VERSION: u8 = 2;
 const NOT_NULL: u64 = 1;
 const HAS_DEFAULT: u64 = 2;
 
@@ -26,12 +27,9 @@ pub fn encode(table: &Table) -> Bytes {
     put_varint(table.columns.len() as u64, &mut out);
     for column in &table.columns {
         put_varint(column.id.0.into(), &mut out);
-        put_varint(column.ty.oid().into(), &mut out);
-        let modifier = match column.ty {
-            SqlType::Varchar(Some(limit)) => u64::from(limit) + 1,
-            _ => 0,
-        };
-        put_varint(modifier, &mut out);
+        put_varint(column.ty.oid.0.into(), &mut out);
+        // -1 becomes 0.
+        put_varint(u64::try_from(i64::from(column.ty.typmod) + 1).unwrap_or(0), &mut out);
         let flags = if column.not_null { NOT_NULL } else { 0 } | if column.default.is_some() { HAS_DEFAULT } else { 0 };
         put_varint(flags, &mut out);
         put_string(&column.name, &mut out);
@@ -48,7 +46,7 @@ pub fn encode(table: &Table) -> Bytes {
 
 /// Decodes a table and checks its invariants.
 pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
-    let mut input = keys::versioned(bytes, WHAT)?;
+    let mut input = keys::of_version(VERSION, bytes, WHAT)?;
     let input = &mut input;
     let id = TableId(get_u32(input)?);
     let storage = StorageId(get_u32(input)?);
@@ -72,9 +70,9 @@ fn get_column(input: &mut &[u8]) -> Result<Column, CodecError> {
     let oid = get_u32(input)?;
     let modifier = get_u32(input)?;
     let flags = get_varint(input, WHAT)?;
-    let ty = match SqlType::from_oid(oid) {
-        Some(SqlType::Varchar(_)) => SqlType::Varchar(modifier.checked_sub(1)),
-        Some(ty) if ty != SqlType::Unknown && ty.oid() == oid => ty,
+    let typmod = i32::try_from(i64::from(modifier) - 1).map_err(|_| CodecError::new(WHAT, "modifier too large"))?;
+    let ty = match SqlType::from_oid(oid).map(|ty| (ty, ty.row().category)) {
+        Some((ty, category)) if !matches!(category, Category::Pseudo | Category::Unknown) => SqlType { typmod, ..ty },
         _ => return Err(CodecError::new(WHAT, "unknown type")),
     };
     let name = get_string(input)?;

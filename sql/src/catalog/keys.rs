@@ -288,8 +288,13 @@ pub fn decode_dropped(bytes: &[u8]) -> Result<Timestamp, CodecError> {
 
 /// The bytes after the version byte.
 pub fn versioned<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a [u8], CodecError> {
+    of_version(VERSION, bytes, what)
+}
+
+/// The bytes after a version byte.
+pub fn of_version<'a>(version: u8, bytes: &'a [u8], what: &'static str) -> Result<&'a [u8], CodecError> {
     match bytes.split_first() {
-        Some((&VERSION, rest)) => Ok(rest),
+        Some((found, rest)) if *found == version => Ok(rest),
         _ => Err(CodecError::new(what, "unknown version")),
     }
 }

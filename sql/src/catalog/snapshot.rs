@@ -13,7 +13,8 @@ use super::keys::{self, OwnerRecord, PUBLIC, VersionRecord};
 use crate::codec::{self, CodecError};
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
 use crate::table::{StorageId, Table, TableId, quote_identifier};
-use pgtypes::{Datum, TimeZone, output};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, IoEnv, TimeZone, wire};
 
 /// Records per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;
@@ -178,7 +179,9 @@ pub(crate) fn row_name(catalog: &Catalog, key: &Key, zone: &TimeZone) -> Option<
 /// The primary key of a row: `(a, b)=(1, 2)`.
 fn key_text(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
     let names: Vec<String> = table.primary_key.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
-    let values: Vec<String> = table.primary_key.iter().map(|at| output::to_text(&row[*at], zone)).collect();
+    let env = IoEnv { zone, now: Now(0) };
+    let shown = |value: &Datum, ty| wire::show(value, ty, &env);
+    let values: Vec<String> = table.primary_key.iter().map(|at| shown(&row[*at], table.columns[*at].ty)).collect();
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 

@@ -22,8 +22,8 @@ fn sample() -> Table {
         storage: StorageId(16_390),
         name: "t".to_owned(),
         columns: vec![
-            column(1, "id", SqlType::Int4, true, None),
-            column(2, "v", SqlType::Varchar(Some(9)), false, Some("'x'")),
+            column(1, "id", SqlType::INT4, true, None),
+            column(2, "v", SqlType::varchar(9), false, Some("'x'")),
         ],
         primary_key: vec![0],
         key_name: "t_pkey".to_owned(),
@@ -34,7 +34,7 @@ fn sample() -> Table {
 fn golden_descriptor() {
     let bytes = descriptor::encode(&sample());
     let expected = [
-        "01",
+        "02",
         "808001",
         "868001",
         "0174",
@@ -47,7 +47,7 @@ fn golden_descriptor() {
         "026964",
         "02",
         "9308",
-        "0a",
+        "0e",
         "02",
         "0176",
         "03277827",

@@ -1,5 +1,7 @@
 //! The pieces of every encoding: varints, byte slices, and the error of malformed bytes.
 
+use pgtypes::codec::Malformed;
+
 use crate::error::{SqlError, SqlState};
 
 /// Malformed bytes.
@@ -16,6 +18,12 @@ impl CodecError {
     /// An error about `what`.
     pub fn new(what: &'static str, why: &'static str) -> CodecError {
         CodecError { what, why }
+    }
+}
+
+impl From<Malformed> for CodecError {
+    fn from(Malformed(why): Malformed) -> CodecError {
+        CodecError::new("value", why)
     }
 }
 

@@ -1,153 +1,162 @@
-//! Row values: the columns that the key does not hold, each under its column id.
+//! Row values, format 2: the columns that the key does not hold, found by column id without a look at the others.
 //!
-//! A version byte, then a field per column in the order of ids: a varint of `(id - previous id) << 3 | kind`, then the
-//! data of the kind. NULL is stored as one byte: a missing field means that the row was written before the column
-//! existed. Readers skip fields of unknown ids.
+//! ```text
+//! 2 | width | count | presence | ends | data
+//! ```
+//!
+//! `count`, a varint, is the highest column id that the row knows. `presence` has a bit for each id from 1 on, the
+//! lowest first: whether the column has a value here. `ends` has for each of those, in the order of ids, where its
+//! value ends in `data`: a little-endian number of `width` bytes, 1, 2 or 4. The type of the column says how to read
+//! the value ([`pgtypes::codec::stored`]).
+//!
+//! A column without a value is NULL, or in the key; one above `count` was added later. Values of ids that the table
+//! does not have any more are passed over. Ids are never reused.
 
 use bytes::Bytes;
-
-use super::primitives::{CodecError, get_varint, put_varint, take};
-use crate::table::Table;
+use pgtypes::codec::{key as key_form, stored};
 use pgtypes::{Datum, DatumRef};
 
+use super::primitives::{CodecError, get_varint, put_varint};
+use crate::table::{Column, Table};
+
 const WHAT: &str = "row value";
-/// The only version so far.
-pub const VERSION: u8 = 1;
+/// The version of the format. Version 1 is no longer read.
+pub const VERSION: u8 = 2;
 
-/// Field kinds: the low three bits of the tag.
-const NULL: u64 = 0;
-const FALSE: u64 = 1;
-const TRUE: u64 = 2;
-/// Zigzag varint.
-const INT: u64 = 3;
-/// Eight bytes, little-endian.
-const FLOAT: u64 = 4;
-/// Varint length, then UTF-8.
-const TEXT: u64 = 5;
-/// Varint length, then bytes.
-const BYTES: u64 = 6;
-/// Eight bytes, little-endian.
-const TIMESTAMP: u64 = 7;
-
-/// Encodes the columns of `row` that its key does not hold exactly. Of primary key columns that is only the float -0.
+/// Encodes the columns of `row` that its key does not tell exactly.
 pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
-    let mut out = Vec::with_capacity(16 + row.iter().map(size_hint).sum::<usize>());
-    out.push(VERSION);
-    let mut last_id = 0;
-    for (at, (column, value)) in table.columns.iter().zip(row).enumerate() {
-        if table.primary_key.contains(&at) && !is_negative_zero(value) {
-            continue;
+    let places = Places::of(table, row);
+    let mut data = Vec::with_capacity(row.iter().map(stored::size_hint).sum());
+    let mut ends = Vec::with_capacity(row.len());
+    let mut presence = vec![0u8; places.count.div_ceil(8)];
+    places.visit(|column, value| {
+        stored::put(value, &mut data);
+        ends.push(data.len());
+        let bit = usize::from(column.id.0).saturating_sub(1);
+        if let Some(byte) = presence.get_mut(bit / 8) {
+            *byte |= 1 << (bit % 8);
         }
-        let id = u64::from(column.id.0);
-        put_field((id - last_id) << 3, value, &mut out);
-        last_id = id;
+    });
+    let width = match data.len() {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        _ => 4,
+    };
+    let mut out = Vec::with_capacity(5 + presence.len() + width * ends.len() + data.len());
+    out.extend_from_slice(&[VERSION, width as u8]);
+    put_varint(places.count as u64, &mut out);
+    out.extend_from_slice(&presence);
+    for end in ends {
+        out.extend_from_slice(end.to_le_bytes().get(..width).unwrap_or_default());
     }
+    out.extend_from_slice(&data);
     out.into()
 }
 
-fn is_negative_zero(value: &Datum) -> bool {
-    matches!(value, Datum::Float(f) if *f == 0.0 && f.is_sign_negative())
+/// The values of a row that are stored.
+struct Places<'r> {
+    table: &'r Table,
+    row: &'r [Datum],
+    /// The highest id of the table's columns.
+    count: usize,
 }
 
-fn size_hint(value: &Datum) -> usize {
-    match value {
-        Datum::Text(text) => text.len() + 6,
-        Datum::Bytes(bytes) => bytes.len() + 6,
-        _ => 10,
+impl<'r> Places<'r> {
+    fn of(table: &'r Table, row: &'r [Datum]) -> Places<'r> {
+        let count = table.columns.iter().map(|column| usize::from(column.id.0)).max().unwrap_or(0);
+        Places { table, row, count }
     }
-}
 
-fn put_field(tag: u64, value: &Datum, out: &mut Vec<u8>) {
-    match value {
-        Datum::Null => put_varint(tag | NULL, out),
-        Datum::Bool(value) => put_varint(tag | if *value { TRUE } else { FALSE }, out),
-        Datum::Int(value) => {
-            put_varint(tag | INT, out);
-            put_varint((value << 1 ^ value >> 63) as u64, out);
-        }
-        Datum::Float(value) => {
-            put_varint(tag | FLOAT, out);
-            out.extend_from_slice(&value.to_bits().to_le_bytes());
-        }
-        Datum::Text(text) => put_string(tag | TEXT, text.as_bytes(), out),
-        Datum::Bytes(bytes) => put_string(tag | BYTES, bytes, out),
-        Datum::Timestamp(micros) => {
-            put_varint(tag | TIMESTAMP, out);
-            out.extend_from_slice(&micros.to_le_bytes());
+    /// Passes them in the order of the columns, which is that of their ids.
+    fn visit(&self, mut stored: impl FnMut(&Column, &Datum)) {
+        for (at, (column, value)) in self.table.columns.iter().zip(self.row).enumerate() {
+            let is_in_key = self.table.primary_key.contains(&at) && !key_form::loses(value);
+            if !value.is_null() && !is_in_key {
+                stored(column, value);
+            }
         }
     }
 }
 
-fn put_string(tag: u64, bytes: &[u8], out: &mut Vec<u8>) {
-    put_varint(tag, out);
-    put_varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
+/// An encoded row.
+struct Reader<'v> {
+    count: u64,
+    presence: &'v [u8],
+    ends: &'v [u8],
+    width: usize,
+    data: &'v [u8],
+}
+
+impl<'v> Reader<'v> {
+    fn new(value: &'v [u8]) -> Result<Reader<'v>, CodecError> {
+        let [version, width, rest @ ..] = value else { return Err(CodecError::new(WHAT, "cut short")) };
+        if *version != VERSION {
+            return Err(CodecError::new(WHAT, "unknown version"));
+        }
+        let width = match width {
+            1 | 2 | 4 => usize::from(*width),
+            _ => return Err(CodecError::new(WHAT, "unknown width")),
+        };
+        let mut rest = rest;
+        let count = get_varint(&mut rest, WHAT)?;
+        let cut = CodecError::new(WHAT, "cut short");
+        let bytes = usize::try_from(count.div_ceil(8)).unwrap_or(usize::MAX);
+        let (presence, rest) = rest.split_at_checked(bytes).ok_or_else(|| cut.clone())?;
+        let present: usize = presence.iter().map(|byte| byte.count_ones() as usize).sum();
+        let (ends, data) = rest.split_at_checked(present * width).ok_or(cut)?;
+        Ok(Reader { count, presence, ends, width, data })
+    }
+
+    /// The stored value of a column.
+    fn get(&self, column: &Column) -> Result<Option<&'v [u8]>, CodecError> {
+        let id = u64::from(column.id.0);
+        if id == 0 || id > self.count {
+            return Ok(None);
+        }
+        let bit = usize::from(column.id.0) - 1;
+        let (before, rest) = self.presence.split_at_checked(bit / 8).unwrap_or((self.presence, &[]));
+        let byte = rest.first().copied().unwrap_or(0);
+        if byte >> (bit % 8) & 1 == 0 {
+            return Ok(None);
+        }
+        let below = byte & ((1u8 << (bit % 8)) - 1);
+        let rank = below.count_ones() as usize + before.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+        let start = if rank == 0 { 0 } else { self.end(rank - 1) };
+        let value = self.data.get(start..self.end(rank));
+        value.map(Some).ok_or(CodecError::new(WHAT, "ends do not grow"))
+    }
+
+    fn end(&self, rank: usize) -> usize {
+        let bytes = self.ends.get(rank * self.width..(rank + 1) * self.width).unwrap_or_default();
+        bytes.iter().rev().fold(0, |end, byte| end << 8 | usize::from(*byte))
+    }
 }
 
 /// Decodes the columns marked in `needed` into `row`, which has a place for every column. The others keep their values:
 /// NULL, or a key column already decoded.
 pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -> Result<(), CodecError> {
-    visit(table, value, needed, |at, field| row[at] = field.to_datum())
+    let reader = Reader::new(value)?;
+    for ((column, place), _) in table.columns.iter().zip(row).zip(needed).filter(|(_, needed)| **needed) {
+        if let Some(bytes) = reader.get(column)? {
+            *place = stored::get_datum(column.ty, bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Passes the position and the value of each stored column that is marked in `needed` to `found`, in the order of
-/// column ids. A column that is not stored is not passed: it is NULL, or in the key.
+/// the columns. A column that is not stored is not passed: it is NULL, or in the key.
 pub fn visit<'v>(
     table: &Table,
     value: &'v [u8],
     needed: &[bool],
     mut found: impl FnMut(usize, DatumRef<'v>),
 ) -> Result<(), CodecError> {
-    let Some((&version, mut rest)) = value.split_first() else { return Err(CodecError::new(WHAT, "empty")) };
-    if version != VERSION {
-        return Err(CodecError::new(WHAT, "unknown version"));
-    }
-    let mut columns = table.columns.iter().enumerate().peekable();
-    let mut id = 0u64;
-    while !rest.is_empty() {
-        let tag = get_varint(&mut rest, WHAT)?;
-        let step = tag >> 3;
-        id = id.checked_add(step).filter(|_| step > 0).ok_or(CodecError::new(WHAT, "column ids do not grow"))?;
-        while columns.next_if(|(_, column)| u64::from(column.id.0) < id).is_some() {}
-        let known = columns.next_if(|(_, column)| u64::from(column.id.0) == id);
-        let place = known.filter(|(at, _)| needed.get(*at) == Some(&true)).map(|(at, _)| at);
-        let value = get_field(tag & 7, place.is_some(), &mut rest)?;
-        if let (Some(at), Some(value)) = (place, value) {
-            found(at, value);
+    let reader = Reader::new(value)?;
+    for (at, (column, _)) in table.columns.iter().zip(needed).enumerate().filter(|(_, (_, needed))| **needed) {
+        if let Some(bytes) = reader.get(column)? {
+            found(at, stored::get(column.ty, bytes)?);
         }
     }
     Ok(())
-}
-
-/// Reads a field. Skips it and returns `None` if not `wanted`.
-fn get_field<'v>(kind: u64, wanted: bool, input: &mut &'v [u8]) -> Result<Option<DatumRef<'v>>, CodecError> {
-    let eight = |input: &mut &'v [u8]| -> Result<u64, CodecError> {
-        let bytes = take(input, 8, WHAT)?;
-        Ok(bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte)))
-    };
-    let value = match kind {
-        NULL => DatumRef::Null,
-        FALSE => DatumRef::Bool(false),
-        TRUE => DatumRef::Bool(true),
-        INT => {
-            let raw = get_varint(input, WHAT)?;
-            DatumRef::Int((raw >> 1) as i64 ^ -((raw & 1) as i64))
-        }
-        FLOAT => DatumRef::Float(f64::from_bits(eight(input)?)),
-        TIMESTAMP => DatumRef::Timestamp(eight(input)? as i64),
-        _ => {
-            let length = usize::try_from(get_varint(input, WHAT)?).unwrap_or(usize::MAX);
-            let bytes = take(input, length, WHAT)?;
-            if !wanted {
-                return Ok(None);
-            }
-            if kind == TEXT {
-                let text = std::str::from_utf8(bytes).map_err(|_| CodecError::new(WHAT, "text is not UTF-8"))?;
-                DatumRef::Text(text)
-            } else {
-                DatumRef::Bytes(bytes)
-            }
-        }
-    };
-    Ok(wanted.then_some(value))
 }

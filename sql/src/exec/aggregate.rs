@@ -100,7 +100,7 @@ impl Accumulator {
             return Ok(Datum::Null);
         }
         Ok(match call.kind {
-            AggregateKind::SumInt => return bounded(i64::try_from(self.int_sum).ok(), SqlType::Int8),
+            AggregateKind::SumInt => return bounded(i64::try_from(self.int_sum).ok(), SqlType::INT8),
             AggregateKind::SumFloat => Datum::Float(finite(self.float_sum, self.saw_infinity)?),
             AggregateKind::AvgInt => Datum::Float(int_average(self.int_sum, self.count)),
             AggregateKind::AvgFloat => {

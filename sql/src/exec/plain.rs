@@ -25,7 +25,7 @@ pub(super) fn emit(
     if output.reads_key {
         key::get_row_key(&access.table, key, scratch)?;
     }
-    let mut values = [DatumRef::Null; PLAIN_COLUMNS];
+    let mut values: [DatumRef<'_>; PLAIN_COLUMNS] = std::array::from_fn(|_| DatumRef::Null);
     let mut put = |at: usize, value| {
         let place = output.places.get(at).copied().flatten();
         if let Some(slot) = place.and_then(|place| values.get_mut(place)) {

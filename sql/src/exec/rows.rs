@@ -4,7 +4,8 @@ use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
-use pgtypes::{Datum, TimeZone, output};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, IoEnv, TimeZone, wire};
 
 /// A row of a result.
 pub type Row = Vec<Datum>;
@@ -38,7 +39,7 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> R
     };
     let message =
         format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name);
-    let detail = format!("Failing row contains {}.", describe(row, zone));
+    let detail = format!("Failing row contains {}.", describe(table, row, zone));
     let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),
@@ -50,15 +51,17 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> R
 }
 
 /// A row for an error message, with long values truncated.
-fn describe(row: &[Datum], zone: &TimeZone) -> String {
+fn describe(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
     const SHOWN: usize = 64;
+    let env = IoEnv { zone, now: Now(0) };
     let values: Vec<String> = row
         .iter()
-        .map(|value| {
+        .zip(&table.columns)
+        .map(|(value, column)| {
             if value.is_null() {
                 return "null".to_owned();
             }
-            let text = output::to_text(value, zone);
+            let text = wire::show(value, column.ty, &env);
             if text.len() <= SHOWN {
                 return text;
             }

@@ -2,7 +2,7 @@
 
 use super::tree::ArithOp;
 use crate::error::{SqlError, SqlState};
-use pgtypes::input::int_range;
+use pgtypes::integer::int_range;
 use pgtypes::{Datum, SqlType};
 
 fn out_of_range(ty: SqlType) -> SqlError {
@@ -63,11 +63,11 @@ fn integers(op: ArithOp, ty: SqlType, a: i64, b: i64) -> Result<Datum, SqlError>
 fn shift(op: ArithOp, ty: SqlType, a: i64, count: i64) -> i64 {
     let left = op == ArithOp::ShiftLeft;
     match ty {
-        SqlType::Int8 => {
+        SqlType::INT8 => {
             let count = (count & 63) as u32;
             if left { a << count } else { a >> count }
         }
-        SqlType::Int2 => {
+        SqlType::INT2 => {
             let count = (count & 31) as u32;
             let wide = a as i32;
             i64::from(if left { (wide << count) as i16 } else { (wide >> count) as i16 })

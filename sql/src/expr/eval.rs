@@ -11,11 +11,10 @@ use super::session::{NoSession, SessionAccess};
 use super::tree::{CompareOp, ContextValue, Expr};
 use super::{functions, like, session};
 use crate::error::SqlError;
-use pgtypes::cast::{self, CastEnv};
 use pgtypes::datum::{compare, compare_same};
-use pgtypes::input;
 use pgtypes::timestamp::Now;
-use pgtypes::{Datum, SqlType, TimeZone};
+use pgtypes::wire;
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
@@ -43,8 +42,8 @@ pub(crate) struct Env<'a> {
 }
 
 impl<'a> Env<'a> {
-    fn cast(&self) -> CastEnv<'a> {
-        CastEnv { zone: self.zone, now: Now(self.now) }
+    pub(crate) fn io(&self) -> IoEnv<'a> {
+        IoEnv { zone: self.zone, now: Now(self.now) }
     }
 }
 
@@ -78,11 +77,9 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             owned(arithmetic(*op, *ty, &left, &right)?)
         }
         Expr::Negate { ty, expr } => owned(negate(*ty, &*eval(expr, row, env)?)?),
-        Expr::Cast { expr, to, explicit } => {
-            owned(cast::cast(eval(expr, row, env)?.into_owned(), *to, *explicit, env.cast())?)
-        }
+        Expr::Cast { expr, cast } => owned(cast.apply(eval(expr, row, env)?.into_owned(), &env.io())?),
         Expr::Input { ty, text, position } => {
-            let value = input::parse(*ty, text, env.zone, Now(env.now));
+            let value = wire::parse(*ty, text, &env.io());
             owned(value.map_err(|error| SqlError::from(error).at(position.0))?)
         }
         Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
@@ -264,7 +261,7 @@ fn in_set<'a>(value: &Datum, values: &[Datum], with_null: bool, negated: bool) -
 
 fn context(value: ContextValue, env: &Env<'_>) -> Datum {
     match value {
-        ContextValue::Now => Datum::Timestamp(env.now),
+        ContextValue::Now => Datum::Int(env.now),
         ContextValue::User => Datum::Text(env.user.into()),
         ContextValue::Database => Datum::Text(env.database.into()),
         ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
@@ -331,10 +328,6 @@ pub(crate) fn needs_session(expr: &Expr) -> bool {
     if matches!(expr, Expr::Session { .. }) {
         return true;
     }
-    let Expr::Cast { expr, to, .. } = expr else { return false };
-    match &**expr {
-        Expr::Const(Datum::Timestamp(_)) => to.is_text(),
-        Expr::Const(Datum::Text(_)) => *to == SqlType::Timestamptz,
-        _ => false,
-    }
+    let Expr::Cast { cast, .. } = expr else { return false };
+    [cast.from, cast.to].contains(&SqlType::TIMESTAMPTZ)
 }

@@ -30,14 +30,13 @@ pub(crate) fn call(function: Function, args: &[Cow<'_, Datum>]) -> Result<Datum,
     }
     match refs[0] {
         Datum::Bool(value) if function == Function::BoolText => Ok(text(if *value { "t" } else { "f" })),
+        Datum::Int(micros) if let Function::RoundTimestamp(digits) = function => {
+            Ok(Datum::Int(timestamp::round(*micros, digits)))
+        }
         Datum::Int(_) => of_integer(function, refs[0], refs[1]),
         Datum::Float(value) => of_float(function, *value, refs[1]),
         Datum::Text(text) => of_text(function, text, refs[1], refs[2]),
         Datum::Bytes(bytes) => of_bytes(function, bytes, refs[1], refs[2]),
-        Datum::Timestamp(micros) => match function {
-            Function::RoundTimestamp(digits) => Ok(Datum::Timestamp(timestamp::round(*micros, digits))),
-            _ => Err(mismatch()),
-        },
         _ => Err(mismatch()),
     }
 }
@@ -217,18 +216,18 @@ fn pad(a: &str, width: i64, fill: &Datum, left: bool) -> Result<Datum, SqlError>
     Ok(text(if left { padding + a } else { [a, &padding].concat() }))
 }
 
-fn of_bytes(function: Function, a: &bytes::Bytes, second: &Datum, third: &Datum) -> Result<Datum, SqlError> {
+fn of_bytes(function: Function, a: &[u8], second: &Datum, third: &Datum) -> Result<Datum, SqlError> {
     match (function, second) {
         (Function::OctetLength, _) => Ok(count(a.len())),
         (Function::ConcatBytes, Datum::Bytes(b)) => {
             check_length(a.len() + b.len())?;
-            Ok(Datum::Bytes([&a[..], &b[..]].concat().into()))
+            Ok(Datum::Bytes([a, &b[..]].concat().into()))
         }
         (Function::SubstringBytes, Datum::Int(start)) => {
             let (skip, take) = slice(*start, third)?;
             let start = skip.min(a.len());
             let end = start.saturating_add(take).min(a.len());
-            Ok(Datum::Bytes(a.slice(start..end)))
+            Ok(Datum::Bytes(a.get(start..end).unwrap_or_default().into()))
         }
         _ => Err(mismatch()),
     }

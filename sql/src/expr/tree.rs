@@ -1,6 +1,7 @@
 //! The tree of a bound expression: nodes, operators, functions.
 
 use crate::advisory::LockCall;
+use pgtypes::cast::Cast;
 use pgtypes::{Datum, SqlType};
 
 /// An expression over one row.
@@ -15,7 +16,7 @@ pub(crate) enum Expr {
     /// A literal whose value depends on the session (a time without a zone, `'now'`). Parsed at execution.
     Input { ty: SqlType, text: Box<str>, position: Position },
     /// A conversion.
-    Cast { expr: Box<Expr>, to: SqlType, explicit: bool },
+    Cast { expr: Box<Expr>, cast: Cast },
     /// Arithmetic over integers or floats. `ty` is the type of the result and of both operands.
     Arith { op: ArithOp, ty: SqlType, left: Box<Expr>, right: Box<Expr> },
     /// Unary minus.

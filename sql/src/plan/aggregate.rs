@@ -62,19 +62,19 @@ pub(super) struct AggregateState {
 /// The function, result type and name of an aggregate; `None` if it does not exist for the argument type.
 pub(super) fn resolve(name: &str, arg: SqlType) -> Option<(AggregateKind, SqlType, &'static str)> {
     use AggregateKind::{AvgFloat, AvgInt, BoolAnd, BoolOr, Count, Max, Min, SumFloat, SumInt};
-    let ordered = arg.is_number() || arg.is_text() || arg == SqlType::Timestamptz;
+    let ordered = arg.is_number() || arg.is_text() || arg == SqlType::TIMESTAMPTZ;
     // `min` and `max` exist for text only; varchar becomes text.
-    let extreme = if arg.is_text() { SqlType::Text } else { arg };
+    let extreme = if arg.is_text() { SqlType::TEXT } else { arg };
     Some(match name {
-        "count" => (Count, SqlType::Int8, "count"),
-        "sum" if arg.is_integer() => (SumInt, SqlType::Int8, "sum"),
-        "sum" if arg == SqlType::Float8 => (SumFloat, SqlType::Float8, "sum"),
-        "avg" if arg.is_integer() => (AvgInt, SqlType::Float8, "avg"),
-        "avg" if arg == SqlType::Float8 => (AvgFloat, SqlType::Float8, "avg"),
+        "count" => (Count, SqlType::INT8, "count"),
+        "sum" if arg.is_integer() => (SumInt, SqlType::INT8, "sum"),
+        "sum" if arg == SqlType::FLOAT8 => (SumFloat, SqlType::FLOAT8, "sum"),
+        "avg" if arg.is_integer() => (AvgInt, SqlType::FLOAT8, "avg"),
+        "avg" if arg == SqlType::FLOAT8 => (AvgFloat, SqlType::FLOAT8, "avg"),
         "min" if ordered => (Min, extreme, "min"),
         "max" if ordered => (Max, extreme, "max"),
-        "bool_and" | "every" if arg == SqlType::Bool => (BoolAnd, SqlType::Bool, "bool_and"),
-        "bool_or" if arg == SqlType::Bool => (BoolOr, SqlType::Bool, "bool_or"),
+        "bool_and" | "every" if arg == SqlType::BOOL => (BoolAnd, SqlType::BOOL, "bool_and"),
+        "bool_or" if arg == SqlType::BOOL => (BoolOr, SqlType::BOOL, "bool_or"),
         _ => return None,
     })
 }

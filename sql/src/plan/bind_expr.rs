@@ -75,7 +75,7 @@ impl Binder<'_> {
             Some(value) => Expr::IsBool { expr, value, negated },
             None => Expr::IsNull { expr, negated },
         };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     pub(super) fn unsupported_expr(&self, ast: &Ast) -> SqlError {
@@ -99,8 +99,8 @@ impl Binder<'_> {
         let at = value.span.start;
         let text = match &value.value {
             Value::Number(digits, _) => return self.number(digits, negative, at),
-            Value::Boolean(value) => return Ok(Typed::new(Expr::Const(Datum::Bool(*value)), SqlType::Bool, at)),
-            Value::Null => return Ok(Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at)),
+            Value::Boolean(value) => return Ok(Typed::new(Expr::Const(Datum::Bool(*value)), SqlType::BOOL, at)),
+            Value::Null => return Ok(Typed::new(Expr::Const(Datum::Null), SqlType::UNKNOWN, at)),
             Value::Placeholder(name) => return self.param(name, at),
             Value::SingleQuotedString(text)
             | Value::EscapedStringLiteral(text)
@@ -113,14 +113,14 @@ impl Binder<'_> {
             let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
             return Err(self.error(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message, at));
         }
-        Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::Unknown, at))
+        Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::UNKNOWN, at))
     }
 
     /// A number as the smallest of integer, bigint and double precision that holds it.
     fn number(&self, digits: &str, negative: bool, at: Location) -> Result<Typed, SqlError> {
         let text = if negative { format!("-{digits}") } else { digits.to_owned() };
         if let Ok(value) = text.parse::<i64>() {
-            let ty = if i32::try_from(value).is_ok() { SqlType::Int4 } else { SqlType::Int8 };
+            let ty = if i32::try_from(value).is_ok() { SqlType::INT4 } else { SqlType::INT8 };
             return Ok(Typed::new(Expr::Const(Datum::Int(value)), ty, at));
         }
         self.decimal_literal(&text, at)
@@ -144,7 +144,7 @@ impl Binder<'_> {
             items.push(self.condition(operand, scope, name)?);
         }
         let expr = if name == "AND" { Expr::And(items) } else { Expr::Or(items) };
-        Ok(Typed::new(fold(expr), SqlType::Bool, start_of(rest)))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, start_of(rest)))
     }
 
     /// Binds a chain of other binary operators, with a loop over the left spine too.
@@ -195,7 +195,7 @@ impl Binder<'_> {
         match op {
             UnaryOperator::Not => {
                 let expr = Expr::Not(Box::new(self.condition(operand, scope, "NOT")?));
-                Ok(Typed::new(fold(expr), SqlType::Bool, at))
+                Ok(Typed::new(fold(expr), SqlType::BOOL, at))
             }
             UnaryOperator::Minus => {
                 if let Some((value, negative)) = literal(operand) {
@@ -203,7 +203,7 @@ impl Binder<'_> {
                 }
                 let value = self.number_operand("-", operand, scope)?;
                 self.keeps_digits(&value, "negation")?;
-                let expr = if value.numeric && value.ty == SqlType::Float8 {
+                let expr = if value.numeric && value.ty == SqlType::FLOAT8 {
                     // There is no negative zero in `numeric`.
                     let zero = Box::new(Expr::Const(Datum::Float(0.0)));
                     Expr::Arith { op: ArithOp::Subtract, ty: value.ty, left: zero, right: Box::new(value.expr) }
@@ -231,7 +231,7 @@ impl Binder<'_> {
             return Ok(value);
         }
         let position = self.position_before(start_of(operand), symbol);
-        let (code, what, hint) = if value.ty == SqlType::Unknown {
+        let (code, what, hint) = if value.ty == SqlType::UNKNOWN {
             (SqlState::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
         } else {
             (SqlState::UNDEFINED_FUNCTION, "operator does not exist", NO_UNARY_HINT)
@@ -335,7 +335,7 @@ impl Binder<'_> {
         let value = self.expr(operand, scope)?;
         let at = value.at;
         let expr = Expr::IsNull { expr: Box::new(value.expr), negated };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     fn case(
@@ -369,7 +369,7 @@ impl Binder<'_> {
         // PostgreSQL considers ELSE first when it chooses the type.
         let last = match otherwise {
             Some(ast) => self.expr(ast, scope)?,
-            None => Typed::new(Expr::Const(Datum::Null), SqlType::Unknown, at),
+            None => Typed::new(Expr::Const(Datum::Null), SqlType::UNKNOWN, at),
         };
         results.insert(0, last);
         let Unified { exprs: mut results, ty, numeric } = self.unify(results, "CASE")?;
@@ -393,7 +393,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
         }
         let value = self.expr(operand, scope)?;
-        if !value.ty.is_text() && value.ty != SqlType::Unknown {
+        if !value.ty.is_text() && value.ty != SqlType::UNKNOWN {
             let message = format!("collations are not supported by type {}", value.type_name());
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }

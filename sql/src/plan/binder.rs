@@ -57,12 +57,12 @@ impl Typed {
 
     /// Whether it is `numeric` in PostgreSQL and a float here.
     pub(super) fn is_decimal(&self) -> bool {
-        self.ty == SqlType::Float8 && self.numeric
+        self.ty == SqlType::FLOAT8 && self.numeric
     }
 
     /// Whether it is `double precision` in PostgreSQL too.
     pub(super) fn is_float(&self) -> bool {
-        self.ty == SqlType::Float8 && !self.numeric
+        self.ty == SqlType::FLOAT8 && !self.numeric
     }
 }
 
@@ -241,15 +241,15 @@ impl<'a> Binder<'a> {
             return Err(self.error(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"), at));
         };
         if self.params.len() < number {
-            self.params.resize(number, SqlType::Unknown);
+            self.params.resize(number, SqlType::UNKNOWN);
         }
         Ok(Typed::new(Expr::Param(number - 1), self.params[number - 1], at))
     }
 
     /// The types of all parameters after binding.
     pub(super) fn finish_params(&self) -> Result<Vec<SqlType>, SqlError> {
-        match self.params.iter().position(|ty| *ty == SqlType::Unknown) {
-            Some(at) if at >= self.declared.len() || self.declared[at] == SqlType::Unknown => {
+        match self.params.iter().position(|ty| *ty == SqlType::UNKNOWN) {
+            Some(at) if at >= self.declared.len() || self.declared[at] == SqlType::UNKNOWN => {
                 let message = format!("could not determine data type of parameter ${}", at + 1);
                 Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message))
             }
@@ -282,7 +282,7 @@ impl<'a> Binder<'a> {
         let Some((place, _, column)) = first else {
             // The only function without parentheses that the parser reads as a name.
             if table.is_none() && name == "current_schema" {
-                return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::Text, at));
+                return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::TEXT, at));
             }
             let message = match table {
                 Some(table) => format!("column {table}.{name} does not exist"),

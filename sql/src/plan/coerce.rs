@@ -9,9 +9,10 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{Expr, Position};
 use crate::lexer::is_space;
-use pgtypes::cast::{CastContext, cast_context};
+use pgtypes::cast::{Cast, CastContext, cast_context};
+use pgtypes::float::parse_float;
 use pgtypes::timestamp::Now;
-use pgtypes::{Datum, SqlType, TimeZone, input};
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
 
 /// Values of their common type.
 pub(super) struct Unified {
@@ -21,12 +22,20 @@ pub(super) struct Unified {
     pub(super) numeric: bool,
 }
 
+/// Casts a value, if there is such a cast.
+fn cast_to(value: Typed, to: SqlType, is_explicit: bool) -> Typed {
+    match Cast::find(value.ty, to, is_explicit) {
+        Some(cast) => Typed::new(fold(Expr::Cast { expr: Box::new(value.expr), cast }), to, value.at),
+        None => value,
+    }
+}
+
 impl Binder<'_> {
     /// The value with its current type: another part of the expression may have fixed a parameter's type after it was
     /// bound.
     pub(super) fn refresh_type(&self, value: Typed) -> Typed {
         match value.expr {
-            Expr::Param(number) if value.ty == SqlType::Unknown => Typed { ty: self.params[number], ..value },
+            Expr::Param(number) if value.ty == SqlType::UNKNOWN => Typed { ty: self.params[number], ..value },
             _ => value,
         }
     }
@@ -42,7 +51,7 @@ impl Binder<'_> {
         let value = self.refresh_type(value);
         let at = value.at;
         let explicit = context == CastContext::Explicit;
-        if value.ty == SqlType::Unknown {
+        if value.ty == SqlType::UNKNOWN {
             return self.coerce_unknown(value, to, explicit).map(Some);
         }
         let Some(needed) = cast_context(value.ty, to) else { return Ok(None) };
@@ -53,8 +62,8 @@ impl Binder<'_> {
             return Err(self.needs_numeric(&format!("a cast to {} of a value", to.base_name()), at));
         }
         let same_values = match (value.ty, to) {
-            (SqlType::Int2, SqlType::Int4 | SqlType::Int8) | (SqlType::Int4, SqlType::Int8) => true,
-            (from, SqlType::Text | SqlType::Varchar(None)) => from.is_text(),
+            (SqlType::INT2, SqlType::INT4 | SqlType::INT8) | (SqlType::INT4, SqlType::INT8) => true,
+            (from, SqlType::TEXT | SqlType::VARCHAR) => from.is_text(),
             (from, to) => from == to,
         };
         if same_values {
@@ -63,11 +72,10 @@ impl Binder<'_> {
         if let Some(decimal) = value.decimal.filter(|_| to.is_integer())
             && let Some(rounded) = decimal.rounded()
         {
-            let expr = Expr::Cast { expr: Box::new(Expr::Const(Datum::Int(rounded))), to, explicit };
-            return Ok(Some(Typed::new(fold(expr), to, at)));
+            let number = Typed::new(Expr::Const(Datum::Int(rounded)), SqlType::INT8, at);
+            return Ok(Some(cast_to(number, to, explicit)));
         }
-        let expr = Expr::Cast { expr: Box::new(value.expr), to, explicit };
-        Ok(Some(Typed::new(fold(expr), to, at)))
+        Ok(Some(cast_to(value, to, explicit)))
     }
 
     /// Whether a value that is `numeric` in PostgreSQL converts to the same value from here.
@@ -83,19 +91,19 @@ impl Binder<'_> {
 
     /// A decimal literal, or an integer beyond bigint. 0A000 beyond the range of a float.
     pub(super) fn decimal_literal(&self, text: &str, at: Location) -> Result<Typed, SqlError> {
-        let value = input::parse_float(text).map_err(|error| match error.code() {
+        let value = parse_float(text).map_err(|error| match error.code() {
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE => self.unsupported("numbers beyond double precision are", at),
             _ => SqlError::from(error).at(self.position(at)),
         })?;
         // There is no negative zero in `numeric`.
         let expr = Expr::Const(Datum::Float(value + 0.0));
-        Ok(Typed { decimal: Decimal::parse(text), ..Typed::new(expr, SqlType::Float8, at).numeric(true) })
+        Ok(Typed { decimal: Decimal::parse(text), ..Typed::new(expr, SqlType::FLOAT8, at).numeric(true) })
     }
 
     /// Reads a literal of unknown type next to a `numeric` value as such a number. Other values are unchanged.
     pub(super) fn numeric_text(&self, value: Typed) -> Result<Typed, SqlError> {
         let Expr::Const(Datum::Text(text)) = &value.expr else { return Ok(value) };
-        if value.ty != SqlType::Unknown {
+        if value.ty != SqlType::UNKNOWN {
             return Ok(value);
         }
         let body = text.trim_matches(is_space);
@@ -118,17 +126,19 @@ impl Binder<'_> {
             }
             other => other,
         };
-        let limited = matches!(to, SqlType::Varchar(Some(_))) && expr != Expr::Const(Datum::Null);
-        let expr = if limited { fold(Expr::Cast { expr: Box::new(expr), to, explicit }) } else { expr };
-        Ok(Typed::new(expr, to, at))
+        let limited = to.typmod >= 0 && expr != Expr::Const(Datum::Null);
+        let value = Typed::new(expr, to.base(), at);
+        Ok(if limited { cast_to(value, to, explicit) } else { Typed { ty: to, ..value } })
     }
 
     /// Parses a literal as a type. A time that depends on the session stays text until execution.
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
-        let read = |zone: &TimeZone| input::parse(ty, text, zone, Now(0)).map_err(|e| SqlError::from(e).at(position));
+        let read = |zone: &TimeZone| {
+            wire::parse(ty, text, &IoEnv { zone, now: Now(0) }).map_err(|e| SqlError::from(e).at(position))
+        };
         let value = read(&TimeZone::utc())?;
-        if ty != SqlType::Timestamptz {
+        if ty != SqlType::TIMESTAMPTZ {
             return Ok(Expr::Const(value));
         }
         let in_other_zone = read(&TimeZone::new(jiff::tz::TimeZone::fixed(jiff::tz::offset(5))))?;
@@ -144,7 +154,7 @@ impl Binder<'_> {
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
         let value = self.refresh_type(value);
         let (ty, at) = (value.type_name(), value.at);
-        match self.coerce(value, SqlType::Bool, CastContext::Implicit)? {
+        match self.coerce(value, SqlType::BOOL, CastContext::Implicit)? {
             Some(value) => Ok(value.expr),
             None => {
                 let message = format!("argument of {construct} must be type boolean, not type {ty}");
@@ -156,7 +166,7 @@ impl Binder<'_> {
     /// Makes a value of unknown type `text`.
     pub(super) fn resolve_unknown(&mut self, value: Typed) -> Result<Typed, SqlError> {
         let value = self.refresh_type(value);
-        if value.ty == SqlType::Unknown { self.coerce_unknown(value, SqlType::Text, false) } else { Ok(value) }
+        if value.ty == SqlType::UNKNOWN { self.coerce_unknown(value, SqlType::TEXT, false) } else { Ok(value) }
     }
 
     /// The type that all values can take implicitly, by PostgreSQL's rules for CASE, COALESCE, VALUES and the like.
@@ -165,13 +175,13 @@ impl Binder<'_> {
         values: impl IntoIterator<Item = &'t Typed>,
         construct: &str,
     ) -> Result<SqlType, SqlError> {
-        let (mut chosen, mut name) = (SqlType::Unknown, "");
+        let (mut chosen, mut name) = (SqlType::UNKNOWN, "");
         for value in values {
             let ty = value.ty.base();
-            if ty == SqlType::Unknown || (ty == chosen && !value.is_float()) {
+            if ty == SqlType::UNKNOWN || (ty == chosen && !value.is_float()) {
                 continue;
             }
-            if chosen == SqlType::Unknown || ty == chosen {
+            if chosen == SqlType::UNKNOWN || ty == chosen {
                 (chosen, name) = (ty, value.type_name());
                 continue;
             }
@@ -186,7 +196,7 @@ impl Binder<'_> {
                 (chosen, name) = (ty, value.type_name());
             }
         }
-        Ok(if chosen == SqlType::Unknown { SqlType::Text } else { chosen })
+        Ok(if chosen == SqlType::UNKNOWN { SqlType::TEXT } else { chosen })
     }
 
     /// Converts all values to their common type.
@@ -196,8 +206,8 @@ impl Binder<'_> {
         let numeric = values.iter().any(|value| value.numeric) && !values.iter().any(Typed::is_float);
         let mut out = Vec::with_capacity(values.len());
         for mut value in values {
-            if numeric && ty == SqlType::Float8 {
-                if value.ty == SqlType::Int8 {
+            if numeric && ty == SqlType::FLOAT8 {
+                if value.ty == SqlType::INT8 {
                     return Err(self.needs_numeric(&format!("{construct} over bigint and a value"), value.at));
                 }
                 value = self.numeric_text(value)?;

@@ -45,12 +45,12 @@ fn is_cheap(expr: &Expr) -> bool {
 /// The type in which values of two types are compared; `None` if they cannot be.
 fn common(a: SqlType, b: SqlType) -> Option<SqlType> {
     Some(match (a.base(), b.base()) {
-        (SqlType::Unknown, SqlType::Unknown) => SqlType::Text,
-        (SqlType::Unknown, ty) | (ty, SqlType::Unknown) if ty.is_text() => SqlType::Text,
-        (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
+        (SqlType::UNKNOWN, SqlType::UNKNOWN) => SqlType::TEXT,
+        (SqlType::UNKNOWN, ty) | (ty, SqlType::UNKNOWN) if ty.is_text() => SqlType::TEXT,
+        (SqlType::UNKNOWN, ty) | (ty, SqlType::UNKNOWN) => ty,
         (a, b) if a == b || (a.is_text() && b.is_text()) => a,
-        (a, b) if a.is_integer() && b.is_integer() => SqlType::Int8,
-        (a, b) if a.is_number() && b.is_number() => SqlType::Float8,
+        (a, b) if a.is_integer() && b.is_integer() => SqlType::INT8,
+        (a, b) if a.is_number() && b.is_number() => SqlType::FLOAT8,
         _ => return None,
     })
 }
@@ -85,9 +85,9 @@ impl Binder<'_> {
     /// Refuses two operands that PostgreSQL compares as `numeric`, unless floats compare alike: if they keep the digits
     /// of both.
     fn check_numeric(&self, left: &Typed, right: &Typed) -> Result<(), SqlError> {
-        let is_kept = |side: &Typed| !side.loses_digits() && side.ty != SqlType::Int8;
+        let is_kept = |side: &Typed| !side.loses_digits() && side.ty != SqlType::INT8;
         let as_numeric =
-            |a: &Typed, b: &Typed| a.is_decimal() && (b.ty.is_number() || b.ty == SqlType::Unknown) && !b.is_float();
+            |a: &Typed, b: &Typed| a.is_decimal() && (b.ty.is_number() || b.ty == SqlType::UNKNOWN) && !b.is_float();
         if (as_numeric(left, right) || as_numeric(right, left)) && !(is_kept(left) && is_kept(right)) {
             return Err(self.needs_numeric("a comparison of values", left.at));
         }
@@ -127,7 +127,7 @@ impl Binder<'_> {
             },
         };
         let expr = Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     /// `IS [NOT] DISTINCT FROM`.
@@ -162,7 +162,7 @@ impl Binder<'_> {
                 }
             },
         };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     /// `(a, b) = (c, d)` and `<>`.
@@ -176,7 +176,7 @@ impl Binder<'_> {
         }
         let equal = self.rows_equal(operands, left, right, scope)?;
         let expr = if negated { Expr::Not(Box::new(equal)) } else { equal };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     fn check_row_width(&self, left: &[Ast], right: &[Ast]) -> Result<(), SqlError> {
@@ -227,7 +227,7 @@ impl Binder<'_> {
         let second = self.compare(high_op, operand, high, (value, bounds.1));
         let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
         let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
-        Ok(Typed::new(shared.wrap(expr), SqlType::Bool, at))
+        Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
     }
 
     /// Sets the position of an operator error to the keyword of the construct.
@@ -252,7 +252,7 @@ impl Binder<'_> {
         if let Ast::Tuple(left) = value {
             let found = self.row_in_list(left, list, scope)?;
             let expr = if negated { fold(Expr::Not(Box::new(found))) } else { found };
-            return Ok(Typed::new(expr, SqlType::Bool, at));
+            return Ok(Typed::new(expr, SqlType::BOOL, at));
         }
         let operand = self.expr(value, scope)?;
         let mut items = Vec::with_capacity(list.len());
@@ -300,21 +300,21 @@ impl Binder<'_> {
         } else {
             in_list_expr(operand.expr, bound, negated)
         };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     /// Casts the operand of IN to its common type with the list. A float in the list makes it a float.
     fn operand_of_list(&mut self, operand: Typed, items: &[(Typed, &Ast)]) -> Result<Typed, SqlError> {
         let at = operand.at;
-        let numbers = |ty: SqlType| ty.is_number() || ty == SqlType::Unknown;
-        let float = |item: &Typed| item.ty == SqlType::Float8 && item.decimal.is_none();
-        let ty = if operand.ty == SqlType::Unknown {
+        let numbers = |ty: SqlType| ty.is_number() || ty == SqlType::UNKNOWN;
+        let float = |item: &Typed| item.ty == SqlType::FLOAT8 && item.decimal.is_none();
+        let ty = if operand.ty == SqlType::UNKNOWN {
             self.common_type(items.iter().map(|(item, _)| item), "IN")?
         } else if numbers(operand.ty)
             && items.iter().all(|(item, _)| numbers(item.ty))
             && items.iter().any(|(item, _)| float(item))
         {
-            SqlType::Float8
+            SqlType::FLOAT8
         } else {
             operand.ty
         };
@@ -339,7 +339,7 @@ impl Binder<'_> {
         }
         let found = fold(Expr::Or(found));
         let expr = if negated { Expr::Not(Box::new(found)) } else { found };
-        Ok(Typed::new(shared.wrap(expr), SqlType::Bool, at))
+        Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
     }
 
     fn row_in_list(&mut self, left: &[Ast], list: &[Ast], scope: &Scope) -> Result<Expr, SqlError> {

@@ -5,7 +5,6 @@
 //! that it rounds to, and which integers are below, at or above it.
 
 use crate::expr::CompareOp;
-use pgtypes::output;
 
 /// A magnitude beyond every bigint.
 const FAR: i128 = 1 << 100;
@@ -29,7 +28,7 @@ pub(super) struct Decimal {
 impl Decimal {
     /// Parses digits with an optional sign, point and exponent; `None` for other text.
     pub(super) fn parse(text: &str) -> Option<Decimal> {
-        let as_written = text.parse().is_ok_and(|value| output::float(value) == text);
+        let as_written = text.parse().is_ok_and(|value| pgtypes::float::show(value) == text);
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),

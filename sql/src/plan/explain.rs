@@ -12,7 +12,8 @@ use crate::error::SqlError;
 use crate::expr::{ContextValue, Expr, SessionCall};
 use crate::parse::NO_LOCATION;
 use crate::table::{Table, quote_identifier};
-use pgtypes::{Datum, SqlType, TimeZone, output};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
 
 impl Binder<'_> {
     /// Refuses the options of EXPLAIN that are not supported. Returns those of ANALYZE.
@@ -52,7 +53,7 @@ impl Binder<'_> {
 
 /// The column of EXPLAIN's result.
 pub(super) fn column() -> ResultColumn {
-    ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::Text, origin: (0, 0) }
+    ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::TEXT, origin: (0, 0) }
 }
 
 /// The lines that EXPLAIN prints for a plan.
@@ -278,9 +279,9 @@ fn show(expr: &Expr, names: &[String]) -> String {
         Expr::Column(at) => names.get(*at).cloned().unwrap_or_else(|| format!("column{}", at + 1)),
         Expr::Param(at) => format!("${}", at + 1),
         Expr::Input { ty, text, .. } => format!("'{}'::{}", text.replace('\'', "''"), ty.name()),
-        Expr::Cast { expr, to, .. } => match &**expr {
-            simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), to.name()),
-            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), to.name()),
+        Expr::Cast { expr, cast } => match &**expr {
+            simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), cast.to.name()),
+            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), cast.to.name()),
         },
         Expr::Arith { op, left, right, .. } => {
             format!("({} {} {})", show(left, names), op.symbol(), show(right, names))
@@ -369,18 +370,18 @@ fn context(value: ContextValue) -> &'static str {
 }
 
 fn constant(value: &Datum) -> String {
-    let quoted = |ty: &str| {
-        let text = output::to_text(value, &TimeZone::utc());
-        format!("'{}'::{ty}", text.replace('\'', "''"))
+    let quoted = |ty: SqlType| {
+        let env = IoEnv { zone: &TimeZone::utc(), now: Now(0) };
+        let text = wire::show(value, ty, &env);
+        format!("'{}'::{}", text.replace('\'', "''"), ty.base_name())
     };
     match value {
         Datum::Null => "NULL".to_owned(),
         Datum::Bool(value) => value.to_string(),
         Datum::Int(value) if *value < 0 => format!("({value})"),
         Datum::Int(value) => value.to_string(),
-        Datum::Float(_) => quoted("double precision"),
-        Datum::Text(_) => quoted("text"),
-        Datum::Bytes(_) => quoted("bytea"),
-        Datum::Timestamp(_) => quoted("timestamp with time zone"),
+        Datum::Float(_) => quoted(SqlType::FLOAT8),
+        Datum::Text(_) | Datum::Padded(_) => quoted(SqlType::TEXT),
+        Datum::Bytes(_) => quoted(SqlType::BYTEA),
     }
 }

@@ -52,120 +52,118 @@ const fn a(args: &'static [SqlType], result: SqlType, (action, mode, level): (Ac
     Signature { name: call.function(), args, result, target: Target::Session(SessionCall::Advisory(call)) }
 }
 
-const BIG: &[SqlType] = &[Int8];
-const PAIR: &[SqlType] = &[Int4, Int4];
-
-use SqlType::{Bool, Bytea, Float8, Int2, Int4, Int8, Text, Void};
+const BIG: &[SqlType] = &[SqlType::INT8];
+const PAIR: &[SqlType] = &[SqlType::INT4, SqlType::INT4];
 
 /// The scalar functions with fixed argument lists. In ties the first overload wins.
 static SIGNATURES: &[Signature] = &[
-    f("abs", &[Float8], Float8, Function::Abs(Float8)),
-    f("abs", &[Int8], Int8, Function::Abs(Int8)),
-    f("abs", &[Int4], Int4, Function::Abs(Int4)),
-    f("abs", &[Int2], Int2, Function::Abs(Int2)),
-    f("mod", &[Int4, Int4], Int4, Function::Mod(Int4)),
-    f("mod", &[Int8, Int8], Int8, Function::Mod(Int8)),
-    f("mod", &[Int2, Int2], Int2, Function::Mod(Int2)),
-    f("sign", &[Float8], Float8, Function::Sign),
-    f("round", &[Float8], Float8, Function::Round),
-    f("floor", &[Float8], Float8, Function::Floor),
-    f("ceil", &[Float8], Float8, Function::Ceil),
-    f("ceiling", &[Float8], Float8, Function::Ceil),
-    f("trunc", &[Float8], Float8, Function::Trunc),
-    f("sqrt", &[Float8], Float8, Function::Sqrt),
-    f("exp", &[Float8], Float8, Function::Exp),
-    f("ln", &[Float8], Float8, Function::Ln),
-    f("power", &[Float8, Float8], Float8, Function::Power),
-    f("pow", &[Float8, Float8], Float8, Function::Power),
-    f("length", &[Text], Int4, Function::Length),
-    f("length", &[Bytea], Int4, Function::OctetLength),
-    f("char_length", &[Text], Int4, Function::Length),
-    f("character_length", &[Text], Int4, Function::Length),
-    f("octet_length", &[Text], Int4, Function::OctetLength),
-    f("octet_length", &[Bytea], Int4, Function::OctetLength),
-    f("lower", &[Text], Text, Function::Lower),
-    f("upper", &[Text], Text, Function::Upper),
-    f("substr", &[Text, Int4], Text, Function::Substring),
-    f("substr", &[Text, Int4, Int4], Text, Function::Substring),
-    f("substring", &[Text, Int4], Text, Function::Substring),
-    f("substring", &[Text, Int4, Int4], Text, Function::Substring),
-    f("substr", &[Bytea, Int4], Bytea, Function::SubstringBytes),
-    f("substr", &[Bytea, Int4, Int4], Bytea, Function::SubstringBytes),
-    f("substring", &[Bytea, Int4], Bytea, Function::SubstringBytes),
-    f("substring", &[Bytea, Int4, Int4], Bytea, Function::SubstringBytes),
-    f("btrim", &[Text], Text, Function::TrimBoth),
-    f("btrim", &[Text, Text], Text, Function::TrimBoth),
-    f("ltrim", &[Text], Text, Function::TrimLeft),
-    f("ltrim", &[Text, Text], Text, Function::TrimLeft),
-    f("rtrim", &[Text], Text, Function::TrimRight),
-    f("rtrim", &[Text, Text], Text, Function::TrimRight),
-    f("left", &[Text, Int4], Text, Function::Left),
-    f("right", &[Text, Int4], Text, Function::Right),
-    f("repeat", &[Text, Int4], Text, Function::Repeat),
-    f("replace", &[Text, Text, Text], Text, Function::Replace),
-    f("reverse", &[Text], Text, Function::Reverse),
-    f("strpos", &[Text, Text], Int4, Function::Strpos),
-    f("lpad", &[Text, Int4], Text, Function::PadLeft),
-    f("lpad", &[Text, Int4, Text], Text, Function::PadLeft),
-    f("rpad", &[Text, Int4], Text, Function::PadRight),
-    f("rpad", &[Text, Int4, Text], Text, Function::PadRight),
-    f("starts_with", &[Text, Text], Bool, Function::StartsWith),
-    f("ascii", &[Text], Int4, Function::Ascii),
-    f("chr", &[Int4], Text, Function::Chr),
-    s("current_setting", &[Text], Text, SessionCall::CurrentSetting),
-    s("current_setting", &[Text, Bool], Text, SessionCall::CurrentSetting),
-    s("set_config", &[Text, Text, Bool], Text, SessionCall::SetConfig),
-    s("pg_sleep", &[Float8], Void, SessionCall::Sleep),
-    a(BIG, Void, (Action::Lock, Mode::Exclusive, Level::Session)),
-    a(PAIR, Void, (Action::Lock, Mode::Exclusive, Level::Session)),
-    a(BIG, Void, (Action::Lock, Mode::Shared, Level::Session)),
-    a(PAIR, Void, (Action::Lock, Mode::Shared, Level::Session)),
-    a(BIG, Void, (Action::Lock, Mode::Exclusive, Level::Transaction)),
-    a(PAIR, Void, (Action::Lock, Mode::Exclusive, Level::Transaction)),
-    a(BIG, Void, (Action::Lock, Mode::Shared, Level::Transaction)),
-    a(PAIR, Void, (Action::Lock, Mode::Shared, Level::Transaction)),
-    a(BIG, Bool, (Action::TryLock, Mode::Exclusive, Level::Session)),
-    a(PAIR, Bool, (Action::TryLock, Mode::Exclusive, Level::Session)),
-    a(BIG, Bool, (Action::TryLock, Mode::Shared, Level::Session)),
-    a(PAIR, Bool, (Action::TryLock, Mode::Shared, Level::Session)),
-    a(BIG, Bool, (Action::TryLock, Mode::Exclusive, Level::Transaction)),
-    a(PAIR, Bool, (Action::TryLock, Mode::Exclusive, Level::Transaction)),
-    a(BIG, Bool, (Action::TryLock, Mode::Shared, Level::Transaction)),
-    a(PAIR, Bool, (Action::TryLock, Mode::Shared, Level::Transaction)),
-    a(BIG, Bool, (Action::Unlock, Mode::Exclusive, Level::Session)),
-    a(PAIR, Bool, (Action::Unlock, Mode::Exclusive, Level::Session)),
-    a(BIG, Bool, (Action::Unlock, Mode::Shared, Level::Session)),
-    a(PAIR, Bool, (Action::Unlock, Mode::Shared, Level::Session)),
-    a(&[], Void, (Action::UnlockAll, Mode::Exclusive, Level::Session)),
+    f("abs", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Abs(SqlType::FLOAT8)),
+    f("abs", &[SqlType::INT8], SqlType::INT8, Function::Abs(SqlType::INT8)),
+    f("abs", &[SqlType::INT4], SqlType::INT4, Function::Abs(SqlType::INT4)),
+    f("abs", &[SqlType::INT2], SqlType::INT2, Function::Abs(SqlType::INT2)),
+    f("mod", &[SqlType::INT4, SqlType::INT4], SqlType::INT4, Function::Mod(SqlType::INT4)),
+    f("mod", &[SqlType::INT8, SqlType::INT8], SqlType::INT8, Function::Mod(SqlType::INT8)),
+    f("mod", &[SqlType::INT2, SqlType::INT2], SqlType::INT2, Function::Mod(SqlType::INT2)),
+    f("sign", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Sign),
+    f("round", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Round),
+    f("floor", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Floor),
+    f("ceil", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Ceil),
+    f("ceiling", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Ceil),
+    f("trunc", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Trunc),
+    f("sqrt", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Sqrt),
+    f("exp", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Exp),
+    f("ln", &[SqlType::FLOAT8], SqlType::FLOAT8, Function::Ln),
+    f("power", &[SqlType::FLOAT8, SqlType::FLOAT8], SqlType::FLOAT8, Function::Power),
+    f("pow", &[SqlType::FLOAT8, SqlType::FLOAT8], SqlType::FLOAT8, Function::Power),
+    f("length", &[SqlType::TEXT], SqlType::INT4, Function::Length),
+    f("length", &[SqlType::BYTEA], SqlType::INT4, Function::OctetLength),
+    f("char_length", &[SqlType::TEXT], SqlType::INT4, Function::Length),
+    f("character_length", &[SqlType::TEXT], SqlType::INT4, Function::Length),
+    f("octet_length", &[SqlType::TEXT], SqlType::INT4, Function::OctetLength),
+    f("octet_length", &[SqlType::BYTEA], SqlType::INT4, Function::OctetLength),
+    f("lower", &[SqlType::TEXT], SqlType::TEXT, Function::Lower),
+    f("upper", &[SqlType::TEXT], SqlType::TEXT, Function::Upper),
+    f("substr", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::Substring),
+    f("substr", &[SqlType::TEXT, SqlType::INT4, SqlType::INT4], SqlType::TEXT, Function::Substring),
+    f("substring", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::Substring),
+    f("substring", &[SqlType::TEXT, SqlType::INT4, SqlType::INT4], SqlType::TEXT, Function::Substring),
+    f("substr", &[SqlType::BYTEA, SqlType::INT4], SqlType::BYTEA, Function::SubstringBytes),
+    f("substr", &[SqlType::BYTEA, SqlType::INT4, SqlType::INT4], SqlType::BYTEA, Function::SubstringBytes),
+    f("substring", &[SqlType::BYTEA, SqlType::INT4], SqlType::BYTEA, Function::SubstringBytes),
+    f("substring", &[SqlType::BYTEA, SqlType::INT4, SqlType::INT4], SqlType::BYTEA, Function::SubstringBytes),
+    f("btrim", &[SqlType::TEXT], SqlType::TEXT, Function::TrimBoth),
+    f("btrim", &[SqlType::TEXT, SqlType::TEXT], SqlType::TEXT, Function::TrimBoth),
+    f("ltrim", &[SqlType::TEXT], SqlType::TEXT, Function::TrimLeft),
+    f("ltrim", &[SqlType::TEXT, SqlType::TEXT], SqlType::TEXT, Function::TrimLeft),
+    f("rtrim", &[SqlType::TEXT], SqlType::TEXT, Function::TrimRight),
+    f("rtrim", &[SqlType::TEXT, SqlType::TEXT], SqlType::TEXT, Function::TrimRight),
+    f("left", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::Left),
+    f("right", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::Right),
+    f("repeat", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::Repeat),
+    f("replace", &[SqlType::TEXT, SqlType::TEXT, SqlType::TEXT], SqlType::TEXT, Function::Replace),
+    f("reverse", &[SqlType::TEXT], SqlType::TEXT, Function::Reverse),
+    f("strpos", &[SqlType::TEXT, SqlType::TEXT], SqlType::INT4, Function::Strpos),
+    f("lpad", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::PadLeft),
+    f("lpad", &[SqlType::TEXT, SqlType::INT4, SqlType::TEXT], SqlType::TEXT, Function::PadLeft),
+    f("rpad", &[SqlType::TEXT, SqlType::INT4], SqlType::TEXT, Function::PadRight),
+    f("rpad", &[SqlType::TEXT, SqlType::INT4, SqlType::TEXT], SqlType::TEXT, Function::PadRight),
+    f("starts_with", &[SqlType::TEXT, SqlType::TEXT], SqlType::BOOL, Function::StartsWith),
+    f("ascii", &[SqlType::TEXT], SqlType::INT4, Function::Ascii),
+    f("chr", &[SqlType::INT4], SqlType::TEXT, Function::Chr),
+    s("current_setting", &[SqlType::TEXT], SqlType::TEXT, SessionCall::CurrentSetting),
+    s("current_setting", &[SqlType::TEXT, SqlType::BOOL], SqlType::TEXT, SessionCall::CurrentSetting),
+    s("set_config", &[SqlType::TEXT, SqlType::TEXT, SqlType::BOOL], SqlType::TEXT, SessionCall::SetConfig),
+    s("pg_sleep", &[SqlType::FLOAT8], SqlType::VOID, SessionCall::Sleep),
+    a(BIG, SqlType::VOID, (Action::Lock, Mode::Exclusive, Level::Session)),
+    a(PAIR, SqlType::VOID, (Action::Lock, Mode::Exclusive, Level::Session)),
+    a(BIG, SqlType::VOID, (Action::Lock, Mode::Shared, Level::Session)),
+    a(PAIR, SqlType::VOID, (Action::Lock, Mode::Shared, Level::Session)),
+    a(BIG, SqlType::VOID, (Action::Lock, Mode::Exclusive, Level::Transaction)),
+    a(PAIR, SqlType::VOID, (Action::Lock, Mode::Exclusive, Level::Transaction)),
+    a(BIG, SqlType::VOID, (Action::Lock, Mode::Shared, Level::Transaction)),
+    a(PAIR, SqlType::VOID, (Action::Lock, Mode::Shared, Level::Transaction)),
+    a(BIG, SqlType::BOOL, (Action::TryLock, Mode::Exclusive, Level::Session)),
+    a(PAIR, SqlType::BOOL, (Action::TryLock, Mode::Exclusive, Level::Session)),
+    a(BIG, SqlType::BOOL, (Action::TryLock, Mode::Shared, Level::Session)),
+    a(PAIR, SqlType::BOOL, (Action::TryLock, Mode::Shared, Level::Session)),
+    a(BIG, SqlType::BOOL, (Action::TryLock, Mode::Exclusive, Level::Transaction)),
+    a(PAIR, SqlType::BOOL, (Action::TryLock, Mode::Exclusive, Level::Transaction)),
+    a(BIG, SqlType::BOOL, (Action::TryLock, Mode::Shared, Level::Transaction)),
+    a(PAIR, SqlType::BOOL, (Action::TryLock, Mode::Shared, Level::Transaction)),
+    a(BIG, SqlType::BOOL, (Action::Unlock, Mode::Exclusive, Level::Session)),
+    a(PAIR, SqlType::BOOL, (Action::Unlock, Mode::Exclusive, Level::Session)),
+    a(BIG, SqlType::BOOL, (Action::Unlock, Mode::Shared, Level::Session)),
+    a(PAIR, SqlType::BOOL, (Action::Unlock, Mode::Shared, Level::Session)),
+    a(&[], SqlType::VOID, (Action::UnlockAll, Mode::Exclusive, Level::Session)),
 ];
 
 /// Functions that PostgreSQL has for `numeric` too.
 const NUMERIC_FUNCTIONS: &[&str] =
     &["abs", "ceil", "ceiling", "exp", "floor", "ln", "mod", "pow", "power", "round", "sign", "sqrt", "trunc"];
 
-/// Functions that PostgreSQL has for `numeric`, or computes in it, and that do not exist here. `Float8` is any number;
-/// the flag tells whether it may be a `double precision` there.
+/// Functions that PostgreSQL has for `numeric`, or computes in it, and that do not exist here. A `double precision` is
+/// any number; the flag tells whether it may be a `double precision` there.
 const MISSING_FUNCTIONS: &[(&str, &[SqlType], bool)] = &[
-    ("div", &[Float8, Float8], false),
-    ("factorial", &[Int8], false),
-    ("gcd", &[Float8, Float8], false),
-    ("lcm", &[Float8, Float8], false),
-    ("log", &[Float8], true),
-    ("log", &[Float8, Float8], false),
-    ("log10", &[Float8], true),
-    ("min_scale", &[Float8], false),
-    ("round", &[Float8, Int4], false),
-    ("scale", &[Float8], false),
-    ("stddev", &[Float8], true),
-    ("stddev_pop", &[Float8], true),
-    ("stddev_samp", &[Float8], true),
-    ("to_char", &[Float8, Text], true),
-    ("trim_scale", &[Float8], false),
-    ("trunc", &[Float8, Int4], false),
-    ("var_pop", &[Float8], true),
-    ("var_samp", &[Float8], true),
-    ("variance", &[Float8], true),
-    ("width_bucket", &[Float8, Float8, Float8, Int4], true),
+    ("div", &[SqlType::FLOAT8, SqlType::FLOAT8], false),
+    ("factorial", &[SqlType::INT8], false),
+    ("gcd", &[SqlType::FLOAT8, SqlType::FLOAT8], false),
+    ("lcm", &[SqlType::FLOAT8, SqlType::FLOAT8], false),
+    ("log", &[SqlType::FLOAT8], true),
+    ("log", &[SqlType::FLOAT8, SqlType::FLOAT8], false),
+    ("log10", &[SqlType::FLOAT8], true),
+    ("min_scale", &[SqlType::FLOAT8], false),
+    ("round", &[SqlType::FLOAT8, SqlType::INT4], false),
+    ("scale", &[SqlType::FLOAT8], false),
+    ("stddev", &[SqlType::FLOAT8], true),
+    ("stddev_pop", &[SqlType::FLOAT8], true),
+    ("stddev_samp", &[SqlType::FLOAT8], true),
+    ("to_char", &[SqlType::FLOAT8, SqlType::TEXT], true),
+    ("trim_scale", &[SqlType::FLOAT8], false),
+    ("trunc", &[SqlType::FLOAT8, SqlType::INT4], false),
+    ("var_pop", &[SqlType::FLOAT8], true),
+    ("var_samp", &[SqlType::FLOAT8], true),
+    ("variance", &[SqlType::FLOAT8], true),
+    ("width_bucket", &[SqlType::FLOAT8, SqlType::FLOAT8, SqlType::FLOAT8, SqlType::INT4], true),
 ];
 
 /// Functions of types that do not exist here, with the syntax of values.
@@ -207,9 +205,9 @@ impl Binder<'_> {
         }
         if let Some(context) = context_value(&name, asts.len()) {
             let ty = match context {
-                ContextValue::Now => SqlType::Timestamptz,
-                ContextValue::BackendPid => Int4,
-                _ => Text,
+                ContextValue::Now => SqlType::TIMESTAMPTZ,
+                ContextValue::BackendPid => SqlType::INT4,
+                _ => SqlType::TEXT,
             };
             return Ok(Typed::new(Expr::Context(context), ty, at));
         }
@@ -297,16 +295,16 @@ impl Binder<'_> {
         }
         let function = Function::RoundTimestamp(u8::try_from(digits).unwrap_or(6).min(6));
         let expr = Expr::Call { function, args: vec![Expr::Context(ContextValue::Now)] };
-        Ok(Typed::new(expr, SqlType::Timestamptz, at))
+        Ok(Typed::new(expr, SqlType::TIMESTAMPTZ, at))
     }
 
     /// `pg_typeof(value)`, as text: there is no type `regtype`.
     fn type_of(&self, value: &Typed, at: Location) -> Result<Typed, SqlError> {
-        if let (Expr::Param(number), SqlType::Unknown) = (&value.expr, value.ty) {
+        if let (Expr::Param(number), SqlType::UNKNOWN) = (&value.expr, value.ty) {
             let message = format!("could not determine data type of parameter ${}", number + 1);
             return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
         }
-        Ok(Typed::new(Expr::Const(Datum::Text(value.type_name().into())), Text, at))
+        Ok(Typed::new(Expr::Const(Datum::Text(value.type_name().into())), SqlType::TEXT, at))
     }
 
     /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.
@@ -315,17 +313,17 @@ impl Binder<'_> {
             return Err(self.unsupported("this function call is", at));
         };
         let left = if right.is_decimal() { self.numeric_text(left)? } else { left };
-        let float = right.ty == Float8;
+        let float = right.ty == SqlType::FLOAT8;
         let numeric = (left.numeric || right.numeric) && !left.is_float() && !right.is_float();
         if numeric {
             self.keeps_digits(&left, "NULLIF")?;
-            if float && left.ty == Int8 {
+            if float && left.ty == SqlType::INT8 {
                 return Err(self.needs_numeric("NULLIF over bigint and a value", left.at));
             }
         }
         let mut shared = SharedOperands::default();
         let left = self.share(left, &mut shared)?;
-        let left = if left.ty == SqlType::Unknown && right.ty == SqlType::Unknown {
+        let left = if left.ty == SqlType::UNKNOWN && right.ty == SqlType::UNKNOWN {
             self.resolve_unknown(left)?
         } else {
             left
@@ -337,8 +335,8 @@ impl Binder<'_> {
         })?;
         let left = self.resolve_unknown(left)?;
         let ty = match left.ty {
-            ty if ty.is_text() => Text,
-            ty if ty.is_integer() && float => Float8,
+            ty if ty.is_text() => SqlType::TEXT,
+            ty if ty.is_integer() && float => SqlType::FLOAT8,
             ty => ty,
         };
         let left = self.coerce(left, ty, CastContext::Implicit)?;
@@ -353,15 +351,15 @@ impl Binder<'_> {
         for arg in args {
             // Every type has a text form. A boolean's is `t` here, not the `true` of a cast.
             let arg = self.refresh_type(arg);
-            let arg = if arg.ty == Bool {
+            let arg = if arg.ty == SqlType::BOOL {
                 fold(Expr::Call { function: Function::BoolText, args: vec![arg.expr] })
             } else {
-                let arg = self.coerce(arg, Text, CastContext::Assignment)?;
+                let arg = self.coerce(arg, SqlType::TEXT, CastContext::Assignment)?;
                 arg.ok_or_else(|| self.unsupported("this function call is", at))?.expr
             };
             bound.push(arg);
         }
-        Ok(Typed::new(fold(Expr::Call { function, args: bound }), Text, at))
+        Ok(Typed::new(fold(Expr::Call { function, args: bound }), SqlType::TEXT, at))
     }
 
     /// The argument expressions, whether they are `*`, and whether they have DISTINCT.
@@ -407,7 +405,7 @@ impl Binder<'_> {
         self.aggregates.inside = false;
         let (arg, filter) = bound?;
         let (kind, ty, shown) = match &arg {
-            None if star && name == "count" => (AggregateKind::Count, Int8, "count"),
+            None if star && name == "count" => (AggregateKind::Count, SqlType::INT8, "count"),
             None if name == "count" => {
                 let message = "count(*) must be used to call a parameterless aggregate function";
                 return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
@@ -431,7 +429,7 @@ impl Binder<'_> {
         if of_numeric && matches!(name, "sum" | "avg") {
             return Err(self.needs_numeric(&format!("{name} of a value"), at));
         }
-        let sum_of_bigint = kind == AggregateKind::SumInt && arg.as_ref().is_some_and(|arg| arg.ty == Int8);
+        let sum_of_bigint = kind == AggregateKind::SumInt && arg.as_ref().is_some_and(|arg| arg.ty == SqlType::INT8);
         let extreme = of_numeric && matches!(kind, AggregateKind::Min | AggregateKind::Max);
         if extreme && let Some(arg) = &arg {
             self.keeps_digits(arg, name)?;
@@ -477,7 +475,7 @@ impl Binder<'_> {
             Ast::Substring { expr, substring_from: Some(from), .. } => ("substring", vec![expr, from]),
             Ast::Substring { expr, substring_for: Some(length), .. } => {
                 let mut args = vec![self.expr(expr, scope)?];
-                args.push(Typed::new(Expr::Const(Datum::Int(1)), Int4, at));
+                args.push(Typed::new(Expr::Const(Datum::Int(1)), SqlType::INT4, at));
                 args.push(self.expr(length, scope)?);
                 return self.call("substring", args, &[], at);
             }
@@ -520,7 +518,7 @@ fn context_value(name: &str, args: usize) -> Option<ContextValue> {
 fn is_missing(name: &str, args: &[Typed]) -> bool {
     MISSING_FUNCTIONS.iter().any(|(missing, types, takes_floats)| {
         let takes = |(arg, ty): (&Typed, &SqlType)| {
-            let is_implicit = arg.ty == SqlType::Unknown || cast_context(arg.ty, *ty) == Some(CastContext::Implicit);
+            let is_implicit = arg.ty == SqlType::UNKNOWN || cast_context(arg.ty, *ty) == Some(CastContext::Implicit);
             is_implicit && (*takes_floats || !arg.is_float())
         };
         *missing == name && types.len() == args.len() && args.iter().zip(*types).all(takes)

@@ -79,11 +79,11 @@ impl Binder<'_> {
                 | ArithOp::ShiftLeft
                 | ArithOp::ShiftRight
         );
-        let number = |ty: SqlType| ty.is_number() || ty == SqlType::Unknown;
+        let number = |ty: SqlType| ty.is_number() || ty == SqlType::UNKNOWN;
         let has_numeric = !integers_only || matches!(op, ArithOp::Modulo);
         if (left.numeric || right.numeric) && has_numeric && number(left.ty) && number(right.ty) {
             // A sum of bigints is numeric in PostgreSQL, and exact here as long as nothing is divided.
-            let exact = !matches!(types, (SqlType::Float8, _) | (_, SqlType::Float8)) && op != ArithOp::Divide;
+            let exact = !matches!(types, (SqlType::FLOAT8, _) | (_, SqlType::FLOAT8)) && op != ArithOp::Divide;
             if !exact && !left.is_float() && !right.is_float() {
                 let mut error = self.needs_numeric("arithmetic", at);
                 error.position = Some(self.position_between(ast.0.span(), op.symbol(), ast.1.span()));
@@ -92,26 +92,26 @@ impl Binder<'_> {
         }
         let numeric = left.numeric || right.numeric;
         let ty = match types {
-            (SqlType::Unknown, SqlType::Unknown) => {
+            (SqlType::UNKNOWN, SqlType::UNKNOWN) => {
                 let message = format!("operator is not unique: unknown {} unknown", op.symbol());
                 let position = self.position_between(ast.0.span(), op.symbol(), ast.1.span());
                 return Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).at(position).hint(NOT_UNIQUE_HINT));
             }
-            (a, b) if !(a.is_number() || a == SqlType::Unknown) || !(b.is_number() || b == SqlType::Unknown) => {
+            (a, b) if !(a.is_number() || a == SqlType::UNKNOWN) || !(b.is_number() || b == SqlType::UNKNOWN) => {
                 return Err(none(self));
             }
-            _ if op == ArithOp::Power => SqlType::Float8,
+            _ if op == ArithOp::Power => SqlType::FLOAT8,
             // The shift count is an integer whatever the type of the value.
-            (a, b) if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) && b != SqlType::Int8 => a,
-            (SqlType::Unknown, ty) | (ty, SqlType::Unknown) => ty,
+            (a, b) if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) && b != SqlType::INT8 => a,
+            (SqlType::UNKNOWN, ty) | (ty, SqlType::UNKNOWN) => ty,
             (a, b) => wider(a, b),
         };
-        if (integers_only && !ty.is_integer()) || ty == SqlType::Unknown {
+        if (integers_only && !ty.is_integer()) || ty == SqlType::UNKNOWN {
             return Err(none(self));
         }
         let left = self.coerce(left, ty, CastContext::Implicit)?;
         let right_type = match op {
-            ArithOp::ShiftLeft | ArithOp::ShiftRight => SqlType::Int4,
+            ArithOp::ShiftLeft | ArithOp::ShiftRight => SqlType::INT4,
             _ => ty,
         };
         let right = self.coerce(right, right_type, CastContext::Implicit)?;
@@ -126,11 +126,11 @@ impl Binder<'_> {
         let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
         let names = (left.type_name(), right.type_name());
         let (ty, function) = match types {
-            (SqlType::Bytea, SqlType::Bytea | SqlType::Unknown) | (SqlType::Unknown, SqlType::Bytea) => {
-                (SqlType::Bytea, Function::ConcatBytes)
+            (SqlType::BYTEA, SqlType::BYTEA | SqlType::UNKNOWN) | (SqlType::UNKNOWN, SqlType::BYTEA) => {
+                (SqlType::BYTEA, Function::ConcatBytes)
             }
-            (a, b) if [a, b].iter().any(|ty| ty.is_text() || *ty == SqlType::Unknown) => {
-                (SqlType::Text, Function::ConcatText)
+            (a, b) if [a, b].iter().any(|ty| ty.is_text() || *ty == SqlType::UNKNOWN) => {
+                (SqlType::TEXT, Function::ConcatText)
             }
             _ => return Err(self.no_operator("||", names, ast)),
         };
@@ -152,8 +152,8 @@ impl Binder<'_> {
     ) -> Result<Typed, SqlError> {
         let (types, at) = ((left.type_name(), right.type_name()), left.at);
         let (fold_case, negated) = flags;
-        let left = self.coerce(left, SqlType::Text, CastContext::Implicit)?;
-        let right = self.coerce(right, SqlType::Text, CastContext::Implicit)?;
+        let left = self.coerce(left, SqlType::TEXT, CastContext::Implicit)?;
+        let right = self.coerce(right, SqlType::TEXT, CastContext::Implicit)?;
         let (Some(left), Some(right)) = (left, right) else {
             let symbol = match flags {
                 (false, false) => "~~",
@@ -174,7 +174,7 @@ impl Binder<'_> {
             fold: fold_case,
             negated,
         };
-        Ok(Typed::new(fold(expr), SqlType::Bool, at))
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 }
 
@@ -188,9 +188,9 @@ pub(super) const NOT_UNIQUE_HINT: &str =
 /// The wider of two number types.
 fn wider(a: SqlType, b: SqlType) -> SqlType {
     let rank = |ty: SqlType| match ty {
-        SqlType::Int2 => 0,
-        SqlType::Int4 => 1,
-        SqlType::Int8 => 2,
+        SqlType::INT2 => 0,
+        SqlType::INT4 => 1,
+        SqlType::INT8 => 2,
         _ => 3,
     };
     if rank(a) >= rank(b) { a } else { b }

@@ -142,7 +142,7 @@ impl Binder<'_> {
             let message = format!("argument of {clause} must not contain variables");
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
         }
-        match self.coerce(value, SqlType::Int8, CastContext::Assignment)? {
+        match self.coerce(value, SqlType::INT8, CastContext::Assignment)? {
             Some(value) => Ok(value.expr),
             None => {
                 let message = format!("argument of {clause} must be type bigint, not type {ty}");

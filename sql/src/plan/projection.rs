@@ -54,7 +54,7 @@ impl Binder<'_> {
     fn push(&mut self, output: &mut Output, value: Typed, name: String, scope: &Scope) -> Result<(), SqlError> {
         let value = match self.targets.get(output.exprs.len()) {
             // INSERT ... SELECT: an untyped value takes the type of its target column.
-            Some(target) if value.ty == SqlType::Unknown => {
+            Some(target) if value.ty == SqlType::UNKNOWN => {
                 let at = value.at;
                 let value = self.coerce(value, target.base(), CastContext::Assignment)?;
                 value.ok_or_else(|| self.unsupported("this expression is", at))?
@@ -143,10 +143,10 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
         },
         Ast::Cast { expr, data_type, .. } => match name_of(expr) {
             Some((name, true)) => Some((name, true)),
-            _ => type_name::resolve(data_type).ok().map(|ty| (ty.catalog_name().to_owned(), false)),
+            _ => type_name::resolve(data_type).ok().map(|ty| (ty.row().name.to_owned(), false)),
         },
         Ast::TypedString(typed) => {
-            type_name::resolve(&typed.data_type).ok().map(|ty| (ty.catalog_name().to_owned(), false))
+            type_name::resolve(&typed.data_type).ok().map(|ty| (ty.row().name.to_owned(), false))
         }
         Ast::Case { else_result, .. } => match else_result.as_deref().and_then(name_of) {
             Some((name, true)) => Some((name, true)),

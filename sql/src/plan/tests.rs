@@ -17,14 +17,14 @@ fn catalog() -> Catalog {
             storage: StorageId(16_384),
             name: "t".to_owned(),
             columns: vec![
-                column(1, "a", SqlType::Int4, true),
-                column(2, "b", SqlType::Text, true),
-                column(3, "n", SqlType::Int8, false),
-                column(4, "f", SqlType::Float8, false),
-                column(5, "at", SqlType::Timestamptz, false),
-                column(6, "v", SqlType::Varchar(Some(5)), false),
-                column(7, "raw", SqlType::Bytea, false),
-                column(8, "ok", SqlType::Bool, false),
+                column(1, "a", SqlType::INT4, true),
+                column(2, "b", SqlType::TEXT, true),
+                column(3, "n", SqlType::INT8, false),
+                column(4, "f", SqlType::FLOAT8, false),
+                column(5, "at", SqlType::TIMESTAMPTZ, false),
+                column(6, "v", SqlType::varchar(5), false),
+                column(7, "raw", SqlType::BYTEA, false),
+                column(8, "ok", SqlType::BOOL, false),
             ],
             primary_key: vec![0, 1],
             key_name: "t_pkey".to_owned(),
@@ -37,7 +37,7 @@ fn plan(sql: &str) -> Result<Arc<Plan>, SqlError> {
 }
 
 fn params(sql: &str) -> Vec<&'static str> {
-    plan(sql).unwrap().params.iter().map(|ty| ty.catalog_name()).collect()
+    plan(sql).unwrap().params.iter().map(|ty| ty.row().name).collect()
 }
 
 fn error(sql: &str) -> (String, Option<u32>) {
@@ -70,8 +70,8 @@ fn parameters_take_the_type_of_their_context() {
 #[test]
 fn declared_types_are_kept() {
     let statement = &parse("select * from t where a = $1").unwrap()[0];
-    let bound = bind(statement, Some(&[SqlType::Int8]), &catalog()).unwrap();
-    assert_eq!(bound.params, [SqlType::Int8]);
+    let bound = bind(statement, Some(&[SqlType::INT8]), &catalog()).unwrap();
+    assert_eq!(bound.params, [SqlType::INT8]);
     assert_eq!(error("select $2::int"), ("42P18 could not determine data type of parameter $1".into(), None));
     assert_eq!(error("select $1 is null"), ("42P18 could not determine data type of parameter $1".into(), None));
 }
@@ -267,7 +267,7 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
         let column = |id, name: &str| Column {
             id: ColumnId(id),
             name: name.to_owned(),
-            ty: SqlType::Int4,
+            ty: SqlType::INT4,
             not_null: true,
             default: None,
         };

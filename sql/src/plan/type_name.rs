@@ -17,21 +17,21 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
 /// The type of a name. 42704 if PostgreSQL has no such type, 0A000 if it is not supported here.
 pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
     Ok(match name {
-        DataType::Bool | DataType::Boolean => SqlType::Bool,
-        DataType::SmallInt(None) | DataType::Int2(None) => SqlType::Int2,
-        DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => SqlType::Int4,
-        DataType::BigInt(None) | DataType::Int8(None) => SqlType::Int8,
-        DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => SqlType::Float8,
-        DataType::Float(ExactNumberInfo::None) => SqlType::Float8,
+        DataType::Bool | DataType::Boolean => SqlType::BOOL,
+        DataType::SmallInt(None) | DataType::Int2(None) => SqlType::INT2,
+        DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => SqlType::INT4,
+        DataType::BigInt(None) | DataType::Int8(None) => SqlType::INT8,
+        DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => SqlType::FLOAT8,
+        DataType::Float(ExactNumberInfo::None) => SqlType::FLOAT8,
         DataType::Float(ExactNumberInfo::Precision(bits)) => float(*bits)?,
-        DataType::Text => SqlType::Text,
+        DataType::Text => SqlType::TEXT,
         DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) => {
             varchar(length.as_ref())?
         }
-        DataType::Bytea => SqlType::Bytea,
-        DataType::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::Timestamptz,
+        DataType::Bytea => SqlType::BYTEA,
+        DataType::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TIMESTAMPTZ,
         DataType::Timestamp(Some(digits), TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) if *digits >= 6 => {
-            SqlType::Timestamptz
+            SqlType::TIMESTAMPTZ
         }
         DataType::Custom(name, modifiers) => return custom(name, modifiers),
         other => return Err(unsupported_type(&other.to_string().to_ascii_lowercase())),
@@ -46,7 +46,7 @@ fn float(bits: u64) -> Result<SqlType, SqlError> {
     match bits {
         0 => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
         1..=24 => Err(unsupported_type("real")),
-        25..=53 => Ok(SqlType::Float8),
+        25..=53 => Ok(SqlType::FLOAT8),
         _ => {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits"))
         }
@@ -55,12 +55,12 @@ fn float(bits: u64) -> Result<SqlType, SqlError> {
 
 fn varchar(length: Option<&CharacterLength>) -> Result<SqlType, SqlError> {
     match length {
-        None => Ok(SqlType::Varchar(None)),
+        None => Ok(SqlType::VARCHAR),
         Some(CharacterLength::IntegerLength { length: 0, .. }) => {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
         }
         Some(CharacterLength::IntegerLength { length, .. }) if *length <= MAX_VARCHAR => {
-            Ok(SqlType::Varchar(u32::try_from(*length).ok()))
+            Ok(SqlType::varchar(u32::try_from(*length).unwrap_or(u32::MAX)))
         }
         Some(_) => {
             let message = format!("length for type varchar cannot exceed {MAX_VARCHAR}");
@@ -79,15 +79,15 @@ fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<Sql
         }
     }
     let known = match word.trim_matches('"') {
-        "timestamptz" => Some(SqlType::Timestamptz),
-        "bool" => Some(SqlType::Bool),
-        "int2" => Some(SqlType::Int2),
-        "int4" => Some(SqlType::Int4),
-        "int8" => Some(SqlType::Int8),
-        "float8" => Some(SqlType::Float8),
-        "text" => Some(SqlType::Text),
-        "varchar" => Some(SqlType::Varchar(None)),
-        "bytea" => Some(SqlType::Bytea),
+        "timestamptz" => Some(SqlType::TIMESTAMPTZ),
+        "bool" => Some(SqlType::BOOL),
+        "int2" => Some(SqlType::INT2),
+        "int4" => Some(SqlType::INT4),
+        "int8" => Some(SqlType::INT8),
+        "float8" => Some(SqlType::FLOAT8),
+        "text" => Some(SqlType::TEXT),
+        "varchar" => Some(SqlType::VARCHAR),
+        "bytea" => Some(SqlType::BYTEA),
         _ => None,
     };
     if let Some(ty) = known.filter(|_| modifiers.is_empty()) {

@@ -18,7 +18,7 @@ use pgwire::messages::simplequery::Query;
 use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
 
 use crate::error::{SqlError, SqlState};
-use pgtypes::input::utf8;
+use pgtypes::utf8;
 
 /// Limit of a startup packet, in bytes with its length word. PostgreSQL's limit.
 pub(crate) const MAX_STARTUP_BYTES: usize = 10_004;

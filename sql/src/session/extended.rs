@@ -29,7 +29,7 @@ use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
 use pgtypes::timestamp::Now;
-use pgtypes::{Datum, SqlType};
+use pgtypes::{Datum, IoEnv, SqlType};
 
 /// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
@@ -186,7 +186,7 @@ impl Session {
                 self.current_plan(name, &prepared).await?.row_description(&Formats::TEXT)?
             }
         };
-        let types = prepared.params().iter().map(|ty| ty.oid()).collect();
+        let types = prepared.params().iter().map(|ty| ty.oid.0).collect();
         out.put(&ParameterDescription::new(types))?;
         match rows {
             Some(encoded) => out.put_encoded(&encoded),
@@ -417,8 +417,7 @@ impl Session {
                     *ty,
                     formats.get(first + index),
                     bytes,
-                    self.settings.zone(),
-                    Now(crate::clock::system_micros()),
+                    &IoEnv { zone: self.settings.zone(), now: Now(crate::clock::system_micros()) },
                 )?,
                 None => Datum::Null,
             });

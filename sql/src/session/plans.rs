@@ -88,7 +88,7 @@ mod tests {
     fn keyed_by_declared_types_and_evicts_the_oldest() {
         let mut cache = PlanCache::new();
         let none: Arc<[SqlType]> = Arc::new([]);
-        let int: Arc<[SqlType]> = Arc::new([SqlType::Int4]);
+        let int: Arc<[SqlType]> = Arc::new([SqlType::INT4]);
         for n in 0..MAX_ENTRIES {
             cache.put(&format!("s{n}").into(), &none, n);
             assert_eq!(cache.get("s0", &none), Some(&0));

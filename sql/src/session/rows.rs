@@ -5,7 +5,8 @@ use bytes::{BufMut, BytesMut};
 use crate::error::{SqlError, SqlState};
 use crate::plan::ResultColumn;
 use crate::protocol::frame::violation;
-use pgtypes::{DatumRef, Format, TimeZone};
+use pgtypes::timestamp::Now;
+use pgtypes::{DatumRef, Format, IoEnv, TimeZone};
 
 /// The formats of a statement's columns or parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +78,7 @@ pub(crate) fn put_row(
     formats: &Formats,
     zone: &TimeZone,
 ) -> Result<(), SqlError> {
+    let env = IoEnv { zone, now: Now(0) };
     let start = out.len();
     out.put_u8(b'D');
     out.put_i32(0);
@@ -88,7 +90,7 @@ pub(crate) fn put_row(
         }
         let at = out.len();
         out.put_i32(0);
-        datum.encode(column.ty, formats.get(index), zone, out);
+        datum.encode(column.ty, formats.get(index), &env, out);
         put_length(out, at, out.len() - at - 4)?;
     }
     put_length(out, start + 1, out.len() - start - 1).inspect_err(|_| out.truncate(start))

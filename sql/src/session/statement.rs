@@ -191,9 +191,9 @@ pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<By
             // OIDs are unsigned. The codec declares them signed and writes the same four bytes.
             column.origin.0.cast_signed(),
             column.origin.1,
-            column.ty.oid(),
-            column.ty.wire_len(),
-            column.ty.type_modifier(),
+            column.ty.oid.0,
+            column.ty.row().len,
+            column.ty.typmod,
             formats.code(index),
         )
     };
@@ -339,7 +339,7 @@ impl Portal {
 
 /// The result columns of SHOW; `None` for other session statements.
 pub(crate) fn listing_columns(control: &Control) -> Option<Vec<ResultColumn>> {
-    let column = |name: &str| ResultColumn { name: name.to_owned(), ty: SqlType::Text, origin: (0, 0) };
+    let column = |name: &str| ResultColumn { name: name.to_owned(), ty: SqlType::TEXT, origin: (0, 0) };
     match control {
         Control::Show(None) => Some(vec![column("name"), column("setting"), column("description")]),
         Control::Show(Some(name)) => Some(vec![column(super::settings::shown_name(name))]),

@@ -343,7 +343,7 @@ fn check(text: &str) {
     let column = |id, name: &str, not_null| Column {
         id: ColumnId(id),
         name: name.to_owned(),
-        ty: SqlType::Int4,
+        ty: SqlType::INT4,
         not_null,
         default: None,
     };

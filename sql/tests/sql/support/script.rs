@@ -222,10 +222,10 @@ fn is_explain(columns: &[(String, u32)]) -> bool {
 
 fn type_name(oid: u32) -> &'static str {
     // No parameter can have this type.
-    if oid == pgtypes::SqlType::Void.oid() {
+    if oid == pgtypes::SqlType::VOID.oid.0 {
         return "void";
     }
-    pgtypes::SqlType::from_oid(oid).expect("a known type").catalog_name()
+    pgtypes::SqlType::from_oid(oid).expect("a known type").row().name
 }
 
 /// An ErrorResponse or NoticeResponse.

@@ -1,0 +1,131 @@
+//! `real` and `double precision`: their forms.
+
+use std::fmt::Write;
+
+use bytes::{BufMut, BytesMut};
+
+use crate::datum::Datum;
+use crate::error::ValueError;
+use crate::form::{fixed, invalid};
+use crate::letters::is_space;
+use crate::row::TypeIo;
+use crate::sqlstate::SqlState;
+
+pub(crate) const FLOAT8_IO: TypeIo = TypeIo {
+    input: |text, _, _| parse_float(text).map(Datum::Float),
+    output: |value, _, _, out| out.extend_from_slice(show(value.float()).as_bytes()),
+    receive: |bytes, _, _| Ok(Datum::Float(f64::from_be_bytes(fixed(bytes)?))),
+    send: |value, _, _, out| out.put_f64(value.float()),
+};
+
+pub(crate) const FLOAT4_IO: TypeIo = TypeIo {
+    input: |text, _, _| parse_float4(text).map(|value| Datum::Float(value.into())),
+    output: |value, _, _, out| out.extend_from_slice(show_float4(narrow(value.float())).as_bytes()),
+    receive: |bytes, _, _| Ok(Datum::Float(f32::from_be_bytes(fixed(bytes)?).into())),
+    send: |value, _, _, out: &mut BytesMut| out.put_f32(narrow(value.float())),
+};
+
+const DOUBLE: &str = "double precision";
+const REAL: &str = "real";
+
+/// The nearest `real`.
+pub fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
+/// Parses a `double precision`. Underflow and overflow are 22003.
+pub fn parse_float(text: &str) -> Result<f64, ValueError> {
+    let value = parse(text, DOUBLE)?;
+    check(text, value.is_infinite(), value == 0.0, DOUBLE).map(|()| value)
+}
+
+fn parse_float4(text: &str) -> Result<f32, ValueError> {
+    parse(text, REAL)?;
+    let body = text.trim_matches(is_space);
+    let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
+    let value: f32 = match special(unsigned) {
+        Some(value) if body.starts_with('-') => narrow(-value),
+        Some(value) => narrow(value),
+        None => body.parse().map_err(|_| invalid(REAL, text))?,
+    };
+    check(text, value.is_infinite(), value == 0.0, REAL).map(|()| value)
+}
+
+fn special(unsigned: &str) -> Option<f64> {
+    if unsigned.eq_ignore_ascii_case("infinity") || unsigned.eq_ignore_ascii_case("inf") {
+        return Some(f64::INFINITY);
+    }
+    unsigned.eq_ignore_ascii_case("nan").then_some(f64::NAN)
+}
+
+fn parse(text: &str, type_name: &str) -> Result<f64, ValueError> {
+    let body = text.trim_matches(is_space);
+    let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
+    if let Some(value) = special(unsigned) {
+        return Ok(if body.starts_with('-') { -value } else { value });
+    }
+    if !unsigned.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-')) {
+        return Err(invalid(type_name, text));
+    }
+    body.parse().map_err(|_| invalid(type_name, text))
+}
+
+/// 22003 if a number that was written with digits has become infinite or zero.
+fn check(text: &str, is_infinite: bool, is_zero: bool, type_name: &str) -> Result<(), ValueError> {
+    let body = text.trim_matches(is_space);
+    let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
+    if special(unsigned).is_some() {
+        return Ok(());
+    }
+    let mantissa = unsigned.split(['e', 'E']).next().unwrap_or(unsigned);
+    let underflowed = is_zero && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
+    if is_infinite || underflowed {
+        let message = format!("\"{body}\" is out of range for type {type_name}");
+        return Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+    }
+    Ok(())
+}
+
+/// The shortest decimal that parses to the same `double precision`, in PostgreSQL's layout: scientific from 1e15 on and
+/// below 1e-4, with a signed exponent of at least two digits.
+pub fn show(value: f64) -> String {
+    match layout(&format!("{value:e}"), 15) {
+        Some(shown) => shown,
+        None if value.is_finite() => format!("{value}"),
+        None => not_finite(value),
+    }
+}
+
+/// The same of a `real`: scientific from 1e6 on.
+pub fn show_float4(value: f32) -> String {
+    match layout(&format!("{value:e}"), 6) {
+        Some(shown) => shown,
+        None if value.is_finite() => format!("{value}"),
+        None => not_finite(value.into()),
+    }
+}
+
+fn not_finite(value: f64) -> String {
+    let name = if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    };
+    name.to_owned()
+}
+
+/// The scientific layout. `None` where it does not apply.
+fn layout(scientific: &str, digits: i32) -> Option<String> {
+    let (mantissa, exponent) = scientific.split_once('e')?;
+    let exponent: i32 = exponent.parse().ok()?;
+    if (-4..digits).contains(&exponent) {
+        return None;
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let mut out = String::with_capacity(24);
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs());
+    Some(out)
+}

@@ -1,0 +1,21 @@
+//! What the functions of types share: the errors of forms that no value has.
+
+use crate::error::ValueError;
+use crate::sqlstate::SqlState;
+
+/// 22P02 for a text that is none of the type.
+pub(crate) fn invalid(type_name: &str, text: &str) -> ValueError {
+    let message = format!("invalid input syntax for type {type_name}: \"{text}\"");
+    ValueError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+}
+
+/// Exactly `N` bytes. Fewer are a protocol violation, more a bad representation.
+pub(crate) fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ValueError> {
+    bytes.try_into().map_err(|_| {
+        if bytes.len() < N {
+            ValueError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
+        } else {
+            ValueError::new(SqlState::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+        }
+    })
+}
