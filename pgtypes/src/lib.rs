@@ -19,6 +19,7 @@ pub mod datum;
 mod error;
 pub mod input;
 pub mod letters;
+pub mod numeric;
 pub mod output;
 mod sql_type;
 mod sqlstate;

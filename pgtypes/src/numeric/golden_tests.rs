@@ -1,0 +1,143 @@
+//! Runs the golden files: calls and their results, as PostgreSQL 15 gave them.
+//!
+//! A line is a function, its arguments and its result, separated by tabs. An error is `!`, its SQLSTATE, its message
+//! and, behind ` DETAIL `, its detail. `NULL` is SQL's null.
+
+use bytes::BytesMut;
+
+use super::*;
+
+type Outcome = Result<String, ValueError>;
+
+fn number(text: &str) -> Result<Numeric, ValueError> {
+    Numeric::parse(text)
+}
+
+fn show(value: Result<Numeric, ValueError>) -> Outcome {
+    value.map(|value| value.to_text())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn optional(value: Option<impl ToString>) -> Outcome {
+    Ok(value.map_or("NULL".to_owned(), |value| value.to_string()))
+}
+
+fn int<T: std::str::FromStr>(text: &str) -> T
+where
+    T::Err: fmt::Debug,
+{
+    text.parse().unwrap()
+}
+
+/// Functions of one number.
+fn unary(name: &str, a: &Numeric) -> Option<Outcome> {
+    Some(match name {
+        "parse" => Ok(a.to_text()),
+        "neg" => Ok(a.neg().to_text()),
+        "abs" => Ok(a.abs().to_text()),
+        "sign" => Ok(a.sign().to_text()),
+        "ceil" => show(a.ceil()),
+        "floor" => show(a.floor()),
+        "inc" => show(a.inc()),
+        "scale" => optional(a.scale()),
+        "min_scale" => optional(a.min_scale()),
+        "trim_scale" => Ok(a.trim_scale().to_text()),
+        "int2" => a.to_i16().map(|v| v.to_string()),
+        "int4" => a.to_i32().map(|v| v.to_string()),
+        "int8" => a.to_i64().map(|v| v.to_string()),
+        "float8" => a.to_f64().map(crate::output::float),
+        "float4" => a.to_f32().map(|v| crate::output::float(v.into())),
+        "send" => {
+            let mut out = BytesMut::new();
+            a.write_binary(&mut out);
+            // What is sent is received.
+            assert_eq!(Numeric::parse_binary(&out, None).unwrap().to_text(), a.to_text());
+            Ok(hex(&out))
+        }
+        _ => return None,
+    })
+}
+
+/// Functions of two numbers.
+fn binary(name: &str, a: &Numeric, b: &Numeric) -> Option<Outcome> {
+    Some(match name {
+        "add" => show(a.add(b)),
+        "sub" => show(a.sub(b)),
+        "mul" => show(a.mul(b)),
+        "div" => show(a.div(b)),
+        "mod" => show(a.rem(b)),
+        "divt" => show(a.div_trunc(b)),
+        "gcd" => show(a.gcd(b)),
+        "lcm" => show(a.lcm(b)),
+        "cmp" => Ok((a.cmp(b) as i32).to_string()),
+        _ => return None,
+    })
+}
+
+fn call(name: &str, args: &[&str]) -> Outcome {
+    match (name, args) {
+        ("round", [a, s]) => return show(number(a)?.round(int(s))),
+        ("trunc", [a, s]) => return show(number(a)?.trunc(int(s))),
+        ("fact", [n]) => return show(Numeric::factorial(int(n))),
+        ("typmod", [a, p, s]) => return show(number(a)?.apply_typmod(Some(Typmod::new(int(p), int(s))?))),
+        ("bucket", [a, low, high, count]) => {
+            return number(a)?.width_bucket(&number(low)?, &number(high)?, int(count)).map(|v| v.to_string());
+        }
+        ("from_float8", [a]) => return show(Numeric::from_f64(int(a))),
+        ("from_float4", [a]) => return show(Numeric::from_f32(int(a))),
+        _ => {}
+    }
+    let args = args.iter().map(|a| number(a)).collect::<Result<Vec<_>, _>>()?;
+    let outcome = match &args[..] {
+        [a] => unary(name, a),
+        [a, b] => binary(name, a, b),
+        _ => None,
+    };
+    outcome.unwrap_or_else(|| panic!("no function {name} of {} arguments", args.len()))
+}
+
+fn outcome(name: &str, args: &[&str]) -> String {
+    match call(name, args) {
+        Ok(text) => text,
+        Err(error) => {
+            let detail = error.detail().map(|detail| format!(" DETAIL {detail}")).unwrap_or_default();
+            format!("!{} {}{detail}", error.code().0, error.message())
+        }
+    }
+}
+
+/// Runs all lines of a file. Lines that start with `#` are comments.
+pub(super) fn run(file: &str) {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for line in file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [name, args @ .., expected] = &fields[..] else { panic!("bad line {line}") };
+        let actual = outcome(name, args);
+        // Floats are compared by value, not by the digits of their text form.
+        if name.starts_with("float")
+            && actual.parse::<f64>().ok() == expected.parse::<f64>().ok()
+            && !actual.starts_with('!')
+        {
+            continue;
+        }
+        count += 1;
+        if actual != *expected {
+            failures.push(format!("{name} {args:?}\n  expected {expected}\n  actual   {actual}"));
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {count} lines fail:\n{}",
+        failures.len(),
+        failures[..failures.len().min(20)].join("\n")
+    );
+}
+
+#[test]
+fn arithmetic() {
+    run(include_str!("golden/arithmetic.tsv"));
+}
