@@ -41,6 +41,10 @@ fn unary(name: &str, a: &Numeric) -> Option<Outcome> {
         "sign" => Ok(a.sign().to_text()),
         "ceil" => show(a.ceil()),
         "floor" => show(a.floor()),
+        "sqrt" => show(a.sqrt()),
+        "exp" => show(a.exp()),
+        "ln" => show(a.ln()),
+        "log10" => show(a.log10()),
         "inc" => show(a.inc()),
         "scale" => optional(a.scale()),
         "min_scale" => optional(a.min_scale()),
@@ -70,6 +74,8 @@ fn binary(name: &str, a: &Numeric, b: &Numeric) -> Option<Outcome> {
         "div" => show(a.div(b)),
         "mod" => show(a.rem(b)),
         "divt" => show(a.div_trunc(b)),
+        "log" => show(a.log(b)),
+        "pow" => show(a.power(b)),
         "gcd" => show(a.gcd(b)),
         "lcm" => show(a.lcm(b)),
         "cmp" => Ok((a.cmp(b) as i32).to_string()),
@@ -140,4 +146,9 @@ pub(super) fn run(file: &str) {
 #[test]
 fn arithmetic() {
     run(include_str!("golden/arithmetic.tsv"));
+}
+
+#[test]
+fn real_functions() {
+    run(include_str!("golden/real_functions.tsv"));
 }

@@ -106,7 +106,7 @@ fn write_words(out: &mut BytesMut, digits: &[u16], weight: i16, sign: u16, scale
 }
 
 /// The digits in base 10000 without outer zeros, and the weight of the first.
-fn base_digits(value: &BigUint, scale: u16) -> (Vec<u16>, i16) {
+pub(super) fn base_digits(value: &BigUint, scale: u16) -> (Vec<u16>, i16) {
     // Digits of base 10000 end at the decimal point, so the scale becomes a multiple of four.
     let groups = scale.div_ceil(4);
     let pad = u32::from(groups * 4 - scale);
