@@ -99,7 +99,7 @@ fn write_magnitude(value: &BigUint, scale: i64, out: &mut Vec<u8>) {
         }
         None => {
             let text = value.to_string();
-            let pair = |pair: &[u8]| pair.iter().chain(&[b'0']).take(2).fold(0, |p, digit| p * 10 + (digit - b'0'));
+            let pair = |pair: &[u8]| pair.iter().chain(b"0").take(2).fold(0, |p, digit| p * 10 + (digit - b'0'));
             (i64::try_from(text.len()).unwrap_or(i64::MAX), text.as_bytes().chunks(2).map(pair).collect())
         }
     };

@@ -11,7 +11,8 @@ use super::{Class, Numeric, decimal, fixed, overflow, wire};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
-/// `log10(e)`, as precise as PostgreSQL has it.
+/// `log10(e)` with the digits that PostgreSQL has. The choice of a scale may depend on the last one.
+#[expect(clippy::approx_constant, reason = "not the nearest float on purpose")]
 pub(super) const LOG10_E: f64 = 0.434_294_481_903_252;
 /// Digits that intermediate results have beyond the final one.
 pub(super) const EXTRA_DIGITS: i64 = 8;

@@ -14,6 +14,7 @@
 //! SQL functions, with the real functions of `fixed` under them. `convert` has the casts, `aggregate` the states of the
 //! aggregates, `format` has `to_char` and `to_number`.
 
+mod aggregate;
 mod arithmetic;
 mod bucket;
 mod convert;
@@ -40,6 +41,7 @@ use num_traits::{Signed, ToPrimitive, Zero};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
+pub use aggregate::{Population, SumState, VarianceState};
 pub use typmod::Typmod;
 
 /// The most digits before the decimal point.
@@ -298,3 +300,6 @@ impl fmt::Display for Numeric {
 
 #[cfg(test)]
 mod golden_tests;
+
+#[cfg(test)]
+mod tests;

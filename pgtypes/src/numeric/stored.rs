@@ -12,9 +12,9 @@
 //! a display scale have one form.
 
 use num_bigint::{BigInt, BigUint, Sign};
-use num_traits::ToPrimitive;
+use num_traits::{ToPrimitive, Zero};
 
-use super::{Class, MAX_INTEGER_DIGITS, Numeric, Repr, decimal};
+use super::{MAX_INTEGER_DIGITS, MAX_SCALE, Numeric, Repr, decimal};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
@@ -64,25 +64,30 @@ impl Numeric {
         let mut zeros = 0;
         if header & ZEROS != 0 {
             (zeros, rest) = read_number(rest)?;
+            if zeros == 0 {
+                return Err(corrupted());
+            }
         }
         if rest.last() == Some(&0) || (rest.is_empty() && negative) {
             return Err(corrupted());
         }
-        if rest.len() < 8 && zeros == 0 && scale <= super::MAX_SCALE {
+        if rest.len() < 8 && zeros == 0 && scale <= MAX_SCALE {
             let magnitude = rest.iter().rev().fold(0i64, |value, byte| value << 8 | i64::from(*byte));
             return Ok(Numeric::small(if negative { -magnitude } else { magnitude }, scale));
         }
-        if zeros > MAX_INTEGER_DIGITS + u32::from(super::MAX_SCALE) {
+        if zeros > MAX_INTEGER_DIGITS + u32::from(MAX_SCALE) {
             return Err(corrupted());
         }
         let magnitude = BigUint::from_bytes_le(rest);
+        let ends_in_zero = (&magnitude % 10u32).is_zero();
         let sign = if negative { Sign::Minus } else { Sign::Plus };
         let value = decimal::scale_up(&BigInt::from_biguint(sign, magnitude), zeros);
-        if zeros > 0 && value.to_i64().is_some() {
+        let value = Numeric::from_big(value, scale.into()).map_err(|_| corrupted())?;
+        // Zeros are counted, and counted only, where the value needs more than 64 bits.
+        let other_form = if value.as_small().is_some() { zeros > 0 } else { ends_in_zero };
+        if other_form {
             return Err(corrupted());
         }
-        let value = Numeric::from_big(value, scale.into()).map_err(|_| corrupted())?;
-        debug_assert!(value.class() == Class::Finite);
         Ok(value)
     }
 }
