@@ -11,6 +11,7 @@
 //! 1. `sqlstate`: the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
 //! 3. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
+//!    `numeric`: exact decimal numbers, independent of them
 //! 4. `input`, `output`: text forms
 //! 5. `cast`, `wire`: conversions between types, wire forms
 

@@ -117,8 +117,8 @@ fn least_digits(bits: u64) -> u64 {
 /// Whether a number has at most this many decimal digits.
 pub(super) fn fits_digits(value: &BigUint, limit: u64) -> bool {
     let least = least_digits(value.bits());
-    if least > limit {
-        return false;
+    if value.is_zero() || least > limit {
+        return value.is_zero();
     }
     least < limit || count_digits(value) <= limit
 }

@@ -127,6 +127,12 @@ fn call(name: &str, args: &[&str]) -> Outcome {
         }
         ("from_float8", [a]) => return show(Numeric::from_f64(int(a))),
         ("from_float4", [a]) => return show(Numeric::from_f32(int(a))),
+        ("to_char", [a, format]) => return format::to_char(&number(a)?, format),
+        ("to_char_i4", [a, format]) => return format::to_char_i32(int(a), format),
+        ("to_char_i8", [a, format]) => return format::to_char_i64(int(a), format),
+        ("to_char_f8", [a, format]) => return format::to_char_f64(int(a), format),
+        ("to_char_f4", [a, format]) => return format::to_char_f32(int(a), format),
+        ("to_number", [text, format]) => return format::to_number(text, format).and_then(optional),
         ("recv", [bytes]) => return show(Numeric::parse_binary(&unhex(bytes), None)),
         (name, [list]) if matches!(name.get(..3), Some("sum" | "avg" | "var" | "std")) => return aggregate(name, list),
         _ => {}
@@ -196,4 +202,9 @@ fn aggregates() {
 #[test]
 fn binary_input() {
     run(include_str!("golden/binary_input.tsv"));
+}
+
+#[test]
+fn pictures() {
+    run(include_str!("golden/pictures.tsv"));
 }

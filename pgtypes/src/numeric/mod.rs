@@ -20,6 +20,7 @@ mod bucket;
 mod convert;
 mod decimal;
 mod fixed;
+pub mod format;
 mod integers;
 mod key;
 mod logarithm;

@@ -120,6 +120,7 @@ fn typmods() {
     assert_eq!(Typmod::from_arguments(&[10, 2]).unwrap().encode(), 655_366);
     assert_eq!(Typmod::from_arguments(&[10]).unwrap().encode(), 655_364);
     assert_eq!(Typmod::from_arguments(&[3, -2]).unwrap().encode(), 198_658);
+    assert_eq!(Typmod::from_arguments(&[3, -2]).unwrap().to_string(), "(3,-2)");
     assert_eq!(Typmod::decode(-1), None);
     assert_eq!(Typmod::from_arguments(&[1, 2, 3]).unwrap_err().message(), "invalid NUMERIC type modifier");
 }
@@ -154,6 +155,40 @@ fn longest_values() {
     assert_eq!(longest.mul(&longest).unwrap_err().message(), "value overflows numeric format");
     assert_eq!(longest.sub(&longest).unwrap(), Numeric::ZERO);
     assert_eq!(longest.ln().unwrap().round(10).unwrap().to_text(), "301804.4333089156");
+}
+
+/// Pictures may be longer than the widths that formatting takes.
+#[test]
+fn long_pictures() {
+    let long = format!("9.{}EEEE", "9".repeat(100_000));
+    for text in ["0", "1.5", "-123456", "NaN"] {
+        let out = format::to_char(&number(text), &long).unwrap();
+        assert_eq!(out.len(), 100_007, "{text}");
+    }
+    assert_eq!(format::to_char_f64(0.1, &long).unwrap().len(), 100_007);
+    assert_eq!(format::to_char_i32(7, &long).unwrap().len(), 100_007);
+    let wide = "9".repeat(100_000);
+    assert_eq!(format::to_char(&number("12"), &wide).unwrap().len(), 100_001);
+    assert_eq!(format::to_number("12", &format!("{wide}V{wide}")).unwrap().unwrap(), Numeric::ZERO);
+    assert_eq!(format::to_char(&Numeric::ONE, &format!("9V{}", "9".repeat(140_000))).unwrap_err(), overflow());
+}
+
+/// Values are moved and copied often.
+#[test]
+fn size() {
+    assert_eq!(size_of::<Numeric>(), 16);
+}
+
+#[test]
+fn spaces() {
+    for text in ["\t1.5\n", " 1.5\x0b\x0c", "\r\n1.5 "] {
+        assert_eq!(number(text).to_text(), "1.5");
+    }
+    assert_eq!(number("1e\t3").to_text(), "1000");
+    for text in ["1.5\u{a0}", "1 .5", "\u{2003}1", "- 1", "1\0"] {
+        let error = Numeric::parse(text).unwrap_err();
+        assert_eq!(error.message(), format!("invalid input syntax for type numeric: \"{text}\""));
+    }
 }
 
 /// Texts of numbers of all sizes.

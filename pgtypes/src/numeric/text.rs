@@ -53,15 +53,40 @@ impl Numeric {
     }
 }
 
+impl Numeric {
+    /// Scientific notation with this many digits after the point; `None` for a value that is no number. The digits are
+    /// rounded after the exponent is chosen, so they may start with 10.
+    pub(super) fn to_scientific(&self, digits: usize) -> Option<String> {
+        let (value, scale) = self.as_finite()?;
+        let scale = i64::from(scale);
+        let length = i64::try_from(decimal::count_digits(value.magnitude())).unwrap_or(i64::MAX);
+        let exponent = if length == 0 { 0 } else { length - 1 - scale };
+        // Digits behind the last one of the value are zeros.
+        let own = usize::try_from(scale + exponent).unwrap_or(0);
+        let exact = digits.min(own);
+        let mantissa = decimal::rescale(&value, scale + exponent, i64::try_from(exact).unwrap_or(i64::MAX));
+        let mut text = layout(mantissa.sign() == Sign::Minus, mantissa.magnitude().to_string(), exact);
+        if exact == 0 && digits > 0 {
+            text.push('.');
+        }
+        text.extend(std::iter::repeat_n('0', digits - exact));
+        Some(format!("{text}e{exponent:+03}"))
+    }
+}
+
 /// Places the sign and the decimal point.
 fn layout(negative: bool, digits: String, scale: usize) -> String {
     let sign = if negative { "-" } else { "" };
     if scale == 0 {
         return if negative { format!("-{digits}") } else { digits };
     }
-    let padded = if digits.len() <= scale { format!("{digits:0>width$}", width = scale + 1) } else { digits };
-    let (whole, fraction) = padded.split_at(padded.len() - scale);
-    format!("{sign}{whole}.{fraction}")
+    match digits.len().checked_sub(scale) {
+        None | Some(0) => format!("{sign}0.{}{digits}", "0".repeat(scale - digits.len())),
+        Some(point) => {
+            let (whole, fraction) = digits.split_at(point);
+            format!("{sign}{whole}.{fraction}")
+        }
+    }
 }
 
 fn invalid(text: &str) -> ValueError {

@@ -1,5 +1,7 @@
 //! The type modifier of `numeric(precision, scale)`: its bounds, its integer form, and rounding to it.
 
+use std::fmt;
+
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
@@ -40,6 +42,11 @@ impl Typmod {
             [precision, scale] => Typmod::new(*precision, *scale),
             _ => Err(ValueError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid NUMERIC type modifier")),
         }
+    }
+
+    /// The type that a picture of `to_number` declares. Its bounds do not apply; one without room is no bound.
+    pub(super) fn of_picture(precision: usize, scale: usize) -> Option<Typmod> {
+        Some(Typmod { precision: i16::try_from(precision).ok()?, scale: i16::try_from(scale).ok()? })
     }
 
     /// The digits in total.
@@ -85,6 +92,13 @@ impl Typmod {
             return Err(self.field_overflow());
         }
         Numeric::from_big(decimal::rescale(&rounded, target, target.max(0)), target.max(0))
+    }
+}
+
+impl fmt::Display for Typmod {
+    /// `(precision,scale)`, as behind the name of the type.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({},{})", self.precision, self.scale)
     }
 }
 

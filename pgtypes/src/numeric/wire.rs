@@ -5,10 +5,9 @@
 
 use bytes::{BufMut, BytesMut};
 use num_bigint::{BigInt, BigUint, Sign};
-use num_integer::Integer;
 use num_traits::{ToPrimitive, Zero};
 
-use super::{Class, MAX_SCALE, Numeric, Typmod, decimal, overflow};
+use super::{Class, MAX_SCALE, Numeric, Typmod, decimal};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
@@ -144,23 +143,36 @@ fn finite(digits: &[u16], weight: i64, sign: Sign, scale: u16, typmod: Option<Ty
     let lead = digits.iter().take_while(|digit| **digit == 0).count();
     let digits = digits.get(lead..).unwrap_or_default();
     let weight = weight - i64::try_from(lead).unwrap_or(0);
-    let (groups, _) = i64::from(scale).div_rem(&4);
     // Digits of lower weight are behind the scale altogether.
-    let kept = usize::try_from(weight + groups + 2).unwrap_or(0).min(digits.len());
+    let kept = usize::try_from(weight + i64::from(scale / 4) + 2).unwrap_or(0).min(digits.len());
     let digits = digits.get(..kept).unwrap_or_default();
+    let own_scale = (i64::try_from(kept).unwrap_or(0) - 1 - weight) * 4;
+    if digits.is_empty() {
+        return Numeric::small(0, scale).apply_typmod(typmod);
+    }
+    if let Some(value) = finite_wide(digits, own_scale, sign, scale) {
+        return value.apply_typmod(typmod);
+    }
     let mut text = Vec::with_capacity(digits.len() * 4);
     for digit in digits {
         text.extend_from_slice(format!("{digit:04}").as_bytes());
     }
-    let value = BigUint::parse_bytes(&text, 10).unwrap_or_default();
-    let value = BigInt::from_biguint(if value.is_zero() { Sign::NoSign } else { sign }, value);
-    let own_scale = (i64::try_from(kept).unwrap_or(0) - 1 - weight) * 4;
-    if value.is_zero() {
-        return Numeric::small(0, scale).apply_typmod(typmod);
-    }
+    let value = BigInt::from_biguint(sign, BigUint::parse_bytes(&text, 10).unwrap_or_default());
     let value = decimal::rescale_trunc(&value, own_scale, scale.into());
     match typmod {
         Some(typmod) => typmod.round(&value, scale.into()),
-        None => Numeric::from_big(value, scale.into()).map_err(|_| overflow()),
+        None => Numeric::from_big(value, scale.into()),
     }
+}
+
+/// The same for values of 128 bits.
+fn finite_wide(digits: &[u16], own_scale: i64, sign: Sign, scale: u16) -> Option<Numeric> {
+    let mut value = 0i128;
+    for digit in digits {
+        value = value.checked_mul(BASE.into())?.checked_add((*digit).into())?;
+    }
+    let shift = i64::from(scale) - own_scale;
+    let power = decimal::pow10_wide(u32::try_from(shift.unsigned_abs()).ok()?)?;
+    let value = if shift >= 0 { value.checked_mul(power)? } else { value / power };
+    Some(Numeric::from_wide(if sign == Sign::Minus { -value } else { value }, scale))
 }
