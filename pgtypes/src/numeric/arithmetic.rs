@@ -1,7 +1,7 @@
 //! Addition, subtraction, multiplication, division and remainder, with PostgreSQL's result scales.
 //!
-//! Sums and remainders have the larger scale of the operands, products the sum of the scales. A quotient has a scale that
-//! gives it at least 16 significant digits, as [`div_scale`] computes.
+//! Sums and remainders have the larger scale of the operands, products the sum of the scales. A quotient has a scale
+//! that gives it at least 16 significant digits, as [`div_scale`] computes.
 
 use num_bigint::BigInt;
 use num_traits::Zero;

@@ -1,6 +1,6 @@
 //! `width_bucket`: the bucket of a histogram of equal widths that a number belongs to.
 
-use super::{Class, Numeric};
+use super::Numeric;
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
@@ -30,7 +30,6 @@ impl Numeric {
             let message = "integer out of range";
             return count.checked_add(1).ok_or_else(|| ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
-        debug_assert!(self.class() == Class::Finite);
         let offset = self.sub(bound1)?.abs();
         let width = bound2.sub(bound1)?.abs();
         // PostgreSQL rounds the quotient like any other, so a number just below a bound may count as on it.

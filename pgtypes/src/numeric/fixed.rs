@@ -1,13 +1,14 @@
 //! Exponentials, logarithms and powers of decimal numbers, rounded to a scale.
 //!
-//! The computation is in binary fixed point: an integer `m` with `w` fraction bits denotes `m / 2^w`. Each function works
-//! with enough guard bits that its result is the exact one, rounded. Where the exact one is closer than 10^-8 to the middle
-//! between two results, it counts as in the middle and is rounded away from zero. PostgreSQL does nearly the same, as it
-//! computes eight digits more than it shows; numbers like `ln(1.0000000000000005)` are that close to the middle.
+//! The computation is in binary fixed point: an integer `m` with `w` fraction bits denotes `m / 2^w`. Each function
+//! works with enough guard bits that its result is the exact one, rounded. Where the exact one is closer than 10^-8 to
+//! the middle between two results, it counts as in the middle and is rounded away from zero. PostgreSQL does nearly the
+//! same, as it computes eight digits more than it shows; numbers like `ln(1.0000000000000005)` are that close to the
+//! middle.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Roots;
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{One, ToPrimitive, Zero};
 
 use super::decimal;
 
@@ -155,8 +156,8 @@ fn ln_fixed(value: &BigUint, scale: i64, width: u64) -> BigInt {
     log >> (wide - width)
 }
 
-/// The logarithm of a fixed point number between 1/2 and 2, by Halley's iteration over the exponential. Each step triples
-/// the bits that are right.
+/// The logarithm of a fixed point number between 1/2 and 2, by Halley's iteration over the exponential. Each step
+/// triples the bits that are right.
 fn ln_near_one(m: &BigInt, width: u64) -> BigInt {
     let mut steps = vec![width + 8];
     while let Some(last) = steps.last().filter(|last| **last > FLOAT_BITS) {
@@ -246,7 +247,6 @@ impl Float {
             return BigInt::ZERO;
         }
         let divisor = BigInt::from(divisor.mantissa.clone()) << distance;
-        debug_assert!(divisor.is_positive());
         decimal::div_round(&self.mantissa.clone().into(), &divisor)
     }
 }

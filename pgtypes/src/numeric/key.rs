@@ -15,10 +15,10 @@
 //! | fe | Infinity |
 //! | ff | NaN |
 //!
-//! The exponent `e` is that of `0.d1d2d3... * 10^e` with `d1` not zero. Tags 81 and fd are followed by `e + 2^23` in three
-//! bytes, the highest first. Then come the digits in pairs, without the zeros that end them: a pair `p` is the byte
-//! `2p + 1`, the last one `2p`. What follows the tag of a negative number is that of its absolute value with all bits
-//! inverted.
+//! The exponent `e` is that of `0.d1d2d3... * 10^e` with `d1` not zero. Tags 81 and fd are followed by `e + 2^23` in
+//! three bytes, the highest first. Then come the digits in pairs, without the zeros that end them: a pair `p` is the
+//! byte `2p + 1`, the last one `2p`. What follows the tag of a negative number is that of its absolute value with all
+//! bits inverted.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{ToPrimitive, Zero};

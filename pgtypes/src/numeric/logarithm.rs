@@ -115,8 +115,8 @@ impl Numeric {
         }
     }
 
-    /// An estimate of the decimal weight of the natural logarithm of a finite number: its integer digits less one, or the
-    /// zeros behind its point, negative. Exact estimates are not wanted: result scales depend on PostgreSQL's.
+    /// An estimate of the decimal weight of the natural logarithm of a finite number: its integer digits less one, or
+    /// the zeros behind its point, negative. Exact estimates are not wanted: result scales depend on PostgreSQL's.
     pub(super) fn ln_weight(&self) -> Result<i64, ValueError> {
         if self.signum() != Some(1) {
             return Ok(0);

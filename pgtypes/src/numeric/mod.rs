@@ -9,10 +9,10 @@
 //!
 //! # Files
 //!
-//! `decimal` has the integer arithmetic in powers of ten that all others use. `text`, `wire`, `stored` and `key` are the
-//! forms of a value; `typmod` bounds it. `arithmetic`, `rounding`, `integers`, `power`, `logarithm` and `bucket` are the
-//! SQL functions, with the real functions of `fixed` under them. `convert` has the casts, `aggregate` the states of the
-//! aggregates, `format` has `to_char` and `to_number`.
+//! `decimal` has the integer arithmetic in powers of ten that all others use. `text`, `wire`, `stored` and `key` are
+//! the forms of a value; `typmod` bounds it. `arithmetic`, `rounding`, `integers`, `power`, `logarithm` and `bucket`
+//! are the SQL functions, with the real functions of `fixed` under them. `convert` has the casts, `aggregate` the
+//! states of the aggregates, `format` has `to_char` and `to_number`.
 
 mod aggregate;
 mod arithmetic;
@@ -49,7 +49,8 @@ pub use typmod::Typmod;
 pub const MAX_INTEGER_DIGITS: u32 = 131_072;
 /// The largest display scale.
 pub const MAX_SCALE: u16 = 16_383;
-/// The largest precision and scale of a declared type, and the largest scale that a division or a real function chooses.
+/// The largest precision and scale of a declared type, and the largest scale that a division or a real function
+/// chooses.
 pub const MAX_PRECISION: i32 = 1000;
 
 /// A value of type `numeric`. Equality and order are SQL's: the display scale does not count, and NaN equals itself and

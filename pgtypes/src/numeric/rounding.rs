@@ -20,8 +20,8 @@ enum Mode {
 }
 
 impl Numeric {
-    /// The value rounded to a scale, half away from zero. A negative scale rounds digits before the point, and the result
-    /// has scale 0. 22003 if rounding up makes too many digits.
+    /// The value rounded to a scale, half away from zero. A negative scale rounds digits before the point, and the
+    /// result has scale 0. 22003 if rounding up makes too many digits.
     pub fn round(&self, scale: i32) -> Result<Numeric, ValueError> {
         self.at_scale(scale.clamp(-SCALE_LIMIT, SCALE_LIMIT), Mode::HalfAwayFromZero)
     }

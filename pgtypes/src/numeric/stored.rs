@@ -1,6 +1,7 @@
 //! The storage form of `numeric`: compact, keeps the display scale, and is not ordered.
 //!
-//! A header, an unsigned number in groups of seven bits, the lowest first, each byte but the last with its high bit set:
+//! A header, an unsigned number in groups of seven bits, the lowest first, each byte but the last with its high bit
+//! set:
 //!
 //! - bit 0: the value is negative
 //! - bit 1: the value is no number: NaN, or an infinity with the sign of bit 0 if bit 2 is set

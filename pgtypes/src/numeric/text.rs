@@ -17,8 +17,8 @@ impl Numeric {
         Numeric::parse_typed(text, None)
     }
 
-    /// Parses the text form as a value of `numeric(p, s)`, as COPY does: the value is rounded first, so digits after the
-    /// scale do not count as too many.
+    /// Parses the text form as a value of `numeric(p, s)`, as COPY does: the value is rounded first, so digits after
+    /// the scale do not count as too many.
     pub fn parse_typed(text: &str, typmod: Option<Typmod>) -> Result<Numeric, ValueError> {
         let body = text.trim_start_matches(is_space);
         if let Some((value, rest)) = special(body) {

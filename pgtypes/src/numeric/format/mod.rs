@@ -1,8 +1,8 @@
 //! `to_char` of numbers and `to_number`: number pictures, in the locale C.
 //!
-//! A picture is text with patterns: `9 0 . , D G V S SG MI PL PR L RN TH EEEE FM` and some that have no effect. Other text
-//! stands for itself. `picture` reads it, `write` renders a number by it, `read` reads a number by it. Unusual pictures
-//! give what PostgreSQL gives for them, as far as that is known.
+//! A picture is text with patterns: `9 0 . , D G V S SG MI PL PR L RN TH EEEE FM` and some that have no effect. Other
+//! text stands for itself. `picture` reads it, `write` renders a number by it, `read` reads a number by it. Unusual
+//! pictures give what PostgreSQL gives for them, as far as that is known.
 
 mod picture;
 mod read;

@@ -1,7 +1,8 @@
 //! Reads a number by a picture.
 //!
-//! The text is scanned along the patterns: digits where digit patterns are, and one character for each other one. Spaces
-//! before digits are skipped, and so are signs where a pattern or a number may have them. What is left is ignored.
+//! The text is scanned along the patterns: digits where digit patterns are, and one character for each other one.
+//! Spaces before digits are skipped, and so are signs where a pattern or a number may have them. What is left is
+//! ignored.
 
 use super::picture::{Anchor, Item, Picture};
 use crate::error::ValueError;

@@ -1,7 +1,8 @@
 //! Renders a number by a picture.
 //!
-//! The digits of the number are laid over the digit patterns from the right, so a number that is shorter than the picture
-//! starts with blanks, or zeros from a `0` on. Signs that no pattern asks for stand directly before the first digit.
+//! The digits of the number are laid over the digit patterns from the right, so a number that is shorter than the
+//! picture starts with blanks, or zeros from a `0` on. Signs that no pattern asks for stand directly before the first
+//! digit.
 
 use super::picture::{Anchor, Item, Picture};
 use crate::error::ValueError;
