@@ -3,11 +3,11 @@
 //! Results have at least 16 significant digits, at least the scale of the arguments, and at most scale 1000. The choice
 //! starts from an estimate of the weight of the result.
 
-use num_bigint::{BigInt, BigUint};
+use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::arithmetic::{MIN_SIGNIFICANT, clamp_scale, div_to_scale, division_by_zero};
-use super::{Class, Numeric, decimal, fixed, overflow, wire};
+use super::{Class, Numeric, decimal, overflow, series, wire};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
@@ -42,7 +42,7 @@ impl Numeric {
         let scale = i64::from(scale);
         let weight = decimal::shape(value.magnitude(), scale).weight;
         let target = clamp_scale(MIN_SIGNIFICANT - ((weight + 1) * 2 - 1), scale);
-        Numeric::from_big(sqrt_to_scale(value.magnitude(), scale, target), target)
+        Numeric::from_big(series::sqrt(value.magnitude(), scale, target), target)
     }
 
     /// `e ^ self`. 22003 from 6000 on.
@@ -63,7 +63,7 @@ impl Numeric {
             return Ok(self.clone());
         };
         let target = clamp_scale(MIN_SIGNIFICANT - self.ln_weight()?, scale.into());
-        Numeric::from_big(fixed::ln(value.magnitude(), scale.into(), target), target)
+        Numeric::from_big(series::ln(value.magnitude(), scale.into(), target), target)
     }
 
     /// The logarithm to base 10. 2201E for zero and negative arguments.
@@ -99,11 +99,11 @@ impl Numeric {
         let digits = target + result_weight + EXTRA_DIGITS;
         let base_target = (digits - base_weight).max(0);
         let value_target = (digits - weight).max(0);
-        let base = fixed::ln(base.magnitude(), base_scale, base_target);
+        let base = series::ln(base.magnitude(), base_scale, base_target);
         if base == BigInt::ZERO {
             return Err(division_by_zero());
         }
-        let value = fixed::ln(value.magnitude(), scale, value_target);
+        let value = series::ln(value.magnitude(), scale, value_target);
         Numeric::from_big(div_to_scale(&value, value_target, &base, base_target, target), target)
     }
 
@@ -152,20 +152,10 @@ pub(super) fn truncated(value: f64) -> i64 {
     value.to_i64().unwrap_or(0)
 }
 
-fn sqrt_to_scale(value: &BigUint, scale: i64, target: i64) -> BigInt {
-    // One digit more than the result decides the rounding.
-    let shift = 2 * (target + 1) - scale;
-    let root = match u32::try_from(shift) {
-        Ok(up) => (value * decimal::pow10(up)).sqrt(),
-        Err(_) => (value / decimal::pow10(u32::try_from(-shift).unwrap_or(0))).sqrt(),
-    };
-    decimal::rescale(&root.into(), 1, 0)
-}
-
 /// The square root at a scale, of a number that is not negative.
 pub(super) fn sqrt_at(value: &Numeric, target: i64) -> Result<Numeric, ValueError> {
     match value.as_finite() {
-        Some((unscaled, scale)) => Numeric::from_big(sqrt_to_scale(unscaled.magnitude(), scale.into(), target), target),
+        Some((unscaled, scale)) => Numeric::from_big(series::sqrt(unscaled.magnitude(), scale.into(), target), target),
         None => Ok(value.clone()),
     }
 }
@@ -175,5 +165,5 @@ pub(super) fn exp_to_scale(value: &BigInt, scale: i64, argument: f64, target: i6
     if argument.abs() >= EXP_LIMIT {
         return if argument > 0.0 { Err(overflow()) } else { Ok(BigInt::ZERO) };
     }
-    Ok(fixed::exp(value, scale, target))
+    Ok(series::exp(value, scale, argument, target))
 }

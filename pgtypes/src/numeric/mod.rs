@@ -11,7 +11,7 @@
 //!
 //! `decimal` has the integer arithmetic in powers of ten that all others use. `text`, `wire`, `stored` and `key` are
 //! the forms of a value; `typmod` bounds it. `arithmetic`, `rounding`, `integers`, `power`, `logarithm` and `bucket`
-//! are the SQL functions, with the real functions of `fixed` under them. `convert` has the casts, `aggregate` the
+//! are the SQL functions, with the real functions of `series` under them. `convert` has the casts, `aggregate` the
 //! states of the aggregates, `format` has `to_char` and `to_number`.
 
 mod aggregate;
@@ -19,13 +19,13 @@ mod arithmetic;
 mod bucket;
 mod convert;
 mod decimal;
-mod fixed;
 pub mod format;
 mod integers;
 mod key;
 mod logarithm;
 mod power;
 mod rounding;
+mod series;
 mod stored;
 mod text;
 mod typmod;

@@ -5,7 +5,8 @@ use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::arithmetic::{MIN_SIGNIFICANT, clamp_scale, div_to_scale, division_by_zero};
 use super::logarithm::{EXTRA_DIGITS, LOG10_E, exp_to_scale, truncated};
-use super::{Class, MAX_INTEGER_DIGITS, Numeric, decimal, fixed, overflow, wire};
+use super::series::Positive;
+use super::{Class, MAX_INTEGER_DIGITS, Numeric, decimal, overflow, series, wire};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
@@ -108,8 +109,9 @@ impl Numeric {
             _ if base.is_zero() => BigInt::ZERO,
             _ if truncated(weight + 1.0) < -target => BigInt::ZERO,
             _ => {
-                let digits = 2 + target + truncated(weight);
-                let power = fixed::power(base.magnitude(), scale, exponent.into(), target, digits);
+                let digits = 1 + target + truncated(weight);
+                let factor = Positive { value: base.magnitude().clone(), scale };
+                let power = series::power(factor, exponent, target, digits);
                 if base.is_negative() && exponent % 2 != 0 { -power } else { power }
             }
         };
@@ -146,7 +148,7 @@ impl Numeric {
         let ln_weight = self.abs().ln_weight()?;
         // The exponent of e at a scale. PostgreSQL rounds the logarithm and the product to it.
         let product = |target: i64| {
-            let log = fixed::ln(base.magnitude(), scale, target);
+            let log = series::ln(base.magnitude(), scale, target);
             decimal::rescale(&(log * factor.as_ref()), target + factor_scale, target)
         };
         // A rough computation gives the weight of the result, thus its scale.
