@@ -39,6 +39,8 @@ impl SqlState {
     pub const INVALID_LOGARITHM: SqlState = SqlState("2201E");
     /// `invalid_argument_for_power_function`
     pub const INVALID_POWER: SqlState = SqlState("2201F");
+    /// `invalid_argument_for_width_bucket_function`
+    pub const INVALID_WIDTH_BUCKET: SqlState = SqlState("2201G");
     /// `invalid_row_count_in_limit_clause`
     pub const INVALID_LIMIT: SqlState = SqlState("2201W");
     /// `invalid_row_count_in_result_offset_clause`
