@@ -10,11 +10,13 @@
 //!
 //! 1. `sqlstate`: the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
-//! 3. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
-//! 4. `input`, `output`: text forms
-//! 5. `cast`, `wire`: conversions between types, wire forms
+//! 3. `datetime`: dates and times
+//! 4. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
+//! 5. `input`, `output`: text forms
+//! 6. `cast`, `wire`: conversions between types, wire forms
 
 pub mod cast;
+pub mod datetime;
 pub mod datum;
 mod error;
 pub mod input;
