@@ -48,6 +48,12 @@ impl Fields {
         Fields::of_day(local.div_euclid(DAY)).with_time(local.rem_euclid(DAY))
     }
 
+    /// The fields of an instant at an offset in seconds, for all instants.
+    pub(super) fn of_instant(micros: i64, offset: i64) -> Fields {
+        let time = micros.rem_euclid(DAY) + offset * SECOND;
+        Fields::of_day(micros.div_euclid(DAY) + time.div_euclid(DAY)).with_time(time.rem_euclid(DAY))
+    }
+
     /// Midnight of a day.
     pub(super) fn of_day(days: i64) -> Fields {
         let (year, month, day) = date_from_days(days);

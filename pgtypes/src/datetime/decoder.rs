@@ -16,8 +16,8 @@ pub(super) enum Zone {
     /// None
     #[default]
     Session,
-    /// Seconds east of Greenwich
-    Offset(i64),
+    /// An offset, kept apart
+    Offset,
     /// A zone whose offset depends on the date
     Named(TimeZone),
     /// An abbreviation whose offset depends on the date
@@ -289,12 +289,12 @@ impl<'a> Decoder<'a> {
             None => 0,
             Some(Meaning::Standard(offset)) => {
                 self.offset = offset;
-                self.zone = Zone::Offset(0);
+                self.zone = Zone::Offset;
                 mask::ZONE
             }
             Some(Meaning::Daylight(offset)) => {
                 self.offset = offset;
-                self.zone = Zone::Offset(0);
+                self.zone = Zone::Offset;
                 mask::ZONE | mask::DAYLIGHT_ZONE
             }
             Some(Meaning::Zone(name)) => {
@@ -307,7 +307,7 @@ impl<'a> Decoder<'a> {
     /// Takes the offset of a text such as `-08:30`.
     pub(super) fn signed_zone(&mut self, text: &str) -> Result<(), Fault> {
         self.offset = number::zone_offset(text)?;
-        self.zone = Zone::Offset(0);
+        self.zone = Zone::Offset;
         Ok(())
     }
 
@@ -323,7 +323,7 @@ impl<'a> Decoder<'a> {
             Word::Zulu => {
                 self.set_time(0);
                 self.offset = 0;
-                self.zone = Zone::Offset(0);
+                self.zone = Zone::Offset;
                 mask::TIME | mask::ZONE
             }
             Word::Daylight => {

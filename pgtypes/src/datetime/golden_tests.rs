@@ -96,3 +96,10 @@ fn interval_input() {
         Interval::parse(arguments[1], typmod(arguments[0]), session).map(|value| value.format(session))
     });
 }
+
+#[test]
+fn functions() {
+    check(include_str!("golden/functions.tsv"), |operation, texts, session| {
+        super::function_tests::evaluate(operation, &super::function_tests::Args { texts, session })
+    });
+}

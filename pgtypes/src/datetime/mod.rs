@@ -9,15 +9,24 @@
 //! - `value`, `codec`, `typmod`: values and their order, binary forms and keys, precisions and fields
 //! - `scan`, `words`, `number`, `mask`, `decoder`, `read_*`, `iso_interval`, `input`: text input
 //! - `output`: text output
+//! - `convert`, `arithmetic`, `interval_math`, `age`, `extract`, `truncate`, `make`, `at_zone`, `series`: casts, operators
+//!   and functions
 //! - `fault`: errors
 
 mod abbreviations;
+mod age;
+mod arithmetic;
+mod at_zone;
 mod calendar;
 mod codec;
+mod convert;
 mod decoder;
+mod extract;
 mod fault;
 mod input;
+mod interval_math;
 mod iso_interval;
+mod make;
 mod mask;
 mod number;
 mod output;
@@ -25,7 +34,9 @@ mod read_clock;
 mod read_interval;
 mod read_moment;
 mod scan;
+mod series;
 mod session;
+mod truncate;
 mod typmod;
 mod units;
 mod value;
@@ -33,7 +44,11 @@ mod words;
 mod zone;
 
 pub use codec::INTERVAL_KEY;
+pub use convert::overlaps;
+pub use extract::Extracted;
 pub use input::Reading;
+pub use make::IntervalArgs;
+pub use series::Series;
 pub use session::{DateOrder, IntervalStyle, Now, Session, Uses};
 pub use typmod::{IntervalFields, IntervalTypmod, MAX_PRECISION, PrecisionOf, check_precision};
 pub use value::{Date, Interval, Time, TimeTz, Timestamp, TimestampTz};
@@ -44,3 +59,5 @@ pub(crate) mod compat;
 
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+mod function_tests;

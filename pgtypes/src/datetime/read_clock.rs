@@ -143,7 +143,7 @@ impl Reader<'_> {
         let late_daylight = decoder.have & mask::DAYLIGHT != 0;
         let time = fields.time();
         let offset = match std::mem::take(&mut decoder.zone) {
-            Zone::Offset(_) => decoder.offset,
+            Zone::Offset => decoder.offset,
             Zone::Session if decoder.have & mask::ZONE != 0 => decoder.offset,
             _ if late_daylight => return Err(Fault::Format),
             Zone::Session => {

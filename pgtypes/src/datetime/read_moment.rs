@@ -150,7 +150,7 @@ impl Reader<'_> {
                 let local = decoder.session.local_now();
                 decoder.fields = Fields::of(local);
                 decoder.offset = decoder.session.zone.offset_at(decoder.session.now.0);
-                decoder.zone = Zone::Offset(0);
+                decoder.zone = Zone::Offset;
                 mask::DATE | mask::TIME | mask::ZONE
             }
             Word::Day(days) => {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         let late_daylight = decoder.have & mask::DAYLIGHT != 0;
         let local = decoder.fields.local().unwrap_or(i64::MAX);
         let zone = match &decoder.zone {
-            Zone::Offset(_) => MomentZone::Offset(decoder.offset),
+            Zone::Offset => MomentZone::Offset(decoder.offset),
             Zone::Session if decoder.have & mask::ZONE != 0 => MomentZone::Offset(decoder.offset),
             _ if late_daylight => return Err(Fault::Format),
             Zone::Session => MomentZone::Session,

@@ -30,13 +30,6 @@ pub(super) struct Token {
     pub(super) text: String,
 }
 
-impl Token {
-    /// Whether the first character is a digit.
-    pub(super) fn starts_with_digit(&self) -> bool {
-        self.text.starts_with(|c: char| c.is_ascii_digit())
-    }
-}
-
 /// The most tokens of a text.
 const MAX_TOKENS: usize = 25;
 

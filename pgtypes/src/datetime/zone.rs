@@ -170,9 +170,14 @@ impl TimeZone {
     /// The offset that an abbreviation means at a local time in this zone: that of its last use until then, else of its
     /// first use after. A zone that never used it answers with its own offset at that time.
     pub(super) fn offset_of_abbreviation(&self, abbreviation: &str, local: i64) -> i64 {
-        let own = self.offset_of_local(local);
+        self.offset_of_abbreviation_at(abbreviation, local.saturating_sub(self.offset_of_local(local) * SECOND))
+    }
+
+    /// As [`TimeZone::offset_of_abbreviation`], at an instant.
+    pub(super) fn offset_of_abbreviation_at(&self, abbreviation: &str, micros: i64) -> i64 {
+        let own = self.offset_at(micros);
         let Rules::Zone(zone) = &self.rules else { return own };
-        let at = instant(local.saturating_sub(own * SECOND));
+        let at = instant(micros);
         let same = |name: &str| name.eq_ignore_ascii_case(abbreviation);
         let current = zone.to_offset_info(at);
         if same(current.abbreviation()) {
