@@ -66,7 +66,8 @@ fn interval_offset(zone: Interval, style: IntervalStyle) -> Result<i64, ValueErr
         let text = zone.format_as(style);
         return Err(parameter(format!("interval time zone \"{text}\" must not include months or days")));
     }
-    Ok(zone.micros / SECOND)
+    // PostgreSQL keeps 32 bits of the seconds.
+    Ok(i64::from((zone.micros / SECOND) as i32))
 }
 
 fn shifted(micros: i64, seconds: i64) -> Option<i64> {

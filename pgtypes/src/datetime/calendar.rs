@@ -92,6 +92,11 @@ impl Fields {
     }
 }
 
+/// Whether a month is one of those that PostgreSQL counts days for: November of 4714 BC to May of 5874898.
+pub(super) fn is_counted(year: i64, month: i64) -> bool {
+    ((-4713, 11)..(5_874_898, 6)).contains(&(year, month))
+}
+
 /// Days from 2000-01-01 to a date.
 pub(super) fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };

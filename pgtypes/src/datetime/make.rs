@@ -1,7 +1,7 @@
 //! `make_date`, `make_time`, `make_timestamp`, `make_timestamptz`, `make_interval` and `to_timestamp(float8)`.
 
 use super::at_zone::Place;
-use super::calendar::{Fields, days_in_month};
+use super::calendar::{Fields, days_in_month, is_counted};
 use super::fault::{Fault, interval_range, overflow, parameter, unknown_zone};
 use super::number::{whole, zone_offset};
 use super::units::{DAY, END_TIMESTAMP, FIRST_TIMESTAMP, HOUR, MINUTE, SECOND};
@@ -90,7 +90,7 @@ impl Timestamp {
         let (year, month, day) = date;
         let fields = date_fields(date)
             .map_err(|_| overflow(format!("date field value out of range: {year}-{month:02}-{day:02}")))?;
-        if Date::from_days(fields.days()).is_err() {
+        if !is_counted(fields.year, fields.month) {
             return Err(overflow(format!("date out of range: {year}-{month:02}-{day:02}")));
         }
         let time = time_of(hour, minute, second).ok_or_else(|| time_error(hour, minute, second))?;

@@ -14,11 +14,11 @@ use crate::sqlstate::SqlState;
 impl Timestamp {
     /// `date_trunc(unit, timestamp)`. 22023 for an unknown unit, 0A000 for one without meaning, 22008 out of the range.
     pub fn trunc(self, unit: &str) -> Result<Timestamp, ValueError> {
-        let ty = "timestamp without time zone";
-        let (name, unit) = find(unit, ty)?;
         if !self.is_finite() {
             return Ok(self);
         }
+        let ty = "timestamp without time zone";
+        let (name, unit) = find(unit, ty)?;
         let local = truncate(self.0, unit).ok_or_else(|| not_supported(&name, ty))?;
         Timestamp::checked(Some(local))
     }
@@ -34,11 +34,11 @@ impl TimestampTz {
     /// `date_trunc(unit, timestamptz)` in the session's zone. 22023 for an unknown unit, 0A000 for one without meaning,
     /// 22008 out of the range.
     pub fn trunc(self, unit: &str, zone: &TimeZone) -> Result<TimestampTz, ValueError> {
-        let ty = "timestamp with time zone";
-        let (name, unit) = find(unit, ty)?;
         if !self.is_finite() {
             return Ok(self);
         }
+        let ty = "timestamp with time zone";
+        let (name, unit) = find(unit, ty)?;
         let offset = zone.offset_at(self.0);
         let local = self.0.saturating_add(offset * SECOND);
         let truncated = truncate(local, unit).ok_or_else(|| not_supported(&name, ty))?;
