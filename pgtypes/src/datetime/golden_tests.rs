@@ -103,3 +103,18 @@ fn functions() {
         super::function_tests::evaluate(operation, &super::function_tests::Args { texts, session })
     });
 }
+
+#[test]
+fn templates() {
+    check(include_str!("golden/templates.tsv"), |operation, texts, session| {
+        let (text, template) = (texts[0], texts[1]);
+        let or_null = |text: Option<String>| text.unwrap_or("NULL".into());
+        match operation {
+            "char ts" => Timestamp::parse(text, session)?.to_char(template).map(or_null),
+            "char tstz" => TimestampTz::parse(text, session)?.to_char(template, session.zone).map(or_null),
+            "char interval" => Interval::parse(text, IntervalTypmod::NONE, session)?.to_char(template).map(or_null),
+            "to_date" => Date::from_template(text, template).map(|value| value.format(session)),
+            _ => TimestampTz::from_template(text, template, session).map(|value| value.format(session)),
+        }
+    });
+}

@@ -36,6 +36,7 @@ mod read_moment;
 mod scan;
 mod series;
 mod session;
+mod template;
 mod truncate;
 mod typmod;
 mod units;
