@@ -1,7 +1,7 @@
 //! Sums and differences of dates, times and timestamps.
 //!
 //! Adding an interval adds its months first, with the day cut to the length of the month, then its days, then its
-//! microseconds. With a zone, months and days are those of the local calendar: a day over a clock change has not 24 hours.
+//! microseconds. With a zone, months and days are those of the local calendar, where a day may have 23 or 25 hours.
 
 use super::calendar::{Fields, days_in_month};
 use super::fault;
@@ -109,8 +109,11 @@ impl Timestamp {
         if !self.is_finite() {
             return Ok(self);
         }
-        let Timestamp(moved) = Timestamp::checked(move_local(self.0, interval))?;
-        Timestamp::checked(moved.checked_add(interval.micros))
+        let mut local = self.0;
+        for step in calendar_steps(interval) {
+            Timestamp(local) = Timestamp::checked(move_local(local, step))?;
+        }
+        Timestamp::checked(local.checked_add(interval.micros))
     }
 
     /// `timestamp - interval`. 22008 out of the range; an infinity stays.
@@ -132,10 +135,7 @@ impl TimestampTz {
         }
         let mut micros = self.0;
         // Each step finds the instant of its local time, also where that is not unique.
-        for step in [Interval::new(interval.months, 0, 0), Interval::new(0, interval.days, 0)] {
-            if step.months == 0 && step.days == 0 {
-                continue;
-            }
+        for step in calendar_steps(interval) {
             let moved = move_local(zone.to_local(micros), step);
             let instant = moved.and_then(|local| local.checked_sub(zone.offset_of_local(local) * SECOND));
             TimestampTz(micros) = TimestampTz::checked(instant)?;
@@ -154,11 +154,14 @@ impl TimestampTz {
     }
 }
 
+/// The steps of an interval in the calendar: months, then days. Each must end in the range.
+fn calendar_steps(interval: Interval) -> impl Iterator<Item = Interval> {
+    let steps = [Interval::new(interval.months, 0, 0), Interval::new(0, interval.days, 0)];
+    steps.into_iter().filter(|step| step.months != 0 || step.days != 0)
+}
+
 /// Adds the months and the days of an interval to a local time.
 fn move_local(local: i64, interval: Interval) -> Option<i64> {
-    if interval.months == 0 && interval.days == 0 {
-        return Some(local);
-    }
     let mut fields = Fields::of(local);
     if interval.months != 0 {
         let months = fields.month - 1 + i64::from(interval.months);

@@ -3,6 +3,7 @@
 //! A zone is an abbreviation, a name of the database, a description as POSIX has it, or an interval.
 
 use super::abbreviations::{self, Meaning};
+use super::calendar::Fields;
 use super::fault::{self, parameter, unknown_zone};
 use super::session::{IntervalStyle, Session};
 use super::units::{DAY, SECOND};
@@ -45,7 +46,7 @@ impl Place {
         match self {
             Place::Offset(offset) => *offset,
             Place::Zone(zone) => zone.offset_of_local(local),
-            Place::Dynamic(name, zone) => zone.offset_of_abbreviation(name, local),
+            Place::Dynamic(name, zone) => zone.offset_of_abbreviation(name, &Fields::of(local)),
         }
     }
 
@@ -115,8 +116,8 @@ impl TimestampTz {
 }
 
 impl TimeTz {
-    /// `timetz AT TIME ZONE name`: the same time in a zone, with its offset at the start of the transaction. 22023 for an
-    /// unknown zone.
+    /// `timetz AT TIME ZONE name`: the same time in a zone, with its offset at the start of the transaction. 22023 for
+    /// an unknown zone.
     pub fn at_zone(self, zone: &str, session: &Session<'_>) -> Result<TimeTz, ValueError> {
         let offset = Place::find(zone)?.offset_at(session.now.0);
         self.moved(offset)

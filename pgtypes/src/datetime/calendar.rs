@@ -8,8 +8,7 @@ use super::units::{DAY, HOUR, MINUTE, SECOND};
 pub(super) const JULIAN_OF_EPOCH: i64 = 2_451_545;
 
 /// English names of the days of the week, Sunday first.
-pub(super) const WEEKDAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 /// English names of the months.
 pub(super) const MONTHS: [&str; 12] = [
     "January",

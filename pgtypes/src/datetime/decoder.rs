@@ -401,7 +401,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The parts of a date: numbers and words. The character that ends a part is dropped, even if it is none of a separator.
+/// The parts of a date: numbers and words. The character that ends a part is dropped, also if it is no separator.
 fn date_parts(text: &str) -> Result<Vec<&str>, Fault> {
     let mut parts = Vec::new();
     let mut rest = text;

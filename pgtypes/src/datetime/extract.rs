@@ -221,8 +221,18 @@ fn date_has(field: Unit) -> bool {
     use Unit::{Month, Quarter, Week, Year};
     matches!(
         field,
-        Day | Month | Quarter | Week | Year | Decade | Century | Millennium | Julian | IsoYear | DayOfWeek
-            | IsoDayOfWeek | DayOfYear
+        Day | Month
+            | Quarter
+            | Week
+            | Year
+            | Decade
+            | Century
+            | Millennium
+            | Julian
+            | IsoYear
+            | DayOfWeek
+            | IsoDayOfWeek
+            | DayOfYear
     )
 }
 

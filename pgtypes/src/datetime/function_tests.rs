@@ -186,9 +186,7 @@ pub(super) fn evaluate(operation: &str, a: &Args<'_>) -> Outcome {
             "make_time" => Time::make(a.int(0), a.int(1), a.float(2))?.shown(s),
             "make_ts" => Timestamp::make(a.ymd(), a.int(3), a.int(4), a.float(5))?.shown(s),
             "make_tstz" => TimestampTz::make(a.ymd(), a.int(3), a.int(4), a.float(5), a.zone())?.shown(s),
-            "make_tstz zone" => {
-                TimestampTz::make_in(a.ymd(), a.int(3), a.int(4), a.float(5), a.texts[6])?.shown(s)
-            }
+            "make_tstz zone" => TimestampTz::make_in(a.ymd(), a.int(3), a.int(4), a.float(5), a.texts[6])?.shown(s),
             "make_interval" => {
                 let (years, months, weeks) = a.ymd();
                 let (days, hours, minutes) = (a.int(3), a.int(4), a.int(5));
@@ -213,9 +211,7 @@ pub(super) fn evaluate(operation: &str, a: &Args<'_>) -> Outcome {
                 let mut series = Series::new(a.tstz(0), a.tstz(1), a.interval(2))?;
                 take(s, || series.next_value(a.zone()))?
             }
-            "overlaps" => {
-                overlaps((Some(a.ts(0)), Some(a.ts(1))), (Some(a.ts(2)), Some(a.ts(3)))).shown(s)
-            }
+            "overlaps" => overlaps((Some(a.ts(0)), Some(a.ts(1))), (Some(a.ts(2)), Some(a.ts(3)))).shown(s),
             rounded => {
                 let (digits, ty) = rounded.strip_prefix("round").unwrap().split_once(' ').unwrap();
                 let digits = digits.parse().unwrap();

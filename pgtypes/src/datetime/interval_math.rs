@@ -32,9 +32,8 @@ impl Interval {
 
     /// `- interval`. 22008 if a part overflows.
     pub fn negate(self) -> Result<Interval, ValueError> {
-        let negated = || {
-            Some(Interval::new(self.months.checked_neg()?, self.days.checked_neg()?, self.micros.checked_neg()?))
-        };
+        let negated =
+            || Some(Interval::new(self.months.checked_neg()?, self.days.checked_neg()?, self.micros.checked_neg()?));
         negated().ok_or_else(interval_range)
     }
 
@@ -63,8 +62,7 @@ impl Interval {
         // The remainders count to the microsecond, so that 0.1 + 0.2 is 0.3.
         let month_days = to_micro((exact_months - f64::from(months)) * 30.0);
         let whole_days = month_days.trunc();
-        let mut seconds =
-            to_micro((exact_days - f64::from(days) + month_days - whole_days) * SECONDS_PER_DAY as f64);
+        let mut seconds = to_micro((exact_days - f64::from(days) + month_days - whole_days) * SECONDS_PER_DAY as f64);
         let mut carried = 0.0;
         if seconds.abs() >= SECONDS_PER_DAY as f64 {
             carried = (seconds / SECONDS_PER_DAY as f64).trunc();

@@ -108,7 +108,7 @@ impl TimestampTz {
         Timestamp::make(date, hour, minute, second)?.to_timestamptz(zone)
     }
 
-    /// `make_timestamptz` with a zone: an offset with its sign, an abbreviation or a name. 22023 for a zone that is none.
+    /// `make_timestamptz` with a zone: an offset with its sign, an abbreviation or a name. 22023 for other zones.
     pub fn make_in(date: Ymd, hour: i32, minute: i32, second: f64, zone: &str) -> Result<TimestampTz, ValueError> {
         let Timestamp(local) = Timestamp::make(date, hour, minute, second)?;
         if zone.starts_with(|c: char| c.is_ascii_digit()) {

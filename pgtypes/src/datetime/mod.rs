@@ -9,8 +9,10 @@
 //! - `value`, `codec`, `typmod`: values and their order, binary forms and keys, precisions and fields
 //! - `scan`, `words`, `number`, `mask`, `decoder`, `read_*`, `iso_interval`, `input`: text input
 //! - `output`: text output
-//! - `convert`, `arithmetic`, `interval_math`, `age`, `extract`, `truncate`, `make`, `at_zone`, `series`: casts, operators
-//!   and functions
+//! - `convert`, `arithmetic`, `interval_math`, `age`, `extract`, `truncate`, `make`, `at_zone`, `series`: casts,
+//!   operators and functions
+//! - `template`: `to_char`, `to_date`, `to_timestamp`
+//! - `compat`: timestamps as bare microseconds
 //! - `fault`: errors
 
 mod abbreviations;
@@ -59,6 +61,10 @@ pub use zone::{DateFormat, DateStyle, EPOCH_SECONDS, TimeZone};
 pub(crate) mod compat;
 
 #[cfg(test)]
+mod function_tests;
+#[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
-mod function_tests;
+mod property_tests;
+#[cfg(test)]
+mod session_tests;

@@ -57,8 +57,8 @@ pub(super) fn scaled_micros(fraction: f64, unit: i64) -> i64 {
     }
 }
 
-/// The hours, minutes, seconds and microseconds of `h:m`, `h:m:s`, `m:s.f`, `h:m:s.f`. With `minutes_first`, two numbers
-/// are minutes and seconds. Hours are not bounded here.
+/// The hours, minutes, seconds and microseconds of `h:m`, `h:m:s`, `m:s.f`, `h:m:s.f`. With `minutes_first`, two
+/// numbers are minutes and seconds. Hours are not bounded here.
 pub(super) fn clock(text: &str, minutes_first: bool) -> Result<(i64, i64, i64, i64), Fault> {
     let (mut hour, rest) = leading_i64(text).ok_or(Fault::Field)?;
     let rest = rest.strip_prefix(':').ok_or(Fault::Format)?;

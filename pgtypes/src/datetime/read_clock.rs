@@ -149,32 +149,32 @@ impl Reader<'_> {
             Zone::Session => {
                 decoder.uses.zone = true;
                 let local = self.local(fields)?;
-                self.decoder.session.zone.offset_of_local(local)
+                self.decoder.session.zone.offset_of_fields(&local)
             }
             Zone::Named(zone) => match zone.fixed_offset() {
                 Some(offset) => offset,
-                None if decoder.has(mask::DATE) => zone.offset_of_local(fields.local().unwrap_or(i64::MAX)),
+                None if decoder.has(mask::DATE) => zone.offset_of_fields(&fields),
                 None => return Err(Fault::Format),
             },
             Zone::Dynamic(name, zone) => {
                 let local = self.local(fields)?;
-                zone.offset_of_abbreviation(&name, local)
+                zone.offset_of_abbreviation(&name, &local)
             }
         };
         Ok(Clock { time, offset })
     }
 
     /// The local time on the date of the text, else on the day of the session.
-    fn local(&mut self, fields: Fields) -> Result<i64, Fault> {
+    fn local(&mut self, fields: Fields) -> Result<Fields, Fault> {
         let decoder = &mut self.decoder;
         if decoder.has(mask::DATE) {
-            return Ok(fields.local().unwrap_or(i64::MAX));
+            return Ok(fields);
         }
         if decoder.have & mask::DATE != 0 {
             return Err(Fault::Format);
         }
         decoder.uses.now = true;
         let today = decoder.session.local_now().div_euclid(DAY);
-        Ok(today.saturating_mul(DAY).saturating_add(fields.time()))
+        Ok(Fields::of(today.saturating_mul(DAY).saturating_add(fields.time())))
     }
 }

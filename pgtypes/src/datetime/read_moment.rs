@@ -26,8 +26,8 @@ pub(super) enum MomentZone {
     Offset(i64),
 }
 
-/// Reads a text. Says also what it took from the session, in case of an error as well; the zone of the session only if a
-/// word such as `today` needs it.
+/// Reads a text. Says also what it took from the session, in case of an error as well; the zone of the session only
+/// if a word such as `today` needs it.
 pub(super) fn read(text: &str, room: usize, session: &Session<'_>) -> (Result<Moment, Fault>, Uses) {
     let mut reader = Reader { decoder: Decoder::new(session), at_mark: false };
     let result = scan(text, room, is_core).and_then(|tokens| reader.moment(&tokens));
@@ -206,14 +206,13 @@ impl Reader<'_> {
             return Err(Fault::Format);
         }
         let late_daylight = decoder.have & mask::DAYLIGHT != 0;
-        let local = decoder.fields.local().unwrap_or(i64::MAX);
         let zone = match &decoder.zone {
             Zone::Offset => MomentZone::Offset(decoder.offset),
             Zone::Session if decoder.have & mask::ZONE != 0 => MomentZone::Offset(decoder.offset),
             _ if late_daylight => return Err(Fault::Format),
             Zone::Session => MomentZone::Session,
-            Zone::Named(zone) => MomentZone::Offset(zone.offset_of_local(local)),
-            Zone::Dynamic(name, zone) => MomentZone::Offset(zone.offset_of_abbreviation(name, local)),
+            Zone::Named(zone) => MomentZone::Offset(zone.offset_of_fields(&decoder.fields)),
+            Zone::Dynamic(name, zone) => MomentZone::Offset(zone.offset_of_abbreviation(name, &decoder.fields)),
         };
         Ok(Moment::Local(decoder.fields, zone))
     }

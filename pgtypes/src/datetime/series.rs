@@ -42,7 +42,7 @@ impl Series<Timestamp> {
 }
 
 impl Series<TimestampTz> {
-    /// The next value, by the calendar of a zone; `None` after the last. 22008 if the value after it is out of the range.
+    /// The next value, by the calendar of a zone; `None` after the last. 22008 if the value after it is out of range.
     pub fn next_value(&mut self, zone: &TimeZone) -> Result<Option<TimestampTz>, ValueError> {
         self.advance(|value, step| value.plus(step, zone))
     }

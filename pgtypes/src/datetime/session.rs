@@ -2,8 +2,8 @@
 
 use super::zone::{DateFormat, TimeZone};
 
-/// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`: the start of the transaction, in microseconds since
-/// 2000-01-01 UTC.
+/// The meaning of `'now'`, `'today'`, `'tomorrow'` and `'yesterday'`: the start of the transaction, in microseconds
+/// since 2000-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now(pub i64);
 

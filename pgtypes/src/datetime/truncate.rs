@@ -43,10 +43,7 @@ impl TimestampTz {
         let local = self.0.saturating_add(offset * SECOND);
         let truncated = truncate(local, unit).ok_or_else(|| not_supported(&name, ty))?;
         // The start of an hour has the offset of the hour's end, also where the clock changes.
-        let keeps = matches!(
-            unit,
-            Unit::Hour | Unit::Minute | Unit::Second | Unit::Millisecond | Unit::Microsecond
-        );
+        let keeps = matches!(unit, Unit::Hour | Unit::Minute | Unit::Second | Unit::Millisecond | Unit::Microsecond);
         let offset = if keeps { offset } else { zone.offset_of_local(truncated) };
         TimestampTz::checked(truncated.checked_sub(offset * SECOND))
     }

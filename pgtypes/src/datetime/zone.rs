@@ -1,6 +1,6 @@
 //! Time zones and the format of `DateStyle`: offsets at instants and local times, abbreviations, and zones by name.
 //!
-//! jiff provides the rules of zones for the years that it knows. Later years use the same rules in a cycle of 400 years.
+//! jiff provides the rules of zones for the years that it knows. Later years repeat them in a cycle of 400 years.
 
 use jiff::tz::{AmbiguousOffset, Offset};
 
@@ -16,17 +16,12 @@ const CYCLE_SECONDS: i64 = 146_097 * 86_400;
 /// The session's time zone and date style, for input and output of timestamps.
 #[derive(Clone, Debug)]
 pub struct TimeZone {
-    rules: Rules,
+    zone: jiff::tz::TimeZone,
+    /// Seconds to add to the zone's offsets: jiff has no offsets of 26 hours, PostgreSQL has up to 167
+    shift: i64,
     /// The abbreviations of standard and daylight saving time. Other zones name theirs.
     abbreviations: Option<Box<[Box<str>; 2]>>,
     style: DateStyle,
-}
-
-#[derive(Clone, Debug)]
-enum Rules {
-    Zone(jiff::tz::TimeZone),
-    /// Seconds east of Greenwich, more than jiff has
-    Fixed(i64),
 }
 
 /// The text form of times: `DateStyle`.
@@ -60,7 +55,7 @@ impl TimeZone {
 
     /// A zone, in ISO style.
     pub fn new(zone: jiff::tz::TimeZone) -> TimeZone {
-        TimeZone { rules: Rules::Zone(zone), abbreviations: None, style: DateStyle::default() }
+        TimeZone { zone, shift: 0, abbreviations: None, style: DateStyle::default() }
     }
 
     /// A fixed offset in seconds east of Greenwich, with its abbreviation, in ISO style. `None` from 26 hours on.
@@ -94,31 +89,22 @@ impl TimeZone {
 
     /// The name in the time zone database, if it has one.
     pub fn name(&self) -> Option<&str> {
-        match &self.rules {
-            Rules::Zone(zone) => zone.iana_name(),
-            Rules::Fixed(_) => None,
-        }
+        self.zone.iana_name()
     }
 
     /// The offset if it never changes, in seconds east of Greenwich.
     pub(super) fn fixed_offset(&self) -> Option<i64> {
-        let zone = match &self.rules {
-            Rules::Fixed(seconds) => return Some(*seconds),
-            Rules::Zone(zone) => zone,
-        };
+        let zone = &self.zone;
         // A zone of the database may have one offset and no change at all.
         let far = zone.to_offset(jiff::Timestamp::MAX);
         let changes = zone.preceding(jiff::Timestamp::MAX).any(|t| t.offset() != far);
         let first = zone.to_offset(jiff::Timestamp::MIN);
-        (!changes && first == far).then(|| i64::from(far.seconds()))
+        (!changes && first == far).then(|| i64::from(far.seconds()) + self.shift)
     }
 
     /// The offset at an instant, in seconds east of Greenwich.
     pub(super) fn offset_at(&self, micros: i64) -> i64 {
-        match &self.rules {
-            Rules::Fixed(seconds) => *seconds,
-            Rules::Zone(zone) => i64::from(zone.to_offset(instant(micros)).seconds()),
-        }
+        i64::from(self.zone.to_offset(self.instant(micros)).seconds()) + self.shift
     }
 
     /// The local time of an instant.
@@ -129,11 +115,11 @@ impl TimeZone {
     /// The offset for a local time, in seconds east of Greenwich. A time that a clock change skips has the offset
     /// before it, a repeated time the offset after it, as in PostgreSQL.
     pub(super) fn offset_of_local(&self, local: i64) -> i64 {
-        let zone = match &self.rules {
-            Rules::Fixed(seconds) => return *seconds,
-            Rules::Zone(zone) => zone,
-        };
-        let fields = Fields::of(local);
+        self.offset_of_fields(&Fields::of(local))
+    }
+
+    /// As [`TimeZone::offset_of_local`], for all dates.
+    pub(super) fn offset_of_fields(&self, fields: &Fields) -> i64 {
         // Jiff knows the years until 9999. The 400 years before stand for all later ones.
         let year = if fields.year > 9998 { 9600 + (fields.year - 9600).rem_euclid(400) } else { fields.year };
         let year = if year > 9998 { year - 400 } else { year };
@@ -142,26 +128,22 @@ impl TimeZone {
             let (hour, minute, second) = (part(fields.hour), part(fields.minute), part(fields.second));
             jiff::civil::DateTime::new(year, part(fields.month), part(fields.day), hour, minute, second, 0).ok()
         });
-        let Some(civil) = civil else { return self.offset_at(local) };
-        let offset: Offset = match zone.to_ambiguous_timestamp(civil).offset() {
+        let Some(civil) = civil else { return self.offset_at(fields.local().unwrap_or(i64::MAX)) };
+        let offset: Offset = match self.zone.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,
             AmbiguousOffset::Gap { before, .. } => before,
             AmbiguousOffset::Fold { after, .. } => after,
         };
-        i64::from(offset.seconds())
+        i64::from(offset.seconds()) + self.shift
     }
 
     /// The abbreviation at an instant, at most 10 bytes as in PostgreSQL.
     pub(super) fn abbreviation_at(&self, micros: i64) -> String {
-        let mut name = match (&self.abbreviations, &self.rules) {
-            (Some(names), Rules::Zone(zone)) => {
-                let daylight = zone.to_offset_info(instant(micros)).dst().is_dst();
-                let [standard, summer] = names.as_ref();
-                if daylight { summer.to_string() } else { standard.to_string() }
-            }
-            (Some(names), Rules::Fixed(_)) => names[0].to_string(),
-            (None, Rules::Zone(zone)) => zone.to_offset_info(instant(micros)).abbreviation().to_owned(),
-            (None, Rules::Fixed(_)) => String::new(),
+        let info = self.zone.to_offset_info(self.instant(micros));
+        let mut name = match self.abbreviations.as_deref() {
+            None => info.abbreviation().to_owned(),
+            Some([_, summer]) if info.dst().is_dst() => summer.to_string(),
+            Some([standard, _]) => standard.to_string(),
         };
         name.truncate(name.floor_char_boundary(10));
         name
@@ -169,15 +151,15 @@ impl TimeZone {
 
     /// The offset that an abbreviation means at a local time in this zone: that of its last use until then, else of its
     /// first use after. A zone that never used it answers with its own offset at that time.
-    pub(super) fn offset_of_abbreviation(&self, abbreviation: &str, local: i64) -> i64 {
-        self.offset_of_abbreviation_at(abbreviation, local.saturating_sub(self.offset_of_local(local) * SECOND))
+    pub(super) fn offset_of_abbreviation(&self, abbreviation: &str, fields: &Fields) -> i64 {
+        let local = fields.local().unwrap_or(i64::MAX);
+        self.offset_of_abbreviation_at(abbreviation, local.saturating_sub(self.offset_of_fields(fields) * SECOND))
     }
 
     /// As [`TimeZone::offset_of_abbreviation`], at an instant.
     pub(super) fn offset_of_abbreviation_at(&self, abbreviation: &str, micros: i64) -> i64 {
         let own = self.offset_at(micros);
-        let Rules::Zone(zone) = &self.rules else { return own };
-        let at = instant(micros);
+        let (zone, at) = (&self.zone, self.instant(micros));
         let same = |name: &str| name.eq_ignore_ascii_case(abbreviation);
         let current = zone.to_offset_info(at);
         if same(current.abbreviation()) {
@@ -190,18 +172,18 @@ impl TimeZone {
         let found = zone.following(at).take(400).find(|t| same(t.abbreviation()));
         found.map_or(own, |t| i64::from(t.offset().seconds()))
     }
-}
 
-/// The instant for jiff. Instants after its range use the same instant of the last 400 years in it.
-fn instant(micros: i64) -> jiff::Timestamp {
-    let seconds = micros.div_euclid(SECOND).saturating_add(EPOCH_SECONDS);
-    let last = jiff::Timestamp::MAX.as_second() - DAY / SECOND * 366;
-    let folded = if seconds > last {
-        last - CYCLE_SECONDS + (seconds - last).rem_euclid(CYCLE_SECONDS)
-    } else {
-        seconds.max(jiff::Timestamp::MIN.as_second())
-    };
-    jiff::Timestamp::from_second(folded).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+    /// The instant for jiff. Instants after its range use the same instant of the last 400 years in it.
+    fn instant(&self, micros: i64) -> jiff::Timestamp {
+        let seconds = micros.div_euclid(SECOND).saturating_add(EPOCH_SECONDS + self.shift);
+        let last = jiff::Timestamp::MAX.as_second() - DAY / SECOND * 366;
+        let folded = if seconds > last {
+            last - CYCLE_SECONDS + (seconds - last).rem_euclid(CYCLE_SECONDS)
+        } else {
+            seconds.max(jiff::Timestamp::MIN.as_second())
+        };
+        jiff::Timestamp::from_second(folded).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+    }
 }
 
 /// The rules of a description that names daylight saving time without rules: those of the United States.
@@ -213,27 +195,23 @@ fn posix_zone(description: &str) -> Option<TimeZone> {
     let (standard, rest) = posix_name(description)?;
     let (west, rest) = posix_offset(rest)?;
     let (standard, upper) = (standard.to_ascii_uppercase(), |name: &str| name.to_ascii_uppercase());
+    // A far offset becomes a shift of a zone around Greenwich.
+    let shift = if west.abs() > 86_400 { -west } else { 0 };
     if rest.is_empty() {
-        let seconds = i32::try_from(-west).ok()?;
-        let far = TimeZone { rules: Rules::Fixed(-west), ..TimeZone::utc() };
-        let zone = TimeZone::fixed(seconds, "").unwrap_or(far);
-        return Some(zone.with_abbreviations(&standard, &standard));
+        let zone = TimeZone::fixed(i32::try_from(-west - shift).ok()?, "")?;
+        return Some(TimeZone { shift, ..zone.with_abbreviations(&standard, &standard) });
     }
-    let (daylight, rest) = posix_name(rest)?;
-    let (summer, rules) = if rest.is_empty() || rest.starts_with(',') {
-        (west - 3600, rest)
-    } else {
-        posix_offset(rest)?
-    };
+    let (daylight, rest) = posix_name(rest).filter(|(name, _)| !name.is_empty())?;
+    let (summer, rules) =
+        if rest.is_empty() || rest.starts_with(',') { (west - 3600, rest) } else { posix_offset(rest)? };
     let rules = if rules.is_empty() { DEFAULT_RULES } else { rules };
-    let offset = |seconds: i64| {
-        let sign = if seconds < 0 { "-" } else { "" };
-        let size = seconds.abs();
+    let offset = |west: i64| {
+        let (sign, size) = (if west + shift < 0 { "-" } else { "" }, (west + shift).abs());
         format!("{sign}{}:{:02}:{:02}", size / 3600, size / 60 % 60, size % 60)
     };
     let canonical = format!("STD{}DST{}{}", offset(west), offset(summer), upper(rules));
-    let zone = jiff::tz::TimeZone::posix(&canonical).ok()?;
-    Some(TimeZone::new(zone).with_abbreviations(&standard, &upper(daylight)))
+    let zone = TimeZone::new(jiff::tz::TimeZone::posix(&canonical).ok()?);
+    Some(TimeZone { shift, ..zone.with_abbreviations(&standard, &upper(daylight)) })
 }
 
 /// The name at the start of a description, and the rest.

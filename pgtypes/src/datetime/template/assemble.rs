@@ -2,7 +2,9 @@
 
 use super::scan::{Given, scan};
 use super::{Convention, nodes};
-use crate::datetime::calendar::{Fields, JULIAN_OF_EPOCH, date_from_days, days_from_date, days_in_month, monday_of_week};
+use crate::datetime::calendar::{
+    Fields, JULIAN_OF_EPOCH, date_from_days, days_from_date, days_in_month, monday_of_week,
+};
 use crate::datetime::fault::{Fault, overflow};
 use crate::datetime::mask;
 use crate::datetime::session::Session;
@@ -22,8 +24,8 @@ impl Date {
 
 impl TimestampTz {
     /// `to_timestamp(text, template)` in the zone of the text, else of the session. 22007 for a text that the template
-    /// does not fit, 22008 for a field or value out of range, 22009 for an offset out of range, 0A000 for patterns of zone
-    /// names.
+    /// does not fit, 22008 for a field or value out of range, 22009 for an offset out of range, 0A000 for patterns of
+    /// zone names.
     pub fn from_template(text: &str, template: &str, session: &Session<'_>) -> Result<TimestampTz, ValueError> {
         let (fields, given) = fields_of(text, template)?;
         let local = fields.local();
@@ -75,11 +77,8 @@ fn set_time(given: &Given, fields: &mut Fields) -> Result<(), ValueError> {
         let seconds = given.second_of_day;
         (fields.hour, fields.minute, fields.second) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
     }
-    let targets = [
-        (given.second, &mut fields.second),
-        (given.minute, &mut fields.minute),
-        (given.hour, &mut fields.hour),
-    ];
+    let targets =
+        [(given.second, &mut fields.second), (given.minute, &mut fields.minute), (given.hour, &mut fields.hour)];
     for (value, field) in targets {
         if value != 0 {
             *field = value;

@@ -37,11 +37,7 @@ pub(super) fn nodes(template: &str) -> Vec<Node> {
         rest = after;
         if let Some(pattern) = find(rest) {
             rest = rest.get(pattern.name.len()..).unwrap_or("");
-            let ordinal = if rest.starts_with("TH") {
-                Some(true)
-            } else {
-                rest.starts_with("th").then_some(false)
-            };
+            let ordinal = if rest.starts_with("TH") { Some(true) } else { rest.starts_with("th").then_some(false) };
             if ordinal.is_some() || rest.starts_with("SP") {
                 rest = rest.get(2..).unwrap_or("");
             }

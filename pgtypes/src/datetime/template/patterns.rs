@@ -72,8 +72,16 @@ impl Pattern {
         use Field::{Day, Era, Fixed, Meridiem, MonthName, Offset, Roman, ShortDay, ShortMonth, Zone};
         !matches!(
             self.field,
-            Day | Era(_) | Fixed | Meridiem(_) | MonthName | Offset | Roman | ShortDay | ShortMonth
-                | Zone | Field::ZoneHour
+            Day | Era(_)
+                | Fixed
+                | Meridiem(_)
+                | MonthName
+                | Offset
+                | Roman
+                | ShortDay
+                | ShortMonth
+                | Zone
+                | Field::ZoneHour
         )
     }
 
@@ -81,7 +89,16 @@ impl Pattern {
     pub(super) fn convention(&self) -> Option<Convention> {
         use Field::{DayOfMonth, DayOfYear, Month, MonthName, Roman, ShortMonth, Week, WeekOfMonth, Weekday, Year};
         match self.field {
-            DayOfMonth | DayOfYear | Month | MonthName | Roman | ShortMonth | Week | WeekOfMonth | Weekday | Year(_)
+            DayOfMonth
+            | DayOfYear
+            | Month
+            | MonthName
+            | Roman
+            | ShortMonth
+            | Week
+            | WeekOfMonth
+            | Weekday
+            | Year(_)
             | Field::YearWithComma => Some(Convention::Gregorian),
             Field::IsoDayOfYear | Field::IsoWeekday | Field::IsoWeek | Field::IsoYear(_) => Some(Convention::IsoWeek),
             _ => None,

@@ -310,8 +310,7 @@ impl<'a> Scanner<'a> {
             integer(body)
         } else {
             if copy.len() < width {
-                let detail =
-                    format!("Field requires {width} characters, but only {} remain.", body.len());
+                let detail = format!("Field requires {width} characters, but only {} remain.", body.len());
                 let message = format!("source string too short for \"{}\" formatting field", pattern.name);
                 return Err(malformed(message).with_detail(detail).with_hint(fixed_width));
             }
@@ -349,10 +348,12 @@ impl<'a> Scanner<'a> {
         let rest = body.get(used..).and_then(|rest| rest.strip_prefix(',')).ok_or_else(error)?;
         let rest = rest.trim_start_matches(is_space);
         let (used, years) = integer(prefix_of(rest, 3));
-        let (thousands, years) = match (thousands.parse::<i32>(), years.parse::<i32>()) {
-            (Ok(thousands), Ok(years)) => (thousands, years),
-            _ => return Err(error()),
-        };
+        if thousands.is_empty() || years.is_empty() {
+            return Err(error());
+        }
+        // Of more than 32 bits, the low ones count.
+        let low = |digits: &str| digits.parse::<i64>().unwrap_or(i64::MAX) as i32;
+        let (thousands, years) = (low(thousands), low(years));
         self.rest = rest.get(used..).unwrap_or("");
         let year = thousands.wrapping_mul(1000).wrapping_add(years);
         set(&mut self.given.year, i64::from(year), pattern)?;

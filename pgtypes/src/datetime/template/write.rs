@@ -54,8 +54,7 @@ impl Interval {
         };
         // In months of 30 days, whatever the year; 32 bits of it.
         let year_day = i64::from(self.months.wrapping_mul(30).wrapping_add(self.days));
-        let moment =
-            Moment { fields, year_day, weekday: 0, offset: 0, abbreviation: String::new(), is_interval: true };
+        let moment = Moment { fields, year_day, weekday: 0, offset: 0, abbreviation: String::new(), is_interval: true };
         moment.write(template).map(Some)
     }
 }
@@ -202,16 +201,14 @@ impl Moment {
             Field::IsoWeekday => Some((if self.weekday == 0 { 7 } else { self.weekday }, 0)),
             Field::Week => Some((i64::from((self.year_day as i32).wrapping_sub(1)) / 7 + 1, 2)),
             Field::IsoWeek => Some((self.iso_week().1, 2)),
-            Field::WeekOfMonth => Some(((fields.day - 1) / 7 + 1, 0)),
+            Field::WeekOfMonth => Some((i64::from((fields.day as i32).wrapping_sub(1)) / 7 + 1, 0)),
             Field::Quarter if fields.month != 0 => Some(((fields.month - 1) / 3 + 1, 0)),
             Field::Century => {
                 let century = self.century();
                 if century.abs() <= 99 { wide(century, 2) } else { Some((century, 0)) }
             }
             Field::Year(digits) => Some(last_digits(self.shown(fields.year), self.shown(fields.year), digits)),
-            Field::IsoYear(digits) => {
-                Some(last_digits(self.shown(self.iso_week().0), self.shown(fields.year), digits))
-            }
+            Field::IsoYear(digits) => Some(last_digits(self.shown(self.iso_week().0), self.shown(fields.year), digits)),
             Field::Julian => Some((self.days() + JULIAN_OF_EPOCH, 0)),
             _ => None,
         }
