@@ -1,6 +1,5 @@
 //! Text input of the six types, with what a literal took from the session.
 
-use super::calendar::Fields;
 use super::fault::{self, Fault, overflow};
 use super::read_clock;
 use super::read_interval;
@@ -27,11 +26,6 @@ const ROOM: usize = 129;
 /// Bytes of the tokens of timestamps.
 const TIMESTAMP_ROOM: usize = 153;
 const EPOCH: i64 = -EPOCH_SECONDS * SECOND;
-
-/// Local fields in microseconds, `None` out of the range of finite timestamps by more than a day.
-fn local_of(fields: &Fields) -> Option<i64> {
-    fields.local()
-}
 
 impl Date {
     /// Parses a date. 22007 for other text, 22008 for a field or date out of range, 22009 and 22023 for a zone.
@@ -72,7 +66,7 @@ impl Timestamp {
             Ok(Moment::Fixed(Fixed::Late)) => Ok(Timestamp::INFINITY),
             Ok(Moment::Fixed(Fixed::Early)) => Ok(Timestamp::NEG_INFINITY),
             Ok(Moment::Fixed(Fixed::Epoch)) => Ok(Timestamp(EPOCH)),
-            Ok(Moment::Local(fields, _)) => finite(local_of(&fields))
+            Ok(Moment::Local(fields, _)) => finite(fields.local())
                 .map(Timestamp)
                 .ok_or_else(|| overflow(format!("timestamp out of range: \"{text}\""))),
         };
@@ -97,7 +91,7 @@ impl TimestampTz {
             Ok(Moment::Fixed(Fixed::Epoch)) => Ok(TimestampTz(EPOCH)),
             Ok(Moment::Local(fields, zone)) => {
                 uses.zone |= matches!(zone, MomentZone::Session);
-                finite(local_of(&fields).and_then(|local| zone.instant(local, session)))
+                finite(fields.local().and_then(|local| zone.instant(local, session)))
                     .map(TimestampTz)
                     .ok_or_else(|| overflow(format!("timestamp out of range: \"{text}\"")))
             }
@@ -115,9 +109,7 @@ impl Time {
 
     /// As [`Time::parse`], with what the value depends on.
     pub fn read(text: &str, session: &Session<'_>) -> Reading<Time> {
-        let (clock, mut uses) = read_clock::read(text, ROOM, session);
-        // The zone matters only to what follows from the start of the transaction.
-        uses.zone &= uses.now;
+        let (clock, [uses, _]) = read_clock::read(text, ROOM, session);
         Reading { result: clock.map(|clock| Time(clock.time)).map_err(|fault| fault.error("time", text)), uses }
     }
 }
@@ -131,7 +123,7 @@ impl TimeTz {
 
     /// As [`TimeTz::parse`], with what the value depends on.
     pub fn read(text: &str, session: &Session<'_>) -> Reading<TimeTz> {
-        let (clock, uses) = read_clock::read(text, ROOM, session);
+        let (clock, [_, uses]) = read_clock::read(text, ROOM, session);
         let result = clock.map_err(|fault| fault.error("time with time zone", text)).map(|clock| {
             // Offsets of zones are below a day.
             TimeTz { micros: clock.time, offset: i32::try_from(clock.offset).unwrap_or(0) }

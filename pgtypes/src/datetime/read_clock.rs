@@ -17,11 +17,18 @@ pub(super) struct Clock {
     pub(super) offset: i64,
 }
 
-/// Reads a text. The zone of the session counts as used only if the offset follows from it.
-pub(super) fn read(text: &str, room: usize, session: &Session<'_>) -> (Result<Clock, Fault>, Uses) {
-    let mut reader = Reader { decoder: Decoder::new(session), at_mark: false, last: Kind::Word, date_follows: false };
+/// Reads a text. Says also what the time took from the session, and what time and offset took.
+pub(super) fn read(text: &str, room: usize, session: &Session<'_>) -> (Result<Clock, Fault>, [Uses; 2]) {
+    let mut reader = Reader {
+        decoder: Decoder::new(session),
+        at_mark: false,
+        last: Kind::Word,
+        date_follows: false,
+        offset_uses: Uses::default(),
+    };
     let result = scan(text, room, is_core).and_then(|tokens| reader.clock(&tokens));
-    (result, reader.decoder.uses)
+    let (time, offset) = (reader.decoder.uses, reader.offset_uses);
+    (result, [time, Uses { now: time.now || offset.now, zone: time.zone || offset.zone, ..time }])
 }
 
 struct Reader<'a> {
@@ -32,6 +39,8 @@ struct Reader<'a> {
     last: Kind,
     /// Whether the second token is a time
     date_follows: bool,
+    /// What the offset took from the session
+    offset_uses: Uses,
 }
 
 impl Reader<'_> {
@@ -147,7 +156,7 @@ impl Reader<'_> {
             Zone::Session if decoder.have & mask::ZONE != 0 => decoder.offset,
             _ if late_daylight => return Err(Fault::Format),
             Zone::Session => {
-                decoder.uses.zone = true;
+                self.offset_uses.zone = true;
                 let local = self.local(fields)?;
                 self.decoder.session.zone.offset_of_fields(&local)
             }
@@ -173,7 +182,9 @@ impl Reader<'_> {
         if decoder.have & mask::DATE != 0 {
             return Err(Fault::Format);
         }
-        decoder.uses.now = true;
+        // Today is a day of the session's zone.
+        self.offset_uses.now = true;
+        self.offset_uses.zone = true;
         let today = decoder.session.local_now().div_euclid(DAY);
         Ok(Fields::of(today.saturating_mul(DAY).saturating_add(fields.time())))
     }
