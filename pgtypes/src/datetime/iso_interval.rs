@@ -1,7 +1,7 @@
 //! Reads intervals of ISO 8601: `P1Y2M3DT4H5M6S`, and the alternative form `P0001-02-03T04:05:06`.
 
 use super::fault::Fault;
-use super::read_interval::Parts;
+use super::parts::Parts;
 use super::units::{HOUR, MINUTE, SECOND};
 
 /// Reads a text in capital letters that starts with `P`.

@@ -3,17 +3,21 @@
 //! Text and binary forms, order, keys, arithmetic and functions are those of PostgreSQL 15. What depends on the session
 //! takes a [`Session`]: zone, DateStyle, IntervalStyle and the start of the transaction. Nothing reads a clock.
 //!
-//! # Modules
+//! # Layers
 //!
-//! - `units`, `calendar`, `zone`, `abbreviations`, `session`: the calendar, time zones, settings
-//! - `value`, `codec`, `typmod`: values and their order, binary forms and keys, precisions and fields
-//! - `scan`, `words`, `number`, `mask`, `decoder`, `read_*`, `iso_interval`, `input`: text input
-//! - `output`: text output
-//! - `convert`, `arithmetic`, `interval_math`, `age`, `extract`, `truncate`, `make`, `at_zone`, `series`: casts,
-//!   operators and functions
-//! - `template`: `to_char`, `to_date`, `to_timestamp`
-//! - `compat`: timestamps as bare microseconds
-//! - `fault`: errors
+//! A module imports from modules with a lower number only.
+//!
+//! 1. `units`, `mask`, `words`: lengths of time, sets of fields, words and units
+//! 2. `calendar`, `fault`: the calendar, errors
+//! 3. `zone`, `number`, `value`, `scan`: time zones, numbers in texts, the values and their order, tokens
+//! 4. `abbreviations`, `session`, `typmod`, `codec`, `parts`: abbreviations of zones, settings, precisions and fields,
+//!    binary forms and keys, sums of intervals
+//! 5. `decoder`, `iso_interval`, `output`: dates and times in reading, intervals of ISO 8601, text output
+//! 6. `read_moment`, `read_clock`, `read_interval`: dates and timestamps, times, intervals
+//! 7. `input`, `compat`: text input, timestamps as bare microseconds
+//! 8. `convert`, `interval_math`, `arithmetic`, `age`, `extract`, `at_zone`, `series`: casts, operators, functions
+//! 9. `truncate`, `make`: `date_trunc` and `date_bin`, values of fields
+//! 10. `template`: `to_char`, `to_date`, `to_timestamp`
 
 mod abbreviations;
 mod age;
@@ -32,6 +36,7 @@ mod make;
 mod mask;
 mod number;
 mod output;
+mod parts;
 mod read_clock;
 mod read_interval;
 mod read_moment;

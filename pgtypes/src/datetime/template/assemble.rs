@@ -1,7 +1,8 @@
 //! `to_date` and `to_timestamp`: dates and times of the fields that a template finds.
 
+use super::parse::nodes;
+use super::patterns::Convention;
 use super::scan::{Given, scan};
-use super::{Convention, nodes};
 use crate::datetime::calendar::{
     Fields, JULIAN_OF_EPOCH, date_from_days, days_from_date, days_in_month, monday_of_week,
 };

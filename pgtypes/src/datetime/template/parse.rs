@@ -1,6 +1,6 @@
 //! Splits a template into patterns and text.
 
-use super::{Pattern, find};
+use super::patterns::{Pattern, find};
 use crate::letters::is_space;
 
 /// A part of a template.

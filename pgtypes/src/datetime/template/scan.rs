@@ -1,8 +1,8 @@
 //! Reads a text by a template, for `to_date` and `to_timestamp`.
 
-use super::parse::is_separator;
+use super::parse::{Node, is_separator};
+use super::patterns::{Convention, Field, Pattern};
 use super::write::ROMAN;
-use super::{Convention, Field, Node, Pattern};
 use crate::datetime::calendar::{MONTHS, WEEKDAYS};
 use crate::error::ValueError;
 use crate::letters::is_space;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Field, Node, nodes};
+use super::parse::{Node, nodes};
+use super::patterns::Field;
 use crate::datetime::calendar::{
     Fields, JULIAN_OF_EPOCH, MONTHS, WEEKDAYS, day_of_year, days_from_date, monday_of_week, name_of, weekday,
 };
