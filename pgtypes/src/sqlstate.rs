@@ -35,6 +35,8 @@ impl SqlState {
     pub const SUBSTRING_ERROR: SqlState = SqlState("22011");
     /// `division_by_zero`
     pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
+    /// `interval_field_overflow`
+    pub const INTERVAL_FIELD_OVERFLOW: SqlState = SqlState("22015");
     /// `invalid_argument_for_logarithm`
     pub const INVALID_LOGARITHM: SqlState = SqlState("2201E");
     /// `invalid_argument_for_power_function`
