@@ -13,11 +13,13 @@
 //! 3. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
 //! 4. `input`, `output`: text forms
 //! 5. `cast`, `wire`: conversions between types, wire forms
+//! 6. `json`: `json` and `jsonb`
 
 pub mod cast;
 pub mod datum;
 mod error;
 pub mod input;
+pub mod json;
 pub mod letters;
 pub mod output;
 mod sql_type;
@@ -32,5 +34,7 @@ pub use sqlstate::SqlState;
 pub use timestamp::{DateFormat, DateStyle, TimeZone};
 pub use wire::Format;
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

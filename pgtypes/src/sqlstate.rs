@@ -49,6 +49,8 @@ impl SqlState {
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `invalid_escape_sequence` of a LIKE pattern
     pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
+    /// `untranslatable_character`
+    pub const UNTRANSLATABLE_CHARACTER: SqlState = SqlState("22P05");
     /// `invalid_text_representation`
     pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
     /// `invalid_binary_representation`
