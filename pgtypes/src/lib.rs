@@ -13,8 +13,9 @@
 //! 3. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
 //! 4. `input`, `output`: text forms
 //! 5. `cast`, `wire`: conversions between types, wire forms
-//! 6. `json`: `json` and `jsonb`
+//! 6. `json`, `text`, `bytea`, `uuid`: types and functions of text
 
+pub mod bytea;
 pub mod cast;
 pub mod datum;
 mod error;
@@ -24,7 +25,9 @@ pub mod letters;
 pub mod output;
 mod sql_type;
 mod sqlstate;
+pub mod text;
 pub mod timestamp;
+pub mod uuid;
 mod wire;
 
 pub use datum::{Datum, DatumRef};

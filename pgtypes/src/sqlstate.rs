@@ -39,6 +39,10 @@ impl SqlState {
     pub const INVALID_LOGARITHM: SqlState = SqlState("2201E");
     /// `invalid_argument_for_power_function`
     pub const INVALID_POWER: SqlState = SqlState("2201F");
+    /// `invalid_use_of_escape_character`
+    pub const INVALID_USE_OF_ESCAPE_CHARACTER: SqlState = SqlState("2200C");
+    /// `invalid_regular_expression`
+    pub const INVALID_REGULAR_EXPRESSION: SqlState = SqlState("2201B");
     /// `invalid_row_count_in_limit_clause`
     pub const INVALID_LIMIT: SqlState = SqlState("2201W");
     /// `invalid_row_count_in_result_offset_clause`
@@ -49,6 +53,8 @@ impl SqlState {
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `invalid_escape_sequence` of a LIKE pattern
     pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
+    /// `array_subscript_error`
+    pub const ARRAY_SUBSCRIPT_ERROR: SqlState = SqlState("2202E");
     /// `untranslatable_character`
     pub const UNTRANSLATABLE_CHARACTER: SqlState = SqlState("22P05");
     /// `invalid_text_representation`
