@@ -17,6 +17,8 @@ mod like;
 mod limit;
 mod lists;
 mod quote;
+pub mod regex;
+mod similar;
 mod strings;
 mod unistr;
 
@@ -25,6 +27,7 @@ pub use format::format;
 pub use like::{Escape, LikePattern};
 pub use lists::{array_to_string, concat, concat_ws, string_to_array};
 pub use quote::{quote_ident, quote_literal, quote_nullable};
+pub use similar::{similar_pattern, similar_to_regex};
 pub(crate) use strings::negative_length;
 pub use strings::{
     ascii, btrim, chr, initcap, left, lpad, ltrim, overlay, position, repeat, reverse, right, rpad, rtrim, split_part,

@@ -112,12 +112,12 @@ pub fn left(text: &str, count: i32) -> &str {
 
 /// `right`: the last `count` characters, or all but the first ones if it is negative.
 pub fn right(text: &str, count: i32) -> &str {
-    match count {
+    if count == i32::MIN {
         // PostgreSQL negates the count, which leaves this one as it is.
-        i32::MIN => text,
-        ..0 => tail(text, size(count.unsigned_abs().into())),
-        _ => tail(text, text.chars().count().saturating_sub(size(count.into()))),
+        return text;
     }
+    let skipped = size(count.unsigned_abs().into());
+    tail(text, if count < 0 { skipped } else { text.chars().count().saturating_sub(skipped) })
 }
 
 fn one_of(characters: &str) -> impl Fn(char) -> bool + use<> {

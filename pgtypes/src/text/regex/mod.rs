@@ -1,0 +1,133 @@
+//! POSIX regular expressions, in PostgreSQL's advanced (ARE), extended (ERE) and basic (BRE) syntax.
+//!
+//! A match is the leftmost one, and of those the longest, or the shortest if the first quantifier with a preference is
+//! not greedy. Groups divide it as PostgreSQL does; see `tree`. The `regex` crate only finds where a match starts.
+//! Back references are refused with 0A000.
+//!
+//! Time is bounded by the length of the text times the size of the pattern, for each match and each group. Compiling is
+//! much slower than matching, so callers keep compiled patterns.
+//!
+//! # Layers
+//!
+//! 1. `options`, `set`, `ast`: options, characters, the syntax tree
+//! 2. `parser`, `escape`, `bracket`: the syntax
+//! 3. `program`, `tree`, `accelerate`: what is run
+//! 4. `matcher`: search and division
+//! 5. `functions`: the functions of SQL
+
+mod accelerate;
+mod ast;
+mod bracket;
+mod escape;
+mod functions;
+mod matcher;
+mod options;
+mod parser;
+mod program;
+mod set;
+mod tree;
+
+use std::sync::OnceLock;
+
+pub use functions::{MatchPlace, ReplacePlace};
+pub use options::RegexOptions;
+
+use self::ast::{Parsed, Prefer};
+use self::program::{Haystack, LookProgram, Program};
+use crate::error::ValueError;
+
+/// A compiled pattern. Large: callers keep a bounded number of them.
+#[derive(Debug)]
+pub struct Regex {
+    parsed: Parsed,
+    prefer: Prefer,
+    looks: Vec<LookProgram>,
+    forward: Program,
+    fast: Option<regex::Regex>,
+    /// Finds starts where `fast` cannot.
+    backward: Option<Program>,
+    /// Divides a match among groups. Made when a function first asks for groups, as many patterns only test.
+    tree: OnceLock<Result<tree::Part, ValueError>>,
+}
+
+/// A search through one text.
+struct Search<'a> {
+    regex: &'a Regex,
+    haystack: Haystack<'a>,
+    /// All starts of matches, where the `regex` crate cannot find them.
+    starts: Option<Vec<usize>>,
+}
+
+impl Regex {
+    /// Compiles a pattern. 2201B for a bad or too complex one, 0A000 for what is not supported.
+    pub fn new(pattern: &str, options: RegexOptions) -> Result<Regex, ValueError> {
+        let parsed = parser::parse(pattern, options)?;
+        let mut budget = program::budget();
+        let forward = Program::new(&parsed.ast, program::Direction::Forward, &mut budget)?;
+        let looks = program::looks(&parsed, &mut budget)?;
+        let fast = accelerate::compile(&parsed);
+        let backward = match fast {
+            Some(_) => None,
+            None => Some(Program::new(&parsed.ast, program::Direction::Backward, &mut budget)?),
+        };
+        let prefer = tree::preference(&parsed.ast);
+        Ok(Regex { parsed, prefer, looks, forward, fast, backward, tree: OnceLock::new() })
+    }
+
+    /// The number of groups.
+    pub fn groups(&self) -> usize {
+        self.parsed.groups
+    }
+
+    /// `~`, `regexp_like`: whether there is a match.
+    pub fn is_match(&self, text: &str) -> bool {
+        match &self.fast {
+            Some(fast) => fast.is_match(text),
+            None => matcher::starts(&self.haystack(text), &self.forward, 0),
+        }
+    }
+
+    fn haystack<'a>(&'a self, text: &'a str) -> Haystack<'a> {
+        Haystack::new(text, &self.parsed.sets, &self.looks)
+    }
+
+    fn search<'a>(&'a self, text: &'a str) -> Search<'a> {
+        let haystack = self.haystack(text);
+        let starts = self.backward.as_ref().map(|backward| matcher::all_starts(&haystack, backward));
+        Search { regex: self, haystack, starts }
+    }
+}
+
+impl Search<'_> {
+    /// The first match from a byte offset on.
+    fn find(&self, from: usize) -> Option<matcher::Span> {
+        let start = match (&self.starts, &self.regex.fast) {
+            (Some(starts), _) => *starts.get(starts.partition_point(|start| *start < from))?,
+            (None, Some(fast)) => fast.find_at(self.haystack.text(), from)?.start(),
+            (None, None) => return None,
+        };
+        Some((start, matcher::end(&self.haystack, &self.regex.forward, start, self.regex.prefer)?))
+    }
+
+    /// The groups of a match. 2201B if the pattern is too complex to be divided.
+    fn groups(&self, span: matcher::Span) -> Result<Vec<Option<matcher::Span>>, ValueError> {
+        let mut groups = vec![None; self.regex.groups()];
+        if !groups.is_empty() {
+            let build = || tree::build(&self.regex.parsed.ast, &mut program::budget());
+            let tree = self.regex.tree.get_or_init(build).as_ref().map_err(Clone::clone)?;
+            matcher::divide(&self.haystack, tree, span, &mut groups);
+        }
+        Ok(groups)
+    }
+
+    /// The offset at which the search goes on after a match. `None` at the end of the text.
+    fn next(&self, (start, end): matcher::Span) -> Option<usize> {
+        if start < end {
+            return Some(end);
+        }
+        self.haystack.after(end).map(|c| end + c.len_utf8())
+    }
+}
+
+#[cfg(test)]
+mod golden_tests;
