@@ -103,6 +103,16 @@ pub(crate) fn is_alnum(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_alphanumeric() } else { has(&TABLES.alnum, c.into()) }
 }
 
+/// Whether a character is a letter, which digits outside of ASCII are as well.
+pub(crate) fn is_alpha(c: char) -> bool {
+    is_alnum(c) && !c.is_ascii_digit()
+}
+
+/// Whether a character is white space.
+pub(crate) fn is_space(c: char) -> bool {
+    has(&SPACE, c.into())
+}
+
 /// Whether a character is a letter, a digit or an underscore.
 pub(crate) fn is_word(c: char) -> bool {
     c == '_' || is_alnum(c)

@@ -37,3 +37,6 @@ pub use unistr::unistr;
 
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+#[cfg(test)]
+mod property_tests;

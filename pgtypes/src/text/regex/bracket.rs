@@ -127,6 +127,7 @@ impl Parser {
     fn after_next(&mut self, error: ValueError) -> ValueError {
         match self.next() {
             None => unbalanced(),
+            Some('[') if self.peek().is_none() => unbalanced(),
             Some('\\') if self.is_advanced() => self.escape().err().unwrap_or(error),
             Some(_) => error,
         }

@@ -40,7 +40,7 @@ fn run(function: &str, args: &Args) -> Outcome {
             Ok((!rows.is_empty()).then(|| rows.join("/")))
         }
         "replace" => {
-            let options = RegexOptions::parse(args.text(3))?;
+            let options = RegexOptions::parse_replace(args.text(3))?;
             let place = ReplacePlace::all(options.global);
             some(Regex::new(args.text(1), options)?.replace(text, args.text(2), place)?)
         }

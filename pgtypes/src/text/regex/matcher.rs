@@ -27,23 +27,14 @@ pub(super) fn end(haystack: &Haystack<'_>, forward: &Program, start: usize, pref
     end
 }
 
-/// Whether there is a match from a start.
-pub(super) fn starts(haystack: &Haystack<'_>, forward: &Program, from: usize) -> bool {
+/// Whether there is a match.
+pub(super) fn is_match(haystack: &Haystack<'_>, forward: &Program) -> bool {
     let mut found = false;
-    let all = haystack.text().len();
-    // Every later position is a start.
-    let positions: Vec<usize> = positions(haystack, from);
-    haystack.run(forward, Sources::Some(&positions), from, all, |_| {
+    haystack.run(forward, Sources::All, 0, haystack.text().len(), |_| {
         found = true;
         false
     });
     found
-}
-
-fn positions(haystack: &Haystack<'_>, from: usize) -> Vec<usize> {
-    let text = haystack.text();
-    let tail = text.get(from..).unwrap_or("");
-    tail.char_indices().map(|(at, _)| from + at).chain([text.len()]).collect()
 }
 
 /// All positions from which there is a match, ascending.

@@ -10,7 +10,7 @@
 //! # Layers
 //!
 //! 1. `options`, `set`, `ast`: options, characters, the syntax tree
-//! 2. `parser`, `escape`, `bracket`: the syntax
+//! 2. `parser`, `escape`, `bracket`, `quantifier`: the syntax
 //! 3. `program`, `tree`, `accelerate`: what is run
 //! 4. `matcher`: search and division
 //! 5. `functions`: the functions of SQL
@@ -24,6 +24,7 @@ mod matcher;
 mod options;
 mod parser;
 mod program;
+mod quantifier;
 mod set;
 mod tree;
 
@@ -83,7 +84,7 @@ impl Regex {
     pub fn is_match(&self, text: &str) -> bool {
         match &self.fast {
             Some(fast) => fast.is_match(text),
-            None => matcher::starts(&self.haystack(text), &self.forward, 0),
+            None => matcher::is_match(&self.haystack(text), &self.forward),
         }
     }
 
@@ -113,7 +114,7 @@ impl Search<'_> {
     fn groups(&self, span: matcher::Span) -> Result<Vec<Option<matcher::Span>>, ValueError> {
         let mut groups = vec![None; self.regex.groups()];
         if !groups.is_empty() {
-            let build = || tree::build(&self.regex.parsed.ast, &mut program::budget());
+            let build = || tree::build(&self.regex.parsed.ast, &mut program::tree_budget());
             let tree = self.regex.tree.get_or_init(build).as_ref().map_err(Clone::clone)?;
             matcher::divide(&self.haystack, tree, span, &mut groups);
         }

@@ -1,17 +1,14 @@
 //! The syntax of patterns: PostgreSQL's advanced regular expressions (ARE), extended ones (ERE), basic ones (BRE) and
 //! literal strings.
 
-use super::ast::{Assert, Ast, Look, Parsed, Prefer};
+use super::ast::{Assert, Ast, Look, Parsed};
 use super::escape::{Escape, bad_escape};
 use super::options::{RegexOptions, Syntax};
 use super::set::{self, Set};
 use crate::error::ValueError;
-use crate::letters::is_space;
 use crate::sqlstate::SqlState;
 use crate::text::ctype::{self, Ranges};
 
-/// The largest number in a bound.
-const MAX_BOUND: u32 = 255;
 /// The deepest nesting of parentheses.
 const MAX_DEPTH: usize = 250;
 
@@ -24,16 +21,12 @@ pub(super) fn too_complex() -> ValueError {
     invalid("regular expression is too complex")
 }
 
-fn bad_quantifier() -> ValueError {
+pub(super) fn bad_quantifier() -> ValueError {
     invalid("quantifier operand invalid")
 }
 
 fn unbalanced() -> ValueError {
     invalid("parentheses () not balanced")
-}
-
-fn bad_bound() -> ValueError {
-    invalid("invalid repetition count(s)")
 }
 
 fn unsupported(what: &str) -> ValueError {
@@ -117,7 +110,7 @@ impl Parser {
         self.groups.len()
     }
 
-    fn is_basic(&self) -> bool {
+    pub(super) fn is_basic(&self) -> bool {
         self.options.syntax == Syntax::Basic
     }
 
@@ -153,11 +146,11 @@ impl Parser {
         } else if self.eat("***") {
             return Err(bad_quantifier());
         }
-        let letter = self.peek_at(2).is_some_and(|c| c.is_ascii_alphabetic());
+        let letter = self.peek_at(2).is_some_and(ctype::is_alpha);
         if !self.is_advanced() || !letter || !self.eat("(?") {
             return Ok(());
         }
-        while let Some(letter) = self.peek().filter(char::is_ascii_alphabetic) {
+        while let Some(letter) = self.peek().filter(|c| ctype::is_alpha(*c)) {
             if !self.options.set(letter) {
                 return Err(invalid("invalid embedded option"));
             }
@@ -175,12 +168,23 @@ impl Parser {
     }
 
     /// Skips comments, and white space in expanded syntax.
-    fn skip(&mut self) {
+    pub(super) fn skip(&mut self) {
         loop {
             match self.peek() {
-                Some(c) if self.options.expanded && is_space(c) => self.at += 1,
+                Some(c) if self.options.expanded && ctype::is_space(c) => self.at += 1,
                 Some('#') if self.options.expanded => while self.next().is_some_and(|c| c != '\n') {},
                 Some('(') if self.is_advanced() && self.eat("(?#") => while self.next().is_some_and(|c| c != ')') {},
+                _ => return,
+            }
+        }
+    }
+
+    /// Skips white space and comments of expanded syntax.
+    pub(super) fn skip_space(&mut self) {
+        while self.options.expanded {
+            match self.peek() {
+                Some(c) if ctype::is_space(c) => self.at += 1,
+                Some('#') => while self.next().is_some_and(|c| c != '\n') {},
                 _ => return,
             }
         }
@@ -304,7 +308,7 @@ impl Parser {
 
     /// Whether a group of a BRE, or the pattern, ends after so many characters.
     fn ends_group(&self, mut ahead: usize) -> bool {
-        while self.options.expanded && self.peek_at(ahead).is_some_and(is_space) {
+        while self.options.expanded && self.peek_at(ahead).is_some_and(ctype::is_space) {
             ahead += 1;
         }
         match self.peek_at(ahead) {
@@ -384,78 +388,6 @@ impl Parser {
         };
         self.depth -= 1;
         if self.eat(if self.is_basic() { "\\)" } else { ")" }) { Ok(ast) } else { Err(unbalanced()) }
-    }
-
-    fn starts_bound(&self) -> bool {
-        let mut ahead = 1;
-        while self.options.expanded && self.peek_at(ahead).is_some_and(is_space) {
-            ahead += 1;
-        }
-        self.peek_at(ahead).is_some_and(|c| c.is_ascii_digit())
-    }
-
-    /// An atom with the quantifier that follows, if there is one.
-    fn quantified(&mut self, atom: Ast) -> Result<Ast, ValueError> {
-        self.skip();
-        let (min, max, own) = match self.peek() {
-            Some('*') => (0, None, true),
-            Some('\\') if self.is_basic() && self.peek_at(1) == Some('{') => {
-                self.at += 1;
-                self.bound()?
-            }
-            _ if self.is_basic() => return Ok(atom),
-            Some('+') => (1, None, true),
-            Some('?') => (0, Some(1), true),
-            Some('{') if self.starts_bound() => self.bound()?,
-            _ => return Ok(atom),
-        };
-        self.at += 1;
-        let lazy = self.is_advanced() && self.eat("?");
-        let prefer = match (own, lazy) {
-            (false, _) => Prefer::Any,
-            (true, false) => Prefer::Longest,
-            (true, true) => Prefer::Shortest,
-        };
-        Ok(Ast::Repeat { atom: Box::new(atom), min, max, prefer })
-    }
-
-    /// The bound at a brace, and whether it has a preference. Moves to the closing brace.
-    fn bound(&mut self) -> Result<(u32, Option<u32>, bool), ValueError> {
-        self.at += 1;
-        let min = self.bound_number()?;
-        let (max, own) = if self.eat(",") {
-            self.skip();
-            let digit = self.peek().is_some_and(|c| c.is_ascii_digit());
-            (if digit { Some(self.bound_number()?) } else { None }, true)
-        } else {
-            // A fixed count passes on the preference of its atom.
-            (Some(min), false)
-        };
-        if max.is_some_and(|max| max < min) {
-            return Err(bad_bound());
-        }
-        if self.is_basic() && self.peek().is_some() && !self.eat("\\") {
-            return Err(bad_bound());
-        }
-        match self.peek() {
-            Some('}') => Ok((min, max, own)),
-            None => Err(invalid("braces {} not balanced")),
-            Some(_) => Err(bad_bound()),
-        }
-    }
-
-    fn bound_number(&mut self) -> Result<u32, ValueError> {
-        let mut value = 0;
-        self.skip();
-        while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
-            value = value * 10 + digit;
-            if value > MAX_BOUND {
-                return Err(bad_bound());
-            }
-            self.at += 1;
-            self.skip();
-        }
-        Ok(value)
     }
 
     fn one(&mut self, code: u32) -> Ast {

@@ -126,6 +126,11 @@ pub(super) fn budget() -> usize {
     MAX_INSTRUCTIONS
 }
 
+/// The size that the programs of the parts of a pattern may have together. Nested parts repeat each other.
+pub(super) fn tree_budget() -> usize {
+    8 * MAX_INSTRUCTIONS
+}
+
 /// A lookaround, ready to run.
 #[derive(Clone, Debug)]
 pub(super) struct LookProgram {
@@ -215,59 +220,28 @@ impl<'a> Haystack<'a> {
         mut found: impl FnMut(usize) -> bool,
     ) {
         let forward = program.direction == Direction::Forward;
+        let mut sources = Pending::new(sources, forward);
         let mut threads = Threads::new(program.instructions.len());
         let mut next = Threads::new(program.instructions.len());
-        let mut pending = match &sources {
-            Sources::Some(positions) => *positions,
-            _ => &[],
-        };
-        let mut at = match &sources {
-            Sources::One(at) => *at,
-            Sources::Some(positions) => match if forward { positions.first() } else { positions.last() } {
-                Some(at) => *at,
-                None => return,
-            },
-            Sources::All => {
-                if forward {
-                    low
-                } else {
-                    high
-                }
-            }
-        };
-        let first = at;
+        let Some(mut at) = sources.nearest(if forward { low } else { high }) else { return };
         loop {
-            let is_source = match &sources {
-                Sources::One(_) => at == first,
-                Sources::All => true,
-                Sources::Some(_) => {
-                    let nearest = if forward { pending.split_first() } else { pending.split_last() };
-                    match nearest {
-                        Some((position, rest)) if *position == at => {
-                            pending = rest;
-                            true
-                        }
-                        _ => false,
-                    }
-                }
-            };
             let mut matched = threads.close(self, program, at);
-            if is_source {
+            if sources.take(at) {
                 matched |= threads.enter(self, program, 0, at);
             }
             if matched && !found(at) {
                 return;
             }
-            let more = matches!(sources, Sources::All) || !pending.is_empty();
-            if threads.is_empty() && !more {
-                return;
-            }
             let step = if forward { self.after(at) } else { self.before(at) };
             let Some(c) = step else { return };
-            at = if forward { at + c.len_utf8() } else { at - c.len_utf8() };
-            if at < low || at > high {
-                return;
-            }
+            let neighbour = if forward { at + c.len_utf8() } else { at - c.len_utf8() };
+            // Without threads nothing can happen before the next source.
+            let idle = threads.list.is_empty();
+            let target = if idle { sources.nearest(neighbour) } else { Some(neighbour) };
+            at = match target {
+                Some(to) if (low..=high).contains(&to) => to,
+                _ => return,
+            };
             next.clear();
             for pc in threads.list.drain(..) {
                 if let Some(Instruction::Set(set)) = program.instructions.get(pc)
@@ -277,6 +251,54 @@ impl<'a> Haystack<'a> {
                 }
             }
             std::mem::swap(&mut threads, &mut next);
+        }
+    }
+}
+
+/// The sources that a run has not come to.
+struct Pending<'a> {
+    one: Option<usize>,
+    rest: &'a [usize],
+    all: bool,
+    forward: bool,
+}
+
+impl<'a> Pending<'a> {
+    fn new(sources: Sources<'a>, forward: bool) -> Pending<'a> {
+        let none = Pending { one: None, rest: &[], all: false, forward };
+        match sources {
+            Sources::One(at) => Pending { one: Some(at), ..none },
+            Sources::Some(rest) => Pending { rest, ..none },
+            Sources::All => Pending { all: true, ..none },
+        }
+    }
+
+    /// The next source, if this position is where the run could go on.
+    fn nearest(&self, at: usize) -> Option<usize> {
+        match (self.all, self.one) {
+            (true, _) => Some(at),
+            (false, Some(one)) => Some(one),
+            (false, None) if self.forward => self.rest.first().copied(),
+            (false, None) => self.rest.last().copied(),
+        }
+    }
+
+    /// Whether a position is a source. It is none any more afterwards.
+    fn take(&mut self, at: usize) -> bool {
+        if self.all {
+            return true;
+        }
+        if self.one == Some(at) {
+            self.one = None;
+            return true;
+        }
+        let nearest = if self.forward { self.rest.split_first() } else { self.rest.split_last() };
+        match nearest {
+            Some((position, rest)) if *position == at => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -296,10 +318,6 @@ struct Threads {
 impl Threads {
     fn new(size: usize) -> Threads {
         Threads { list: Vec::new(), seeds: Vec::new(), entered: vec![0; size], round: 1, stack: Vec::new() }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.list.is_empty()
     }
 
     fn clear(&mut self) {

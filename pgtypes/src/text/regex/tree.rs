@@ -76,7 +76,10 @@ fn flags(ast: &Ast) -> Flags {
     match ast {
         Ast::Empty | Ast::Set(_) | Ast::Assert(_) | Ast::Look(_) => PLAIN,
         Ast::Capture(_, inner) => Flags { captures: true, ..flags(inner) },
-        Ast::Concat(items) => items.iter().fold(PLAIN, |all, item| all.with(flags(item))),
+        Ast::Concat(items) => match items.split_last() {
+            Some((last, before)) => before.iter().fold(PLAIN, |all, item| all.with(flags(item))).with(last_flags(last)),
+            None => PLAIN,
+        },
         Ast::Alternate(branches) => {
             branches.iter().fold(Flags::preferring(Prefer::Longest), |all, branch| all.with(flags(branch)))
         }
@@ -84,6 +87,25 @@ fn flags(ast: &Ast) -> Flags {
         Ast::Repeat { max: Some(0), .. } => PLAIN,
         Ast::Repeat { atom, prefer, .. } => Flags::preferring(*prefer).with(flags(atom)),
     }
+}
+
+/// The flags of the last item of a branch. PostgreSQL drops a quantifier there that changes nothing, if its atom
+/// captures, and its preference with it.
+fn last_flags(item: &Ast) -> Flags {
+    match item {
+        Ast::Repeat { atom, min: 1, max: Some(1), prefer }
+            if flags(atom).captures && is_vacuous(*prefer, flags(atom)) =>
+        {
+            flags(atom)
+        }
+        item => flags(item),
+    }
+}
+
+/// Whether a count of one with this preference changes nothing of an atom.
+fn is_vacuous(prefer: Prefer, atom: Flags) -> bool {
+    let same = atom.prefer == Prefer::Any || atom.prefer == prefer;
+    prefer == Prefer::Any || (same && !atom.mixed)
 }
 
 struct Builder<'a> {
@@ -152,9 +174,7 @@ impl Builder<'_> {
     ) -> Result<Part, ValueError> {
         let inner = flags(atom);
         let all = Flags::preferring(prefer).with(inner);
-        let unmixed = inner.prefer == Prefer::Any && !inner.mixed;
-        let vacuous = prefer == Prefer::Any || unmixed || (prefer == inner.prefer && !inner.mixed);
-        if (min, max) == (1, Some(1)) && vacuous {
+        if (min, max) == (1, Some(1)) && is_vacuous(prefer, inner) {
             return self.part(atom);
         }
         if max == Some(0) || !inner.captures {
