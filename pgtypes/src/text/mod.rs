@@ -38,5 +38,4 @@ pub use unistr::unistr;
 #[cfg(test)]
 mod golden_tests;
 #[cfg(test)]
-#[cfg(test)]
 mod property_tests;

@@ -12,8 +12,8 @@ const SIZE_LIMIT: usize = 4 << 20;
 /// The longest text of an expression, as sets are written with all of their ranges.
 const TEXT_LIMIT: usize = 1 << 18;
 
-/// Compiles the pattern for the crate. `None` if it cannot say the same: lookaround, the ends of words in PostgreSQL's
-/// sense, or too large.
+/// Compiles the pattern for the crate. `None` if it cannot say the same: lookaround, back references, the ends of
+/// words in PostgreSQL's sense, or too large.
 pub(super) fn compile(parsed: &Parsed) -> Option<regex::Regex> {
     let mut text = String::new();
     write(&parsed.ast, parsed, &mut text)?;
@@ -31,7 +31,7 @@ fn write(ast: &Ast, parsed: &Parsed, out: &mut String) -> Option<()> {
         Ast::Assert(Assert::TextEnd) => out.push_str("\\z"),
         Ast::Assert(Assert::LineStart) => out.push_str("(?m:^)"),
         Ast::Assert(Assert::LineEnd) => out.push_str("(?m:$)"),
-        Ast::Assert(_) | Ast::Look(_) => return None,
+        Ast::Assert(_) | Ast::Look(_) | Ast::Reference(..) => return None,
         Ast::Capture(_, inner) => {
             out.push_str("(?:");
             write(inner, parsed, out)?;

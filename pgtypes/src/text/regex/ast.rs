@@ -13,6 +13,8 @@ pub(super) enum Ast {
     Look(usize),
     /// Parentheses that capture, with their number
     Capture(usize, Box<Ast>),
+    /// What a group has matched, with all that it can match
+    Reference(usize, Box<Ast>),
     Concat(Vec<Ast>),
     Alternate(Vec<Ast>),
     Repeat {
@@ -22,6 +24,38 @@ pub(super) enum Ast {
         max: Option<u32>,
         prefer: Prefer,
     },
+}
+
+impl Ast {
+    /// The same without constraints, groups and references: all that it can match. `None` beyond `budget` parts.
+    pub(super) fn approximation(&self, budget: &mut usize) -> Option<Ast> {
+        *budget = budget.checked_sub(1)?;
+        let mut each = |items: &[Ast]| items.iter().map(|item| item.approximation(budget)).collect::<Option<Vec<_>>>();
+        Some(match self {
+            Ast::Empty | Ast::Assert(_) | Ast::Look(_) => Ast::Empty,
+            Ast::Set(set) => Ast::Set(*set),
+            Ast::Concat(items) => Ast::Concat(each(items)?),
+            Ast::Alternate(branches) => Ast::Alternate(each(branches)?),
+            Ast::Capture(_, inner) | Ast::Reference(_, inner) => inner.approximation(budget)?,
+            Ast::Repeat { atom, min, max, prefer } => {
+                let atom = Box::new(atom.approximation(budget)?);
+                Ast::Repeat { atom, min: *min, max: *max, prefer: *prefer }
+            }
+        })
+    }
+
+    /// The numbers of the groups inside.
+    pub(super) fn groups(&self, out: &mut Vec<usize>) {
+        match self {
+            Ast::Capture(number, inner) => {
+                out.push(*number);
+                inner.groups(out);
+            }
+            Ast::Concat(items) | Ast::Alternate(items) => items.iter().for_each(|item| item.groups(out)),
+            Ast::Repeat { atom, .. } => atom.groups(out),
+            _ => {}
+        }
+    }
 }
 
 /// Which of the possible matches a part prefers.
@@ -69,4 +103,7 @@ pub(super) struct Parsed {
     pub(super) looks: Vec<Look>,
     /// The number of parentheses that capture
     pub(super) groups: usize,
+    /// Whether there are back references
+    pub(super) references: bool,
+    pub(super) ignore_case: bool,
 }

@@ -1,7 +1,7 @@
 //! The functions of SQL over regular expressions. Positions count characters from 1.
 
 use super::matcher::Span;
-use super::{Regex, Search};
+use super::{Match, Regex, Search};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 use crate::text::limit::check_growth;
@@ -83,19 +83,19 @@ fn slice(text: &str, (start, end): Span) -> &str {
 
 impl<'a> Search<'a> {
     /// The next match after the one before, in a search for all matches.
-    fn spans(&self, from: usize) -> impl Iterator<Item = Span> {
+    fn all(&self, from: usize) -> impl Iterator<Item = Result<Match, ValueError>> {
         let mut from = Some(from);
         std::iter::from_fn(move || {
-            let span = self.find(from?)?;
-            from = self.next(span);
-            Some(span)
+            let found = self.find(from?).transpose()?;
+            from = found.as_ref().ok().and_then(|found| self.next(found.span));
+            Some(found)
         })
     }
 
-    fn row(&self, text: &'a str, span: Span) -> Result<Row<'a>, ValueError> {
-        let groups = self.groups(span)?;
+    fn row(&self, text: &'a str, found: &Match) -> Result<Row<'a>, ValueError> {
+        let groups = self.groups(found)?;
         if groups.is_empty() {
-            return Ok(vec![Some(slice(text, span))]);
+            return Ok(vec![Some(slice(text, found.span))]);
         }
         Ok(groups.into_iter().map(|group| group.map(|group| slice(text, group))).collect())
     }
@@ -105,14 +105,14 @@ impl Regex {
     /// `regexp_match`: the groups of the first match, or the match if there are no groups.
     pub fn first<'a>(&'a self, text: &'a str) -> Result<Option<Row<'a>>, ValueError> {
         let search = self.search(text);
-        search.find(0).map(|span| search.row(text, span)).transpose()
+        search.find(0)?.map(|found| search.row(text, &found)).transpose()
     }
 
     /// `regexp_matches`: what [`Regex::first`] gives, for the first match or with `global` for all.
     pub fn matches<'a>(&'a self, text: &'a str, global: bool) -> Result<Vec<Row<'a>>, ValueError> {
         let search = self.search(text);
         let most = if global { usize::MAX } else { 1 };
-        search.spans(0).take(most).map(|span| search.row(text, span)).collect()
+        search.all(0).take(most).map(|found| search.row(text, &found?)).collect()
     }
 
     /// `substring(text from pattern)`: the first group of the first match, or the match if there are no groups.
@@ -130,12 +130,14 @@ impl Regex {
         let needs_groups = pieces.iter().any(|piece| matches!(piece, Piece::Group(_)));
         let mut out = String::with_capacity(text.len());
         let mut copied = 0;
-        for (at, span) in search.spans(from).enumerate() {
+        for (at, found) in search.all(from).enumerate() {
+            let found = found?;
+            let span = found.span;
             if place.nth.is_some_and(|nth| nth != at) {
                 continue;
             }
             out.push_str(slice(text, (copied, span.0)));
-            let groups = if needs_groups { search.groups(span)? } else { Vec::new() };
+            let groups = if needs_groups { search.groups(&found)? } else { Vec::new() };
             for piece in &pieces {
                 let piece = match piece {
                     Piece::Text(piece) => piece,
@@ -161,11 +163,12 @@ impl Regex {
 
     /// `regexp_split_to_array` and `regexp_split_to_table`: the parts between matches. An empty match at an end of the
     /// text or after another match does not split.
-    pub fn split<'a>(&self, text: &'a str) -> Vec<&'a str> {
+    pub fn split<'a>(&self, text: &'a str) -> Result<Vec<&'a str>, ValueError> {
         let search = self.search(text);
         let mut out = Vec::new();
         let (mut part, mut previous) = (0, 0);
-        for span in search.spans(0) {
+        for found in search.all(0) {
+            let span = found?.span;
             if span.0 < text.len() && span.1 > previous {
                 out.push(slice(text, (part, span.0)));
                 part = span.1;
@@ -173,13 +176,18 @@ impl Regex {
             previous = span.1;
         }
         out.push(slice(text, (part, text.len())));
-        out
+        Ok(out)
     }
 
     /// `regexp_count`: the matches from a position on.
-    pub fn count(&self, text: &str, place: MatchPlace) -> i32 {
-        let count = offset(text, place.skipped).map_or(0, |from| self.search(text).spans(from).count());
-        i32::try_from(count).unwrap_or(i32::MAX)
+    pub fn count(&self, text: &str, place: MatchPlace) -> Result<i32, ValueError> {
+        let Some(from) = offset(text, place.skipped) else { return Ok(0) };
+        let mut count = 0i32;
+        for found in self.search(text).all(from) {
+            found?;
+            count = count.saturating_add(1);
+        }
+        Ok(count)
     }
 
     /// `regexp_substr`
@@ -201,10 +209,10 @@ impl Regex {
         }
         let Some(from) = offset(text, place.skipped) else { return Ok(None) };
         let search = self.search(text);
-        let Some(span) = search.spans(from).nth(place.nth) else { return Ok(None) };
+        let Some(found) = search.all(from).nth(place.nth).transpose()? else { return Ok(None) };
         match place.group.checked_sub(1) {
-            Some(at) if self.groups() > 0 => Ok(search.groups(span)?.get(at).copied().flatten()),
-            _ => Ok(Some(span)),
+            Some(at) if self.groups() > 0 => Ok(search.groups(&found)?.get(at).copied().flatten()),
+            _ => Ok(Some(found.span)),
         }
     }
 }

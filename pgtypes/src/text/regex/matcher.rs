@@ -2,7 +2,13 @@
 
 use super::ast::Prefer;
 use super::program::{Haystack, Program, Sources};
-use super::tree::{Kind, Part};
+use super::tree::{Iteration, Kind, Part};
+use crate::error::ValueError;
+use crate::letters;
+use crate::sqlstate::SqlState;
+
+/// The choices that a search with back references may try, and some more for each byte of the text.
+const MAX_STEPS: usize = 200_000;
 
 /// The byte offsets of a match.
 pub(super) type Span = (usize, usize);
@@ -44,32 +50,196 @@ pub(super) fn all_starts(haystack: &Haystack<'_>, backward: &Program) -> Vec<usi
     out
 }
 
-/// Divides a match among the groups. `groups` has a place for each of them.
-pub(super) fn divide(haystack: &Haystack<'_>, part: &Part, span: Span, groups: &mut [Option<Span>]) {
-    match &part.kind {
-        Kind::Leaf => {}
-        Kind::Capture(number, inner) => {
-            divide(haystack, inner, span, groups);
-            if let Some(group) = number.checked_sub(1).and_then(|at| groups.get_mut(at)) {
-                *group = Some(span);
+/// All ends of matches from a start, ascending.
+pub(super) fn ends(haystack: &Haystack<'_>, forward: &Program, start: usize) -> Vec<usize> {
+    reached(haystack, forward, Sources::One(start), start, haystack.text().len())
+}
+
+/// The division of matches among the groups.
+pub(super) struct Divider<'a> {
+    haystack: &'a Haystack<'a>,
+    ignore_case: bool,
+    /// What back references may still try.
+    steps: usize,
+    /// The spans of the groups.
+    pub(super) groups: Vec<Option<Span>>,
+}
+
+/// A choice of back references that may have to be taken back.
+struct Choice {
+    at: usize,
+    /// The ends that were not tried, the next one last
+    ends: Vec<usize>,
+    groups: Vec<Option<Span>>,
+}
+
+impl<'a> Divider<'a> {
+    pub(super) fn new(haystack: &'a Haystack<'a>, groups: usize, ignore_case: bool) -> Divider<'a> {
+        let steps = MAX_STEPS.saturating_add(haystack.text().len().saturating_mul(32));
+        Divider { haystack, ignore_case, steps, groups: vec![None; groups] }
+    }
+
+    fn step(&mut self) -> Result<(), ValueError> {
+        self.steps = self.steps.checked_sub(1).ok_or_else(|| {
+            let message = "regular expression with back references takes too many steps";
+            ValueError::new(SqlState::STATEMENT_TOO_COMPLEX, message)
+        })?;
+        Ok(())
+    }
+
+    /// Divides a span that fits. Without back references this always succeeds.
+    pub(super) fn divide(&mut self, part: &Part, span: Span) -> Result<bool, ValueError> {
+        match &part.kind {
+            Kind::Leaf => Ok(true),
+            Kind::Capture(number, inner) => {
+                let divided = self.divide(inner, span)?;
+                if divided {
+                    self.set(*number, Some(span));
+                }
+                Ok(divided)
             }
-        }
-        Kind::Choice(parts) => {
-            if let Some(fitting) = parts.iter().find(|part| fits(haystack, part, span)) {
-                divide(haystack, fitting, span, groups);
+            Kind::Choice(parts) => {
+                for part in parts {
+                    let before = self.groups.clone();
+                    if fits(self.haystack, part, span) && self.divide(part, span)? {
+                        return Ok(true);
+                    }
+                    self.groups = before;
+                }
+                Ok(false)
             }
-        }
-        Kind::Sequence(parts) => divide_sequence(haystack, parts, span, groups),
-        // An empty match is one empty repetition, unless the shortest one is preferred: that is none.
-        Kind::Iterate(child, _) if span.0 == span.1 => {
-            if child.prefer != Prefer::Shortest && fits(haystack, child, span) {
-                divide(haystack, child, span, groups);
+            Kind::Sequence(parts) => self.divide_sequence(parts, span, part.references),
+            Kind::Reference { group, min, max } => Ok(self.repeats(*group, *min, *max, span)),
+            Kind::Iterate(iteration) if iteration.child.references => self.divide_iterations(iteration, span),
+            // An empty match is one empty repetition, unless the shortest one is preferred: that is none.
+            Kind::Iterate(Iteration { child, .. }) if span.0 == span.1 => {
+                let once = child.prefer != Prefer::Shortest && fits(self.haystack, child, span);
+                if once { self.divide(child, span) } else { Ok(true) }
             }
-        }
-        Kind::Iterate(child, max) => {
             // The last repetition forgets the groups of those before it.
-            if let Some(last) = last_iteration(haystack, child, *max, span) {
-                divide(haystack, child, last, groups);
+            Kind::Iterate(Iteration { child, max, .. }) => match last_iteration(self.haystack, child, *max, span) {
+                Some(last) => self.divide(child, last),
+                None => Ok(true),
+            },
+        }
+    }
+
+    fn set(&mut self, number: usize, span: Option<Span>) {
+        if let Some(group) = number.checked_sub(1).and_then(|at| self.groups.get_mut(at)) {
+            *group = span;
+        }
+    }
+
+    /// Whether a span is so many times what a group has matched.
+    fn repeats(&self, group: usize, min: u32, max: Option<u32>, span: Span) -> bool {
+        let matched = group.checked_sub(1).and_then(|at| self.groups.get(at)).copied().flatten();
+        let Some(matched) = matched else { return false };
+        if matched.0 == matched.1 || span.0 == span.1 {
+            return span.0 == span.1 && (min == 0 || matched.0 == matched.1);
+        }
+        let (unit, all) = (self.folded(matched), self.folded(span));
+        let count = all.len() / unit.len().max(1);
+        let enough = u32::try_from(count).is_ok_and(|count| count >= min && max.is_none_or(|max| count <= max));
+        enough && all.len() % unit.len() == 0 && all.chunks(unit.len()).all(|chunk| chunk == unit)
+    }
+
+    fn folded(&self, (start, end): Span) -> Vec<char> {
+        let text = self.haystack.text().get(start..end).unwrap_or("");
+        text.chars().map(|c| if self.ignore_case { letters::lower_char(c) } else { c }).collect()
+    }
+
+    /// `retry` says that back references may refuse a choice.
+    fn divide_sequence(&mut self, parts: &[Part], (start, end): Span, retry: bool) -> Result<bool, ValueError> {
+        // For each part, where it may end so that the parts after it fit.
+        let mut allowed = vec![vec![end]];
+        for part in parts.iter().skip(1).rev() {
+            let after = allowed.last().map(Vec::as_slice).unwrap_or(&[]);
+            let mut before = reached(self.haystack, &part.backward, Sources::Some(after), start, end);
+            before.reverse();
+            allowed.push(before);
+        }
+        allowed.reverse();
+        let mut choices: Vec<Choice> = Vec::new();
+        let mut at = start;
+        loop {
+            let (Some(part), Some(allowed)) = (parts.get(choices.len()), allowed.get(choices.len())) else {
+                return Ok(true);
+            };
+            let ends = self.candidates(part, (at, end), retry, |to| allowed.binary_search(&to).is_ok());
+            choices.push(Choice { at, ends, groups: self.groups.clone() });
+            match self.advance(&mut choices, |depth| parts.get(depth))? {
+                Some(to) => at = to,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// The ends of a part that are allowed, the preferred one last. Without `retry` only the preferred one.
+    fn candidates(&self, part: &Part, (at, end): Span, retry: bool, allowed: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut ends = Vec::new();
+        self.haystack.run(&part.forward, Sources::One(at), at, end, |to| {
+            if !allowed(to) {
+                return true;
+            }
+            if !retry {
+                ends.clear();
+            }
+            ends.push(to);
+            retry || part.prefer != Prefer::Shortest
+        });
+        if part.prefer == Prefer::Shortest {
+            ends.reverse();
+        }
+        ends
+    }
+
+    /// Divides the part of the last choice at one of its ends, or takes back choices until one can. The end, or `None` if
+    /// there is no choice left.
+    fn advance<'p>(
+        &mut self,
+        choices: &mut Vec<Choice>,
+        part: impl Fn(usize) -> Option<&'p Part>,
+    ) -> Result<Option<usize>, ValueError> {
+        while let Some(choice) = choices.last_mut() {
+            let Some(to) = choice.ends.pop() else {
+                choices.pop();
+                continue;
+            };
+            self.step()?;
+            self.groups.clone_from(&choice.groups);
+            let span = (choice.at, to);
+            let Some(part) = part(choices.len() - 1) else { return Ok(None) };
+            if self.divide(part, span)? {
+                return Ok(Some(to));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Repetitions of a part with back references.
+    fn divide_iterations(&mut self, iteration: &Iteration, (start, end): Span) -> Result<bool, ValueError> {
+        let Iteration { child, min, max, groups, .. } = iteration;
+        if *min == 0 && start == end {
+            return Ok(true);
+        }
+        let min = usize::try_from(*min).unwrap_or(usize::MAX).max(1);
+        let max = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX);
+        let mut choices: Vec<Choice> = Vec::new();
+        let mut at = start;
+        loop {
+            let number = choices.len() + 1;
+            // Empty repetitions are taken only if the minimum needs them, and not at the end.
+            let needed = |to: usize| number < min && min - number >= end - to;
+            let ends = self.candidates(child, (at, end), true, |to| match to == end {
+                true => number >= min,
+                false => number < max && (to > at || needed(to)),
+            });
+            groups.iter().for_each(|number| self.set(*number, None));
+            choices.push(Choice { at, ends, groups: self.groups.clone() });
+            match self.advance(&mut choices, |_| Some(&**child))? {
+                None => return Ok(false),
+                Some(to) if to == end => return Ok(true),
+                Some(to) => at = to,
             }
         }
     }
@@ -82,31 +252,6 @@ fn fits(haystack: &Haystack<'_>, part: &Part, (start, end): Span) -> bool {
         !fits
     });
     fits
-}
-
-fn divide_sequence(haystack: &Haystack<'_>, parts: &[Part], (start, end): Span, groups: &mut [Option<Span>]) {
-    // For each part, where it may end so that the parts after it fit.
-    let mut ends = vec![vec![end]];
-    for part in parts.iter().skip(1).rev() {
-        let after = ends.last().map(Vec::as_slice).unwrap_or(&[]);
-        let mut before = reached(haystack, &part.backward, Sources::Some(after), start, end);
-        before.reverse();
-        ends.push(before);
-    }
-    let mut at = start;
-    for (part, allowed) in parts.iter().zip(ends.iter().rev()) {
-        let mut chosen = None;
-        haystack.run(&part.forward, Sources::One(at), at, end, |to| {
-            if allowed.binary_search(&to).is_err() {
-                return true;
-            }
-            chosen = Some(to);
-            part.prefer != Prefer::Shortest
-        });
-        let Some(to) = chosen else { return };
-        divide(haystack, part, (at, to), groups);
-        at = to;
-    }
 }
 
 /// The span of the last repetition in a match that is not empty. No repetition is empty.

@@ -2,9 +2,9 @@
 //!
 //! A match is the leftmost one, and of those the longest, or the shortest if the first quantifier with a preference is
 //! not greedy. Groups divide it as PostgreSQL does; see `tree`. The `regex` crate only finds where a match starts.
-//! Back references are refused with 0A000.
+//! Back references try choices as PostgreSQL does, up to a bound.
 //!
-//! Time is bounded by the length of the text times the size of the pattern, for each match and each group. Compiling is
+//! Otherwise time is bounded by the length of the text times the size of the pattern, for each match and each group. Compiling is
 //! much slower than matching, so callers keep compiled patterns.
 //!
 //! # Layers
@@ -60,7 +60,7 @@ struct Search<'a> {
 }
 
 impl Regex {
-    /// Compiles a pattern. 2201B for a bad or too complex one, 0A000 for what is not supported.
+    /// Compiles a pattern. 2201B for a bad or too complex one.
     pub fn new(pattern: &str, options: RegexOptions) -> Result<Regex, ValueError> {
         let parsed = parser::parse(pattern, options)?;
         let mut budget = program::budget();
@@ -80,12 +80,18 @@ impl Regex {
         self.parsed.groups
     }
 
-    /// `~`, `regexp_like`: whether there is a match.
-    pub fn is_match(&self, text: &str) -> bool {
+    /// `~`, `regexp_like`: whether there is a match. Only back references have errors: 54001 for too many steps.
+    pub fn is_match(&self, text: &str) -> Result<bool, ValueError> {
         match &self.fast {
-            Some(fast) => fast.is_match(text),
-            None => matcher::is_match(&self.haystack(text), &self.forward),
+            Some(fast) => Ok(fast.is_match(text)),
+            None if self.parsed.references => Ok(self.search(text).find(0)?.is_some()),
+            None => Ok(matcher::is_match(&self.haystack(text), &self.forward)),
         }
+    }
+
+    fn tree(&self) -> Result<&tree::Part, ValueError> {
+        let build = || tree::build(&self.parsed.ast, &mut program::tree_budget());
+        self.tree.get_or_init(build).as_ref().map_err(Clone::clone)
     }
 
     fn haystack<'a>(&'a self, text: &'a str) -> Haystack<'a> {
@@ -99,26 +105,66 @@ impl Regex {
     }
 }
 
+/// A match.
+struct Match {
+    span: matcher::Span,
+    /// The groups, if the search had to find them.
+    groups: Option<Vec<Option<matcher::Span>>>,
+}
+
 impl Search<'_> {
-    /// The first match from a byte offset on.
-    fn find(&self, from: usize) -> Option<matcher::Span> {
-        let start = match (&self.starts, &self.regex.fast) {
-            (Some(starts), _) => *starts.get(starts.partition_point(|start| *start < from))?,
-            (None, Some(fast)) => fast.find_at(self.haystack.text(), from)?.start(),
-            (None, None) => return None,
+    /// The first match from a byte offset on. 54001 if back references take too many steps.
+    fn find(&self, from: usize) -> Result<Option<Match>, ValueError> {
+        let Regex { parsed, forward, prefer, .. } = self.regex;
+        let starts = match &self.starts {
+            Some(starts) => starts.get(starts.partition_point(|start| *start < from)..).unwrap_or(&[]),
+            None => &[],
         };
-        Some((start, matcher::end(&self.haystack, &self.regex.forward, start, self.regex.prefer)?))
+        if parsed.references {
+            return self.find_referring(starts);
+        }
+        let start = match &self.regex.fast {
+            Some(fast) => fast.find_at(self.haystack.text(), from).map(|found| found.start()),
+            None => starts.first().copied(),
+        };
+        let span = start.and_then(|start| Some((start, matcher::end(&self.haystack, forward, start, *prefer)?)));
+        Ok(span.map(|span| Match { span, groups: None }))
+    }
+
+    /// The first match of a pattern with back references: a span may fit, and not be a match.
+    fn find_referring(&self, starts: &[usize]) -> Result<Option<Match>, ValueError> {
+        let tree = self.regex.tree()?;
+        let mut divider = self.divider();
+        for start in starts {
+            let mut ends = matcher::ends(&self.haystack, &self.regex.forward, *start);
+            if self.regex.prefer != Prefer::Shortest {
+                ends.reverse();
+            }
+            for end in ends {
+                divider.groups.fill(None);
+                let span = (*start, end);
+                if divider.divide(tree, span)? {
+                    return Ok(Some(Match { span, groups: Some(divider.groups) }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn divider(&self) -> matcher::Divider<'_> {
+        matcher::Divider::new(&self.haystack, self.regex.groups(), self.regex.parsed.ignore_case)
     }
 
     /// The groups of a match. 2201B if the pattern is too complex to be divided.
-    fn groups(&self, span: matcher::Span) -> Result<Vec<Option<matcher::Span>>, ValueError> {
-        let mut groups = vec![None; self.regex.groups()];
-        if !groups.is_empty() {
-            let build = || tree::build(&self.regex.parsed.ast, &mut program::tree_budget());
-            let tree = self.regex.tree.get_or_init(build).as_ref().map_err(Clone::clone)?;
-            matcher::divide(&self.haystack, tree, span, &mut groups);
+    fn groups(&self, found: &Match) -> Result<Vec<Option<matcher::Span>>, ValueError> {
+        if let Some(groups) = &found.groups {
+            return Ok(groups.clone());
         }
-        Ok(groups)
+        let mut divider = self.divider();
+        if self.regex.groups() > 0 {
+            divider.divide(self.regex.tree()?, found.span)?;
+        }
+        Ok(divider.groups)
     }
 
     /// The offset at which the search goes on after a match. `None` at the end of the text.

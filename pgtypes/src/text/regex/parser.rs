@@ -9,6 +9,8 @@ use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 use crate::text::ctype::{self, Ranges};
 
+/// The parts that all back references may repeat.
+const MAX_REPEATED: usize = 60_000;
 /// The deepest nesting of parentheses.
 const MAX_DEPTH: usize = 250;
 
@@ -29,10 +31,6 @@ fn unbalanced() -> ValueError {
     invalid("parentheses () not balanced")
 }
 
-fn unsupported(what: &str) -> ValueError {
-    ValueError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} are not supported in regular expressions"))
-}
-
 /// A scanner over a pattern.
 pub(super) struct Parser {
     chars: Vec<char>,
@@ -43,11 +41,14 @@ pub(super) struct Parser {
     in_look: bool,
     sets: Vec<Set>,
     looks: Vec<Look>,
-    /// For each group, whether it is closed.
-    groups: Vec<bool>,
+    /// For each group, what it has inside, once it is closed.
+    groups: Vec<Option<Ast>>,
+    references: bool,
+    /// The parts that back references may still repeat.
+    budget: usize,
 }
 
-/// Reads a pattern. 2201B as PostgreSQL says, 0A000 for back references.
+/// Reads a pattern. 2201B as PostgreSQL says.
 pub(super) fn parse(pattern: &str, options: RegexOptions) -> Result<Parsed, ValueError> {
     let mut parser = Parser {
         chars: pattern.chars().collect(),
@@ -58,6 +59,8 @@ pub(super) fn parse(pattern: &str, options: RegexOptions) -> Result<Parsed, Valu
         sets: Vec::new(),
         looks: Vec::new(),
         groups: Vec::new(),
+        references: false,
+        budget: MAX_REPEATED,
     };
     let modes = options.expanded || options.newline_stops || options.newline_anchors;
     if options.syntax == Syntax::Literal && modes {
@@ -71,7 +74,14 @@ pub(super) fn parse(pattern: &str, options: RegexOptions) -> Result<Parsed, Valu
     if parser.at < parser.chars.len() {
         return Err(unbalanced());
     }
-    Ok(Parsed { ast, sets: parser.sets, looks: parser.looks, groups: parser.groups.len() })
+    Ok(Parsed {
+        ast,
+        sets: parser.sets,
+        looks: parser.looks,
+        groups: parser.groups.len(),
+        references: parser.references,
+        ignore_case: parser.options.ignore_case,
+    })
 }
 
 impl Parser {
@@ -255,7 +265,7 @@ impl Parser {
                         self.set(if negated { ctype::complement(&ranges) } else { ranges })
                     }
                     Escape::Assert(assert) => return Ok(Ast::Assert(assert)),
-                    Escape::BackReference(group) => return Err(self.back_reference(group)),
+                    Escape::BackReference(group) => self.back_reference(group)?,
                 }
             }
             c => {
@@ -292,7 +302,10 @@ impl Parser {
                 self.at += 2;
                 return Ok(Ast::Assert(if word == '<' { Assert::WordStart } else { Assert::WordEnd }));
             }
-            ('\\', Some(digit @ '1'..='9')) => return Err(self.back_reference(digit.to_digit(10).unwrap_or(0))),
+            ('\\', Some(digit @ '1'..='9')) => {
+                self.at += 2;
+                self.back_reference(digit.to_digit(10).unwrap_or(0))?
+            }
             ('\\', Some(c)) => {
                 self.at += 2;
                 self.one(c.into())
@@ -347,12 +360,13 @@ impl Parser {
         }
     }
 
-    fn back_reference(&self, group: u32) -> ValueError {
-        let closed = usize::try_from(group).ok().and_then(|group| self.groups.get(group.checked_sub(1)?));
-        match closed {
-            Some(true) if !self.in_look => unsupported("back references"),
-            _ => invalid("invalid backreference number"),
-        }
+    fn back_reference(&mut self, number: u32) -> Result<Ast, ValueError> {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        let group = number.checked_sub(1).and_then(|at| self.groups.get(at)).and_then(Option::as_ref);
+        let group = group.filter(|_| !self.in_look).ok_or_else(|| invalid("invalid backreference number"))?;
+        let inner = group.approximation(&mut self.budget).ok_or_else(too_complex)?;
+        self.references = true;
+        Ok(Ast::Reference(number, Box::new(inner)))
     }
 
     /// What begins with an opening parenthesis.
@@ -378,11 +392,11 @@ impl Parser {
         } else if self.in_look {
             self.alternatives()?
         } else {
-            self.groups.push(false);
+            self.groups.push(None);
             let number = self.groups.len();
             let inner = self.alternatives()?;
-            if let Some(closed) = self.groups.get_mut(number - 1) {
-                *closed = true;
+            if let Some(group) = self.groups.get_mut(number - 1) {
+                *group = Some(inner.clone());
             }
             Ast::Capture(number, Box::new(inner))
         };

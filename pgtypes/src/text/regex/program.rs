@@ -70,7 +70,7 @@ impl Program {
             Ast::Look(look) => {
                 self.push(Instruction::Look(*look), budget)?;
             }
-            Ast::Capture(_, inner) => self.compile(inner, budget)?,
+            Ast::Capture(_, inner) | Ast::Reference(_, inner) => self.compile(inner, budget)?,
             Ast::Concat(items) => match self.direction {
                 Direction::Forward => items.iter().try_for_each(|item| self.compile(item, budget))?,
                 Direction::Backward => items.iter().rev().try_for_each(|item| self.compile(item, budget))?,

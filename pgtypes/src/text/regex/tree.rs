@@ -12,6 +12,8 @@ use crate::error::ValueError;
 pub(super) struct Part {
     pub(super) kind: Kind,
     pub(super) prefer: Prefer,
+    /// Whether it has back references, so that a span that fits may still not match.
+    pub(super) references: bool,
     /// Matches the part forwards.
     pub(super) forward: Program,
     /// Matches the part backwards.
@@ -27,8 +29,24 @@ pub(super) enum Kind {
     Sequence(Vec<Part>),
     /// The first that fits
     Choice(Vec<Part>),
-    /// The same part up to so many times, without empty repetitions
-    Iterate(Box<Part>, Option<u32>),
+    /// The same part several times
+    Iterate(Iteration),
+    /// What a group has matched, so many times
+    Reference {
+        group: usize,
+        min: u32,
+        max: Option<u32>,
+    },
+}
+
+/// A repeated part.
+#[derive(Clone, Debug)]
+pub(super) struct Iteration {
+    pub(super) child: Box<Part>,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// The groups in the child, which each repetition forgets
+    pub(super) groups: Vec<usize>,
 }
 
 /// What a part says to the parts around it.
@@ -38,9 +56,10 @@ struct Flags {
     /// Whether it holds both preferences.
     mixed: bool,
     captures: bool,
+    references: bool,
 }
 
-const PLAIN: Flags = Flags { prefer: Prefer::Any, mixed: false, captures: false };
+const PLAIN: Flags = Flags { prefer: Prefer::Any, mixed: false, captures: false, references: false };
 
 impl Flags {
     fn preferring(prefer: Prefer) -> Flags {
@@ -54,11 +73,12 @@ impl Flags {
             prefer: self.prefer.or(other.prefer),
             mixed: self.mixed || other.mixed || clash,
             captures: self.captures || other.captures,
+            references: self.references || other.references,
         }
     }
 
     fn is_messy(self) -> bool {
-        self.mixed || self.captures
+        self.mixed || self.captures || self.references
     }
 }
 
@@ -75,6 +95,7 @@ pub(super) fn preference(ast: &Ast) -> Prefer {
 fn flags(ast: &Ast) -> Flags {
     match ast {
         Ast::Empty | Ast::Set(_) | Ast::Assert(_) | Ast::Look(_) => PLAIN,
+        Ast::Reference(..) => Flags { references: true, ..PLAIN },
         Ast::Capture(_, inner) => Flags { captures: true, ..flags(inner) },
         Ast::Concat(items) => match items.split_last() {
             Some((last, before)) => before.iter().fold(PLAIN, |all, item| all.with(flags(item))).with(last_flags(last)),
@@ -94,7 +115,7 @@ fn flags(ast: &Ast) -> Flags {
 fn last_flags(item: &Ast) -> Flags {
     match item {
         Ast::Repeat { atom, min: 1, max: Some(1), prefer }
-            if flags(atom).captures && is_vacuous(*prefer, flags(atom)) =>
+            if flags(atom).captures && !matches!(**atom, Ast::Reference(..)) && is_vacuous(*prefer, flags(atom)) =>
         {
             flags(atom)
         }
@@ -116,7 +137,7 @@ impl Builder<'_> {
     fn make(&mut self, ast: &Ast, prefer: Prefer, kind: Kind) -> Result<Part, ValueError> {
         let forward = Program::new(ast, Direction::Forward, self.budget)?;
         let backward = Program::new(ast, Direction::Backward, self.budget)?;
-        Ok(Part { kind, prefer, forward, backward })
+        Ok(Part { kind, prefer, references: flags(ast).references, forward, backward })
     }
 
     fn leaf(&mut self, ast: &Ast, prefer: Prefer) -> Result<Part, ValueError> {
@@ -132,6 +153,9 @@ impl Builder<'_> {
             Ast::Capture(number, inner) => {
                 let inner = self.part(inner)?;
                 self.make(ast, own.prefer, Kind::Capture(*number, Box::new(inner)))
+            }
+            Ast::Reference(group, _) => {
+                self.make(ast, own.prefer, Kind::Reference { group: *group, min: 1, max: Some(1) })
             }
             Ast::Concat(items) => self.sequence(ast, items),
             Ast::Alternate(branches) => {
@@ -177,12 +201,18 @@ impl Builder<'_> {
         if (min, max) == (1, Some(1)) && is_vacuous(prefer, inner) {
             return self.part(atom);
         }
-        if max == Some(0) || !inner.captures {
+        if max == Some(0) || !(inner.captures || inner.references) {
             return self.leaf(ast, all.prefer);
         }
-        if min == 0 {
-            let child = self.part(atom)?;
-            return self.make(ast, all.prefer, Kind::Iterate(Box::new(child), max));
+        if let Ast::Reference(group, _) = atom {
+            return self.make(ast, all.prefer, Kind::Reference { group: *group, min, max });
+        }
+        if min == 0 || inner.references {
+            let child = Box::new(self.part(atom)?);
+            let mut groups = Vec::new();
+            atom.groups(&mut groups);
+            let iteration = Iteration { child, min, max, groups };
+            return self.make(ast, all.prefer, Kind::Iterate(iteration));
         }
         // Only the last repetition captures. Those before it are one part.
         let before = Ast::Repeat {
