@@ -6,9 +6,9 @@ use crate::datum::{Datum, DatumRef};
 use crate::error::ValueError;
 use crate::form::{fixed, invalid};
 use crate::letters::is_space;
+use crate::number::{out_of_range, parse_int};
 use crate::row::{IoEnv, TypeIo};
 use crate::sql_type::SqlType;
-use crate::sqlstate::SqlState;
 
 pub(crate) const INT2_IO: TypeIo = TypeIo {
     input,
@@ -73,21 +73,7 @@ pub fn int_range(ty: SqlType) -> (i64, i64) {
 }
 
 fn input(text: &str, ty: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    let body = text.trim_matches(is_space);
-    let digits = body.strip_prefix(['+', '-']).unwrap_or(body);
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(invalid(name_of(ty), text));
-    }
-    let (low, high) = int_range(ty);
-    match body.parse::<i64>() {
-        Ok(value) if (low..=high).contains(&value) => Ok(Datum::Int(value)),
-        _ => Err(out_of_range(ty, text)),
-    }
-}
-
-fn out_of_range(ty: SqlType, text: &str) -> ValueError {
-    let message = format!("value \"{text}\" is out of range for type {}", name_of(ty));
-    ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    parse_int(text, int_range(ty), name_of(ty)).map(Datum::Int)
 }
 
 /// Reads an unsigned number. As in PostgreSQL a negative one of 32 bits wraps around.
@@ -100,7 +86,7 @@ fn parse_unsigned(ty: SqlType, text: &str, most: i64) -> Result<Datum, ValueErro
     match body.parse::<i64>() {
         Ok(value) if (0..=most).contains(&value) => Ok(Datum::Int(value)),
         Ok(value) if value < 0 && value >= i64::from(i32::MIN) => Ok(Datum::Int(value & most)),
-        _ => Err(out_of_range(ty, text)),
+        _ => Err(out_of_range(name_of(ty), text)),
     }
 }
 

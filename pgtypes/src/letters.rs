@@ -16,12 +16,14 @@ pub fn upper(text: &str) -> String {
     text.chars().map(upper_char).collect()
 }
 
-fn lower_char(c: char) -> char {
+/// Lower case of a character.
+pub fn lower_char(c: char) -> char {
     // The only full mapping of several characters is that of U+0130, and its first is the simple mapping.
     c.to_lowercase().next().unwrap_or(c)
 }
 
-fn upper_char(c: char) -> char {
+/// Upper case of a character.
+pub fn upper_char(c: char) -> char {
     match c {
         // Greek letters with an iota below: the simple mapping is the title case letter, which keeps the iota.
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => shifted(c, 8),

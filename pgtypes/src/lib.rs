@@ -10,35 +10,44 @@
 //!
 //! 1. `oid`, `sqlstate`: names of objects, the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
-//! 3. `datum`, `form`, `sql_type`, `timestamp`, `utf8`: values and their sort order; errors of forms; types; times;
-//!    text from outside
-//! 4. `row`: what a row of the table of types has
-//! 5. `boolean`, `bytea`, `float`, `integer`, `string`, `times`: the forms of the types
-//! 6. `rows`: the table
-//! 7. `lookup`: the type of an OID or a name
-//! 8. `codec`, `wire`: values in keys and rows; on the wire
-//! 9. `cast`: conversions between types
+//! 3. `datetime`, `form`, `numeric`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal numbers;
+//!    types; text from outside; UUIDs
+//! 4. `bytea`, `json`, `text`, `timestamp`: functions of bytes; JSON; functions of text; times as bare microseconds
+//! 5. `datum`: values and their sort order
+//! 6. `row`: what a row of the table of types has
+//! 7. `boolean`, `bytea_form`, `float`, `integer`, `string`, `times`: the forms of the types
+//! 8. `rows`: the table
+//! 9. `lookup`: the type of an OID or a name
+//! 10. `codec`, `wire`: values in keys and rows; on the wire
+//! 11. `cast`: conversions between types
 
 mod boolean;
-mod bytea;
+pub mod bytea;
+mod bytea_form;
 pub mod cast;
 pub mod codec;
+pub mod datetime;
 pub mod datum;
 mod error;
 pub mod float;
 mod form;
 pub mod integer;
+pub mod json;
 pub mod letters;
 mod lookup;
+mod number;
+pub mod numeric;
 mod oid;
 mod row;
 mod rows;
 mod sql_type;
 mod sqlstate;
 pub mod string;
+pub mod text;
 mod times;
 pub mod timestamp;
 mod utf8;
+pub mod uuid;
 pub mod wire;
 
 pub use datum::{Datum, DatumRef, Repr};
@@ -52,5 +61,7 @@ pub use timestamp::{DateFormat, DateStyle, TimeZone};
 pub use utf8::utf8;
 pub use wire::Format;
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 use crate::datum::Repr;
 use crate::oid::Oid;
 use crate::row::{Category, TypeIo, TypeRow};
-use crate::{boolean, bytea, float, integer, string, times};
+use crate::{boolean, bytea_form, float, integer, string, times};
 
 /// A type without a modifier.
 const fn row(
@@ -45,7 +45,7 @@ use Category::{Boolean, DateTime, Internal, Numeric, Pseudo, String, User};
 /// The types. Sorted by OID.
 pub(crate) static ROWS: [TypeRow; 20] = [
     row((16, 1000), ("bool", "boolean"), (1, Boolean, true), (Repr::Bool, boolean::IO)),
-    row((17, 1001), ("bytea", "bytea"), (-1, User, false), (Repr::Bytes, bytea::IO)),
+    row((17, 1001), ("bytea", "bytea"), (-1, User, false), (Repr::Bytes, bytea_form::IO)),
     row((18, 1002), ("char", "\"char\""), (1, Internal, false), (Repr::Text, string::CHAR_IO)),
     row((19, 1003), ("name", "name"), (64, String, false), (Repr::Text, string::NAME_IO)),
     small((20, 1016), ("int8", "bigint"), (8, Numeric, false), integer::INT8_IO),

@@ -21,22 +21,26 @@ impl SqlState {
     pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
     /// `string_data_right_truncation`
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
-    /// `null_value_not_allowed`
-    pub const NULL_VALUE_NOT_ALLOWED: SqlState = SqlState("22004");
     /// `numeric_value_out_of_range`
     pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState("22003");
+    /// `null_value_not_allowed`
+    pub const NULL_VALUE_NOT_ALLOWED: SqlState = SqlState("22004");
     /// `invalid_datetime_format`
     pub const INVALID_DATETIME_FORMAT: SqlState = SqlState("22007");
     /// `datetime_field_overflow`
     pub const DATETIME_FIELD_OVERFLOW: SqlState = SqlState("22008");
     /// `invalid_time_zone_displacement_value`
     pub const INVALID_TIME_ZONE_DISPLACEMENT: SqlState = SqlState("22009");
+    /// `invalid_use_of_escape_character`
+    pub const INVALID_USE_OF_ESCAPE_CHARACTER: SqlState = SqlState("2200C");
     /// `substring_error`
     pub const SUBSTRING_ERROR: SqlState = SqlState("22011");
     /// `division_by_zero`
     pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
     /// `interval_field_overflow`
     pub const INTERVAL_FIELD_OVERFLOW: SqlState = SqlState("22015");
+    /// `invalid_regular_expression`
+    pub const INVALID_REGULAR_EXPRESSION: SqlState = SqlState("2201B");
     /// `invalid_argument_for_logarithm`
     pub const INVALID_LOGARITHM: SqlState = SqlState("2201E");
     /// `invalid_argument_for_power_function`
@@ -53,10 +57,14 @@ impl SqlState {
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `invalid_escape_sequence` of a LIKE pattern
     pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
+    /// `array_subscript_error`
+    pub const ARRAY_SUBSCRIPT_ERROR: SqlState = SqlState("2202E");
     /// `invalid_text_representation`
     pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
     /// `invalid_binary_representation`
     pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
+    /// `untranslatable_character`
+    pub const UNTRANSLATABLE_CHARACTER: SqlState = SqlState("22P05");
     /// `not_null_violation`
     pub const NOT_NULL_VIOLATION: SqlState = SqlState("23502");
     /// `unique_violation`
@@ -83,12 +91,14 @@ impl SqlState {
     pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
     /// `invalid_schema_name`
     pub const INVALID_SCHEMA_NAME: SqlState = SqlState("3F000");
-    /// A transaction waits for one that waits for it.
-    pub const DEADLOCK_DETECTED: SqlState = SqlState("40P01");
     /// A conflict with another transaction. The whole transaction can be retried.
     pub const SERIALIZATION_FAILURE: SqlState = SqlState("40001");
+    /// A transaction waits for one that waits for it.
+    pub const DEADLOCK_DETECTED: SqlState = SqlState("40P01");
     /// The statement cannot be parsed.
     pub const SYNTAX_ERROR: SqlState = SqlState("42601");
+    /// `name_too_long`
+    pub const NAME_TOO_LONG: SqlState = SqlState("42622");
     /// `duplicate_column`
     pub const DUPLICATE_COLUMN: SqlState = SqlState("42701");
     /// `ambiguous_column`
@@ -101,8 +111,6 @@ impl SqlState {
     pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
     /// `grouping_error`
     pub const GROUPING_ERROR: SqlState = SqlState("42803");
-    /// `name_too_long`
-    pub const NAME_TOO_LONG: SqlState = SqlState("42622");
     /// `datatype_mismatch`
     pub const DATATYPE_MISMATCH: SqlState = SqlState("42804");
     /// `wrong_object_type`

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::*;
 use crate::error::ValueError;
-use crate::output::float;
+use crate::float::show as float;
 
 type Outcome = Result<String, ValueError>;
 

@@ -56,8 +56,8 @@ fn unary(name: &str, a: &Numeric) -> Option<Outcome> {
         "int2" => a.to_i16().map(|v| v.to_string()),
         "int4" => a.to_i32().map(|v| v.to_string()),
         "int8" => a.to_i64().map(|v| v.to_string()),
-        "float8" => a.to_f64().map(crate::output::float),
-        "float4" => a.to_f32().map(|v| crate::output::float(v.into())),
+        "float8" => a.to_f64().map(crate::float::show),
+        "float4" => a.to_f32().map(|v| crate::float::show(v.into())),
         "send" => {
             let mut out = BytesMut::new();
             a.write_binary(&mut out);
