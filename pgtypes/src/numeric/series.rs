@@ -1,10 +1,10 @@
 //! Square roots, exponentials, logarithms and integral powers of decimal numbers, rounded to a scale.
 //!
-//! The computation is decimal. Each intermediate result is rounded to a scale that leaves it the digits of the final one
-//! and at least eight more. So a result is the exact one, rounded, unless the exact one is closer than about 10^-6 of a
-//! unit to the middle between two results. For arguments near 1 (or 0) such results are common, as the exact ones have
-//! long runs of zeros or nines. There the rounding of the intermediate results decides the last digit, so their scales
-//! and their order are the ones that PostgreSQL uses.
+//! The computation is decimal. Each intermediate result is rounded to a scale that leaves it the digits of the final
+//! one and at least eight more. So a result is the exact one, rounded, unless the exact one is closer than about 10^-6
+//! of a unit to the middle between two results. For arguments near 1 (or 0) such results are common, as the exact ones
+//! have long runs of zeros or nines. There the rounding of the intermediate results decides the last digit, so their
+//! scales and their order are the ones that PostgreSQL uses.
 
 use std::cmp::Ordering;
 
@@ -16,8 +16,6 @@ use super::arithmetic::div_to_scale;
 use super::logarithm::{EXTRA_DIGITS, LOG10_E, truncated};
 use super::{decimal, wire};
 
-/// `log10(2)`, as precise as PostgreSQL has it.
-const LOG10_2: f64 = 0.301_029_995_663_981;
 /// Arguments up to this need no reduction for the series of the exponential.
 const NEAR_ZERO: f64 = 0.01;
 /// A positive number `value / 10^scale`. The scale may be negative.
@@ -74,7 +72,8 @@ pub(super) fn exp(value: &BigInt, scale: i64, argument: f64, target: i64) -> Big
     }
     let value = value * BigInt::from(5u32).pow(halvings);
     let scale = scale + i64::from(halvings);
-    let digits = 1 + truncated(argument * LOG10_E) + target + truncated(f64::from(halvings) * LOG10_2);
+    let digits =
+        1 + truncated(argument * LOG10_E) + target + truncated(f64::from(halvings) * std::f64::consts::LOG10_2);
     let digits = digits.max(0) + EXTRA_DIGITS;
     let (sum, sum_scale) = exp_near_zero(&value, scale, digits - 1);
     let mut result = Positive::new(sum, sum_scale);
@@ -113,7 +112,7 @@ pub(super) fn ln(value: &BigUint, scale: i64, target: i64) -> BigInt {
         roots += 1;
     }
     // ln(x) = 2 artanh(z), z = (x - 1) / (x + 1)
-    let inner = target + truncated(f64::from(roots + 1) * LOG10_2) + EXTRA_DIGITS;
+    let inner = target + truncated(f64::from(roots + 1) * std::f64::consts::LOG10_2) + EXTRA_DIGITS;
     let one = decimal::rescale(&BigInt::one(), 0, x.scale);
     let x_value = BigInt::from(x.value);
     let mut sum = div_to_scale(&(&x_value - &one), 0, &(x_value + one), 0, inner);
@@ -154,7 +153,8 @@ fn double(value: &BigInt, scale: i64, times: u32, target: i64) -> BigInt {
     decimal::rescale(&product, product_scale, target)
 }
 
-/// An integral power at scale `target` by squares and products. `digits` are the significant digits that the result has.
+/// An integral power at scale `target` by squares and products. `digits` are the significant digits that the result
+/// has.
 pub(super) fn power(base: Positive, exponent: i32, target: i64, digits: i64) -> BigInt {
     let times = exponent.unsigned_abs();
     let digits = digits + truncated(f64::from(times).ln()) + EXTRA_DIGITS;

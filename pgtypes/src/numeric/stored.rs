@@ -23,6 +23,8 @@ const NEGATIVE: u32 = 1;
 const SPECIAL: u32 = 2;
 const ZEROS: u32 = 4;
 const SCALE_SHIFT: u32 = 3;
+/// More bytes than the digits of any value take.
+const MAX_BYTES: usize = 62_000;
 
 impl Numeric {
     /// Appends the storage form. Its length must be known to read it back.
@@ -76,7 +78,7 @@ impl Numeric {
             let magnitude = rest.iter().rev().fold(0i64, |value, byte| value << 8 | i64::from(*byte));
             return Ok(Numeric::small(if negative { -magnitude } else { magnitude }, scale));
         }
-        if zeros > MAX_INTEGER_DIGITS + u32::from(MAX_SCALE) {
+        if zeros > MAX_INTEGER_DIGITS + u32::from(MAX_SCALE) || rest.len() > MAX_BYTES {
             return Err(corrupted());
         }
         let magnitude = BigUint::from_bytes_le(rest);
