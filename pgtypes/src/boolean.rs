@@ -1,24 +1,8 @@
-//! `boolean`: its forms.
+//! Booleans in texts.
 
-use bytes::{BufMut, BytesMut};
-
-use crate::datum::{Datum, DatumRef};
 use crate::error::ValueError;
-use crate::form::{fixed, invalid};
+use crate::form::invalid;
 use crate::letters::is_space;
-use crate::row::{IoEnv, TypeIo};
-use crate::sql_type::SqlType;
-
-pub(crate) const IO: TypeIo = TypeIo {
-    input: |text, _, _| parse(text).map(Datum::Bool),
-    output: |value, _, _, out| out.extend_from_slice(if *value == DatumRef::Bool(true) { b"t" } else { b"f" }),
-    receive: |bytes, _, _| Ok(Datum::Bool(fixed::<1>(bytes)?[0] != 0)),
-    send,
-};
-
-fn send(value: &DatumRef<'_>, _: SqlType, _: &IoEnv<'_>, out: &mut BytesMut) {
-    out.put_u8(u8::from(*value == DatumRef::Bool(true)));
-}
 
 /// Reads a boolean: `true`, `yes`, `on`, `1` and their opposites, or a prefix that is not ambiguous.
 pub(crate) fn parse(text: &str) -> Result<bool, ValueError> {

@@ -1,29 +1,11 @@
-//! `real` and `double precision`: their forms.
+//! Floats in texts.
 
 use std::fmt::Write;
 
-use bytes::{BufMut, BytesMut};
-
-use crate::datum::Datum;
 use crate::error::ValueError;
-use crate::form::{fixed, invalid};
+use crate::form::invalid;
 use crate::letters::is_space;
-use crate::row::TypeIo;
 use crate::sqlstate::SqlState;
-
-pub(crate) const FLOAT8_IO: TypeIo = TypeIo {
-    input: |text, _, _| parse_float(text).map(Datum::Float),
-    output: |value, _, _, out| out.extend_from_slice(show(value.float()).as_bytes()),
-    receive: |bytes, _, _| Ok(Datum::Float(f64::from_be_bytes(fixed(bytes)?))),
-    send: |value, _, _, out| out.put_f64(value.float()),
-};
-
-pub(crate) const FLOAT4_IO: TypeIo = TypeIo {
-    input: |text, _, _| parse_float4(text).map(|value| Datum::Float(value.into())),
-    output: |value, _, _, out| out.extend_from_slice(show_float4(narrow(value.float())).as_bytes()),
-    receive: |bytes, _, _| Ok(Datum::Float(f32::from_be_bytes(fixed(bytes)?).into())),
-    send: |value, _, _, out: &mut BytesMut| out.put_f32(narrow(value.float())),
-};
 
 const DOUBLE: &str = "double precision";
 const REAL: &str = "real";
@@ -39,7 +21,8 @@ pub fn parse_float(text: &str) -> Result<f64, ValueError> {
     check(text, value.is_infinite(), value == 0.0, DOUBLE).map(|()| value)
 }
 
-fn parse_float4(text: &str) -> Result<f32, ValueError> {
+/// Parses a `real`.
+pub fn parse_float4(text: &str) -> Result<f32, ValueError> {
     parse(text, REAL)?;
     let body = text.trim_matches(is_space);
     let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);

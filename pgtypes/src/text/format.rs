@@ -3,7 +3,7 @@
 use super::limit::check_growth;
 use super::quote::{quote_ident, quote_literal};
 use crate::error::ValueError;
-use crate::number::parse_int;
+use crate::integer::parse_int;
 use crate::sqlstate::SqlState;
 
 /// A specifier after its `%`, without the conversion.

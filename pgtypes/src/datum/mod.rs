@@ -2,9 +2,21 @@
 //!
 //! There are fewer kinds of values than types: a value of a type without a kind of its own has that of another one
 //! ([`Repr`]), and only its type knows how to print it. Values of one kind compare in one way, whatever their types.
+//!
+//! # Layers
+//!
+//! 1. `array`: arrays of values
+
+pub(crate) mod array;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+
+use crate::datetime::{Interval, TimeTz};
+use crate::json::Jsonb;
+use crate::numeric::Numeric;
+use crate::uuid::Uuid;
+pub use array::{Array, Dimension, MAX_DIMENSIONS};
 
 /// The kinds of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +33,18 @@ pub enum Repr {
     Padded,
     /// [`Datum::Bytes`]
     Bytes,
+    /// [`Datum::Numeric`]
+    Numeric,
+    /// [`Datum::Interval`]
+    Interval,
+    /// [`Datum::TimeTz`]
+    TimeTz,
+    /// [`Datum::Uuid`]
+    Uuid,
+    /// [`Datum::Jsonb`]
+    Jsonb,
+    /// [`Datum::Array`]
+    Array,
     /// None: a pseudo-type of arguments
     None,
 }
@@ -43,6 +67,18 @@ pub enum Datum {
     Padded(Box<str>),
     /// Bytes.
     Bytes(Box<[u8]>),
+    /// A decimal number.
+    Numeric(Numeric),
+    /// A span of time.
+    Interval(Interval),
+    /// A time of the day with a zone.
+    TimeTz(TimeTz),
+    /// A UUID.
+    Uuid(Uuid),
+    /// A JSON value.
+    Jsonb(Box<Jsonb>),
+    /// An array.
+    Array(Box<Array>),
 }
 
 /// A value that borrows from where it is stored.
@@ -95,6 +131,15 @@ impl DatumRef<'_> {
         if let DatumRef::Text(text) = self { text } else { "" }
     }
 
+    /// The value of another kind.
+    pub(crate) fn other(&self) -> &Datum {
+        match self {
+            DatumRef::Borrowed(value) => value,
+            DatumRef::Owned(value) => value,
+            _ => &Datum::Null,
+        }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         if let DatumRef::Bytes(bytes) = self { bytes } else { &[] }
     }
@@ -110,6 +155,7 @@ impl Datum {
             Datum::Float(value) => DatumRef::Float(*value),
             Datum::Text(text) | Datum::Padded(text) => DatumRef::Text(text),
             Datum::Bytes(bytes) => DatumRef::Bytes(bytes),
+            other => DatumRef::Borrowed(other),
         }
     }
 
@@ -129,6 +175,9 @@ impl Datum {
             + match self {
                 Datum::Text(text) | Datum::Padded(text) => text.len(),
                 Datum::Bytes(bytes) => bytes.len(),
+                Datum::Numeric(number) => number.memory(),
+                Datum::Jsonb(json) => json.memory(),
+                Datum::Array(array) => array.memory(),
                 _ => 0,
             }
     }
@@ -149,6 +198,12 @@ pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
         (Datum::Float(a), Datum::Float(b)) => compare_floats(*a, *b),
         (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
         (Datum::Bytes(a), Datum::Bytes(b)) => a.cmp(b),
+        (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(b),
+        (Datum::Interval(a), Datum::Interval(b)) => a.cmp(b),
+        (Datum::TimeTz(a), Datum::TimeTz(b)) => a.cmp(b),
+        (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+        (Datum::Jsonb(a), Datum::Jsonb(b)) => a.cmp(b),
+        (Datum::Array(a), Datum::Array(b)) => a.compare(b),
         _ => return None,
     })
 }
@@ -171,6 +226,12 @@ fn rank(datum: &Datum) -> u8 {
         Datum::Text(_) => 3,
         Datum::Bytes(_) => 4,
         Datum::Padded(_) => 5,
+        Datum::Numeric(_) => 6,
+        Datum::Interval(_) => 7,
+        Datum::TimeTz(_) => 8,
+        Datum::Uuid(_) => 9,
+        Datum::Jsonb(_) => 10,
+        Datum::Array(_) => 11,
         Datum::Null => u8::MAX,
     }
 }
@@ -198,7 +259,20 @@ impl Hash for GroupKey {
             Datum::Text(text) => text.hash(state),
             Datum::Padded(text) => unpadded(text).hash(state),
             Datum::Bytes(bytes) => bytes.hash(state),
+            Datum::Numeric(number) => number.hash(state),
+            Datum::Interval(interval) => interval.hash(state),
+            Datum::TimeTz(time) => time.hash(state),
+            Datum::Uuid(uuid) => uuid.hash(state),
+            Datum::Jsonb(json) => json.hash(state),
+            Datum::Array(array) => hash_array(array, state),
         }
+    }
+}
+
+fn hash_array<H: Hasher>(array: &Array, state: &mut H) {
+    array.dimensions().hash(state);
+    for element in array.elements() {
+        GroupKey(element.clone()).hash(state);
     }
 }
 

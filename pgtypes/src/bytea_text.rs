@@ -1,25 +1,12 @@
-//! `bytea`: its forms.
+//! Byte strings in texts: hexadecimal, and escaped.
 
 use bytes::BytesMut;
 
-use crate::datum::{Datum, DatumRef};
 use crate::error::ValueError;
-use crate::row::{IoEnv, TypeIo};
-use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
 
-pub(crate) const IO: TypeIo = TypeIo {
-    input: |text, _, _| parse_bytea(text).map(|bytes| Datum::Bytes(bytes.into())),
-    output: |value, _, _, out| write_hex(value.bytes(), out),
-    receive: |bytes, _, _| Ok(Datum::Bytes(bytes.into())),
-    send,
-};
-
-fn send(value: &DatumRef<'_>, _: SqlType, _: &IoEnv<'_>, out: &mut BytesMut) {
-    out.extend_from_slice(value.bytes());
-}
-
-fn write_hex(bytes: &[u8], out: &mut BytesMut) {
+/// Appends the hexadecimal form.
+pub(crate) fn write_hex(bytes: &[u8], out: &mut BytesMut) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.reserve(2 + bytes.len() * 2);
     out.extend_from_slice(b"\\x");
@@ -28,7 +15,8 @@ fn write_hex(bytes: &[u8], out: &mut BytesMut) {
     }
 }
 
-fn parse_bytea(text: &str) -> Result<Vec<u8>, ValueError> {
+/// Reads either form.
+pub(crate) fn parse_bytea(text: &str) -> Result<Vec<u8>, ValueError> {
     match text.strip_prefix("\\x") {
         Some(hex) => parse_hex(hex),
         None => parse_escaped(text),

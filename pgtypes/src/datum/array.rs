@@ -1,0 +1,137 @@
+//! Arrays: elements of one type in up to six dimensions.
+
+use std::cmp::Ordering;
+
+use super::{Datum, compare};
+use crate::error::ValueError;
+use crate::oid::Oid;
+use crate::sqlstate::SqlState;
+
+/// The most dimensions.
+pub const MAX_DIMENSIONS: usize = 6;
+/// The most elements.
+pub const MAX_ELEMENTS: usize = 134_217_727;
+
+/// A dimension of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dimension {
+    /// The number of elements.
+    pub length: i32,
+    /// The subscript of the first one.
+    pub lower: i32,
+}
+
+impl Dimension {
+    /// A dimension whose subscripts begin with 1.
+    pub fn of_length(length: i32) -> Dimension {
+        Dimension { length, lower: 1 }
+    }
+}
+
+/// An array.
+///
+/// Invariants: `elements` has as many as the product of the lengths, none if there is no dimension; there are at most
+/// [`MAX_DIMENSIONS`], and no length is 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    element: Oid,
+    dimensions: Vec<Dimension>,
+    elements: Vec<Datum>,
+}
+
+impl Array {
+    /// An empty array.
+    pub fn empty(element: Oid) -> Array {
+        Array { element, dimensions: Vec::new(), elements: Vec::new() }
+    }
+
+    /// An array of one dimension.
+    pub fn of(element: Oid, elements: Vec<Datum>) -> Array {
+        let length = i32::try_from(elements.len()).unwrap_or(i32::MAX);
+        let dimensions = if elements.is_empty() { Vec::new() } else { vec![Dimension::of_length(length)] };
+        Array { element, dimensions, elements }
+    }
+
+    /// An array of several dimensions.
+    ///
+    /// # Errors
+    /// 54000 for too many dimensions or elements, 2202E for lengths that do not fit.
+    pub fn new(element: Oid, dimensions: Vec<Dimension>, elements: Vec<Datum>) -> Result<Array, ValueError> {
+        if dimensions.len() > MAX_DIMENSIONS {
+            return Err(too_many_dimensions(dimensions.len()));
+        }
+        let mut count: usize = 1;
+        for dimension in &dimensions {
+            let length = usize::try_from(dimension.length).unwrap_or(usize::MAX);
+            count = count.saturating_mul(length);
+            if count > MAX_ELEMENTS || dimension.lower.checked_add(dimension.length).is_none() {
+                let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
+                return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+            }
+        }
+        if count == 0 || dimensions.is_empty() {
+            return Ok(Array::empty(element));
+        }
+        if count != elements.len() {
+            return Err(ValueError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "wrong number of elements"));
+        }
+        Ok(Array { element, dimensions, elements })
+    }
+
+    /// The type of its elements.
+    pub fn element(&self) -> Oid {
+        self.element
+    }
+
+    /// Its dimensions; none if it is empty.
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions
+    }
+
+    /// Its elements, row by row.
+    pub fn elements(&self) -> &[Datum] {
+        &self.elements
+    }
+
+    /// Its elements.
+    pub fn into_elements(self) -> Vec<Datum> {
+        self.elements
+    }
+
+    /// The element at subscripts, one for each dimension. `None`: there is no such element.
+    pub fn get(&self, subscripts: &[i64]) -> Option<&Datum> {
+        if subscripts.len() != self.dimensions.len() || subscripts.is_empty() {
+            return None;
+        }
+        let mut at: usize = 0;
+        for (subscript, dimension) in subscripts.iter().zip(&self.dimensions) {
+            let offset = subscript.checked_sub(dimension.lower.into())?;
+            let length = usize::try_from(dimension.length).ok()?;
+            let offset = usize::try_from(offset).ok().filter(|offset| *offset < length)?;
+            at = at * length + offset;
+        }
+        self.elements.get(at)
+    }
+
+    /// Memory of the elements, for budgets.
+    pub fn memory(&self) -> usize {
+        self.elements.iter().map(Datum::memory).sum()
+    }
+
+    /// PostgreSQL's order: element by element with NULL last, then by their number, then by dimensions.
+    pub fn compare(&self, other: &Array) -> Ordering {
+        let mut pairs = self.elements.iter().zip(&other.elements);
+        let unequal = pairs.find_map(|(a, b)| Some(compare(a, b)).filter(|order| order.is_ne()));
+        let shape = |array: &Array| -> Vec<(i32, i32)> {
+            array.dimensions.iter().map(|dimension| (dimension.length, dimension.lower)).collect()
+        };
+        let by_shape = || (self.dimensions.len(), shape(self)).cmp(&(other.dimensions.len(), shape(other)));
+        unequal.unwrap_or_else(|| self.elements.len().cmp(&other.elements.len()).then_with(by_shape))
+    }
+}
+
+/// 54000
+pub(crate) fn too_many_dimensions(count: usize) -> ValueError {
+    let message = format!("number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})");
+    ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
