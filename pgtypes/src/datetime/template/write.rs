@@ -217,6 +217,11 @@ impl Moment {
 
     /// The day of the fields. The month of an interval may be none.
     fn days(&self) -> i64 {
+        // PostgreSQL gives 31 and 30 days to the two months before March, if it counts months backwards.
+        if self.fields.month < -9 {
+            let before = if self.fields.month == -10 { 31 } else { 61 };
+            return days_from_date(self.fields.year - 1, 3, 1) - before + self.fields.day - 1;
+        }
         let months = self.fields.month - 1;
         days_from_date(self.fields.year + months.div_euclid(12), months.rem_euclid(12) + 1, self.fields.day)
     }
