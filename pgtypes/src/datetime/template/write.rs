@@ -174,7 +174,7 @@ impl Moment {
                 };
                 padded(in_case_of_first(pattern, name_of(&ROMAN, index)), fill, 4)
             }
-            Field::Zone => in_case_of_zone(pattern, &self.abbreviation),
+            Field::Zone => in_case_of_first(pattern, &self.abbreviation),
             _ => return None,
         })
     }
@@ -321,10 +321,6 @@ fn last_digits(year: i64, sign_of: i64, digits: u32) -> (i64, usize) {
 /// Letters of abbreviations: small if the first letter of the pattern is.
 fn in_case_of_first(pattern: &str, text: &str) -> String {
     if pattern.starts_with(|c: char| c.is_ascii_lowercase()) { text.to_ascii_lowercase() } else { text.to_owned() }
-}
-
-fn in_case_of_zone(pattern: &str, text: &str) -> String {
-    in_case_of_first(pattern, text)
 }
 
 /// Appends a number with zeros up to `width`, its sign included.
