@@ -314,7 +314,12 @@ impl Part {
             Part::Int(value) => number(i128::from(value), 0),
             Part::Millis(micros) => number(i128::from(micros), 3),
             Part::Seconds(micros) => number(i128::from(micros), 6),
-            Part::Epoch(micros) => number(i128::from(micros) + i128::from(EPOCH_SECONDS * SECOND), 6),
+            Part::Epoch(micros) => {
+                let unix = i128::from(micros) + i128::from(EPOCH_SECONDS * SECOND);
+                // Beyond 64 bits PostgreSQL divides numerics, and the quotient has 4 digits after the point.
+                let rounded = if i64::try_from(unix).is_ok() { unix } else { (unix + 50) / 100 * 100 };
+                number(rounded, 6)
+            }
             Part::Julian(day, time) => {
                 let scale = julian_scale(time);
                 let power = 10i128.pow(scale);

@@ -161,7 +161,6 @@ fn take<T: Shown>(session: &Session<'_>, mut next: impl FnMut() -> Result<Option
 
 /// Evaluates an operation.
 pub(super) fn evaluate(operation: &str, a: &Args<'_>) -> Outcome {
-    let show = |value: &dyn Fn() -> Outcome| value();
     let s = a.session;
     if let Some(outcome) = operators(operation, a) {
         return outcome;
@@ -172,57 +171,55 @@ pub(super) fn evaluate(operation: &str, a: &Args<'_>) -> Outcome {
     if let Some(outcome) = fields(operation, a) {
         return outcome;
     }
-    show(&|| {
-        Ok(match operation {
-            "age2 ts" => a.ts(0).age(a.ts(1))?.shown(s),
-            "age2 tstz" => a.tstz(0).age(a.tstz(1), a.zone())?.shown(s),
-            "trunc ts" => a.ts(1).trunc(a.texts[0])?.shown(s),
-            "trunc tstz" => a.tstz(1).trunc(a.texts[0], a.zone())?.shown(s),
-            "trunc tstz zone" => a.tstz(1).trunc_in(a.texts[0], a.texts[2])?.shown(s),
-            "trunc interval" => a.interval(1).trunc(a.texts[0])?.shown(s),
-            "bin ts" => a.ts(1).bin(a.interval(0), a.ts(2))?.shown(s),
-            "bin tstz" => a.tstz(1).bin(a.interval(0), a.tstz(2))?.shown(s),
-            "make_date" => Date::make(a.int(0), a.int(1), a.int(2))?.shown(s),
-            "make_time" => Time::make(a.int(0), a.int(1), a.float(2))?.shown(s),
-            "make_ts" => Timestamp::make(a.ymd(), a.int(3), a.int(4), a.float(5))?.shown(s),
-            "make_tstz" => TimestampTz::make(a.ymd(), a.int(3), a.int(4), a.float(5), a.zone())?.shown(s),
-            "make_tstz zone" => TimestampTz::make_in(a.ymd(), a.int(3), a.int(4), a.float(5), a.texts[6])?.shown(s),
-            "make_interval" => {
-                let (years, months, weeks) = a.ymd();
-                let (days, hours, minutes) = (a.int(3), a.int(4), a.int(5));
-                let args = IntervalArgs { years, months, weeks, days, hours, minutes, seconds: a.float(6) };
-                Interval::make(args)?.shown(s)
+    Ok(match operation {
+        "age2 ts" => a.ts(0).age(a.ts(1))?.shown(s),
+        "age2 tstz" => a.tstz(0).age(a.tstz(1), a.zone())?.shown(s),
+        "trunc ts" => a.ts(1).trunc(a.texts[0])?.shown(s),
+        "trunc tstz" => a.tstz(1).trunc(a.texts[0], a.zone())?.shown(s),
+        "trunc tstz zone" => a.tstz(1).trunc_in(a.texts[0], a.texts[2])?.shown(s),
+        "trunc interval" => a.interval(1).trunc(a.texts[0])?.shown(s),
+        "bin ts" => a.ts(1).bin(a.interval(0), a.ts(2))?.shown(s),
+        "bin tstz" => a.tstz(1).bin(a.interval(0), a.tstz(2))?.shown(s),
+        "make_date" => Date::make(a.int(0), a.int(1), a.int(2))?.shown(s),
+        "make_time" => Time::make(a.int(0), a.int(1), a.float(2))?.shown(s),
+        "make_ts" => Timestamp::make(a.ymd(), a.int(3), a.int(4), a.float(5))?.shown(s),
+        "make_tstz" => TimestampTz::make(a.ymd(), a.int(3), a.int(4), a.float(5), a.zone())?.shown(s),
+        "make_tstz zone" => TimestampTz::make_in(a.ymd(), a.int(3), a.int(4), a.float(5), a.texts[6])?.shown(s),
+        "make_interval" => {
+            let (years, months, weeks) = a.ymd();
+            let (days, hours, minutes) = (a.int(3), a.int(4), a.int(5));
+            let args = IntervalArgs { years, months, weeks, days, hours, minutes, seconds: a.float(6) };
+            Interval::make(args)?.shown(s)
+        }
+        "to_timestamp" => TimestampTz::from_unix(a.float(0))?.shown(s),
+        "justify_hours" => a.interval(0).justify_hours()?.shown(s),
+        "justify_days" => a.interval(0).justify_days()?.shown(s),
+        "justify_interval" => a.interval(0).justify_interval()?.shown(s),
+        "zone ts" => a.ts(1).at_zone(a.texts[0])?.shown(s),
+        "zone tstz" => a.tstz(1).at_zone(a.texts[0])?.shown(s),
+        "zone timetz" => a.timetz(1).at_zone(a.texts[0], s)?.shown(s),
+        "izone ts" => a.ts(1).at_interval(a.interval(0), s)?.shown(s),
+        "izone tstz" => a.tstz(1).at_interval(a.interval(0), s)?.shown(s),
+        "izone timetz" => a.timetz(1).at_interval(a.interval(0), s)?.shown(s),
+        "series ts" => {
+            let mut series = Series::new(a.ts(0), a.ts(1), a.interval(2))?;
+            take(s, || series.next_value())?
+        }
+        "series tstz" => {
+            let mut series = Series::new(a.tstz(0), a.tstz(1), a.interval(2))?;
+            take(s, || series.next_value(a.zone()))?
+        }
+        "overlaps" => overlaps((Some(a.ts(0)), Some(a.ts(1))), (Some(a.ts(2)), Some(a.ts(3)))).shown(s),
+        rounded => {
+            let (digits, ty) = rounded.strip_prefix("round").unwrap().split_once(' ').unwrap();
+            let digits = digits.parse().unwrap();
+            match ty {
+                "time" => a.time(0).with_precision(digits).shown(s),
+                "timetz" => a.timetz(0).with_precision(digits).shown(s),
+                "ts" => a.ts(0).with_precision(digits).shown(s),
+                _ => a.tstz(0).with_precision(digits).shown(s),
             }
-            "to_timestamp" => TimestampTz::from_unix(a.float(0))?.shown(s),
-            "justify_hours" => a.interval(0).justify_hours()?.shown(s),
-            "justify_days" => a.interval(0).justify_days()?.shown(s),
-            "justify_interval" => a.interval(0).justify_interval()?.shown(s),
-            "zone ts" => a.ts(1).at_zone(a.texts[0])?.shown(s),
-            "zone tstz" => a.tstz(1).at_zone(a.texts[0])?.shown(s),
-            "zone timetz" => a.timetz(1).at_zone(a.texts[0], s)?.shown(s),
-            "izone ts" => a.ts(1).at_interval(a.interval(0), s)?.shown(s),
-            "izone tstz" => a.tstz(1).at_interval(a.interval(0), s)?.shown(s),
-            "izone timetz" => a.timetz(1).at_interval(a.interval(0), s)?.shown(s),
-            "series ts" => {
-                let mut series = Series::new(a.ts(0), a.ts(1), a.interval(2))?;
-                take(s, || series.next_value())?
-            }
-            "series tstz" => {
-                let mut series = Series::new(a.tstz(0), a.tstz(1), a.interval(2))?;
-                take(s, || series.next_value(a.zone()))?
-            }
-            "overlaps" => overlaps((Some(a.ts(0)), Some(a.ts(1))), (Some(a.ts(2)), Some(a.ts(3)))).shown(s),
-            rounded => {
-                let (digits, ty) = rounded.strip_prefix("round").unwrap().split_once(' ').unwrap();
-                let digits = digits.parse().unwrap();
-                match ty {
-                    "time" => a.time(0).with_precision(digits).shown(s),
-                    "timetz" => a.timetz(0).with_precision(digits).shown(s),
-                    "ts" => a.ts(0).with_precision(digits).shown(s),
-                    _ => a.tstz(0).with_precision(digits).shown(s),
-                }
-            }
-        })
+        }
     })
 }
 

@@ -85,6 +85,9 @@ impl Reader<'_> {
 
     fn time(&mut self, text: &str) -> Result<u32, Fault> {
         let (hour, minute, second, micros) = clock(text, false)?;
+        if i32::try_from(hour).is_err() {
+            return Err(Fault::Field);
+        }
         let fields = &mut self.decoder.fields;
         (fields.hour, fields.minute, fields.second, fields.micros) = (hour, minute, second, micros);
         Ok(mask::TIME)
@@ -131,6 +134,7 @@ impl Reader<'_> {
                     return Err(Fault::Format);
                 }
                 self.at_mark = true;
+                decoder.label = None;
                 0
             }
             Word::Label(Unit::Epoch) => return Err(Fault::Format),

@@ -189,6 +189,7 @@ impl Reader<'_> {
                     return Err(Fault::Format);
                 }
                 self.at_mark = true;
+                decoder.label = None;
                 0
             }
             other => decoder.common_word(other)?,

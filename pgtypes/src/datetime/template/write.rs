@@ -174,7 +174,7 @@ impl Moment {
                 };
                 padded(in_case_of_first(pattern, name_of(&ROMAN, index)), fill, 4)
             }
-            Field::Zone => in_case_of_zone(pattern, &self.abbreviation),
+            Field::Zone => in_case_of_first(pattern, &self.abbreviation),
             _ => return None,
         })
     }
@@ -217,6 +217,11 @@ impl Moment {
 
     /// The day of the fields. The month of an interval may be none.
     fn days(&self) -> i64 {
+        // PostgreSQL gives 31 and 30 days to the two months before March, if it counts months backwards.
+        if self.fields.month < -9 {
+            let before = if self.fields.month == -10 { 31 } else { 61 };
+            return days_from_date(self.fields.year - 1, 3, 1) - before + self.fields.day - 1;
+        }
         let months = self.fields.month - 1;
         days_from_date(self.fields.year + months.div_euclid(12), months.rem_euclid(12) + 1, self.fields.day)
     }
@@ -316,10 +321,6 @@ fn last_digits(year: i64, sign_of: i64, digits: u32) -> (i64, usize) {
 /// Letters of abbreviations: small if the first letter of the pattern is.
 fn in_case_of_first(pattern: &str, text: &str) -> String {
     if pattern.starts_with(|c: char| c.is_ascii_lowercase()) { text.to_ascii_lowercase() } else { text.to_owned() }
-}
-
-fn in_case_of_zone(pattern: &str, text: &str) -> String {
-    in_case_of_first(pattern, text)
 }
 
 /// Appends a number with zeros up to `width`, its sign included.
