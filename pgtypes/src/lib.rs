@@ -13,7 +13,8 @@
 //! 3. `datum`, `sql_type`, `timestamp`: values and their sort order, types, times
 //! 4. `input`, `output`: text forms
 //! 5. `cast`, `wire`: conversions between types, wire forms
-//! 6. `json`, `text`, `bytea`, `uuid`: types and functions of text
+//! 6. `json`, `text`, `uuid`: documents, functions of text, identifiers
+//! 7. `bytea`: functions of bytes
 
 pub mod bytea;
 pub mod cast;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
-use super::build::escape_into;
+use super::escape::escape_into;
 use super::number::JsonNumber;
 use super::parser::{self, Build, MAX_DEPTH, too_deep};
 use crate::error::ValueError;
@@ -134,8 +134,8 @@ fn string(text: Cow<'_, str>) -> Result<Box<str>, ValueError> {
 }
 
 impl Jsonb {
-    /// Parses JSON. 22P02 for bad syntax, 22P05 for `\u0000`, 22003 for a number that `numeric` cannot hold, 54000 for a
-    /// string that is too long, 54001 for deep nesting.
+    /// Parses JSON. 22P02 for bad syntax, 22P05 for `\u0000`, 22003 for a number that `numeric` cannot hold, 54000 for
+    /// a string that is too long, 54001 for deep nesting.
     pub fn parse(text: &str) -> Result<Jsonb, ValueError> {
         parser::parse(text, &Tree)
     }

@@ -1,6 +1,7 @@
 //! Cases that PostgreSQL answered: functions of regular expressions, bad patterns, SIMILAR TO.
 
 use super::*;
+use crate::error::ValueError;
 use crate::golden::{self, Args, Outcome};
 use crate::text::{Escape, similar_pattern, similar_to_regex};
 

@@ -193,8 +193,8 @@ impl<'a> Divider<'a> {
         ends
     }
 
-    /// Divides the part of the last choice at one of its ends, or takes back choices until one can. The end, or `None` if
-    /// there is no choice left.
+    /// Divides the part of the last choice at one of its ends, or takes back choices until one can. The end, or `None`
+    /// if there is no choice left.
     fn advance<'p>(
         &mut self,
         choices: &mut Vec<Choice>,
