@@ -112,10 +112,10 @@ impl Search<'_> {
                 ends.reverse();
             }
             for end in ends {
-                divider.groups.fill(None);
+                divider.clear();
                 let span = (*start, end);
                 if divider.divide(tree, span)? {
-                    return Ok(Some(Match { span, groups: Some(divider.groups) }));
+                    return Ok(Some(Match { span, groups: Some(divider.into_groups()) }));
                 }
             }
         }
@@ -135,7 +135,7 @@ impl Search<'_> {
         if self.regex.groups() > 0 {
             divider.divide(self.regex.tree()?, found.span)?;
         }
-        Ok(divider.groups)
+        Ok(divider.into_groups())
     }
 
     /// The offset at which the search goes on after a match. `None` at the end of the text.
