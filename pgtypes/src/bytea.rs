@@ -1,4 +1,5 @@
-//! Functions of `bytea`: bytes and bits, parts, trimming. Positions count bytes from 1, indexes of bytes and bits from 0.
+//! Functions of `bytea`: bytes and bits, parts, trimming. Positions count bytes from 1, indexes of bytes and bits
+//! from 0.
 
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
@@ -85,8 +86,8 @@ pub fn substr_to(bytes: &[u8], start: i32, length: i32) -> Result<&[u8], ValueEr
     Ok(first(from(bytes, size(begin)), size(end - begin)))
 }
 
-/// `overlay`: replaces `length` bytes from `start` on; by default as many as there are new ones. 22011 for a start below
-/// 1, 22003 for an end that is no `integer`.
+/// `overlay`: replaces `length` bytes from `start` on; by default as many as there are new ones. 22011 for a start
+/// below 1, 22003 for an end that is no `integer`.
 pub fn overlay(bytes: &[u8], new: &[u8], start: i32, length: Option<i32>) -> Result<Vec<u8>, ValueError> {
     let length = length.unwrap_or_else(|| i32::try_from(new.len()).unwrap_or(i32::MAX));
     if start <= 0 {

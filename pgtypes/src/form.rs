@@ -19,3 +19,14 @@ pub(crate) fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ValueError>
         }
     })
 }
+
+/// 22P02 for a text that is no value of a kind of type.
+pub(crate) fn invalid_value(kind: &str, type_name: &str, text: &str) -> ValueError {
+    let message = format!("invalid input value for {kind}{type_name}: \"{text}\"");
+    ValueError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
+}
+
+/// A length on the wire.
+pub(crate) fn size(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
+}

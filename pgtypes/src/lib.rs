@@ -12,10 +12,11 @@
 //! 2. `error`, `letters`: errors of values, case of letters
 //! 3. `datetime`, `form`, `numeric`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal numbers;
 //!    types; text from outside; UUIDs
-//! 4. `bytea`, `json`, `text`, `timestamp`: functions of bytes; JSON; functions of text; times as bare microseconds
+//! 4. `boolean`, `bytea`, `bytea_text`, `float`, `integer`, `json`, `text`, `timestamp`: values in texts and their
+//!    functions
 //! 5. `datum`: values and their sort order
-//! 6. `row`: what a row of the table of types has
-//! 7. `boolean`, `bytea_form`, `float`, `integer`, `string`, `times`: the forms of the types
+//! 6. `row`, `string`: what a row of the table of types has; lengths of texts
+//! 7. `forms`: the forms of the types
 //! 8. `rows`: the table
 //! 9. `lookup`: the type of an OID or a name
 //! 10. `codec`, `wire`: values in keys and rows; on the wire
@@ -23,7 +24,7 @@
 
 mod boolean;
 pub mod bytea;
-mod bytea_form;
+mod bytea_text;
 pub mod cast;
 pub mod codec;
 pub mod datetime;
@@ -31,11 +32,11 @@ pub mod datum;
 mod error;
 pub mod float;
 mod form;
+mod forms;
 pub mod integer;
 pub mod json;
 pub mod letters;
 mod lookup;
-mod number;
 pub mod numeric;
 mod oid;
 mod row;
@@ -44,17 +45,16 @@ mod sql_type;
 mod sqlstate;
 pub mod string;
 pub mod text;
-mod times;
 pub mod timestamp;
 mod utf8;
 pub mod uuid;
 pub mod wire;
 
-pub use datum::{Datum, DatumRef, Repr};
+pub use datum::{Array, Datum, DatumRef, Dimension, Record, Repr};
 pub use error::ValueError;
 pub use lookup::{all, find, find_name};
 pub use oid::Oid;
-pub use row::{Category, IoEnv, TypeIo, TypeRow};
+pub use row::{Category, IoEnv, Label, Modifier, Names, NoNames, TypeIo, TypeRow};
 pub use sql_type::{MAX_VARCHAR, SqlType};
 pub use sqlstate::SqlState;
 pub use timestamp::{DateFormat, DateStyle, TimeZone};

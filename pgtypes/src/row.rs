@@ -1,20 +1,83 @@
-//! What a row of the table of types has.
+//! What a row of the table of types has, and what the forms of values ask of the session and its catalog.
 
 use bytes::BytesMut;
 
+use crate::datetime::{DateOrder, IntervalStyle, Now, Session, TimeZone};
 use crate::datum::{Datum, DatumRef, Repr};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sql_type::SqlType;
-use crate::timestamp::{Now, TimeZone};
 
-/// The environment of input and output.
-#[derive(Clone, Copy, Debug)]
+/// A label of an enum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its place in the order of the type; the value of the enum.
+    pub order: i64,
+    /// Its text.
+    pub name: Box<str>,
+}
+
+/// Names of the objects that users have made: what the text forms of enums, `regclass` and the like ask the catalog.
+pub trait Names {
+    /// The labels of an enum, in their order; `None` if it does not exist.
+    fn labels(&self, ty: Oid) -> Option<&[Label]>;
+
+    /// The object with a name as a user writes it. `class` is the type: `regclass`, `regtype`, `regproc`, ...
+    ///
+    /// # Errors
+    /// 42P01, 42704, 42883: there is none. 42602: it is no name.
+    fn find(&self, class: SqlType, name: &str) -> Result<Oid, ValueError>;
+
+    /// The name of an object; `None` if it does not exist.
+    fn show(&self, class: SqlType, oid: Oid) -> Option<String>;
+}
+
+/// The environment of input, output and functions.
+#[derive(Clone, Copy)]
 pub struct IoEnv<'a> {
     /// The session's time zone, and the style of its dates.
     pub zone: &'a TimeZone,
-    /// The meaning of `'now'`.
+    /// The order of fields in `DateStyle`.
+    pub order: DateOrder,
+    /// `IntervalStyle`
+    pub interval_style: IntervalStyle,
+    /// The meaning of `'now'`: the start of the transaction.
     pub now: Now,
+    /// The catalog.
+    pub names: &'a dyn Names,
+}
+
+impl<'a> IoEnv<'a> {
+    /// An environment with the order of dates that the zone's style has, PostgreSQL's style of intervals, and no
+    /// catalog.
+    pub fn new(zone: &'a TimeZone, now: Now) -> IoEnv<'a> {
+        let Session { order, interval_style, .. } = Session::new(zone, now);
+        IoEnv { zone, order, interval_style, now, names: &NoNames }
+    }
+
+    /// What dates and times read of it.
+    pub fn session(&self) -> Session<'a> {
+        Session { zone: self.zone, order: self.order, interval_style: self.interval_style, now: self.now }
+    }
+}
+
+/// No catalog: objects are known by their OIDs only.
+#[derive(Debug)]
+pub struct NoNames;
+
+impl Names for NoNames {
+    fn labels(&self, _: Oid) -> Option<&[Label]> {
+        None
+    }
+
+    fn find(&self, class: SqlType, name: &str) -> Result<Oid, ValueError> {
+        let message = format!("no name of type {} is known here: \"{name}\"", class.oid);
+        Err(ValueError::new(crate::sqlstate::SqlState::UNDEFINED_OBJECT, message))
+    }
+
+    fn show(&self, _: SqlType, _: Oid) -> Option<String> {
+        None
+    }
 }
 
 /// The forms of a type's values. The functions are given the type too, because types share functions.
@@ -28,6 +91,17 @@ pub struct TypeIo {
     pub receive: fn(&[u8], SqlType, &IoEnv<'_>) -> Result<Datum, ValueError>,
     /// Appends the binary form. Not called with NULL.
     pub send: fn(&DatumRef<'_>, SqlType, &IoEnv<'_>, &mut BytesMut),
+}
+
+/// What a modifier means: the length of `varchar(3)`.
+#[derive(Clone, Copy, Debug)]
+pub struct Modifier {
+    /// The name of the type with it.
+    pub show: fn(&TypeRow, i32) -> String,
+    /// The modifier of what was written in parentheses.
+    pub read: fn(&TypeRow, &[i32]) -> Result<i32, ValueError>,
+    /// Applies it to a value. An explicit cast (`true`) truncates what an assignment refuses.
+    pub apply: fn(Datum, SqlType, bool) -> Result<Datum, ValueError>,
 }
 
 /// The groups of types of PostgreSQL's rules for overloaded functions; `typcategory`.
@@ -79,7 +153,7 @@ impl Category {
 /// A type.
 #[derive(Debug)]
 pub struct TypeRow {
-    /// Its OID.
+    /// Its OID; that of no object for the rows that all enums share.
     pub oid: Oid,
     /// Its name in `pg_type`. PostgreSQL names the column of an unnamed cast by it.
     pub name: &'static str,
@@ -93,10 +167,19 @@ pub struct TypeRow {
     pub is_preferred: bool,
     /// Its array type; [`Oid::NONE`] without one.
     pub array: Oid,
+    /// The type of its elements, of an array; else [`Oid::NONE`].
+    pub element: Oid,
     /// The kind of its values.
     pub repr: Repr,
     /// Their forms.
     pub io: TypeIo,
-    /// The name with a modifier; `None` if the type has none.
-    pub show_modifier: Option<fn(&TypeRow, i32) -> String>,
+    /// The meaning of its modifier; `None` if it has none.
+    pub modifier: Option<Modifier>,
+}
+
+impl TypeRow {
+    /// The type, without a modifier.
+    pub fn ty(&self) -> SqlType {
+        SqlType::new(self.oid)
+    }
 }

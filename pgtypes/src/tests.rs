@@ -15,7 +15,7 @@ use crate::*;
 static UTC: LazyLock<TimeZone> = LazyLock::new(TimeZone::utc);
 
 fn utc() -> IoEnv<'static> {
-    IoEnv { zone: &UTC, now: Now(0) }
+    IoEnv::new(&UTC, Now(0))
 }
 
 fn text(ty: SqlType, input: &str) -> Result<String, String> {
@@ -23,10 +23,10 @@ fn text(ty: SqlType, input: &str) -> Result<String, String> {
 }
 
 fn text_in(ty: SqlType, input: &str, zone: &TimeZone) -> Result<String, String> {
-    let datum = Datum::decode(ty, Format::Text, input.as_bytes(), &IoEnv { zone, now: Now(0) })
+    let datum = Datum::decode(ty, Format::Text, input.as_bytes(), &IoEnv::new(zone, Now(0)))
         .map_err(|e| format!("{} {}", e.code().0, e.message()))?;
     let mut out = BytesMut::new();
-    datum.borrow().encode(ty, Format::Text, &IoEnv { zone, now: Now(0) }, &mut out);
+    datum.borrow().encode(ty, Format::Text, &IoEnv::new(zone, Now(0)), &mut out);
     Ok(String::from_utf8(out.to_vec()).unwrap())
 }
 

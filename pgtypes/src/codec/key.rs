@@ -6,6 +6,9 @@
 //! | boolean | `0` or `1` |
 //! | float | 8 bytes: sign bit flipped, or all bits of a negative one; -0 as 0, one NaN above infinity |
 //! | text, bytea | the bytes with `00` written `00 ff`, then `00 01`; of `character` without the blanks at its end |
+//! | numeric, interval, timetz, uuid | their own key forms, without what equal values differ in |
+//! | jsonb | its order, as bytea; the value cannot be read from it |
+//! | array | `01` and its form for each element, `02` for NULL, `00`; then the number of dimensions, lengths, lower bounds |
 //!
 //! Every encoding is prefix-free, so columns need no separators. Equal values have equal bytes. What they do not tell
 //! of a value ([`loses`]) is stored beside the key.
@@ -14,8 +17,11 @@
 //! all bits of the value are flipped if it descends.
 
 use super::{Malformed, take};
-use crate::datum::{Datum, Repr, unpadded};
+use crate::datetime::{Interval, TimeTz};
+use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, Repr, unpadded};
+use crate::numeric::Numeric;
 use crate::sql_type::SqlType;
+use crate::uuid::Uuid;
 
 /// The order of a column in an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,6 +42,11 @@ pub fn loses(value: &Datum) -> bool {
     match value {
         Datum::Float(float) => *float == 0.0 && float.is_sign_negative(),
         Datum::Padded(text) => text.ends_with(' '),
+        Datum::Numeric(number) => number.scale() != number.min_scale(),
+        Datum::Interval(interval) => !Interval::from_key(interval.to_key()).is_identical(interval),
+        Datum::TimeTz(time) => TimeTz::from_key(time.to_key()) != *time,
+        Datum::Jsonb(_) => true,
+        Datum::Array(array) => array.elements().iter().any(loses),
         _ => false,
     }
 }
@@ -80,8 +91,38 @@ pub fn put(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
         Datum::Text(text) => put_bytes(text.as_bytes(), out),
         Datum::Padded(text) => put_bytes(unpadded(text).as_bytes(), out),
         Datum::Bytes(bytes) => put_bytes(bytes, out),
+        Datum::Numeric(number) => number.write_key(out),
+        Datum::Interval(interval) => out.extend_from_slice(&interval.to_key()),
+        Datum::TimeTz(time) => out.extend_from_slice(&time.to_key()),
+        Datum::Uuid(uuid) => out.extend_from_slice(uuid.as_bytes()),
+        Datum::Jsonb(json) => {
+            let mut order = Vec::new();
+            json.write_order_key(&mut order);
+            put_bytes(&order, out);
+        }
+        Datum::Array(array) => put_array(array, out),
+        // No column has this type.
+        Datum::Record(_) => {}
     }
     Some(())
+}
+
+/// Ends the elements of an array.
+const ARRAY_END: u8 = 0;
+
+fn put_array(array: &Array, out: &mut Vec<u8>) {
+    for element in array.elements() {
+        put_ordered(element, KeyOrder::default(), out);
+    }
+    out.push(ARRAY_END);
+    // There are at most six.
+    out.push(array.dimensions().len() as u8);
+    for dimension in array.dimensions() {
+        put_int(dimension.length.into(), out);
+    }
+    for dimension in array.dimensions() {
+        put_int(dimension.lower.into(), out);
+    }
 }
 
 fn put_int(value: i64, out: &mut Vec<u8>) {
@@ -134,8 +175,43 @@ pub fn get(ty: SqlType, input: &mut &[u8]) -> Result<Datum, Malformed> {
         Repr::Text => Datum::Text(get_text(input)?),
         Repr::Padded => Datum::Padded(get_text(input)?),
         Repr::Bytes => Datum::Bytes(get_bytes(input)?.into()),
-        Repr::None => return Err(Malformed("a type without values")),
+        Repr::Numeric => {
+            let (number, rest) = Numeric::parse_key(input).map_err(|_| Malformed("no numeric"))?;
+            *input = rest;
+            Datum::Numeric(number)
+        }
+        Repr::Interval => Datum::Interval(Interval::from_key(fixed(input)?)),
+        Repr::TimeTz => Datum::TimeTz(TimeTz::from_key(fixed(input)?)),
+        Repr::Uuid => Datum::Uuid(Uuid::from_bytes(fixed(input)?)),
+        // The value is the one beside the key.
+        Repr::Jsonb => get_bytes(input).map(|_| Datum::Null)?,
+        Repr::Array => get_array(ty.element().unwrap_or(SqlType::UNKNOWN), input)?,
+        Repr::Record | Repr::None => return Err(Malformed("a type without values")),
     })
+}
+
+fn fixed<const N: usize>(input: &mut &[u8]) -> Result<[u8; N], Malformed> {
+    take(input, N)?.try_into().map_err(|_| Malformed("cut short"))
+}
+
+fn get_array(element: SqlType, input: &mut &[u8]) -> Result<Datum, Malformed> {
+    let mut elements = Vec::new();
+    while input.first().is_some_and(|mark| *mark != ARRAY_END) {
+        elements.push(get_ordered(element, KeyOrder::default(), input)?);
+    }
+    take(input, 1)?;
+    let count = usize::from(take(input, 1)?[0]);
+    if count > MAX_DIMENSIONS {
+        return Err(Malformed("too many dimensions"));
+    }
+    let mut numbers = Vec::with_capacity(2 * count);
+    for _ in 0..2 * count {
+        numbers.push(i32::try_from(get_int(input)?).map_err(|_| Malformed("no dimension"))?);
+    }
+    let (lengths, lowers) = numbers.split_at(count);
+    let dimensions = lengths.iter().zip(lowers).map(|(length, lower)| Dimension { length: *length, lower: *lower });
+    let array = Array::new(element.oid, dimensions.collect(), elements).map_err(|_| Malformed("no array"))?;
+    Ok(Datum::Array(Box::new(array)))
 }
 
 fn get_text(input: &mut &[u8]) -> Result<Box<str>, Malformed> {

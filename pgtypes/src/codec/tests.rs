@@ -166,7 +166,7 @@ proptest! {
 
     #[test]
     fn no_bytes_panic(bytes: Vec<u8>, descends: bool, nulls_first: bool) {
-        for ty in crate::all().iter().map(|row| SqlType::new(row.oid)) {
+        for ty in crate::all().map(|row| SqlType::new(row.oid)) {
             let _ = key::get(ty, &mut &bytes[..]);
             let _ = key::get_ordered(ty, KeyOrder { descends, nulls_first }, &mut &bytes[..]);
             let _ = stored::get_datum(ty, &bytes);

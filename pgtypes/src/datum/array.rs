@@ -52,24 +52,39 @@ impl Array {
         Array { element, dimensions, elements }
     }
 
+    /// A vector of the catalog: one dimension, subscripts from 0, also when it is empty.
+    pub fn vector(element: Oid, elements: Vec<Datum>) -> Array {
+        let length = i32::try_from(elements.len()).unwrap_or(i32::MAX);
+        let dimensions = if elements.is_empty() { Vec::new() } else { vec![Dimension { length, lower: 0 }] };
+        Array { element, dimensions, elements }
+    }
+
+    /// The number of elements of such dimensions.
+    ///
+    /// # Errors
+    /// 54000 for too many dimensions or elements.
+    pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
+        if dimensions.len() > MAX_DIMENSIONS {
+            return Err(too_many_dimensions(dimensions.len()));
+        }
+        let mut count: usize = 1;
+        for dimension in dimensions {
+            let length = usize::try_from(dimension.length).unwrap_or(usize::MAX);
+            count = count.saturating_mul(length);
+            if count > MAX_ELEMENTS || dimension.lower.checked_add(dimension.length).is_none() {
+                return Err(too_many_elements());
+            }
+        }
+        Ok(if dimensions.is_empty() { 0 } else { count })
+    }
+
     /// An array of several dimensions.
     ///
     /// # Errors
     /// 54000 for too many dimensions or elements, 2202E for lengths that do not fit.
     pub fn new(element: Oid, dimensions: Vec<Dimension>, elements: Vec<Datum>) -> Result<Array, ValueError> {
-        if dimensions.len() > MAX_DIMENSIONS {
-            return Err(too_many_dimensions(dimensions.len()));
-        }
-        let mut count: usize = 1;
-        for dimension in &dimensions {
-            let length = usize::try_from(dimension.length).unwrap_or(usize::MAX);
-            count = count.saturating_mul(length);
-            if count > MAX_ELEMENTS || dimension.lower.checked_add(dimension.length).is_none() {
-                let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
-                return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-            }
-        }
-        if count == 0 || dimensions.is_empty() {
+        let count = Array::check_dimensions(&dimensions)?;
+        if count == 0 {
             return Ok(Array::empty(element));
         }
         if count != elements.len() {
@@ -98,6 +113,15 @@ impl Array {
         self.elements
     }
 
+    /// An array of the same shape, of what a function makes of the elements.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn try_map<E>(&self, element: Oid, map: impl FnMut(&Datum) -> Result<Datum, E>) -> Result<Array, E> {
+        let elements = self.elements.iter().map(map).collect::<Result<_, E>>()?;
+        Ok(Array { element, dimensions: self.dimensions.clone(), elements })
+    }
+
     /// The element at subscripts, one for each dimension. `None`: there is no such element.
     pub fn get(&self, subscripts: &[i64]) -> Option<&Datum> {
         if subscripts.len() != self.dimensions.len() || subscripts.is_empty() {
@@ -118,14 +142,17 @@ impl Array {
         self.elements.iter().map(Datum::memory).sum()
     }
 
-    /// PostgreSQL's order: element by element with NULL last, then by their number, then by dimensions.
+    /// PostgreSQL's order: element by element with NULL last, then by their number, then by the number of dimensions,
+    /// then by their lengths, then by their lower bounds.
     pub fn compare(&self, other: &Array) -> Ordering {
         let mut pairs = self.elements.iter().zip(&other.elements);
         let unequal = pairs.find_map(|(a, b)| Some(compare(a, b)).filter(|order| order.is_ne()));
-        let shape = |array: &Array| -> Vec<(i32, i32)> {
-            array.dimensions.iter().map(|dimension| (dimension.length, dimension.lower)).collect()
+        let shape = |array: &Array| {
+            let lengths: Vec<i32> = array.dimensions.iter().map(|dimension| dimension.length).collect();
+            let lowers: Vec<i32> = array.dimensions.iter().map(|dimension| dimension.lower).collect();
+            (array.dimensions.len(), lengths, lowers)
         };
-        let by_shape = || (self.dimensions.len(), shape(self)).cmp(&(other.dimensions.len(), shape(other)));
+        let by_shape = || shape(self).cmp(&shape(other));
         unequal.unwrap_or_else(|| self.elements.len().cmp(&other.elements.len()).then_with(by_shape))
     }
 }
@@ -133,5 +160,11 @@ impl Array {
 /// 54000
 pub(crate) fn too_many_dimensions(count: usize) -> ValueError {
     let message = format!("number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})");
+    ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
+
+/// 54000
+pub(crate) fn too_many_elements() -> ValueError {
+    let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
     ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }

@@ -5,9 +5,10 @@
 //!
 //! # Layers
 //!
-//! 1. `array`: arrays of values
+//! 1. `array`, `record`: values of several values
 
-pub(crate) mod array;
+mod array;
+mod record;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -16,7 +17,9 @@ use crate::datetime::{Interval, TimeTz};
 use crate::json::Jsonb;
 use crate::numeric::Numeric;
 use crate::uuid::Uuid;
-pub use array::{Array, Dimension, MAX_DIMENSIONS};
+pub use array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
+pub(crate) use array::{too_many_dimensions, too_many_elements};
+pub use record::Record;
 
 /// The kinds of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub enum Repr {
     Jsonb,
     /// [`Datum::Array`]
     Array,
+    /// [`Datum::Record`]
+    Record,
     /// None: a pseudo-type of arguments
     None,
 }
@@ -79,6 +84,8 @@ pub enum Datum {
     Jsonb(Box<Jsonb>),
     /// An array.
     Array(Box<Array>),
+    /// An anonymous row.
+    Record(Box<Record>),
 }
 
 /// A value that borrows from where it is stored.
@@ -178,6 +185,7 @@ impl Datum {
                 Datum::Numeric(number) => number.memory(),
                 Datum::Jsonb(json) => json.memory(),
                 Datum::Array(array) => array.memory(),
+                Datum::Record(record) => record.memory(),
                 _ => 0,
             }
     }
@@ -204,6 +212,7 @@ pub fn compare_same(a: &Datum, b: &Datum) -> Option<Ordering> {
         (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
         (Datum::Jsonb(a), Datum::Jsonb(b)) => a.cmp(b),
         (Datum::Array(a), Datum::Array(b)) => a.compare(b),
+        (Datum::Record(a), Datum::Record(b)) => a.compare(b),
         _ => return None,
     })
 }
@@ -232,6 +241,7 @@ fn rank(datum: &Datum) -> u8 {
         Datum::Uuid(_) => 9,
         Datum::Jsonb(_) => 10,
         Datum::Array(_) => 11,
+        Datum::Record(_) => 12,
         Datum::Null => u8::MAX,
     }
 }
@@ -250,21 +260,30 @@ impl Eq for GroupKey {}
 
 impl Hash for GroupKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        rank(&self.0).hash(state);
-        match &self.0 {
-            Datum::Null => {}
-            Datum::Bool(value) => value.hash(state),
-            Datum::Int(value) => value.hash(state),
-            Datum::Float(value) => float_key(*value).hash(state),
-            Datum::Text(text) => text.hash(state),
-            Datum::Padded(text) => unpadded(text).hash(state),
-            Datum::Bytes(bytes) => bytes.hash(state),
-            Datum::Numeric(number) => number.hash(state),
-            Datum::Interval(interval) => interval.hash(state),
-            Datum::TimeTz(time) => time.hash(state),
-            Datum::Uuid(uuid) => uuid.hash(state),
-            Datum::Jsonb(json) => json.hash(state),
-            Datum::Array(array) => hash_array(array, state),
+        hash_value(&self.0, state);
+    }
+}
+
+fn hash_value<H: Hasher>(value: &Datum, state: &mut H) {
+    rank(value).hash(state);
+    match value {
+        Datum::Null => {}
+        Datum::Bool(value) => value.hash(state),
+        Datum::Int(value) => value.hash(state),
+        Datum::Float(value) => float_key(*value).hash(state),
+        Datum::Text(text) => text.hash(state),
+        Datum::Padded(text) => unpadded(text).hash(state),
+        Datum::Bytes(bytes) => bytes.hash(state),
+        Datum::Numeric(number) => number.hash(state),
+        Datum::Interval(interval) => interval.hash(state),
+        Datum::TimeTz(time) => time.hash(state),
+        Datum::Uuid(uuid) => uuid.hash(state),
+        Datum::Jsonb(json) => json.hash(state),
+        Datum::Array(array) => hash_array(array, state),
+        Datum::Record(record) => {
+            for (_, field) in record.fields() {
+                hash_value(field, state);
+            }
         }
     }
 }
@@ -272,7 +291,7 @@ impl Hash for GroupKey {
 fn hash_array<H: Hasher>(array: &Array, state: &mut H) {
     array.dimensions().hash(state);
     for element in array.elements() {
-        GroupKey(element.clone()).hash(state);
+        hash_value(element, state);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, BytesMut};
 
-use crate::datum::{Datum, DatumRef};
 use crate::boolean::parse;
+use crate::datum::{Datum, DatumRef};
 use crate::form::fixed;
 use crate::row::{IoEnv, TypeIo};
 use crate::sql_type::SqlType;

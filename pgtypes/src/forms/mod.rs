@@ -2,15 +2,19 @@
 //!
 //! # Layers
 //!
-//! 1. `array`, `boolean`, `bytea`, `float`, `integer`, `json`, `numeric`, `string`, `times`, `uuid`: the types
+//! 1. `array`, `boolean`, `bytea`, `enums`, `float`, `integer`, `numeric`, `record`, `string`, `times`, `uuid`: the types
+//! 2. `json`, `reg`: types with forms of others
 
 pub(crate) mod array;
 pub(crate) mod boolean;
 pub(crate) mod bytea;
+pub(crate) mod enums;
 pub(crate) mod float;
 pub(crate) mod integer;
 pub(crate) mod json;
 pub(crate) mod numeric;
+pub(crate) mod record;
+pub(crate) mod reg;
 pub(crate) mod string;
 pub(crate) mod times;
 pub(crate) mod uuid;

@@ -3,9 +3,8 @@
 use bytes::BytesMut;
 
 use crate::datum::{Datum, DatumRef};
-use crate::error::ValueError;
 use crate::numeric::{Numeric, Typmod};
-use crate::row::{IoEnv, TypeIo, TypeRow};
+use crate::row::{IoEnv, Modifier, TypeIo};
 use crate::sql_type::SqlType;
 
 pub(crate) const IO: TypeIo = TypeIo {
@@ -28,14 +27,13 @@ fn send(value: &DatumRef<'_>, _: SqlType, _: &IoEnv<'_>, out: &mut BytesMut) {
 }
 
 /// `numeric(precision,scale)`
-pub(crate) fn show_typmod(row: &TypeRow, typmod: i32) -> String {
-    Typmod::decode(typmod).map_or_else(|| row.sql_name.to_owned(), |typmod| format!("{}{typmod}", row.sql_name))
-}
-
-/// Applies a precision and a scale.
-pub(crate) fn modify(value: Datum, ty: SqlType, _: bool) -> Result<Datum, ValueError> {
-    match value {
+pub(crate) const MODIFIER: Modifier = Modifier {
+    show: |row, typmod| {
+        Typmod::decode(typmod).map_or_else(|| row.sql_name.to_owned(), |typmod| format!("{}{typmod}", row.sql_name))
+    },
+    read: |_, written| Typmod::from_arguments(written).map(Typmod::encode),
+    apply: |value, ty, _| match value {
         Datum::Numeric(number) => number.apply_typmod(Typmod::decode(ty.typmod)).map(Datum::Numeric),
         value => Ok(value),
-    }
-}
+    },
+};

@@ -28,8 +28,8 @@ impl Change {
 }
 
 impl Jsonb {
-    /// `||`: objects are merged, where the right value wins. Otherwise arrays are joined, after each value that is not an
-    /// array became one. 54001 if the result is nested too deep.
+    /// `||`: objects are merged, where the right value wins. Otherwise arrays are joined, after each value that is not
+    /// an array became one. 54001 if the result is nested too deep.
     pub fn concat(&self, other: &Jsonb) -> Result<Jsonb, ValueError> {
         if let (Jsonb::Object(left), Jsonb::Object(right)) = (self, other) {
             let pairs = left.iter().chain(right.iter()).map(|(key, value)| (key.into(), value.clone()));
@@ -132,8 +132,8 @@ impl Jsonb {
             "return_target" => Ok(self.clone()),
             "raise_exception" => {
                 let detail = "Exception was raised because null_value_treatment is \"raise_exception\".";
-                let hint = "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not \
-                            passed.";
+                let hint = "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is \
+                            not passed.";
                 let error = ValueError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "JSON value must not be null");
                 Err(error.with_detail(detail).with_hint(hint))
             }

@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
         Ok(at + 1)
     }
 
-    /// Reads the escape after a backslash and returns its end. `high` is a high surrogate that waits for its other half.
+    /// Reads the escape after a backslash and returns its end. `high` is a high surrogate without its other half.
     fn scan_escape(&self, at: usize, high: &mut Option<u32>, out: &mut String) -> Result<usize, ValueError> {
         let Some(kind) = self.byte(at) else { return Err(self.invalid_token(at)) };
         if kind == b'u' {

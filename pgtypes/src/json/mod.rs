@@ -6,17 +6,18 @@
 //!
 //! # Layers
 //!
-//! 1. `lexer`, `number`, `path`: tokens, numbers, elements of paths
+//! 1. `escape`, `lexer`, `number`, `path`: strings, tokens, numbers, elements of paths
 //! 2. `parser`: the grammar, over a builder of values
-//! 3. `value`: `Jsonb` and its forms; `order`: its order, hash and key
-//! 4. `access`, `contain`, `edit`, `convert`: functions of `Jsonb`
-//! 5. `text`: `Json` and its functions; `build`: JSON from rendered parts
+//! 3. `value`: `Jsonb` and its forms
+//! 4. `access`, `contain`, `convert`, `edit`, `order`: functions of `Jsonb`; `text`: `Json` and its functions;
+//!    `build`: JSON from rendered parts
 
 mod access;
 mod build;
 mod contain;
 mod convert;
 mod edit;
+mod escape;
 mod lexer;
 mod number;
 mod order;
@@ -26,9 +27,10 @@ mod text;
 mod value;
 
 pub use build::{
-    Layout, array, array_to_json, build_array, build_object, escape, json_agg, json_object, json_object_agg,
+    Layout, array, array_to_json, build_array, build_object, json_agg, json_object, json_object_agg,
     jsonb_build_object, jsonb_object, jsonb_object_agg, object, row_to_json,
 };
+pub use escape::escape;
 pub use number::JsonNumber;
 pub use parser::MAX_DEPTH;
 pub use path::Path;

@@ -1,7 +1,7 @@
 //! The numbers of `jsonb`: decimals with their scale, kept as normalised text.
 //!
-//! The text is an optional minus sign, digits without a leading zero, and a point with as many digits as the scale says.
-//! Zero has no sign. Comparison and equality are by value: `1.0` equals `1`. The bounds are those of `numeric`.
+//! The text is an optional minus sign, digits without a leading zero, and a point with as many digits as the scale
+//! says. Zero has no sign. Comparison and equality are by value: `1.0` equals `1`. The bounds are those of `numeric`.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -41,8 +41,8 @@ enum Content<'a, V> {
 /// 54001 for a value that is nested too deep.
 pub(super) fn too_deep() -> ValueError {
     ValueError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").with_hint(
-        "Increase the configuration parameter \"max_stack_depth\" (currently 2048kB), after ensuring the platform's stack \
-         depth limit is adequate.",
+        "Increase the configuration parameter \"max_stack_depth\" (currently 2048kB), after ensuring the platform's \
+         stack depth limit is adequate.",
     )
 }
 

@@ -1,11 +1,11 @@
 //! `json`: text that is known to be JSON, and the functions that read it again and return parts of it as they are
 //! written.
 //!
-//! A string with `\u0000` or half of a surrogate pair is valid JSON. Only functions that need the string's value refuse it.
+//! A string with `\u0000` or half of a surrogate pair is valid JSON. Only functions that need its value refuse it.
 
 use std::borrow::Cow;
 
-use super::build::escape_into;
+use super::escape::escape_into;
 use super::lexer::{Lexer, Token};
 use super::parser::{self, Build};
 use super::path::{self, Path};

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
-use super::build::escape_into;
+use super::escape::escape_into;
 use super::number::JsonNumber;
 use super::parser::{self, Build, MAX_DEPTH, too_deep};
 use crate::error::ValueError;
@@ -133,8 +133,8 @@ fn string(text: Cow<'_, str>) -> Result<Box<str>, ValueError> {
 }
 
 impl Jsonb {
-    /// Parses JSON. 22P02 for bad syntax, 22P05 for `\u0000`, 22003 for a number that `numeric` cannot hold, 54000 for a
-    /// string that is too long, 54001 for deep nesting.
+    /// Parses JSON. 22P02 for bad syntax, 22P05 for `\u0000`, 22003 for a number that `numeric` cannot hold, 54000 for
+    /// a string that is too long, 54001 for deep nesting.
     pub fn parse(text: &str) -> Result<Jsonb, ValueError> {
         parser::parse(text, &Tree)
     }
@@ -166,6 +166,20 @@ impl Jsonb {
             Jsonb::Array(elements) => elements.iter().all(|element| element.fits(inner)),
             Jsonb::Object(members) => members.iter().all(|(_, value)| value.fits(inner)),
             _ => true,
+        }
+    }
+
+    /// The bytes that it occupies beside its own size, for memory budgets.
+    pub fn memory(&self) -> usize {
+        let own = |value: &Jsonb| size_of::<Jsonb>() + value.memory();
+        match self {
+            Jsonb::Null | Jsonb::Bool(_) => 0,
+            Jsonb::Number(number) => number.as_str().len(),
+            Jsonb::String(text) => text.len(),
+            Jsonb::Array(elements) => elements.iter().map(own).sum(),
+            Jsonb::Object(members) => {
+                members.iter().map(|(key, value)| size_of::<Box<str>>() + key.len() + own(value)).sum()
+            }
         }
     }
 

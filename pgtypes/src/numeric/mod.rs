@@ -152,6 +152,14 @@ impl Numeric {
         }
     }
 
+    /// The bytes that it occupies beside its own size, for memory budgets.
+    pub fn memory(&self) -> usize {
+        match &self.0 {
+            Repr::Big(big) => size_of::<Big>() + usize::try_from(big.unscaled.bits() / 8).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
     /// Whether the value is NaN.
     pub fn is_nan(&self) -> bool {
         matches!(self.0, Repr::NaN)

@@ -105,7 +105,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// Formats arguments in their text form. 22023 for a bad specifier or a missing argument, 22004 for an identifier that
-/// is NULL, 22P02 for a width that is no integer, 22003 for one that is too large, 54000 for a result that is too large.
+/// is NULL, 22P02 for a width that is no integer, 22003 for one that is too large, 54000 for too large a result.
 pub fn format(format: &str, arguments: &[Option<&str>]) -> Result<String, ValueError> {
     let mut scanner = Scanner { rest: format.chars(), current: ' ' };
     let mut arguments = Arguments { values: arguments, used: 0 };

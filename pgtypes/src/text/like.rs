@@ -1,7 +1,8 @@
-//! LIKE and ILIKE: `%` matches any run of characters, `_` one character. An escape character makes the next one literal.
+//! LIKE and ILIKE: `%` matches any run of characters, `_` one character. An escape character makes the next one
+//! literal.
 //!
-//! A pattern is read once and matches many texts. Matching takes at worst the product of the lengths: a mismatch retries
-//! only the last `%`, one character further.
+//! A pattern is read once and matches many texts. Matching takes at worst the product of the lengths: a mismatch
+//! retries only the last `%`, one character further.
 
 use crate::error::ValueError;
 use crate::letters;

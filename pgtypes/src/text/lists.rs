@@ -30,8 +30,8 @@ pub fn array_to_string(elements: &[Option<&str>], separator: &str, null: Option<
     joined(elements.iter().filter_map(|element| element.or(null)), separator)
 }
 
-/// `string_to_array` and `string_to_table`: the fields between separators, where a field that equals `null` is NULL. With
-/// the separator NULL, each character is a field. The empty text has no fields.
+/// `string_to_array` and `string_to_table`: the fields between separators, where a field that equals `null` is NULL.
+/// With the separator NULL, each character is a field. The empty text has no fields.
 pub fn string_to_array<'a>(text: &'a str, separator: Option<&str>, null: Option<&str>) -> Vec<Option<&'a str>> {
     let field = |field| (Some(field) != null).then_some(field);
     match separator {

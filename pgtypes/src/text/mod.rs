@@ -6,8 +6,9 @@
 //! # Layers
 //!
 //! 1. `ctype`: the classes of characters; `limit`: the size of results
-//! 2. `strings`, `encoding`, `hash`, `quote`, `lists`, `unistr`, `format`, `like`: functions
-//! 3. `regex`: regular expressions; `similar`: SIMILAR TO, by way of them
+//! 2. `encoding`, `like`, `lists`, `quote`, `strings`, `unistr`: functions
+//! 3. `format`, `hash`, `regex`: functions that use others
+//! 4. `similar`: SIMILAR TO, by way of regular expressions
 
 mod ctype;
 mod encoding;

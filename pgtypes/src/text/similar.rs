@@ -57,7 +57,7 @@ pub fn similar_to_regex(pattern: &str, escape: Escape) -> Result<String, ValueEr
     Ok(out)
 }
 
-/// Compiles a pattern. Then [`Regex::is_match`] is SIMILAR TO, and [`Regex::substring`] is `substring(... similar ...)`.
+/// Compiles a pattern. [`Regex::is_match`] is SIMILAR TO, and [`Regex::substring`] is `substring(... similar ...)`.
 /// Errors of [`similar_to_regex`] and [`Regex::new`].
 pub fn similar_pattern(pattern: &str, escape: Escape) -> Result<Regex, ValueError> {
     Regex::new(&similar_to_regex(pattern, escape)?, RegexOptions::default())

@@ -1,7 +1,7 @@
 //! Bracket expressions: `[a-z[:digit:]\s]`.
 
 use super::escape::{Escape, bad_escape};
-use super::parser::{Parser, invalid};
+use super::scanner::{Parser, invalid};
 use super::set;
 use crate::error::ValueError;
 use crate::text::ctype::{self, Class, Ranges};

@@ -1,7 +1,7 @@
 //! Escapes: characters, classes and constraints after a backslash.
 
 use super::ast::Assert;
-use super::parser::{Parser, invalid};
+use super::scanner::{Parser, invalid};
 use crate::error::ValueError;
 use crate::text::ctype::Class;
 

@@ -1,7 +1,7 @@
 //! The functions of SQL over regular expressions. Positions count characters from 1.
 
 use super::matcher::Span;
-use super::{Match, Regex, Search};
+use super::search::{Match, Regex, Search};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 use crate::text::limit::check_growth;
@@ -121,8 +121,8 @@ impl Regex {
         Ok(first.and_then(|row| row.first().copied().flatten()))
     }
 
-    /// `regexp_replace`. In the replacement, `\1` to `\9` are groups, `\&` is the match and `\\` a backslash. 54000 for a
-    /// result that is too large.
+    /// `regexp_replace`. In the replacement, `\1` to `\9` are groups, `\&` is the match and `\\` a backslash. 54000 for
+    /// a result that is too large.
     pub fn replace(&self, text: &str, replacement: &str, place: ReplacePlace) -> Result<String, ValueError> {
         let Some(from) = offset(text, place.skipped) else { return Ok(text.to_owned()) };
         let search = self.search(text);

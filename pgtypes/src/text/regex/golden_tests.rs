@@ -1,6 +1,7 @@
 //! Cases that PostgreSQL answered: functions of regular expressions, bad patterns, SIMILAR TO.
 
 use super::*;
+use crate::error::ValueError;
 use crate::golden::{self, Args, Outcome};
 use crate::text::{Escape, similar_pattern, similar_to_regex};
 
@@ -96,6 +97,8 @@ fn long_texts_take_linear_time() {
     let text = "ab".repeat(20_000);
     let regex = Regex::new("(a|ab)*(c|b)?$", RegexOptions::default()).unwrap();
     assert_eq!(regex.first(&text).unwrap().unwrap().len(), 2);
+    let many = Regex::new(&"(a)".repeat(20_000), RegexOptions::default()).unwrap();
+    assert_eq!(many.first(&"a".repeat(20_000)).unwrap().unwrap().len(), 20_000);
     let regex = Regex::new("\\m(\\w)", RegexOptions::default()).unwrap();
     assert_eq!(regex.replace(&text, "<\\1>", ReplacePlace::all(true)).unwrap().len(), text.len() + 2);
 }

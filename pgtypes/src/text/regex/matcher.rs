@@ -2,6 +2,7 @@
 
 use super::ast::Prefer;
 use super::program::{Haystack, Program, Sources};
+use super::scanner::too_complex;
 use super::tree::{Iteration, Kind, Part};
 use crate::error::ValueError;
 use crate::letters;
@@ -9,6 +10,8 @@ use crate::sqlstate::SqlState;
 
 /// The choices that a search with back references may try, and some more for each byte of the text.
 const MAX_STEPS: usize = 200_000;
+/// The positions between the parts of a sequence that a division may keep: 256 MB.
+const MAX_POSITIONS: usize = 32 << 20;
 
 /// The byte offsets of a match.
 pub(super) type Span = (usize, usize);
@@ -62,7 +65,9 @@ pub(super) struct Divider<'a> {
     /// What back references may still try.
     steps: usize,
     /// The spans of the groups.
-    pub(super) groups: Vec<Option<Span>>,
+    groups: Vec<Option<Span>>,
+    /// The groups that were set, with what they had before, to take it back.
+    log: Vec<(usize, Option<Span>)>,
 }
 
 /// A choice of back references that may have to be taken back.
@@ -70,13 +75,36 @@ struct Choice {
     at: usize,
     /// The ends that were not tried, the next one last
     ends: Vec<usize>,
-    groups: Vec<Option<Span>>,
+    /// The length of the log before
+    mark: usize,
 }
 
 impl<'a> Divider<'a> {
     pub(super) fn new(haystack: &'a Haystack<'a>, groups: usize, ignore_case: bool) -> Divider<'a> {
         let steps = MAX_STEPS.saturating_add(haystack.text().len().saturating_mul(32));
-        Divider { haystack, ignore_case, steps, groups: vec![None; groups] }
+        Divider { haystack, ignore_case, steps, groups: vec![None; groups], log: Vec::new() }
+    }
+
+    /// The spans of the groups.
+    pub(super) fn into_groups(self) -> Vec<Option<Span>> {
+        self.groups
+    }
+
+    /// Forgets all groups.
+    pub(super) fn clear(&mut self) {
+        self.groups.fill(None);
+        self.log.clear();
+    }
+
+    /// Takes back what was set since the log had this length.
+    fn undo(&mut self, mark: usize) {
+        while self.log.len() > mark {
+            if let Some((at, before)) = self.log.pop()
+                && let Some(group) = self.groups.get_mut(at)
+            {
+                *group = before;
+            }
+        }
     }
 
     fn step(&mut self) -> Result<(), ValueError> {
@@ -100,11 +128,11 @@ impl<'a> Divider<'a> {
             }
             Kind::Choice(parts) => {
                 for part in parts {
-                    let before = self.groups.clone();
+                    let mark = self.log.len();
                     if fits(self.haystack, part, span) && self.divide(part, span)? {
                         return Ok(true);
                     }
-                    self.groups = before;
+                    self.undo(mark);
                 }
                 Ok(false)
             }
@@ -125,8 +153,9 @@ impl<'a> Divider<'a> {
     }
 
     fn set(&mut self, number: usize, span: Option<Span>) {
-        if let Some(group) = number.checked_sub(1).and_then(|at| self.groups.get_mut(at)) {
-            *group = span;
+        let Some(at) = number.checked_sub(1) else { return };
+        if let Some(group) = self.groups.get_mut(at) {
+            self.log.push((at, std::mem::replace(group, span)));
         }
     }
 
@@ -152,10 +181,15 @@ impl<'a> Divider<'a> {
     fn divide_sequence(&mut self, parts: &[Part], (start, end): Span, retry: bool) -> Result<bool, ValueError> {
         // For each part, where it may end so that the parts after it fit.
         let mut allowed = vec![vec![end]];
+        let mut size = 0;
         for part in parts.iter().skip(1).rev() {
             let after = allowed.last().map(Vec::as_slice).unwrap_or(&[]);
             let mut before = reached(self.haystack, &part.backward, Sources::Some(after), start, end);
             before.reverse();
+            size += before.len();
+            if size > MAX_POSITIONS {
+                return Err(too_complex());
+            }
             allowed.push(before);
         }
         allowed.reverse();
@@ -166,7 +200,7 @@ impl<'a> Divider<'a> {
                 return Ok(true);
             };
             let ends = self.candidates(part, (at, end), retry, |to| allowed.binary_search(&to).is_ok());
-            choices.push(Choice { at, ends, groups: self.groups.clone() });
+            choices.push(Choice { at, ends, mark: self.log.len() });
             match self.advance(&mut choices, |depth| parts.get(depth))? {
                 Some(to) => at = to,
                 None => return Ok(false),
@@ -193,8 +227,8 @@ impl<'a> Divider<'a> {
         ends
     }
 
-    /// Divides the part of the last choice at one of its ends, or takes back choices until one can. The end, or `None` if
-    /// there is no choice left.
+    /// Divides the part of the last choice at one of its ends, or takes back choices until one can. The end, or `None`
+    /// if there is no choice left.
     fn advance<'p>(
         &mut self,
         choices: &mut Vec<Choice>,
@@ -205,9 +239,9 @@ impl<'a> Divider<'a> {
                 choices.pop();
                 continue;
             };
+            let (span, mark) = ((choice.at, to), choice.mark);
             self.step()?;
-            self.groups.clone_from(&choice.groups);
-            let span = (choice.at, to);
+            self.undo(mark);
             let Some(part) = part(choices.len() - 1) else { return Ok(None) };
             if self.divide(part, span)? {
                 return Ok(Some(to));
@@ -220,6 +254,12 @@ impl<'a> Divider<'a> {
     fn divide_iterations(&mut self, iteration: &Iteration, (start, end): Span) -> Result<bool, ValueError> {
         let Iteration { child, min, max, groups, .. } = iteration;
         if *min == 0 && start == end {
+            // As without back references, an empty repetition may be one.
+            let mark = self.log.len();
+            let once = child.prefer != Prefer::Shortest && fits(self.haystack, child, (start, end));
+            if once && !self.divide(child, (start, end))? {
+                self.undo(mark);
+            }
             return Ok(true);
         }
         let min = usize::try_from(*min).unwrap_or(usize::MAX).max(1);
@@ -235,7 +275,7 @@ impl<'a> Divider<'a> {
                 false => number < max && (to > at || needed(to)),
             });
             groups.iter().for_each(|number| self.set(*number, None));
-            choices.push(Choice { at, ends, groups: self.groups.clone() });
+            choices.push(Choice { at, ends, mark: self.log.len() });
             match self.advance(&mut choices, |_| Some(&**child))? {
                 None => return Ok(false),
                 Some(to) if to == end => return Ok(true),

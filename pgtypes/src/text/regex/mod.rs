@@ -4,16 +4,22 @@
 //! not greedy. Groups divide it as PostgreSQL does; see `tree`. The `regex` crate only finds where a match starts.
 //! Back references try choices as PostgreSQL does, up to a bound.
 //!
-//! Otherwise time is bounded by the length of the text times the size of the pattern, for each match and each group. Compiling is
-//! much slower than matching, so callers keep compiled patterns.
+//! Otherwise time is bounded by the length of the text times the size of the pattern, for each match and each group.
+//! Compiling is much slower than matching, so callers keep compiled patterns.
 //!
 //! # Layers
 //!
-//! 1. `options`, `set`, `ast`: options, characters, the syntax tree
-//! 2. `parser`, `escape`, `bracket`, `quantifier`: the syntax
-//! 3. `program`, `tree`, `accelerate`: what is run
-//! 4. `matcher`: search and division
-//! 5. `functions`: the functions of SQL
+//! 1. `options`, `set`: options, sets of characters
+//! 2. `ast`: the syntax tree
+//! 3. `scanner`: the state of the parser
+//! 4. `escape`: escapes
+//! 5. `bracket`, `quantifier`: parts of the syntax
+//! 6. `parser`: the syntax
+//! 7. `accelerate`, `program`: what is run
+//! 8. `tree`: the parts of a match
+//! 9. `matcher`: the division of a match
+//! 10. `search`: the search
+//! 11. `functions`: the functions of SQL
 
 mod accelerate;
 mod ast;
@@ -25,156 +31,14 @@ mod options;
 mod parser;
 mod program;
 mod quantifier;
+mod scanner;
+mod search;
 mod set;
 mod tree;
 
-use std::sync::OnceLock;
-
 pub use functions::{MatchPlace, ReplacePlace};
 pub use options::RegexOptions;
-
-use self::ast::{Parsed, Prefer};
-use self::program::{Haystack, LookProgram, Program};
-use crate::error::ValueError;
-
-/// A compiled pattern. Large: callers keep a bounded number of them.
-#[derive(Debug)]
-pub struct Regex {
-    parsed: Parsed,
-    prefer: Prefer,
-    looks: Vec<LookProgram>,
-    forward: Program,
-    fast: Option<regex::Regex>,
-    /// Finds starts where `fast` cannot.
-    backward: Option<Program>,
-    /// Divides a match among groups. Made when a function first asks for groups, as many patterns only test.
-    tree: OnceLock<Result<tree::Part, ValueError>>,
-}
-
-/// A search through one text.
-struct Search<'a> {
-    regex: &'a Regex,
-    haystack: Haystack<'a>,
-    /// All starts of matches, where the `regex` crate cannot find them.
-    starts: Option<Vec<usize>>,
-}
-
-impl Regex {
-    /// Compiles a pattern. 2201B for a bad or too complex one.
-    pub fn new(pattern: &str, options: RegexOptions) -> Result<Regex, ValueError> {
-        let parsed = parser::parse(pattern, options)?;
-        let mut budget = program::budget();
-        let forward = Program::new(&parsed.ast, program::Direction::Forward, &mut budget)?;
-        let looks = program::looks(&parsed, &mut budget)?;
-        let fast = accelerate::compile(&parsed);
-        let backward = match fast {
-            Some(_) => None,
-            None => Some(Program::new(&parsed.ast, program::Direction::Backward, &mut budget)?),
-        };
-        let prefer = tree::preference(&parsed.ast);
-        Ok(Regex { parsed, prefer, looks, forward, fast, backward, tree: OnceLock::new() })
-    }
-
-    /// The number of groups.
-    pub fn groups(&self) -> usize {
-        self.parsed.groups
-    }
-
-    /// `~`, `regexp_like`: whether there is a match. Only back references have errors: 54001 for too many steps.
-    pub fn is_match(&self, text: &str) -> Result<bool, ValueError> {
-        match &self.fast {
-            Some(fast) => Ok(fast.is_match(text)),
-            None if self.parsed.references => Ok(self.search(text).find(0)?.is_some()),
-            None => Ok(matcher::is_match(&self.haystack(text), &self.forward)),
-        }
-    }
-
-    fn tree(&self) -> Result<&tree::Part, ValueError> {
-        let build = || tree::build(&self.parsed.ast, &mut program::tree_budget());
-        self.tree.get_or_init(build).as_ref().map_err(Clone::clone)
-    }
-
-    fn haystack<'a>(&'a self, text: &'a str) -> Haystack<'a> {
-        Haystack::new(text, &self.parsed.sets, &self.looks)
-    }
-
-    fn search<'a>(&'a self, text: &'a str) -> Search<'a> {
-        let haystack = self.haystack(text);
-        let starts = self.backward.as_ref().map(|backward| matcher::all_starts(&haystack, backward));
-        Search { regex: self, haystack, starts }
-    }
-}
-
-/// A match.
-struct Match {
-    span: matcher::Span,
-    /// The groups, if the search had to find them.
-    groups: Option<Vec<Option<matcher::Span>>>,
-}
-
-impl Search<'_> {
-    /// The first match from a byte offset on. 54001 if back references take too many steps.
-    fn find(&self, from: usize) -> Result<Option<Match>, ValueError> {
-        let Regex { parsed, forward, prefer, .. } = self.regex;
-        let starts = match &self.starts {
-            Some(starts) => starts.get(starts.partition_point(|start| *start < from)..).unwrap_or(&[]),
-            None => &[],
-        };
-        if parsed.references {
-            return self.find_referring(starts);
-        }
-        let start = match &self.regex.fast {
-            Some(fast) => fast.find_at(self.haystack.text(), from).map(|found| found.start()),
-            None => starts.first().copied(),
-        };
-        let span = start.and_then(|start| Some((start, matcher::end(&self.haystack, forward, start, *prefer)?)));
-        Ok(span.map(|span| Match { span, groups: None }))
-    }
-
-    /// The first match of a pattern with back references: a span may fit, and not be a match.
-    fn find_referring(&self, starts: &[usize]) -> Result<Option<Match>, ValueError> {
-        let tree = self.regex.tree()?;
-        let mut divider = self.divider();
-        for start in starts {
-            let mut ends = matcher::ends(&self.haystack, &self.regex.forward, *start);
-            if self.regex.prefer != Prefer::Shortest {
-                ends.reverse();
-            }
-            for end in ends {
-                divider.groups.fill(None);
-                let span = (*start, end);
-                if divider.divide(tree, span)? {
-                    return Ok(Some(Match { span, groups: Some(divider.groups) }));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    fn divider(&self) -> matcher::Divider<'_> {
-        matcher::Divider::new(&self.haystack, self.regex.groups(), self.regex.parsed.ignore_case)
-    }
-
-    /// The groups of a match. 2201B if the pattern is too complex to be divided.
-    fn groups(&self, found: &Match) -> Result<Vec<Option<matcher::Span>>, ValueError> {
-        if let Some(groups) = &found.groups {
-            return Ok(groups.clone());
-        }
-        let mut divider = self.divider();
-        if self.regex.groups() > 0 {
-            divider.divide(self.regex.tree()?, found.span)?;
-        }
-        Ok(divider.groups)
-    }
-
-    /// The offset at which the search goes on after a match. `None` at the end of the text.
-    fn next(&self, (start, end): matcher::Span) -> Option<usize> {
-        if start < end {
-            return Some(end);
-        }
-        self.haystack.after(end).map(|c| end + c.len_utf8())
-    }
-}
+pub use search::Regex;
 
 #[cfg(test)]
 mod golden_tests;

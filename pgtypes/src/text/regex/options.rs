@@ -82,13 +82,14 @@ impl RegexOptions {
         })
     }
 
-    /// Reads the `flags` argument of `regexp_replace(text, pattern, replacement, flags)`. 22023 with a hint for a digit, which
-    /// may be meant for another argument.
+    /// Reads the `flags` argument of `regexp_replace(text, pattern, replacement, flags)`. 22023 with a hint for a
+    /// digit, which may be meant for another argument.
     pub fn parse_replace(flags: &str) -> Result<RegexOptions, ValueError> {
         let Some(digit) = flags.chars().next().filter(char::is_ascii_digit) else { return RegexOptions::parse(flags) };
         let message = format!("invalid regular expression option: \"{digit}\"");
         Err(ValueError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(
-            "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.",
+            "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer \
+             explicitly.",
         ))
     }
 

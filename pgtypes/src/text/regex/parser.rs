@@ -4,9 +4,9 @@
 use super::ast::{Assert, Ast, Look, Parsed};
 use super::escape::{Escape, bad_escape};
 use super::options::{RegexOptions, Syntax};
+use super::scanner::{Parser, bad_quantifier, invalid, too_complex};
 use super::set::{self, Set};
 use crate::error::ValueError;
-use crate::sqlstate::SqlState;
 use crate::text::ctype::{self, Ranges};
 
 /// The parts that all back references may repeat.
@@ -14,38 +14,8 @@ const MAX_REPEATED: usize = 60_000;
 /// The deepest nesting of parentheses.
 const MAX_DEPTH: usize = 250;
 
-/// 2201B with the words of PostgreSQL.
-pub(super) fn invalid(why: &str) -> ValueError {
-    ValueError::new(SqlState::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {why}"))
-}
-
-pub(super) fn too_complex() -> ValueError {
-    invalid("regular expression is too complex")
-}
-
-pub(super) fn bad_quantifier() -> ValueError {
-    invalid("quantifier operand invalid")
-}
-
 fn unbalanced() -> ValueError {
     invalid("parentheses () not balanced")
-}
-
-/// A scanner over a pattern.
-pub(super) struct Parser {
-    chars: Vec<char>,
-    at: usize,
-    options: RegexOptions,
-    depth: usize,
-    /// Whether this is inside of a lookaround, where nothing captures.
-    in_look: bool,
-    sets: Vec<Set>,
-    looks: Vec<Look>,
-    /// For each group, what it has inside, once it is closed.
-    groups: Vec<Option<Ast>>,
-    references: bool,
-    /// The parts that back references may still repeat.
-    budget: usize,
 }
 
 /// Reads a pattern. 2201B as PostgreSQL says.
@@ -85,62 +55,6 @@ pub(super) fn parse(pattern: &str, options: RegexOptions) -> Result<Parsed, Valu
 }
 
 impl Parser {
-    pub(super) fn peek(&self) -> Option<char> {
-        self.peek_at(0)
-    }
-
-    pub(super) fn peek_at(&self, ahead: usize) -> Option<char> {
-        self.chars.get(self.at + ahead).copied()
-    }
-
-    pub(super) fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += 1;
-        Some(c)
-    }
-
-    pub(super) fn eat(&mut self, text: &str) -> bool {
-        let matches = text.chars().enumerate().all(|(ahead, c)| self.peek_at(ahead) == Some(c));
-        if matches {
-            self.at += text.chars().count();
-        }
-        matches
-    }
-
-    pub(super) fn position(&self) -> usize {
-        self.at
-    }
-
-    pub(super) fn back(&mut self, count: usize) {
-        self.at = self.at.saturating_sub(count);
-    }
-
-    /// The groups that are open or closed here.
-    pub(super) fn group_count(&self) -> usize {
-        self.groups.len()
-    }
-
-    pub(super) fn is_basic(&self) -> bool {
-        self.options.syntax == Syntax::Basic
-    }
-
-    /// What closes a group, which a BRE writes with a backslash.
-    fn closes_group(&self) -> bool {
-        if self.is_basic() {
-            self.peek() == Some('\\') && self.peek_at(1) == Some(')')
-        } else {
-            self.peek() == Some(')')
-        }
-    }
-
-    pub(super) fn is_advanced(&self) -> bool {
-        self.options.syntax == Syntax::Advanced
-    }
-
-    pub(super) fn options(&self) -> RegexOptions {
-        self.options
-    }
-
     /// Reads a director (`***:`, `***=`) and embedded options.
     fn prefix(&mut self) -> Result<(), ValueError> {
         if self.options.syntax == Syntax::Literal {
@@ -175,29 +89,6 @@ impl Parser {
             items.push(self.one(c.into()));
         }
         Ast::Concat(items)
-    }
-
-    /// Skips comments, and white space in expanded syntax.
-    pub(super) fn skip(&mut self) {
-        loop {
-            match self.peek() {
-                Some(c) if self.options.expanded && ctype::is_space(c) => self.at += 1,
-                Some('#') if self.options.expanded => while self.next().is_some_and(|c| c != '\n') {},
-                Some('(') if self.is_advanced() && self.eat("(?#") => while self.next().is_some_and(|c| c != ')') {},
-                _ => return,
-            }
-        }
-    }
-
-    /// Skips white space and comments of expanded syntax.
-    pub(super) fn skip_space(&mut self) {
-        while self.options.expanded {
-            match self.peek() {
-                Some(c) if ctype::is_space(c) => self.at += 1,
-                Some('#') => while self.next().is_some_and(|c| c != '\n') {},
-                _ => return,
-            }
-        }
     }
 
     /// Branches up to a closing parenthesis or the end.

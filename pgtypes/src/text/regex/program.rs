@@ -4,7 +4,7 @@
 //! to the positions that it finds.
 
 use super::ast::{Assert, Ast, Parsed};
-use super::parser::too_complex;
+use super::scanner::too_complex;
 use super::set::Set;
 use crate::error::ValueError;
 use crate::text::ctype;
@@ -38,7 +38,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles a part of a pattern. 2201B if it is too large. `budget` is what the programs of the pattern may still use.
+    /// Compiles a part of a pattern. 2201B if it is too large. `budget` is what the programs of the pattern may still
+    /// use.
     pub(super) fn new(ast: &Ast, direction: Direction, budget: &mut usize) -> Result<Program, ValueError> {
         let mut program = Program { instructions: Vec::new(), direction };
         program.compile(ast, budget)?;

@@ -1,7 +1,7 @@
 //! Quantifiers: `*`, `+`, `?` and bounds, with their preference.
 
 use super::ast::{Ast, Prefer};
-use super::parser::{Parser, invalid};
+use super::scanner::{Parser, invalid};
 use crate::error::ValueError;
 use crate::text::ctype;
 
