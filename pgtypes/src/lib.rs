@@ -21,6 +21,7 @@
 //! 9. `lookup`: the type of an OID or a name
 //! 10. `codec`, `wire`: values in keys and rows; on the wire
 //! 11. `cast`: conversions between types
+//! 12. `functions`: functions, operators, aggregates
 
 mod boolean;
 pub mod bytea;
@@ -33,6 +34,7 @@ mod error;
 pub mod float;
 mod form;
 mod forms;
+pub mod functions;
 pub mod integer;
 pub mod json;
 pub mod letters;

@@ -85,9 +85,9 @@ impl SqlType {
     pub const VARCHAR: SqlType = of(1043);
     /// `date`
     pub const DATE: SqlType = of(1082);
-    /// `time`
+    /// `time without time zone`
     pub const TIME: SqlType = of(1083);
-    /// `timestamp`
+    /// `timestamp without time zone`
     pub const TIMESTAMP: SqlType = of(1114);
     /// `timestamp with time zone`
     pub const TIMESTAMPTZ: SqlType = of(1184);
