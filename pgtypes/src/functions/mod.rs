@@ -5,13 +5,20 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `operator`: arguments of a call; the rows of operators
+//! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
+//! 4. `operators`: the table of operators
+//! 5. `polymorphic`: what polymorphic types stand for
+//! 6. `resolve`: which function a call means
 
 mod aggregate;
 mod args;
+mod common;
 mod operator;
+pub mod operators;
+mod polymorphic;
+pub mod resolve;
 mod row;
 
 use std::collections::HashMap;
@@ -19,7 +26,9 @@ use std::sync::LazyLock;
 
 pub use aggregate::Aggregate;
 pub use args::Args;
+pub use common::common_type;
 pub use operator::OperatorRow;
+pub use polymorphic::Mismatch;
 pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 
 use crate::oid::Oid;

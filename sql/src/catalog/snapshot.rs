@@ -179,7 +179,7 @@ pub(crate) fn row_name(catalog: &Catalog, key: &Key, zone: &TimeZone) -> Option<
 /// The primary key of a row: `(a, b)=(1, 2)`.
 fn key_text(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
     let names: Vec<String> = table.primary_key.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
-    let env = IoEnv { zone, now: Now(0) };
+    let env = IoEnv::new(zone, Now(0));
     let shown = |value: &Datum, ty| wire::show(value, ty, &env);
     let values: Vec<String> = table.primary_key.iter().map(|at| shown(&row[*at], table.columns[*at].ty)).collect();
     format!("({})=({})", names.join(", "), values.join(", "))

@@ -53,7 +53,7 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> R
 /// A row for an error message, with long values truncated.
 fn describe(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
     const SHOWN: usize = 64;
-    let env = IoEnv { zone, now: Now(0) };
+    let env = IoEnv::new(zone, Now(0));
     let values: Vec<String> = row
         .iter()
         .zip(&table.columns)

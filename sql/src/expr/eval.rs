@@ -43,7 +43,7 @@ pub(crate) struct Env<'a> {
 
 impl<'a> Env<'a> {
     pub(crate) fn io(&self) -> IoEnv<'a> {
-        IoEnv { zone: self.zone, now: Now(self.now) }
+        IoEnv::new(self.zone, Now(self.now))
     }
 }
 

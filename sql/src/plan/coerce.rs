@@ -135,7 +135,7 @@ impl Binder<'_> {
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
         let read = |zone: &TimeZone| {
-            wire::parse(ty, text, &IoEnv { zone, now: Now(0) }).map_err(|e| SqlError::from(e).at(position))
+            wire::parse(ty, text, &IoEnv::new(zone, Now(0))).map_err(|e| SqlError::from(e).at(position))
         };
         let value = read(&TimeZone::utc())?;
         if ty != SqlType::TIMESTAMPTZ {

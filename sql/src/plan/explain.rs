@@ -371,7 +371,7 @@ fn context(value: ContextValue) -> &'static str {
 
 fn constant(value: &Datum) -> String {
     let quoted = |ty: SqlType| {
-        let env = IoEnv { zone: &TimeZone::utc(), now: Now(0) };
+        let env = IoEnv::new(&TimeZone::utc(), Now(0));
         let text = wire::show(value, ty, &env);
         format!("'{}'::{}", text.replace('\'', "''"), ty.base_name())
     };

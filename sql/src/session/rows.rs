@@ -78,7 +78,7 @@ pub(crate) fn put_row(
     formats: &Formats,
     zone: &TimeZone,
 ) -> Result<(), SqlError> {
-    let env = IoEnv { zone, now: Now(0) };
+    let env = IoEnv::new(zone, Now(0));
     let start = out.len();
     out.put_u8(b'D');
     out.put_i32(0);
