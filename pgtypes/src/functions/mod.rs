@@ -8,7 +8,7 @@
 //! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `operators`: the table of operators
+//! 4. `operators`, `session`: the table of operators; functions of the session
 //! 5. `polymorphic`: what polymorphic types stand for
 //! 6. `resolve`: which function a call means
 
@@ -20,6 +20,7 @@ pub mod operators;
 mod polymorphic;
 pub mod resolve;
 mod row;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -34,7 +35,7 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 0] = [];
+static TOPICS: [&[ProcRow]; 1] = [session::ROWS];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
