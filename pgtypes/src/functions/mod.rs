@@ -8,9 +8,14 @@
 //! 1. `args`, `operator`: arguments of a call; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
+//! 4. `casts`, `compare`: casts, comparisons
+//! 5. `numbers`: functions of numbers
 
 mod aggregate;
 mod args;
+mod casts;
+mod compare;
+mod numbers;
 mod operator;
 mod row;
 
@@ -25,7 +30,20 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 0] = [];
+static TOPICS: [&[ProcRow]; 12] = [
+    casts::ROWS,
+    compare::NUMBERS,
+    compare::TEXTS,
+    compare::TIMES,
+    compare::VALUES,
+    numbers::INTEGERS,
+    numbers::FLOATS,
+    numbers::DECIMALS,
+    numbers::BUCKETS,
+    numbers::PICTURES,
+    numbers::SERIES,
+    numbers::POSITIONS,
+];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
