@@ -15,6 +15,14 @@
 mod aggregate;
 mod args;
 mod common;
+//! 4. `casts`, `compare`: casts, comparisons
+//! 5. `numbers`: functions of numbers
+
+mod aggregate;
+mod args;
+mod casts;
+mod compare;
+mod numbers;
 mod operator;
 pub mod operators;
 mod polymorphic;
@@ -36,6 +44,20 @@ use crate::oid::Oid;
 
 /// The rows of each topic.
 static TOPICS: [&[ProcRow]; 1] = [session::ROWS];
+static TOPICS: [&[ProcRow]; 12] = [
+    casts::ROWS,
+    compare::NUMBERS,
+    compare::TEXTS,
+    compare::TIMES,
+    compare::VALUES,
+    numbers::INTEGERS,
+    numbers::FLOATS,
+    numbers::DECIMALS,
+    numbers::BUCKETS,
+    numbers::PICTURES,
+    numbers::SERIES,
+    numbers::POSITIONS,
+];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
