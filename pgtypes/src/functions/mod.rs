@@ -8,11 +8,13 @@
 //! 1. `args`, `operator`: arguments of a call; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
+//! 4. `times`: functions of dates and times
 
 mod aggregate;
 mod args;
 mod operator;
 mod row;
+mod times;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -25,7 +27,14 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 0] = [];
+static TOPICS: [&[ProcRow]; 6] = [
+    times::arithmetic::ROWS,
+    times::fields::ROWS,
+    times::forms::ROWS,
+    times::make::ROWS,
+    times::periods::ROWS,
+    times::zones::ROWS,
+];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
