@@ -11,6 +11,7 @@
 //! 4. `operators`, `session`: the table of operators; functions of the session
 //! 5. `polymorphic`: what polymorphic types stand for
 //! 6. `resolve`: which function a call means
+//! 4. `times`: functions of dates and times
 
 mod aggregate;
 mod args;
@@ -29,6 +30,7 @@ mod polymorphic;
 pub mod resolve;
 mod row;
 mod session;
+mod times;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -57,6 +59,13 @@ static TOPICS: [&[ProcRow]; 12] = [
     numbers::PICTURES,
     numbers::SERIES,
     numbers::POSITIONS,
+static TOPICS: [&[ProcRow]; 6] = [
+    times::arithmetic::ROWS,
+    times::fields::ROWS,
+    times::forms::ROWS,
+    times::make::ROWS,
+    times::periods::ROWS,
+    times::zones::ROWS,
 ];
 
 struct Index {
