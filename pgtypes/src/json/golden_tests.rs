@@ -68,11 +68,11 @@ fn jsonb(function: &str, args: &Args) -> Outcome {
         "jsonb#>" => shown(value.at_path(&args.words(1))),
         "jsonb#>>" => shown(value.at_path_text(&args.words(1))),
         "jsonb::bool" => some(value.to_bool()?),
-        "jsonb::numeric" => some(value.to_number()?),
-        "jsonb::int2" => some(value.to_i16()?),
-        "jsonb::int4" => some(value.to_i32()?),
-        "jsonb::int8" => some(value.to_i64()?),
-        "jsonb::float8" => some(crate::float::show(value.to_f64()?)),
+        "jsonb::numeric" => some(value.to_number("numeric")?),
+        "jsonb::int2" => some(value.to_number("smallint")?.to_i16()?),
+        "jsonb::int4" => some(value.to_number("integer")?.to_i32()?),
+        "jsonb::int8" => some(value.to_number("bigint")?.to_i64()?),
+        "jsonb::float8" => some(crate::float::show(value.to_number("double precision")?.to_f64()?)),
         "jsonb?" => some(value.exists(args.text(1))),
         "jsonb?|" => some(value.exists_any(&args.words(1))),
         "jsonb?&" => some(value.exists_all(&args.words(1))),
@@ -119,7 +119,7 @@ fn parts_are_spaced_as_in_postgresql() {
     assert_eq!(json_agg(["[1]", "[2]"], true), "[[1], \n [2]]");
     assert_eq!(json_object_agg([(Some("1"), "1"), (Some("2"), "1")]).unwrap(), "{ \"1\" : 1, \"2\" : 1 }");
     assert_eq!(json_object(&[(Some("a"), Some("1")), (Some("b"), None)]).unwrap(), "{\"a\" : \"1\", \"b\" : null}");
-    let one = || Jsonb::Number(1.into());
+    let one = || Jsonb::Number(crate::numeric::Numeric::ONE);
     assert_eq!(
         jsonb_build_object(vec![(Some("b"), one()), (Some("b"), Jsonb::Null)]).unwrap().to_string(),
         "{\"b\": null}"
