@@ -8,9 +8,11 @@
 //! 1. `args`, `operator`: arguments of a call; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
+//! 4. `json`: the topics
 
 mod aggregate;
 mod args;
+mod json;
 mod operator;
 mod row;
 
@@ -25,7 +27,7 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 0] = [];
+static TOPICS: &[&[ProcRow]] = &[json::BUILD, json::EDIT, json::TEXT, json::TREE];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,

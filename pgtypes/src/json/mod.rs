@@ -26,8 +26,8 @@ mod text;
 mod value;
 
 pub use build::{
-    Layout, array, array_to_json, build_array, build_object, json_agg, json_object, json_object_agg,
-    jsonb_build_object, jsonb_object, jsonb_object_agg, object, row_to_json,
+    Layout, array, array_to_json, build_array, build_object, json_agg, json_object, json_object_agg, jsonb_object,
+    jsonb_object_agg, object, row_to_json,
 };
 pub use escape::escape;
 pub use parser::MAX_DEPTH;
