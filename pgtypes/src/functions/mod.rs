@@ -24,6 +24,11 @@ mod args;
 mod casts;
 mod compare;
 mod numbers;
+//! 4. `json`: the topics
+
+mod aggregate;
+mod args;
+mod json;
 mod operator;
 pub mod operators;
 mod polymorphic;
@@ -67,6 +72,7 @@ static TOPICS: [&[ProcRow]; 6] = [
     times::periods::ROWS,
     times::zones::ROWS,
 ];
+static TOPICS: &[&[ProcRow]] = &[json::BUILD, json::EDIT, json::TEXT, json::TREE];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,

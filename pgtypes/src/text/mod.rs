@@ -26,6 +26,7 @@ mod unistr;
 pub use encoding::{decode, encode};
 pub use format::format;
 pub use like::{Escape, LikePattern};
+pub(crate) use limit::check_growth;
 pub use lists::{array_to_string, concat, concat_ws, string_to_array};
 pub use quote::{quote_ident, quote_literal, quote_nullable};
 pub use similar::{similar_pattern, similar_to_regex};
