@@ -8,9 +8,16 @@
 //! 1. `args`, `operator`: arguments of a call; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
+//! 4. `comparable`: the types whose values are compared
+//! 5. `arrays`, `enums`: functions of arrays and enums
+//! 6. `aggregates`: aggregates
 
 mod aggregate;
+mod aggregates;
 mod args;
+mod arrays;
+mod comparable;
+mod enums;
 mod operator;
 mod row;
 
@@ -25,7 +32,15 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 0] = [];
+static TOPICS: [&[ProcRow]; 7] = [
+    aggregates::ROWS,
+    aggregates::EXTREMES,
+    aggregates::SUMS,
+    aggregates::VARIANCES,
+    aggregates::PAIRS,
+    arrays::ROWS,
+    enums::ROWS,
+];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
