@@ -19,6 +19,8 @@ impl SqlState {
     pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
+    /// `data_exception`
+    pub const DATA_EXCEPTION: SqlState = SqlState("22000");
     /// `string_data_right_truncation`
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
     /// `numeric_value_out_of_range`

@@ -12,8 +12,12 @@
 //! 5. `polymorphic`: what polymorphic types stand for
 //! 6. `resolve`: which function a call means
 //! 4. `times`: functions of dates and times
+//! 4. `comparable`: the types whose values are compared
+//! 5. `arrays`, `enums`: functions of arrays and enums
+//! 6. `aggregates`: aggregates
 
 mod aggregate;
+mod aggregates;
 mod args;
 mod common;
 //! 4. `casts`, `compare`: casts, comparisons
@@ -29,6 +33,9 @@ mod numbers;
 mod aggregate;
 mod args;
 mod json;
+mod arrays;
+mod comparable;
+mod enums;
 mod operator;
 pub mod operators;
 mod polymorphic;
@@ -73,6 +80,15 @@ static TOPICS: [&[ProcRow]; 6] = [
     times::zones::ROWS,
 ];
 static TOPICS: &[&[ProcRow]] = &[json::BUILD, json::EDIT, json::TEXT, json::TREE];
+static TOPICS: [&[ProcRow]; 7] = [
+    aggregates::ROWS,
+    aggregates::EXTREMES,
+    aggregates::SUMS,
+    aggregates::VARIANCES,
+    aggregates::PAIRS,
+    arrays::ROWS,
+    enums::ROWS,
+];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,

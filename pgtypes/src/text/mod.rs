@@ -15,7 +15,7 @@ mod encoding;
 mod format;
 pub mod hash;
 mod like;
-mod limit;
+pub(crate) mod limit;
 mod lists;
 mod quote;
 pub mod regex;

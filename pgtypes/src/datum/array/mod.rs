@@ -1,4 +1,12 @@
 //! Arrays: elements of one type in up to six dimensions.
+//!
+//! # Layers
+//!
+//! 1. `join`, `search`, `subscripts`: what makes arrays of arrays, searches in them, and takes and replaces parts
+
+mod join;
+mod search;
+mod subscripts;
 
 use std::cmp::Ordering;
 
@@ -6,6 +14,10 @@ use super::{Datum, compare};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;
+
+pub use join::ArrayOfArrays;
+pub(crate) use join::too_many_bytes;
+pub use subscripts::SliceBounds;
 
 /// The most dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -87,18 +99,22 @@ impl Array {
     /// The number of elements of such dimensions.
     ///
     /// # Errors
-    /// 54000 for too many dimensions or elements.
+    /// 54000 for too many dimensions or elements, and for subscripts beyond `integer`.
     pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
         if dimensions.len() > MAX_DIMENSIONS {
             return Err(too_many_dimensions(dimensions.len()));
         }
-        let mut count: usize = 1;
+        let mut count: i64 = 1;
         for dimension in dimensions {
-            let length = usize::try_from(dimension.length).unwrap_or(usize::MAX);
-            count = count.saturating_mul(length);
-            if count > MAX_ELEMENTS || dimension.lower.checked_add(dimension.length).is_none() {
+            count *= i64::from(dimension.length);
+            if dimension.length < 0 || i32::try_from(count).is_err() {
                 return Err(too_many_elements());
             }
+        }
+        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_ELEMENTS).ok_or_else(too_many_elements)?;
+        if let Some(far) = dimensions.iter().find(|dimension| dimension.lower.checked_add(dimension.length).is_none()) {
+            let message = format!("array lower bound is too large: {}", far.lower);
+            return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
         Ok(if dimensions.is_empty() { 0 } else { count })
     }
