@@ -5,37 +5,26 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
+//! 1. `args`, `common`, `comparable`, `operator`: arguments of a call; the common type of values; the types whose values
+//!    are compared; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `operators`, `session`: the table of operators; functions of the session
-//! 5. `polymorphic`: what polymorphic types stand for
-//! 6. `resolve`: which function a call means
-//! 4. `times`: functions of dates and times
-//! 4. `comparable`: the types whose values are compared
-//! 5. `arrays`, `enums`: functions of arrays and enums
-//! 6. `aggregates`: aggregates
+//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `times`: the topics, and the operators
+//! 5. `aggregates`, `numbers`: topics that use others
+//! 6. `polymorphic`: what polymorphic types stand for
+//! 7. `resolve`: which function a call means
 
 mod aggregate;
 mod aggregates;
 mod args;
-mod common;
-//! 4. `casts`, `compare`: casts, comparisons
-//! 5. `numbers`: functions of numbers
-
-mod aggregate;
-mod args;
-mod casts;
-mod compare;
-mod numbers;
-//! 4. `json`: the topics
-
-mod aggregate;
-mod args;
-mod json;
 mod arrays;
+mod casts;
+mod common;
 mod comparable;
+mod compare;
 mod enums;
+mod json;
+mod numbers;
 mod operator;
 pub mod operators;
 mod polymorphic;
@@ -57,13 +46,23 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 1] = [session::ROWS];
-static TOPICS: [&[ProcRow]; 12] = [
+static TOPICS: &[&[ProcRow]] = &[
+    aggregates::ROWS,
+    aggregates::EXTREMES,
+    aggregates::SUMS,
+    aggregates::VARIANCES,
+    aggregates::PAIRS,
+    arrays::ROWS,
     casts::ROWS,
     compare::NUMBERS,
     compare::TEXTS,
     compare::TIMES,
     compare::VALUES,
+    enums::ROWS,
+    json::BUILD,
+    json::EDIT,
+    json::TEXT,
+    json::TREE,
     numbers::INTEGERS,
     numbers::FLOATS,
     numbers::DECIMALS,
@@ -71,23 +70,13 @@ static TOPICS: [&[ProcRow]; 12] = [
     numbers::PICTURES,
     numbers::SERIES,
     numbers::POSITIONS,
-static TOPICS: [&[ProcRow]; 6] = [
+    session::ROWS,
     times::arithmetic::ROWS,
     times::fields::ROWS,
     times::forms::ROWS,
     times::make::ROWS,
     times::periods::ROWS,
     times::zones::ROWS,
-];
-static TOPICS: &[&[ProcRow]] = &[json::BUILD, json::EDIT, json::TEXT, json::TREE];
-static TOPICS: [&[ProcRow]; 7] = [
-    aggregates::ROWS,
-    aggregates::EXTREMES,
-    aggregates::SUMS,
-    aggregates::VARIANCES,
-    aggregates::PAIRS,
-    arrays::ROWS,
-    enums::ROWS,
 ];
 
 struct Index {
