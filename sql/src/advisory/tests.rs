@@ -18,6 +18,8 @@ use rand::{Rng, SeedableRng};
 use tso::{Timestamp, TsoClient};
 use txn::Database;
 
+use super::held::Level;
+use super::session::Action;
 use super::node::PlantedBug;
 use super::*;
 use crate::catalog::NodeId;
