@@ -30,7 +30,8 @@ pub(super) fn to_int(value: Datum, to: SqlType, _: &IoEnv<'_>) -> Result<Datum, 
 }
 
 pub(super) fn to_real(value: Datum, to: SqlType, env: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    super::numbers::numeric_to_float(to_numeric(value, to, env)?, to, env)
+    let number = Numeric::parse(json(&value)?.to_number_for_real()?.as_str())?;
+    super::numbers::numeric_to_float(Datum::Numeric(number), to, env)
 }
 
 pub(super) fn to_double(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {

@@ -19,6 +19,11 @@ impl Jsonb {
         self.number_for("numeric")
     }
 
+    /// The number that the cast to `real` starts with. 22023 for another type.
+    pub fn to_number_for_real(&self) -> Result<&JsonNumber, ValueError> {
+        self.number_for("real")
+    }
+
     /// The cast to `smallint`, halves away from zero. 22023 for another type, 22003 out of range.
     pub fn to_i16(&self) -> Result<i16, ValueError> {
         let value = self.number_for("smallint")?.to_i64();
