@@ -8,7 +8,7 @@
 //! 1. `args`, `operator`: arguments of a call; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `comparable`: the types whose values are compared
+//! 4. `comparable`, `json`: the types whose values are compared; json
 //! 5. `arrays`, `enums`: functions of arrays and enums
 //! 6. `aggregates`: aggregates
 
@@ -18,6 +18,7 @@ mod args;
 mod arrays;
 mod comparable;
 mod enums;
+mod json;
 mod operator;
 mod row;
 
@@ -32,14 +33,19 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 7] = [
+static TOPICS: &[&[ProcRow]] = &[
     aggregates::ROWS,
     aggregates::EXTREMES,
+    aggregates::JSON,
     aggregates::SUMS,
     aggregates::VARIANCES,
     aggregates::PAIRS,
     arrays::ROWS,
     enums::ROWS,
+    json::BUILD,
+    json::EDIT,
+    json::TEXT,
+    json::TREE,
 ];
 
 struct Index {
