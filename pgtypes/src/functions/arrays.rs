@@ -99,9 +99,17 @@ fn check_element_equality(args: &Args<'_>) -> Result<(), ValueError> {
     args.ty(0).element().map_or(Ok(()), check_equality)
 }
 
+/// The dimensions of the first argument. An empty vector of the catalog has one.
+fn shape<'a>(args: &Args<'a>) -> Result<&'a [Dimension], ValueError> {
+    match args.array(0)?.dimensions() {
+        [] if matches!(args.ty(0).base(), T::INT2VECTOR | T::OIDVECTOR) => Ok(&[Dimension { length: 0, lower: 0 }]),
+        dimensions => Ok(dimensions),
+    }
+}
+
 fn dims(args: &Args<'_>) -> Result<Datum, ValueError> {
     let mut text = String::new();
-    for dimension in args.array(0)?.dimensions() {
+    for dimension in shape(args)? {
         // Writing to a String cannot fail.
         let _ = write!(text, "[{}:{}]", dimension.lower, dimension.upper());
     }
@@ -113,7 +121,7 @@ fn int(value: usize) -> Datum {
 }
 
 fn ndims(args: &Args<'_>) -> Result<Datum, ValueError> {
-    let count = args.array(0)?.dimensions().len();
+    let count = shape(args)?.len();
     Ok(if count == 0 { Datum::Null } else { int(count) })
 }
 
@@ -124,7 +132,7 @@ fn cardinality(args: &Args<'_>) -> Result<Datum, ValueError> {
 /// The dimension that the second argument numbers, from 1.
 fn dimension(args: &Args<'_>) -> Result<Option<Dimension>, ValueError> {
     let at = usize::try_from(args.int(1)?).ok().and_then(|at| at.checked_sub(1));
-    Ok(at.and_then(|at| args.array(0).ok()?.dimensions().get(at).copied()))
+    Ok(shape(args)?.get(at.unwrap_or(usize::MAX)).copied())
 }
 
 fn of_dimension(args: &Args<'_>, field: fn(Dimension) -> i64) -> Result<Datum, ValueError> {

@@ -49,6 +49,7 @@ use crate::oid::Oid;
 static TOPICS: &[&[ProcRow]] = &[
     aggregates::ROWS,
     aggregates::EXTREMES,
+    aggregates::JSON,
     aggregates::SUMS,
     aggregates::VARIANCES,
     aggregates::PAIRS,

@@ -15,7 +15,7 @@ mod encoding;
 mod format;
 pub mod hash;
 mod like;
-pub(crate) mod limit;
+mod limit;
 mod lists;
 mod quote;
 pub mod regex;

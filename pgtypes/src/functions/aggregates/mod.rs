@@ -6,11 +6,12 @@
 //! # Layers
 //!
 //! 1. `fold`: states of one value
-//! 2. `collect`, `moments`, `numbers`: states that collect values; sums and squares of floats; exact ones
+//! 2. `collect`, `json`, `moments`, `numbers`: states that collect values; JSON; sums and squares of floats; exact ones
 //! 3. `ordered`: over ordered rows
 
 mod collect;
 mod fold;
+mod json;
 mod moments;
 mod numbers;
 mod ordered;
@@ -22,6 +23,7 @@ use fold::{
     Count, Extreme, Fold, Step, add_floats, add_intervals, add_ints, add_reals, bit_and, bit_or, bit_xor, bool_and,
     bool_or,
 };
+use json::{JsonElements, JsonMembers, JsonbElements, JsonbMembers};
 use moments::{Moments, Regression};
 use numbers::{IntervalAverage, Sum, Variance};
 use ordered::{Mode, Percentile};
@@ -115,6 +117,16 @@ pub(super) static ROWS: &[ProcRow] = &[
     aggregate(6164, "bit_xor", &[T::INT2], T::INT2, |_, _| fold(bit_xor)),
     aggregate(6165, "bit_xor", &[T::INT4], T::INT4, |_, _| fold(bit_xor)),
     aggregate(6166, "bit_xor", &[T::INT8], T::INT8, |_, _| fold(bit_xor)),
+];
+
+/// To `json` and `jsonb`.
+pub(super) static JSON: &[ProcRow] = &[
+    aggregate(3175, "json_agg", &[T::ANYELEMENT], T::JSON, |_, _| Box::<JsonElements>::default()).stable().on_null(),
+    aggregate(3197, "json_object_agg", &[T::ANY, T::ANY], T::JSON, |_, _| Box::<JsonMembers>::default())
+        .stable()
+        .on_null(),
+    aggregate(3267, "jsonb_agg", &[T::ANYELEMENT], T::JSONB, |_, _| Box::<JsonbElements>::default()).stable().on_null(),
+    aggregate(3270, "jsonb_object_agg", &[T::ANY, T::ANY], T::JSONB, |_, _| Box::<JsonbMembers>::default()).on_null(),
 ];
 
 /// `min` and `max`.
