@@ -12,16 +12,16 @@
 //! 2. `error`, `letters`: errors of values, case of letters
 //! 3. `datetime`, `form`, `numeric`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal numbers;
 //!    types; text from outside; UUIDs
-//! 4. `boolean`, `bytea`, `bytea_text`, `float`, `integer`, `json`, `text`, `timestamp`: values in texts and their
-//!    functions
-//! 5. `datum`: values and their sort order
-//! 6. `row`, `string`: what a row of the table of types has; lengths of texts
-//! 7. `forms`: the forms of the types
-//! 8. `rows`: the table
-//! 9. `lookup`: the type of an OID or a name
-//! 10. `codec`, `wire`: values in keys and rows; on the wire
-//! 11. `cast`: conversions between types
-//! 12. `functions`: functions, operators, aggregates
+//! 4. `boolean`, `bytea`, `bytea_text`, `float`, `integer`, `text`, `timestamp`: values in texts and their functions
+//! 5. `json`: JSON values and their functions
+//! 6. `datum`: values and their sort order
+//! 7. `row`, `string`: what a row of the table of types has; lengths of texts
+//! 8. `forms`: the forms of the types
+//! 9. `rows`: the table
+//! 10. `lookup`: the type of an OID or a name
+//! 11. `codec`, `wire`: values in keys and rows; on the wire
+//! 12. `cast`: conversions between types
+//! 13. `functions`: functions, operators, aggregates
 
 mod boolean;
 pub mod bytea;
