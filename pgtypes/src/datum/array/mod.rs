@@ -64,6 +64,31 @@ impl Array {
         Array { element, dimensions, elements }
     }
 
+    /// An array with one more dimension, of arrays of one shape: `ARRAY[a, b]`. NULL among them counts as empty.
+    ///
+    /// # Errors
+    /// 2202E for arrays of different shapes, 54000 for too many dimensions.
+    pub fn nest(element: Oid, arrays: Vec<Datum>) -> Result<Array, ValueError> {
+        let count = i32::try_from(arrays.len()).unwrap_or(i32::MAX);
+        let mut inner: Option<Vec<Dimension>> = None;
+        let mut elements = Vec::new();
+        for array in arrays {
+            let Datum::Array(array) = array else { continue };
+            if inner.as_ref().is_some_and(|shape| *shape != array.dimensions) {
+                let message = "multidimensional arrays must have array expressions with matching dimensions";
+                return Err(ValueError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
+            }
+            inner = Some(array.dimensions.clone());
+            elements.extend(array.elements);
+        }
+        let mut dimensions = vec![Dimension::of_length(count)];
+        dimensions.extend(inner.unwrap_or_default());
+        if elements.is_empty() {
+            return Ok(Array::empty(element));
+        }
+        Array::new(element, dimensions, elements)
+    }
+
     /// A vector of the catalog: one dimension, subscripts from 0, also when it is empty.
     pub fn vector(element: Oid, elements: Vec<Datum>) -> Array {
         let length = i32::try_from(elements.len()).unwrap_or(i32::MAX);
