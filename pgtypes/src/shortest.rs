@@ -1,8 +1,8 @@
 //! The shortest digits of a float, as PostgreSQL chooses them.
 //!
 //! They are the fewest digits that are nearer to the float than to any other one: a number in the middle between two
-//! floats does not count for either. Of two such numbers at the same distance the one with the even last digit is taken.
-//! The standard library differs in both cases, so its digits are checked, in whole numbers.
+//! floats does not count for either. Of two such numbers at the same distance the one with the even last digit is
+//! taken. The standard library differs in both cases, so its digits are checked, in whole numbers.
 
 use std::fmt::LowerExp;
 

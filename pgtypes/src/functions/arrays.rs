@@ -2,11 +2,10 @@
 //!
 //! Arrays of a type without an operator `=`, as `json[]`, have no functions that compare elements: 42883.
 
-use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::args::Args;
-use super::comparable::{check_equality, check_order};
+use super::comparable::check_equality;
 use super::row::{ProcRow, SetRows, scalar, set};
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, too_many_dimensions};
 use crate::error::ValueError;
@@ -18,8 +17,6 @@ pub(super) static ROWS: &[ProcRow] = &[
     scalar(378, "array_append", &[T::ANYCOMPATIBLEARRAY, T::ANYCOMPATIBLE], T::ANYCOMPATIBLEARRAY, append).on_null(),
     scalar(379, "array_prepend", &[T::ANYCOMPATIBLE, T::ANYCOMPATIBLEARRAY], T::ANYCOMPATIBLEARRAY, prepend).on_null(),
     scalar(383, "array_cat", &[T::ANYCOMPATIBLEARRAY, T::ANYCOMPATIBLEARRAY], T::ANYCOMPATIBLEARRAY, concat).on_null(),
-    scalar(515, "array_larger", &[T::ANYARRAY, T::ANYARRAY], T::ANYARRAY, |args| choose(args, Ordering::Greater)),
-    scalar(516, "array_smaller", &[T::ANYARRAY, T::ANYARRAY], T::ANYARRAY, |args| choose(args, Ordering::Less)),
     scalar(747, "array_dims", &[T::ANYARRAY], T::TEXT, dims),
     scalar(748, "array_ndims", &[T::ANYARRAY], T::INT4, ndims),
     scalar(1193, "array_fill", &[T::ANYELEMENT, T::INT4_ARRAY], T::ANYARRAY, fill).on_null(),
@@ -82,17 +79,6 @@ fn concat(args: &Args<'_>) -> Result<Datum, ValueError> {
         (_, true) => Ok(args.get(0).clone()),
         _ => args.array(0)?.clone().concat(args.array(1)?.clone()).map(datum),
     }
-}
-
-/// The first array if it has that order to the second, else the second.
-fn choose(args: &Args<'_>, order: Ordering) -> Result<Datum, ValueError> {
-    check_array_order(args.ty(0))?;
-    let at = if args.compare(0, 1)? == order { 0 } else { 1 };
-    Ok(args.get(at).clone())
-}
-
-fn check_array_order(ty: T) -> Result<(), ValueError> {
-    ty.element().map_or(Ok(()), check_order)
 }
 
 fn check_element_equality(args: &Args<'_>) -> Result<(), ValueError> {

@@ -1,7 +1,7 @@
 //! Slices and assignments are those of PostgreSQL: `golden.txt`.
 //!
-//! A line has what is done (`get`: a slice, `set`: an element, `put`: a slice is assigned), an array, subscripts, the new
-//! value, and the result, separated by tabs. `\N` is NULL, `!` begins the SQLSTATE and message of an error.
+//! A line has what is done (`get`: a slice, `set`: an element, `put`: a slice is assigned), an array, subscripts, the
+//! new value, and the result, separated by tabs. `\N` is NULL, `!` begins the SQLSTATE and message of an error.
 
 use std::fmt::Write;
 
