@@ -8,7 +8,7 @@ use crate::functions::arrays::element_size;
 use crate::oid::Oid;
 use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
-use crate::text::check_growth;
+use crate::text::limit::check_growth;
 
 type FromBytes = fn(Vec<u8>) -> Result<Datum, ValueError>;
 

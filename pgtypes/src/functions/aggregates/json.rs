@@ -9,7 +9,7 @@ use crate::functions::args::Args;
 use crate::functions::json::convert::{key, to_json, to_jsonb};
 use crate::json::{Jsonb, escape};
 use crate::sqlstate::SqlState;
-use crate::text::check_growth;
+use crate::text::limit::check_growth;
 
 /// The bytes of the values of a `jsonb` array or object.
 const MAX_SIZE: usize = 0x0fff_ffff;
