@@ -8,11 +8,13 @@
 //! 1. `args`, `operator`: arguments of a call; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
+//! 4. `text`: the rows of a topic
 
 mod aggregate;
 mod args;
 mod operator;
 mod row;
+mod text;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -25,7 +27,7 @@ pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 0] = [];
+static TOPICS: [&[ProcRow]; 5] = [text::BYTES, text::LISTS, text::PATTERNS, text::REGEXES, text::STRINGS];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
