@@ -32,7 +32,7 @@ pub enum Repr {
     Float,
     /// [`Datum::Text`]
     Text,
-    /// [`Datum::Padded`]: `character`
+    /// [`Datum::Padded`], of `character`
     Padded,
     /// [`Datum::Bytes`]
     Bytes,

@@ -101,7 +101,7 @@ fn substring(args: &Args<'_>, pattern: &str) -> Result<Datum, ValueError> {
     Ok(nullable(regex.substring(args.text(0)?)?))
 }
 
-/// The regular expression for a pattern of SIMILAR TO. `similar_escape` takes the escape character NULL for the default.
+/// The regular expression for a pattern of SIMILAR TO. For `similar_escape`, NULL is the default escape character.
 fn similar(args: &Args<'_>) -> Result<Datum, ValueError> {
     if args.is_null(0) {
         return Ok(Datum::Null);
