@@ -344,15 +344,11 @@ pub(crate) struct StatusArgs {
 /// Flags of `locks`.
 #[derive(Debug, Args)]
 pub(crate) struct LocksArgs {
-    /// Address (`--listen`) of any node
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:26257")]
-    pub(crate) host: HostPort,
+    #[command(flatten)]
+    pub(crate) status: StatusArgs,
     /// List at most so many locks and waits, first those of rows that somebody waits for
     #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Renders a clap error on one line: its first paragraph and its tips, without the usage.

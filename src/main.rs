@@ -113,7 +113,9 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
             console::print_line(format_args!("initialised cluster {cluster} of {nodes} node(s)"))?;
         }
         Command::Status(args) => console::print_line(status::run(&args.host, args.json).await?.trim_end())?,
-        Command::Locks(args) => console::print_line(locks::run(&args.host, args.limit, args.json).await?.trim_end())?,
+        Command::Locks(args) => {
+            console::print_line(locks::run(&args.status.host, args.limit, args.status.json).await?.trim_end())?
+        }
         Command::Txn(TxnCommand::Status(args)) => {
             console::print_line(txn_status::run(&args.host, args.start_ts, &args.primary, args.json).await?)?;
         }

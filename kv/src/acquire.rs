@@ -163,9 +163,13 @@ impl<H: RegionStore> Scheduler<H> {
                     let handed = self.count_wait(|waits| &waits.row, in_time(acquisition.until, place.handed())).await;
                     match handed {
                         // The lock is the transaction's.
-                        Some(true) => drop(place.leave()),
+                        Some(true) => place.leave(),
                         Some(false) => return Err(stale(acquisition.context).into()),
-                        None => return Ok(Outcome::Blocked(Blocked { holders: place.leave(), record: None })),
+                        None => {
+                            let holders = place.waits_for();
+                            place.leave();
+                            return Ok(Outcome::Blocked(Blocked { holders, record: None }));
+                        }
                     }
                 }
                 Step::Record(record, held, gone) => {

@@ -18,7 +18,7 @@ pub struct Label {
 }
 
 /// Names of the objects that users have made: what the text forms of enums, `regclass` and the like ask the catalog.
-pub trait Names {
+pub trait Names: Sync {
     /// The labels of an enum, in their order; `None` if it does not exist.
     fn labels(&self, ty: Oid) -> Option<&[Label]>;
 

@@ -79,6 +79,8 @@ impl SqlType {
     pub const FLOAT8_ARRAY: SqlType = of(1022);
     /// `oid[]`
     pub const OID_ARRAY: SqlType = of(1028);
+    /// `aclitem`
+    pub const ACLITEM: SqlType = of(1033);
     /// `character`
     pub const BPCHAR: SqlType = of(1042);
     /// `character varying`
@@ -93,6 +95,8 @@ impl SqlType {
     pub const TIMESTAMPTZ: SqlType = of(1184);
     /// `interval`
     pub const INTERVAL: SqlType = of(1186);
+    /// `interval[]`
+    pub const INTERVAL_ARRAY: SqlType = of(1187);
     /// `numeric[]`
     pub const NUMERIC_ARRAY: SqlType = of(1231);
     /// `time with time zone`

@@ -19,6 +19,8 @@ impl SqlState {
     pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState("0A000");
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: SqlState = SqlState("21000");
+    /// `data_exception`
+    pub const DATA_EXCEPTION: SqlState = SqlState("22000");
     /// `string_data_right_truncation`
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState("22001");
     /// `numeric_value_out_of_range`
@@ -85,6 +87,8 @@ impl SqlState {
     pub const INVALID_AUTHORIZATION_SPECIFICATION: SqlState = SqlState("28000");
     /// No portal has this name.
     pub const INVALID_CURSOR_NAME: SqlState = SqlState("34000");
+    /// `invalid_name`
+    pub const INVALID_NAME: SqlState = SqlState("42602");
     /// No savepoint has this name.
     pub const INVALID_SAVEPOINT: SqlState = SqlState("3B001");
     /// No database has this name.
@@ -109,6 +113,8 @@ impl SqlState {
     pub const UNDEFINED_OBJECT: SqlState = SqlState("42704");
     /// `ambiguous_function`, operators included
     pub const AMBIGUOUS_FUNCTION: SqlState = SqlState("42725");
+    /// `ambiguous_parameter`
+    pub const AMBIGUOUS_PARAMETER: SqlState = SqlState("42P08");
     /// `grouping_error`
     pub const GROUPING_ERROR: SqlState = SqlState("42803");
     /// `datatype_mismatch`

@@ -124,8 +124,8 @@ pub(super) async fn all(state: &NodeState, ident: &Ident, limit: usize) -> Resul
     Ok(all)
 }
 
-/// Adds the holders of advisory locks, as their records name them. Who has the first place in a queue, and not the
-/// lock, waits for them.
+/// Adds the holders of advisory locks, as their records name them, in place of their own places in the queues. Who has
+/// the first place in a queue, and not the lock, waits for them.
 fn add_holders(all: &mut LocksResponse, holders: &[AdvisoryHolder], now: Timestamp) {
     let known: HashSet<u64> = all.sessions.iter().map(|session| session.start_ts).collect();
     let mut of_key: HashMap<Key, Vec<&AdvisoryHolder>> = HashMap::new();
@@ -136,18 +136,19 @@ fn add_holders(all: &mut LocksResponse, holders: &[AdvisoryHolder], now: Timesta
             all.sessions.push(LockingSession { start_ts: holder.name.raw(), store_id: node.0, session });
         }
     }
-    let mut waiting = Vec::new();
+    let (in_memory, mut waiting) = (all.locks.len(), Vec::new());
     for mut lock in std::mem::take(&mut all.locks) {
         let key = Key::new(lock.key.clone());
         if lock.table != ADVISORY || lock.waits_ms.is_some() {
             waiting.push(lock);
         } else if let Some(holders) = of_key.get(&key).filter(|of| of.iter().all(|h| h.name.raw() != lock.start_ts)) {
             (lock.waits_ms, lock.behind) = (Some(0), holders.iter().map(|holder| holder.name.raw()).collect());
+            lock.is_awaited = true;
             waiting.push(lock);
         }
     }
     let awaited: HashSet<Vec<u8>> = waiting.iter().map(|lock| lock.key.clone()).collect();
-    all.total += holders.len() as u64;
+    all.total = all.total + holders.len() as u64 - (in_memory - waiting.len()) as u64;
     all.locks = holders.iter().map(|holder| held(holder, now)).collect();
     all.locks.iter_mut().for_each(|lock| lock.is_awaited = awaited.contains(&lock.key));
     all.locks.append(&mut waiting);

@@ -67,6 +67,8 @@ async fn any_node_shows_who_waits_for_whom() {
     assert_eq!((&held["transaction"]["node"], &held["transaction"]["pid"]), (&2.into(), &pid.into()));
     assert!(held["held_ms"].as_u64().is_some_and(|ms| ms >= 500), "{held}");
     assert_eq!((&waits["mode"], &waits["wait"]["for"]), (&"SHARE".into(), &serde_json::json!([held["transaction"]])));
+    // Regression: its place in the queue was counted beside the record of the holder.
+    assert_eq!(page["total"], 2);
     drop(holder_2);
     tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the lock").unwrap().unwrap();
     // The locks end once what ends their transaction is applied.

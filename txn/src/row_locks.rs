@@ -322,8 +322,10 @@ impl RowLocks {
     /// up, or cannot be for now: then they are tried again later.
     pub(crate) async fn give_up(&mut self, rows: &[Key]) {
         let rows: BTreeSet<&Key> = rows.iter().collect();
-        self.order.retain(|asked| !rows.contains(&asked.key));
-        self.release(rows.into_iter().map(|key| (key.clone(), None)).collect(), GIVE_UP_ATTEMPTS);
+        let is_dropped = |asked: &AskedRow| rows.contains(&asked.key);
+        let (dropped, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.order).into_iter().partition(is_dropped);
+        self.order = kept;
+        self.release(dropped.into_iter().map(|asked| (asked.key, None)).collect(), GIVE_UP_ATTEMPTS);
         self.await_release().await;
     }
 

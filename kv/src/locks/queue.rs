@@ -90,16 +90,13 @@ impl KeyLocks {
         let mut place = 0;
         while let Some(Waiter { start_ts, mode, .. }) = self.waiting.get(place).copied() {
             let conflicts = |other: &Option<LockMode>| other.is_some_and(|other| other.conflicts_with(mode));
-            let is_blocked = if !conflicts(&strongest_holder) && !conflicts(&strongest_waiter) {
-                false
-            } else if self.held(start_ts).is_some() {
-                !self.holders_against(start_ts, mode).is_empty()
-            } else {
-                true
-            };
+            let holds = self.held(start_ts).is_some();
+            // One that holds the key waits for other holders only.
+            let is_blocked = (conflicts(&strongest_holder) || conflicts(&strongest_waiter))
+                && (!holds || !self.holders_against(start_ts, mode).is_empty());
             if is_blocked {
                 // Whoever comes behind it waits for it, but for those that hold the key: they come first.
-                if mode == LockMode::Update && self.held(start_ts).is_none() {
+                if mode == LockMode::Update && !holds {
                     break;
                 }
                 strongest_waiter = strongest_waiter.max(Some(mode));

@@ -94,11 +94,14 @@ impl Place {
         (&mut self.handed).await.is_ok()
     }
 
-    /// Leaves the place in the queue, or the lock that was handed over, to the transaction, although the task goes.
-    /// Returns whom it waits for now.
-    pub(crate) fn leave(mut self) -> Vec<Timestamp> {
-        self.is_left = true;
+    /// Whom the transaction waits for now.
+    pub(crate) fn waits_for(&self) -> Vec<Timestamp> {
         self.locks.within(self.term, |state| state.table.waits_for(&self.key, self.start_ts)).unwrap_or_default()
+    }
+
+    /// Leaves the place in the queue, or the lock that was handed over, to the transaction, although the task goes.
+    pub(crate) fn leave(mut self) {
+        self.is_left = true;
     }
 }
 

@@ -1,10 +1,9 @@
 //! Casts of `jsonb` to scalars.
 
-use super::mismatch;
+use super::{mismatch, numbers};
 use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::json::Jsonb;
-use crate::numeric::Numeric;
 use crate::row::IoEnv;
 use crate::sql_type::SqlType;
 
@@ -16,23 +15,14 @@ pub(super) fn to_bool(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, 
     json(&value)?.to_bool().map(Datum::Bool)
 }
 
-pub(super) fn to_numeric(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    Numeric::parse(json(&value)?.to_number()?.as_str()).map(Datum::Numeric)
+pub(super) fn to_numeric(value: Datum, to: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
+    json(&value)?.to_number(to.base_name()).cloned().map(Datum::Numeric)
 }
 
-pub(super) fn to_int(value: Datum, to: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    let json = json(&value)?;
-    Ok(Datum::Int(match to.base() {
-        SqlType::INT2 => json.to_i16()?.into(),
-        SqlType::INT4 => json.to_i32()?.into(),
-        _ => json.to_i64()?,
-    }))
+pub(super) fn to_int(value: Datum, to: SqlType, env: &IoEnv<'_>) -> Result<Datum, ValueError> {
+    numbers::numeric_to_int(to_numeric(value, to, env)?, to, env)
 }
 
-pub(super) fn to_real(value: Datum, to: SqlType, env: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    super::numbers::numeric_to_float(to_numeric(value, to, env)?, to, env)
-}
-
-pub(super) fn to_double(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    json(&value)?.to_f64().map(Datum::Float)
+pub(super) fn to_float(value: Datum, to: SqlType, env: &IoEnv<'_>) -> Result<Datum, ValueError> {
+    numbers::numeric_to_float(to_numeric(value, to, env)?, to, env)
 }

@@ -133,6 +133,27 @@ fn method(from: SqlType, to: SqlType) -> Option<(CastContext, Method)> {
 }
 
 impl Cast {
+    /// Whether the result depends on the session: on its time zone, its styles, or names of its catalog.
+    pub fn is_stable(&self) -> bool {
+        let zoned = |ty: SqlType| matches!(ty.base(), SqlType::TIMESTAMPTZ | SqlType::TIMETZ);
+        let by_session = |ty: SqlType| {
+            let category = ty.row().category;
+            matches!(category, Category::DateTime | Category::Timespan) || ty.is_enum() || is_name(ty)
+        };
+        match self.method {
+            Method::Relabel => false,
+            Method::Function(_) => zoned(self.from) || zoned(self.to),
+            Method::Text => {
+                let inner = |ty: SqlType| ty.element().unwrap_or(ty);
+                by_session(inner(self.from)) || by_session(inner(self.to))
+            }
+            Method::Elements => match (self.from.element(), self.to.element()) {
+                (Some(from), Some(to)) => Cast::find(from, to, self.is_explicit).is_some_and(|cast| cast.is_stable()),
+                _ => false,
+            },
+        }
+    }
+
     /// The cast from a type to another one, in any context; `None` if there is none.
     pub fn find(from: SqlType, to: SqlType, is_explicit: bool) -> Option<Cast> {
         method(from, to).map(|(_, method)| Cast { from, to, is_explicit, method })
@@ -178,6 +199,22 @@ fn modify(value: Datum, ty: SqlType, is_explicit: bool) -> Result<Datum, ValueEr
         Some(modifier) if ty.typmod >= 0 && !value.is_null() => (modifier.apply)(value, ty, is_explicit),
         _ => Ok(value),
     }
+}
+
+/// Whether the text form of a type is the name of an object.
+fn is_name(ty: SqlType) -> bool {
+    matches!(
+        ty.base(),
+        SqlType::REGPROC
+            | SqlType::REGPROCEDURE
+            | SqlType::REGOPER
+            | SqlType::REGOPERATOR
+            | SqlType::REGCLASS
+            | SqlType::REGTYPE
+            | SqlType::REGNAMESPACE
+            | SqlType::REGROLE
+            | SqlType::REGCOLLATION
+    )
 }
 
 fn mismatch() -> ValueError {

@@ -14,6 +14,15 @@ const NEGATIVE_INFINITE: &str = "-infinity";
 impl Date {
     /// The text form in the session's style.
     pub fn format(self, session: &Session<'_>) -> String {
+        self.format_as(session.format(), session.day_first())
+    }
+
+    /// The text form in JSON: that of ISO.
+    pub fn to_json(self) -> String {
+        self.format_as(DateFormat::Iso, false)
+    }
+
+    fn format_as(self, format: DateFormat, day_first: bool) -> String {
         match self {
             Date::INFINITY => return INFINITE.to_owned(),
             Date::NEG_INFINITY => return NEGATIVE_INFINITE.to_owned(),
@@ -22,8 +31,8 @@ impl Date {
         let fields = Fields::of_day(self.days());
         let (year, before_christ) = fields.shown_year();
         let (month, day) = (fields.month, fields.day);
-        let (first, second) = if session.day_first() { (day, month) } else { (month, day) };
-        let mut out = match session.format() {
+        let (first, second) = if day_first { (day, month) } else { (month, day) };
+        let mut out = match format {
             DateFormat::Iso => format!("{year:04}-{month:02}-{day:02}"),
             DateFormat::Sql => format!("{first:02}/{second:02}/{year:04}"),
             DateFormat::German => format!("{day:02}.{month:02}.{year:04}"),
@@ -60,6 +69,11 @@ impl Timestamp {
     pub fn format(self, session: &Session<'_>) -> String {
         format_timestamp(self.0, None, session.format(), session.day_first())
     }
+
+    /// The text form in JSON: that of ISO with a `T`.
+    pub fn to_json(self) -> String {
+        json_timestamp(self.0, None)
+    }
 }
 
 impl TimestampTz {
@@ -67,14 +81,17 @@ impl TimestampTz {
     pub fn format(self, session: &Session<'_>) -> String {
         format_timestamp(self.0, Some(session.zone), session.format(), session.day_first())
     }
+
+    /// The text form in JSON: that of ISO with a `T`, and with minutes in the offset.
+    pub fn to_json(self, zone: &TimeZone) -> String {
+        json_timestamp(self.0, Some(zone))
+    }
 }
 
 /// Formats an instant in a zone, or a local time without one.
 pub(super) fn format_timestamp(micros: i64, zone: Option<&TimeZone>, format: DateFormat, day_first: bool) -> String {
-    match micros {
-        i64::MAX => return INFINITE.to_owned(),
-        i64::MIN => return NEGATIVE_INFINITE.to_owned(),
-        _ => {}
+    if let Some(word) = infinite(micros) {
+        return word.to_owned();
     }
     let offset = zone.map_or(0, |zone| zone.offset_at(micros));
     let fields = Fields::of(micros.saturating_add(offset * SECOND));
@@ -106,6 +123,37 @@ pub(super) fn format_timestamp(micros: i64, zone: Option<&TimeZone>, format: Dat
         (Some(_), DateFormat::Iso) => write_offset(offset, &mut out),
         (Some(zone), _) => {
             let _ = write!(out, " {}", zone.abbreviation_at(micros));
+        }
+    }
+    if before_christ {
+        out.push_str(" BC");
+    }
+    out
+}
+
+/// The word for an instant that is none.
+fn infinite(micros: i64) -> Option<&'static str> {
+    match micros {
+        i64::MAX => Some(INFINITE),
+        i64::MIN => Some(NEGATIVE_INFINITE),
+        _ => None,
+    }
+}
+
+/// Formats an instant in a zone, or a local time without one, as JSON has it.
+fn json_timestamp(micros: i64, zone: Option<&TimeZone>) -> String {
+    if let Some(word) = infinite(micros) {
+        return word.to_owned();
+    }
+    let offset = zone.map_or(0, |zone| zone.offset_at(micros));
+    let fields = Fields::of(micros.saturating_add(offset * SECOND));
+    let (year, before_christ) = fields.shown_year();
+    let mut out = format!("{year:04}-{:02}-{:02}T", fields.month, fields.day);
+    write_clock(fields.time(), &mut out);
+    if zone.is_some() {
+        write_offset(offset, &mut out);
+        if offset % 3600 == 0 {
+            out.push_str(":00");
         }
     }
     if before_christ {

@@ -5,7 +5,7 @@ use crate::datum::Datum;
 use crate::error::ValueError;
 
 /// The state of an aggregate over one group of rows.
-pub trait Aggregate: Send {
+pub trait Aggregate: Send + Sync {
     /// Takes the arguments of a row. A strict aggregate gets no NULL.
     ///
     /// # Errors

@@ -5,29 +5,87 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `operator`: arguments of a call; the rows of operators
+//! 1. `args`, `common`, `comparable`, `operator`: arguments of a call; the common type of values; the types whose values
+//!    are compared; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `text`: the rows of a topic
+//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `text`, `times`: the topics, and the
+//!    operators
+//! 5. `aggregates`, `numbers`: topics that use others
+//! 6. `polymorphic`: what polymorphic types stand for
+//! 7. `resolve`: which function a call means
 
 mod aggregate;
+mod aggregates;
 mod args;
+mod arrays;
+mod casts;
+mod common;
+mod comparable;
+mod compare;
+mod enums;
+mod json;
+mod numbers;
 mod operator;
+pub mod operators;
+mod polymorphic;
+pub mod resolve;
 mod row;
+mod session;
 mod text;
+mod times;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use aggregate::Aggregate;
 pub use args::Args;
+pub use common::common_type;
 pub use operator::OperatorRow;
+pub use polymorphic::Mismatch;
 pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
 
 use crate::oid::Oid;
 
 /// The rows of each topic.
-static TOPICS: [&[ProcRow]; 5] = [text::BYTES, text::LISTS, text::PATTERNS, text::REGEXES, text::STRINGS];
+static TOPICS: &[&[ProcRow]] = &[
+    aggregates::ROWS,
+    aggregates::EXTREMES,
+    aggregates::JSON,
+    aggregates::SUMS,
+    aggregates::VARIANCES,
+    aggregates::PAIRS,
+    arrays::ROWS,
+    casts::ROWS,
+    compare::NUMBERS,
+    compare::TEXTS,
+    compare::TIMES,
+    compare::VALUES,
+    enums::ROWS,
+    json::BUILD,
+    json::EDIT,
+    json::TEXT,
+    json::TREE,
+    numbers::INTEGERS,
+    numbers::FLOATS,
+    numbers::DECIMALS,
+    numbers::BUCKETS,
+    numbers::PICTURES,
+    numbers::SERIES,
+    numbers::POSITIONS,
+    session::ROWS,
+    text::BYTES,
+    text::LISTS,
+    text::PATTERNS,
+    text::REGEXES,
+    text::STRINGS,
+    times::arithmetic::ROWS,
+    times::fields::ROWS,
+    times::forms::ROWS,
+    times::make::ROWS,
+    times::periods::ROWS,
+    times::zones::ROWS,
+];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,

@@ -5,6 +5,8 @@
 //! call a line, its arguments and its result separated by tabs. `\N` is NULL, `!` begins the SQLSTATE and message of an
 //! error; a set has its rows one after the other, those of several columns as text of a row.
 
+mod aggregates;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;

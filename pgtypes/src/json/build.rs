@@ -31,7 +31,12 @@ impl Layout {
 /// Joins rendered elements with a separator, in brackets.
 pub fn array<P: AsRef<str>>(elements: impl IntoIterator<Item = P>, separator: &str) -> String {
     let mut out = String::from("[");
-    join(elements.into_iter().map(|element| element.as_ref().to_owned()), separator, &mut out);
+    for (at, element) in elements.into_iter().enumerate() {
+        if at > 0 {
+            out.push_str(separator);
+        }
+        out.push_str(element.as_ref());
+    }
     out.push(']');
     out
 }
@@ -46,15 +51,6 @@ pub fn object<K: AsRef<str>, P: AsRef<str>>(
     write_members(members, colon, separator, &mut out);
     out.push('}');
     out
-}
-
-fn join(parts: impl Iterator<Item = String>, separator: &str, out: &mut String) {
-    for (at, part) in parts.enumerate() {
-        if at > 0 {
-            out.push_str(separator);
-        }
-        out.push_str(&part);
-    }
 }
 
 fn write_members<K: AsRef<str>, P: AsRef<str>>(
@@ -78,32 +74,9 @@ pub fn build_array<P: AsRef<str>>(elements: impl IntoIterator<Item = P>) -> Stri
     array(elements, ", ")
 }
 
-/// `json_build_object`: `{"a" : 1, "b" : 2}`, of keys and values in turn. A key is a text, a value is rendered. 22023
-/// for an odd count and for a key that is NULL.
-pub fn build_object(arguments: &[(Option<&str>, &str)]) -> Result<String, ValueError> {
-    let mut members = Vec::with_capacity(arguments.len());
-    for (at, (key, value)) in arguments.iter().enumerate() {
-        let Some(key) = key else {
-            let message = format!("argument {} cannot be null", 2 * at + 1);
-            let error = ValueError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-            return Err(error.with_hint("Object keys should be text."));
-        };
-        members.push((key, value));
-    }
-    Ok(object(members, " : ", ", "))
-}
-
-/// `jsonb_build_object`. 22023 for a key that is NULL, 54001 for deep nesting.
-pub fn jsonb_build_object(arguments: Vec<(Option<&str>, Jsonb)>) -> Result<Jsonb, ValueError> {
-    let mut pairs = Vec::with_capacity(arguments.len());
-    for (at, (key, value)) in arguments.into_iter().enumerate() {
-        let Some(key) = key else {
-            let message = format!("argument {}: key must not be null", 2 * at + 1);
-            return Err(ValueError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-        };
-        pairs.push((Cow::Borrowed(key), value));
-    }
-    Jsonb::from_pairs(pairs)
+/// `json_build_object`: `{"a" : 1, "b" : 2}`, of unescaped keys and rendered values.
+pub fn build_object<K: AsRef<str>, P: AsRef<str>>(members: impl IntoIterator<Item = (K, P)>) -> String {
+    object(members, " : ", ", ")
 }
 
 /// `row_to_json`: `{"f1":1,"f2":2}`, of names and rendered values.
@@ -155,7 +128,7 @@ pub fn json_object(members: &[(Option<&str>, Option<&str>)]) -> Result<String, V
         let value = value.map_or_else(|| "null".to_owned(), escape);
         rendered.push((key.ok_or_else(null_key)?, value));
     }
-    Ok(object(rendered, " : ", ", "))
+    Ok(build_object(rendered))
 }
 
 /// `jsonb_object` of texts. 22004 for a key that is NULL. The caller checks dimensions.

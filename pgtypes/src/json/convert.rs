@@ -1,12 +1,12 @@
-//! Casts from `jsonb` to `boolean` and to the numeric types.
+//! What the casts from `jsonb` take of a value.
 
-use super::number::JsonNumber;
 use super::value::Jsonb;
 use crate::error::ValueError;
+use crate::numeric::Numeric;
 use crate::sqlstate::SqlState;
 
 impl Jsonb {
-    /// The cast to `boolean`. 22023 for another type.
+    /// The value of a boolean. 22023 for another type.
     pub fn to_bool(&self) -> Result<bool, ValueError> {
         match self {
             Jsonb::Bool(value) => Ok(*value),
@@ -14,34 +14,8 @@ impl Jsonb {
         }
     }
 
-    /// The cast to `numeric`. 22023 for another type than a number.
-    pub fn to_number(&self) -> Result<&JsonNumber, ValueError> {
-        self.number_for("numeric")
-    }
-
-    /// The cast to `smallint`, halves away from zero. 22023 for another type, 22003 out of range.
-    pub fn to_i16(&self) -> Result<i16, ValueError> {
-        let value = self.number_for("smallint")?.to_i64();
-        value.and_then(|value| value.try_into().ok()).ok_or_else(|| out_of_range("smallint"))
-    }
-
-    /// The cast to `integer`, halves away from zero. 22023 for another type, 22003 out of range.
-    pub fn to_i32(&self) -> Result<i32, ValueError> {
-        let value = self.number_for("integer")?.to_i64();
-        value.and_then(|value| value.try_into().ok()).ok_or_else(|| out_of_range("integer"))
-    }
-
-    /// The cast to `bigint`, halves away from zero. 22023 for another type, 22003 out of range.
-    pub fn to_i64(&self) -> Result<i64, ValueError> {
-        self.number_for("bigint")?.to_i64().ok_or_else(|| out_of_range("bigint"))
-    }
-
-    /// The cast to `double precision`. 22023 for another type, 22003 out of range.
-    pub fn to_f64(&self) -> Result<f64, ValueError> {
-        self.number_for("double precision")?.to_f64()
-    }
-
-    fn number_for(&self, target: &str) -> Result<&JsonNumber, ValueError> {
+    /// The value of a number. 22023 for another type: there is no cast to the type `target`.
+    pub fn to_number(&self, target: &str) -> Result<&Numeric, ValueError> {
         match self {
             Jsonb::Number(number) => Ok(number),
             _ => Err(self.no_cast(target)),
@@ -55,8 +29,4 @@ impl Jsonb {
         };
         ValueError::new(SqlState::INVALID_PARAMETER_VALUE, format!("cannot cast jsonb {name} to type {target}"))
     }
-}
-
-fn out_of_range(target: &str) -> ValueError {
-    ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{target} out of range"))
 }

@@ -68,11 +68,11 @@ fn jsonb(function: &str, args: &Args) -> Outcome {
         "jsonb#>" => shown(value.at_path(&args.words(1))),
         "jsonb#>>" => shown(value.at_path_text(&args.words(1))),
         "jsonb::bool" => some(value.to_bool()?),
-        "jsonb::numeric" => some(value.to_number()?),
-        "jsonb::int2" => some(value.to_i16()?),
-        "jsonb::int4" => some(value.to_i32()?),
-        "jsonb::int8" => some(value.to_i64()?),
-        "jsonb::float8" => some(crate::float::show(value.to_f64()?)),
+        "jsonb::numeric" => some(value.to_number("numeric")?),
+        "jsonb::int2" => some(value.to_number("smallint")?.to_i16()?),
+        "jsonb::int4" => some(value.to_number("integer")?.to_i32()?),
+        "jsonb::int8" => some(value.to_number("bigint")?.to_i64()?),
+        "jsonb::float8" => some(crate::float::show(value.to_number("double precision")?.to_f64()?)),
         "jsonb?" => some(value.exists(args.text(1))),
         "jsonb?|" => some(value.exists_any(&args.words(1))),
         "jsonb?&" => some(value.exists_all(&args.words(1))),
@@ -109,8 +109,7 @@ fn answers_are_those_of_postgresql() {
 #[test]
 fn parts_are_spaced_as_in_postgresql() {
     assert_eq!(build_array(["1", "\"a\"", "null"]), "[1, \"a\", null]");
-    assert_eq!(build_object(&[(Some("a"), "1"), (Some("b"), "[1,2]")]).unwrap(), "{\"a\" : 1, \"b\" : [1,2]}");
-    assert_eq!(build_object(&[]).unwrap(), "{}");
+    assert_eq!(build_object([("a", "1"), ("b", "[1,2]")]), "{\"a\" : 1, \"b\" : [1,2]}");
     assert_eq!(row_to_json([("f1", "1"), ("f2", "2")], Layout::Compact), "{\"f1\":1,\"f2\":2}");
     assert_eq!(row_to_json([("f1", "1"), ("f2", "2")], Layout::Lines), "{\"f1\":1,\n \"f2\":2}");
     assert_eq!(array_to_json(["[1,2]", "[3,4]"], Layout::Lines), "[[1,2],\n [3,4]]");
@@ -119,26 +118,16 @@ fn parts_are_spaced_as_in_postgresql() {
     assert_eq!(json_agg(["[1]", "[2]"], true), "[[1], \n [2]]");
     assert_eq!(json_object_agg([(Some("1"), "1"), (Some("2"), "1")]).unwrap(), "{ \"1\" : 1, \"2\" : 1 }");
     assert_eq!(json_object(&[(Some("a"), Some("1")), (Some("b"), None)]).unwrap(), "{\"a\" : \"1\", \"b\" : null}");
-    let one = || Jsonb::Number(1.into());
-    assert_eq!(
-        jsonb_build_object(vec![(Some("b"), one()), (Some("b"), Jsonb::Null)]).unwrap().to_string(),
-        "{\"b\": null}"
-    );
     assert_eq!(jsonb_object(&[(Some("a"), None)]).unwrap().to_string(), "{\"a\": null}");
 }
 
 #[test]
 fn null_keys_are_refused() {
-    let words = |error: ValueError| (error.code().0, error.message().to_owned(), error.hint().map(str::to_owned));
-    let hint = Some("Object keys should be text.".to_owned());
-    let error = build_object(&[(Some("a"), "1"), (None, "1")]).unwrap_err();
-    assert_eq!(words(error), ("22023", "argument 3 cannot be null".to_owned(), hint));
-    let error = jsonb_build_object(vec![(None, Jsonb::Null)]).unwrap_err();
-    assert_eq!(words(error), ("22023", "argument 1: key must not be null".to_owned(), None));
+    let words = |error: ValueError| (error.code().0, error.message().to_owned());
     let error = json_object_agg([(None, "1")]).unwrap_err();
-    assert_eq!(words(error), ("22023", "field name must not be null".to_owned(), None));
+    assert_eq!(words(error), ("22023", "field name must not be null".to_owned()));
     let error = jsonb_object_agg([(None, Jsonb::Null)]).unwrap_err();
-    assert_eq!(words(error), ("22023", "field name must not be null".to_owned(), None));
+    assert_eq!(words(error), ("22023", "field name must not be null".to_owned()));
     let error = json_object(&[(None, None)]).unwrap_err();
-    assert_eq!(words(error), ("22004", "null value not allowed for object key".to_owned(), None));
+    assert_eq!(words(error), ("22004", "null value not allowed for object key".to_owned()));
 }

@@ -6,7 +6,7 @@
 //!
 //! # Layers
 //!
-//! 1. `escape`, `lexer`, `number`, `path`: strings, tokens, numbers, elements of paths
+//! 1. `escape`, `lexer`, `path`: strings, tokens, elements of paths
 //! 2. `parser`: the grammar, over a builder of values
 //! 3. `value`: `Jsonb` and its forms
 //! 4. `access`, `contain`, `convert`, `edit`, `order`: functions of `Jsonb`; `text`: `Json` and its functions;
@@ -19,7 +19,6 @@ mod convert;
 mod edit;
 mod escape;
 mod lexer;
-mod number;
 mod order;
 mod parser;
 mod path;
@@ -27,11 +26,10 @@ mod text;
 mod value;
 
 pub use build::{
-    Layout, array, array_to_json, build_array, build_object, json_agg, json_object, json_object_agg,
-    jsonb_build_object, jsonb_object, jsonb_object_agg, object, row_to_json,
+    Layout, array, array_to_json, build_array, build_object, json_agg, json_object, json_object_agg, jsonb_object,
+    jsonb_object_agg, object, row_to_json,
 };
 pub use escape::escape;
-pub use number::JsonNumber;
 pub use parser::MAX_DEPTH;
 pub use path::Path;
 pub use text::Json;

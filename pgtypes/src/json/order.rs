@@ -5,7 +5,6 @@
 
 use std::cmp::Ordering;
 
-use super::number::JsonNumber;
 use super::value::Jsonb;
 
 /// Tags of key parts. They are in the order of the types.
@@ -91,7 +90,7 @@ fn write_nested(value: &Jsonb, out: &mut Vec<u8>) {
         Jsonb::Null => {}
         Jsonb::Bool(value) => out.push(u8::from(*value)),
         Jsonb::String(text) => write_text(text, out),
-        Jsonb::Number(number) => write_number(number, out),
+        Jsonb::Number(number) => number.write_key(out),
         Jsonb::Array(elements) => {
             write_count(elements.len(), out);
             elements.iter().for_each(|element| write_nested(element, out));
@@ -119,15 +118,4 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
         out.push(byte);
     }
     out.push(0);
-}
-
-/// Sign, digits before the point, the digits, an end mark. A negative number has the complement of each byte.
-fn write_number(number: &JsonNumber, out: &mut Vec<u8>) {
-    let (negative, whole, fraction) = number.parts();
-    let mask = if negative { 0xff } else { 0 };
-    out.push(if negative { 0 } else { 1 });
-    let count = u32::try_from(whole.len()).unwrap_or(u32::MAX).to_be_bytes();
-    out.extend(count.into_iter().map(|byte| byte ^ mask));
-    out.extend(whole.bytes().chain(fraction.bytes()).map(|byte| byte ^ mask));
-    out.push(mask);
 }

@@ -3,12 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::numeric::Numeric;
 
 fn value() -> impl Strategy<Value = Jsonb> {
     let number =
         (any::<bool>(), 0u32..100_000, 0u32..1000, -6i32..6).prop_map(|(negative, whole, fraction, exponent)| {
             let sign = if negative { "-" } else { "" };
-            Jsonb::Number(JsonNumber::parse(&format!("{sign}{whole}.{fraction}e{exponent}")).unwrap())
+            Jsonb::Number(Numeric::parse(&format!("{sign}{whole}.{fraction}e{exponent}")).unwrap())
         });
     let small = (-3i64..3).prop_map(|value| Jsonb::Number(value.into()));
     let text = prop::sample::select(vec!["", "a", "b", "aa", "\u{1}", "\u{1}\u{1}", "é", "\"\\\n", "a\u{0}", "😀"]);
@@ -93,6 +94,15 @@ fn nesting_is_bounded() {
     ] {
         assert_eq!((error.code().0, error.message()), ("54001", "stack depth limit exceeded"));
     }
+}
+
+#[test]
+fn short_texts_of_long_numbers_are_bounded() {
+    let text = "[1e131071, 1e131071]";
+    assert!(Jsonb::parse(text).is_ok());
+    let error = Jsonb::parse_within(text, 100_000).unwrap_err();
+    let message = "total size of jsonb array elements exceeds the maximum of 268435455 bytes";
+    assert_eq!((error.code().0, error.message()), ("54000", message));
 }
 
 #[test]

@@ -5,19 +5,20 @@
 //! equals the wire's binary form, so a value that only passes through is never parsed.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
 use super::escape::escape_into;
-use super::number::JsonNumber;
 use super::parser::{self, Build, MAX_DEPTH, too_deep};
 use crate::error::ValueError;
+use crate::numeric::Numeric;
 use crate::sqlstate::SqlState;
 
 /// The version of the binary form.
 const VERSION: u8 = 1;
-/// The bytes that a string can have.
-const MAX_STRING: usize = 0x0fff_ffff;
+/// The bytes that a string can have, and all numbers of a text together.
+const MAX_SIZE: usize = 0x0fff_ffff;
 
 /// A value of `jsonb`. Equality and hash are by value: `1.0` equals `1`. The order is that of PostgreSQL's btree.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -26,8 +27,8 @@ pub enum Jsonb {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number
-    Number(JsonNumber),
+    /// A number, which is finite
+    Number(Numeric),
     /// A string
     String(Box<str>),
     /// An array
@@ -90,7 +91,10 @@ impl Members {
 }
 
 /// Builds a tree of `jsonb`.
-struct Tree;
+struct Tree {
+    /// The bytes that its numbers may still occupy: an exponent writes a long number in few characters.
+    left: Cell<usize>,
+}
 
 impl<'a> Build<'a> for Tree {
     type Value = Jsonb;
@@ -105,7 +109,10 @@ impl<'a> Build<'a> for Tree {
     }
 
     fn number(&self, span: &'a str) -> Result<Jsonb, ValueError> {
-        JsonNumber::parse(span).map(Jsonb::Number)
+        let number = Numeric::parse(span)?;
+        let left = self.left.get().checked_sub(number.memory()).ok_or_else(too_large)?;
+        self.left.set(left);
+        Ok(Jsonb::Number(number))
     }
 
     fn string(&self, value: Cow<'a, str>, _span: &'a str) -> Result<Jsonb, ValueError> {
@@ -122,10 +129,15 @@ impl<'a> Build<'a> for Tree {
     }
 }
 
+fn too_large() -> ValueError {
+    let message = format!("total size of jsonb array elements exceeds the maximum of {MAX_SIZE} bytes");
+    ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
+
 /// A string that is not too long for `jsonb`.
 fn string(text: Cow<'_, str>) -> Result<Box<str>, ValueError> {
-    if text.len() > MAX_STRING {
-        let detail = format!("Due to an implementation restriction, jsonb strings cannot exceed {MAX_STRING} bytes.");
+    if text.len() > MAX_SIZE {
+        let detail = format!("Due to an implementation restriction, jsonb strings cannot exceed {MAX_SIZE} bytes.");
         let message = "string too long to represent as jsonb string";
         return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_detail(detail));
     }
@@ -134,9 +146,14 @@ fn string(text: Cow<'_, str>) -> Result<Box<str>, ValueError> {
 
 impl Jsonb {
     /// Parses JSON. 22P02 for bad syntax, 22P05 for `\u0000`, 22003 for a number that `numeric` cannot hold, 54000 for
-    /// a string that is too long, 54001 for deep nesting.
+    /// a string or numbers that are too long, 54001 for deep nesting.
     pub fn parse(text: &str) -> Result<Jsonb, ValueError> {
-        parser::parse(text, &Tree)
+        Jsonb::parse_within(text, MAX_SIZE)
+    }
+
+    /// Parses JSON whose numbers occupy at most so many bytes.
+    pub(super) fn parse_within(text: &str, size: usize) -> Result<Jsonb, ValueError> {
+        parser::parse(text, &Tree { left: Cell::new(size) })
     }
 
     /// A JSON string. 54000 if it is too long.
@@ -174,7 +191,7 @@ impl Jsonb {
         let own = |value: &Jsonb| size_of::<Jsonb>() + value.memory();
         match self {
             Jsonb::Null | Jsonb::Bool(_) => 0,
-            Jsonb::Number(number) => number.as_str().len(),
+            Jsonb::Number(number) => number.memory(),
             Jsonb::String(text) => text.len(),
             Jsonb::Array(elements) => elements.iter().map(own).sum(),
             Jsonb::Object(members) => {
@@ -193,7 +210,7 @@ impl Jsonb {
         match self {
             Jsonb::Null => out.push_str("null"),
             Jsonb::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Jsonb::Number(number) => out.push_str(number.as_str()),
+            Jsonb::Number(number) => out.push_str(&number.to_text()),
             Jsonb::String(text) => escape_into(text, out),
             Jsonb::Array(elements) => {
                 out.push('[');

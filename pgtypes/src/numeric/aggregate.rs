@@ -70,6 +70,10 @@ impl Exact {
     fn total(&self) -> BigInt {
         &self.big + self.wide
     }
+
+    fn memory(&self) -> usize {
+        usize::try_from(self.big.bits() / 8).unwrap_or(usize::MAX)
+    }
 }
 
 /// Counts of the values that are no numbers.
@@ -152,6 +156,11 @@ impl SumState {
         self.sum.combine(&other.sum);
     }
 
+    /// The bytes that the state occupies beside its own size.
+    pub fn memory(&self) -> usize {
+        self.sum.memory()
+    }
+
     /// How many values there are, NaN and infinities among them.
     pub fn count(&self) -> u64 {
         self.count + self.specials.count()
@@ -222,6 +231,11 @@ impl VarianceState {
     pub fn combine(&mut self, other: &VarianceState) {
         self.values.combine(&other.values);
         self.squares.combine(&other.squares);
+    }
+
+    /// The bytes that the state occupies beside its own size.
+    pub fn memory(&self) -> usize {
+        self.values.memory() + self.squares.memory()
     }
 
     /// How many values there are, NaN and infinities among them.

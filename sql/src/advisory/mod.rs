@@ -54,8 +54,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use held::Level;
 pub use node::{AdvisoryConfig, AdvisoryHolder};
 pub(crate) use node::{NodeLocks, lost};
 pub use session::AdvisorySession;
-pub(crate) use session::{Action, Answer, LockCall, Patience};
+pub(crate) use session::{Answer, LockCall, Patience};

@@ -351,6 +351,18 @@ async fn until_changed(shared: &Shared, claim: Claim, holders: &[Timestamp], unt
 }
 
 impl LockCall {
+    /// The call of a function's name.
+    pub(crate) fn named(name: &str) -> Option<LockCall> {
+        let actions = [Action::Lock, Action::TryLock, Action::Unlock, Action::UnlockAll];
+        let levels = [Level::Session, Level::Transaction];
+        let calls = actions.into_iter().flat_map(|action| {
+            levels.into_iter().flat_map(move |level| {
+                [Mode::Exclusive, Mode::Shared].into_iter().map(move |mode| LockCall { action, mode, level })
+            })
+        });
+        calls.into_iter().find(|call| call.function() == name)
+    }
+
     /// The name of the function.
     pub(crate) const fn function(self) -> &'static str {
         use Level::Transaction;

@@ -88,6 +88,11 @@ impl Catalog {
     }
 
     /// The table with this storage.
+    pub(super) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.by_id.get(&id)
+    }
+
+    /// The table of a storage.
     pub(super) fn by_storage(&self, storage: StorageId) -> Option<&Arc<Table>> {
         self.by_id.values().find(|table| table.storage == storage)
     }
@@ -158,9 +163,10 @@ pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZ
     }
     let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
     let table = catalog.by_storage(storage)?;
+    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
     let mut row = vec![Datum::Null; table.columns.len()];
     codec::key::get_row_key(table, key, &mut row).ok()?;
-    Some(duplicate_key(table, &row, zone))
+    Some(duplicate_key(table, &row, &env))
 }
 
 /// The name of the table of a row, and its key in the words of PostgreSQL's messages, `(id)=(5)`. `None` if the key is
@@ -171,24 +177,24 @@ pub(crate) fn row_name(catalog: &Catalog, key: &Key, zone: &TimeZone) -> Option<
     if table.has_hidden_key() {
         return Some((table.name.clone(), String::new()));
     }
+    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
     let mut row = vec![Datum::Null; table.columns.len()];
     codec::key::get_row_key(table, key, &mut row).ok()?;
-    Some((table.name.clone(), key_text(table, &row, zone)))
+    Some((table.name.clone(), key_text(table, &row, &env)))
 }
 
 /// The primary key of a row: `(a, b)=(1, 2)`.
-fn key_text(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
+fn key_text(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> String {
     let names: Vec<String> = table.primary_key.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
-    let env = IoEnv { zone, now: Now(0) };
-    let shown = |value: &Datum, ty| wire::show(value, ty, &env);
+    let shown = |value: &Datum, ty| wire::show(value, ty, env);
     let values: Vec<String> = table.primary_key.iter().map(|at| shown(&row[*at], table.columns[*at].ty)).collect();
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 
 /// 23505 for a duplicate primary key.
-pub(crate) fn duplicate_key(table: &Table, row: &[Datum], zone: &TimeZone) -> SqlError {
+pub(crate) fn duplicate_key(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{}\"", table.key_name);
-    let detail = format!("Key {} already exists.", key_text(table, row, zone));
+    let detail = format!("Key {} already exists.", key_text(table, row, env));
     let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),

@@ -1,4 +1,4 @@
-//! Accumulators of aggregate functions.
+//! Accumulators of aggregates: FILTER, DISTINCT and ORDER BY around the function's own state.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,28 +7,33 @@ use std::collections::HashSet;
 use super::budget::Budget;
 use super::rows::distinct_key;
 use crate::coop::{MANY, drop_elsewhere};
-use crate::error::{SqlError, SqlState};
-use crate::expr::arithmetic::bounded;
+use crate::error::SqlError;
 use crate::expr::eval::{Env, eval, is_true};
-use crate::plan::{AggregateCall, AggregateKind};
+use crate::plan::{AggregateCall, AggregateOrder};
+use pgtypes::Datum;
 use pgtypes::datum::compare;
-use pgtypes::{Datum, SqlType};
+use pgtypes::functions::{Aggregate, Args, Run};
 
 /// The state of one aggregate.
-#[derive(Debug, Default)]
 pub(crate) struct Accumulator {
-    /// Number of rows whose argument is not NULL.
-    count: i64,
-    /// Exact: the sum of 2^63 bigints fits.
-    int_sum: i128,
-    float_sum: f64,
-    saw_infinity: bool,
-    /// The minimum, maximum or boolean so far.
-    value: Option<Datum>,
+    state: Option<Box<dyn Aggregate>>,
+    /// The bytes of the state that are charged to the budget.
+    charged: usize,
     seen: HashSet<Vec<u8>>,
+    /// The arguments of the rows that are to be sorted, with their keys.
+    rows: Vec<(Vec<Datum>, Vec<Datum>)>,
 }
 
 impl Accumulator {
+    /// The state of an aggregate before the first row.
+    pub(crate) fn new(call: &AggregateCall) -> Accumulator {
+        let state = match call.function.run {
+            Run::Aggregate(begin) | Run::OrderedSet(_, begin) => Some(begin(&call.types, call.result)),
+            _ => None,
+        };
+        Accumulator { state, charged: 0, seen: HashSet::new(), rows: Vec::new() }
+    }
+
     /// Adds a row.
     pub(crate) fn add(
         &mut self,
@@ -42,89 +47,83 @@ impl Accumulator {
         {
             return Ok(());
         }
-        let Some(arg) = &call.arg else {
-            self.count += 1;
-            return Ok(());
-        };
-        let value = eval(arg, row, env)?;
-        if value.is_null() {
+        let values = call.args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, SqlError>>()?;
+        if call.function.is_strict && values.iter().any(|value| value.is_null()) {
             return Ok(());
         }
         if call.distinct {
-            let key = distinct_key([&*value]);
+            let key = distinct_key(values.iter().map(|value| &**value));
             let bytes = key.len() + size_of::<Vec<u8>>();
             if !self.seen.insert(key) {
                 return Ok(());
             }
             budget.charge(bytes)?;
         }
-        self.count += 1;
-        self.step(call.kind, value);
+        if call.order.is_empty() {
+            return self.step(call, &values, env, budget);
+        }
+        let keys = call.order.iter().map(|key| Ok(eval(&key.expr, row, env)?.into_owned()));
+        let keys = keys.collect::<Result<Vec<Datum>, SqlError>>()?;
+        let values: Vec<Datum> = values.into_iter().map(Cow::into_owned).collect();
+        budget.charge(keys.iter().chain(&values).map(Datum::memory).sum())?;
+        self.rows.push((keys, values));
         Ok(())
     }
 
-    fn step(&mut self, kind: AggregateKind, value: Cow<'_, Datum>) {
-        match (kind, &*value) {
-            (AggregateKind::SumInt | AggregateKind::AvgInt, Datum::Int(v)) => self.int_sum += i128::from(*v),
-            (AggregateKind::SumFloat | AggregateKind::AvgFloat, Datum::Float(v)) => {
-                self.float_sum += v;
-                self.saw_infinity |= v.is_infinite();
-            }
-            (AggregateKind::Min, _) => self.keep_extreme(value, Ordering::Less),
-            (AggregateKind::Max, _) => self.keep_extreme(value, Ordering::Greater),
-            (AggregateKind::BoolAnd, Datum::Bool(v)) => {
-                self.value = Some(Datum::Bool(*v && self.value != Some(Datum::Bool(false))));
-            }
-            (AggregateKind::BoolOr, Datum::Bool(v)) => {
-                self.value = Some(Datum::Bool(*v || self.value == Some(Datum::Bool(true))));
-            }
-            _ => {}
+    fn step(
+        &mut self,
+        call: &AggregateCall,
+        values: &[Cow<'_, Datum>],
+        env: &Env<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), SqlError> {
+        let state = self.state.as_deref_mut().ok_or_else(|| SqlError::internal("an aggregate has no state"))?;
+        state.add(&Args::new(values, &call.types, call.result, &env.io))?;
+        let memory = state.memory();
+        if memory > self.charged {
+            budget.charge(memory - self.charged)?;
+            self.charged = memory;
         }
-    }
-
-    fn keep_extreme(&mut self, value: Cow<'_, Datum>, wanted: Ordering) {
-        if self.value.as_ref().is_none_or(|best| compare(&value, best) == wanted) {
-            self.value = Some(value.into_owned());
-        }
+        Ok(())
     }
 
     /// The result over all added rows.
-    pub(crate) fn finish(mut self, call: &AggregateCall) -> Result<Datum, SqlError> {
+    pub(crate) fn finish(
+        mut self,
+        call: &AggregateCall,
+        env: &Env<'_>,
+        budget: &mut Budget,
+    ) -> Result<Datum, SqlError> {
         if self.seen.len() > MANY {
             drop_elsewhere(std::mem::take(&mut self.seen));
         }
-        if call.kind == AggregateKind::Count {
-            return Ok(Datum::Int(self.count));
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by(|(a, _), (b, _)| order(&call.order, a, b));
+        for (_, values) in &rows {
+            let values: Vec<Cow<'_, Datum>> = values.iter().map(Cow::Borrowed).collect();
+            self.step(call, &values, env, budget)?;
         }
-        if self.count == 0 {
-            return Ok(Datum::Null);
-        }
-        Ok(match call.kind {
-            AggregateKind::SumInt => return bounded(i64::try_from(self.int_sum).ok(), SqlType::INT8),
-            AggregateKind::SumFloat => Datum::Float(finite(self.float_sum, self.saw_infinity)?),
-            AggregateKind::AvgInt => Datum::Float(int_average(self.int_sum, self.count)),
-            AggregateKind::AvgFloat => {
-                Datum::Float(finite(self.float_sum, self.saw_infinity)? / as_float(self.count.into()))
-            }
-            _ => self.value.unwrap_or(Datum::Null),
-        })
+        let direct = call.direct.iter().map(|(expr, _)| eval(expr, &[], env)).collect::<Result<Vec<_>, SqlError>>()?;
+        let types: Vec<_> = call.direct.iter().map(|(_, ty)| *ty).collect();
+        let state = self.state.as_deref_mut().ok_or_else(|| SqlError::internal("an aggregate has no state"))?;
+        Ok(state.finish(&Args::new(&direct, &types, call.result, &env.io))?)
     }
 }
 
-/// Fails if finite inputs overflowed to an infinite sum.
-fn finite(sum: f64, saw_infinity: bool) -> Result<f64, SqlError> {
-    if sum.is_infinite() && !saw_infinity {
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+fn order(keys: &[AggregateOrder], a: &[Datum], b: &[Datum]) -> Ordering {
+    for ((key, a), b) in keys.iter().zip(a).zip(b) {
+        let order = match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) if key.nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if key.nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) if key.descending => compare(b, a),
+            (false, false) => compare(a, b),
+        };
+        if order.is_ne() {
+            return order;
+        }
     }
-    Ok(sum)
-}
-
-fn as_float(value: i128) -> f64 {
-    value as f64
-}
-
-/// The average of integers. Whole part and remainder are divided separately to keep precision.
-fn int_average(sum: i128, count: i64) -> f64 {
-    let count = i128::from(count);
-    as_float(sum / count) + as_float(sum % count) / as_float(count)
+    Ordering::Equal
 }

@@ -100,7 +100,7 @@ pub(super) async fn lock_unused(table: &Table, rows: &[(Key, Row)], ctx: &mut Ex
             let row = rows.iter().find(|(key, _)| *key == taken).map(|(_, row)| row);
             return Err(row.map_or_else(
                 || TxnError::AlreadyExists { key: taken }.into(),
-                |row| duplicate_key(table, row, ctx.zone),
+                |row| duplicate_key(table, row, &ctx.io),
             ));
         }
     }
@@ -110,7 +110,7 @@ pub(super) async fn lock_unused(table: &Table, rows: &[(Key, Row)], ctx: &mut Ex
 /// The error of storing a row whose key must not exist.
 pub(super) fn store_error(table: &Table, row: &Row, error: TxnError, ctx: &ExecContext<'_>) -> SqlError {
     match error {
-        TxnError::AlreadyExists { .. } => duplicate_key(table, row, ctx.zone),
+        TxnError::AlreadyExists { .. } => duplicate_key(table, row, &ctx.io),
         other => storage_error(other),
     }
 }

@@ -11,7 +11,7 @@ use crate::catalog::SchemaChange;
 use crate::error::SqlError;
 use crate::expr::SessionAccess;
 use crate::expr::eval::Env;
-use pgtypes::{Datum, TimeZone};
+use pgtypes::{Datum, IoEnv};
 
 /// The environment of a statement's execution.
 pub struct ExecContext<'a> {
@@ -19,10 +19,8 @@ pub struct ExecContext<'a> {
     pub txn: &'a mut Transaction,
     /// The transaction's schema change. Set if the plan changes the schema.
     pub schema: Option<&'a mut SchemaChange>,
-    /// The session's time zone.
-    pub zone: &'a TimeZone,
-    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
-    pub now: i64,
+    /// The session's time zone and styles, the names of the catalog, and `now()`: the start of the transaction.
+    pub io: IoEnv<'a>,
     /// The session's user, for `current_user`.
     pub user: &'a str,
     /// The database's name.
@@ -102,14 +100,6 @@ impl<'a> ExecContext<'a> {
     where
         'a: 'p,
     {
-        Env {
-            params,
-            zone: self.zone,
-            now: self.now,
-            user: self.user,
-            database: self.database,
-            session: self.session,
-            locals: &[],
-        }
+        Env { params, io: self.io, user: self.user, database: self.database, session: self.session, locals: &[] }
     }
 }

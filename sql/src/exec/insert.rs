@@ -97,7 +97,7 @@ impl Inserter<'_> {
                 None => source,
                 Some(columns) => table_row(columns, source, &env)?,
             };
-            check_not_null(table, &row, ctx.zone)?;
+            check_not_null(table, &row, &ctx.io)?;
             let key = if let Some(start_ts) = hidden {
                 let sequence = self.first_id + self.done.count + prepared.len() as u64;
                 key::hidden_key(table.storage, start_ts, sequence)
@@ -224,7 +224,7 @@ impl Inserter<'_> {
         for (column, expr) in assignments {
             new[*column] = eval(expr, &both, &env)?.into_owned();
         }
-        check_not_null(table, &new, ctx.zone)?;
+        check_not_null(table, &new, &ctx.io)?;
         ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
         rehearse(self.plan.returning.iter().flatten(), &new, ctx, params).await?;
         self.record(&new, &env)

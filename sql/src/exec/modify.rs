@@ -150,7 +150,7 @@ pub(super) async fn update(
             target.spend().await;
             rehearse(plan.assignments.iter().map(|(_, expr)| expr), &old, ctx, params).await?;
             let new = changed(plan, old, &ctx.env(params))?;
-            check_not_null(table, &new, ctx.zone)?;
+            check_not_null(table, &new, &ctx.io)?;
             if plan.changes_key {
                 budget.charge(row_bytes(&new) + key.as_bytes().len())?;
                 moved.push((key, new));

@@ -50,7 +50,7 @@ impl Pipeline {
     pub(crate) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<Pipeline, SqlError> {
         // Rows that are locked count towards the limit once they are.
         let (skip, remaining) = if plan.lock.is_some() { (0, u64::MAX) } else { limits(plan, env)? };
-        let calls = plan.aggregation.as_ref().map_or(0, |aggregation| aggregation.calls.len());
+        let calls = plan.aggregation.as_ref().map_or(&[][..], |aggregation| &aggregation.calls);
         let columns: Option<Vec<usize>> = plan
             .output
             .iter()
@@ -63,7 +63,7 @@ impl Pipeline {
         Ok(Pipeline {
             skip,
             remaining,
-            accumulators: (0..calls).map(|_| Accumulator::default()).collect(),
+            accumulators: calls.iter().map(Accumulator::new).collect(),
             seen: HashSet::new(),
             unsorted: Vec::new(),
             out: VecDeque::new(),
@@ -121,7 +121,7 @@ impl Pipeline {
         match &plan.aggregation {
             Some(aggregation) => aggregation.calls.iter().try_for_each(|call| {
                 let counts = call.filter.as_ref().map_or(Ok(true), |filter| is_true(filter, row, env))?;
-                call.arg.iter().filter(|_| counts).try_for_each(|arg| eval(arg, row, env).map(drop))
+                call.inputs().filter(|_| counts).try_for_each(|arg| eval(arg, row, env).map(drop))
             }),
             None => self.evaluated(plan).try_for_each(|(_, expr)| eval(expr, row, env).map(drop)),
         }
@@ -259,8 +259,9 @@ impl Pipeline {
     ) -> Result<(), SqlError> {
         if let Some(aggregation) = &plan.aggregation {
             let mut row = Vec::with_capacity(aggregation.calls.len());
+            let env = ctx.env(params);
             for (accumulator, call) in std::mem::take(&mut self.accumulators).into_iter().zip(&aggregation.calls) {
-                row.push(accumulator.finish(call)?);
+                row.push(accumulator.finish(call, &env, &mut self.budget)?);
             }
             if ctx.takes_locks() {
                 let rehearsed = |env: &Env<'_>| {

@@ -4,8 +4,7 @@ use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
-use pgtypes::timestamp::Now;
-use pgtypes::{Datum, IoEnv, TimeZone, wire};
+use pgtypes::{Datum, IoEnv, wire};
 
 /// A row of a result.
 pub type Row = Vec<Datum>;
@@ -32,14 +31,14 @@ pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> V
 }
 
 /// 23502 if a NOT NULL column of a row is NULL.
-pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> Result<(), SqlError> {
+pub(super) fn check_not_null(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> Result<(), SqlError> {
     let Some((column, _)) = table.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null())
     else {
         return Ok(());
     };
     let message =
         format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", column.name, table.name);
-    let detail = format!("Failing row contains {}.", describe(table, row, zone));
+    let detail = format!("Failing row contains {}.", describe(table, row, env));
     let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),
@@ -51,9 +50,8 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], zone: &TimeZone) -> R
 }
 
 /// A row for an error message, with long values truncated.
-fn describe(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
+fn describe(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> String {
     const SHOWN: usize = 64;
-    let env = IoEnv { zone, now: Now(0) };
     let values: Vec<String> = row
         .iter()
         .zip(&table.columns)
@@ -61,7 +59,7 @@ fn describe(table: &Table, row: &[Datum], zone: &TimeZone) -> String {
             if value.is_null() {
                 return "null".to_owned();
             }
-            let text = wire::show(value, column.ty, &env);
+            let text = wire::show(value, column.ty, env);
             if text.len() <= SHOWN {
                 return text;
             }

@@ -6,15 +6,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::arithmetic::{arithmetic, negate};
-use super::session::{NoSession, SessionAccess};
-use super::tree::{CompareOp, ContextValue, Expr};
-use super::{functions, like, session};
+use super::call::{self, call, elements};
+use super::session::{self, NoSession, SessionAccess};
+use super::tree::{Call, CompareOp, ContextValue, Expr};
 use crate::error::SqlError;
 use pgtypes::datum::{compare, compare_same};
+use pgtypes::functions::Volatility;
 use pgtypes::timestamp::Now;
-use pgtypes::wire;
-use pgtypes::{Datum, IoEnv, SqlType, TimeZone};
+use pgtypes::{Datum, IoEnv, TimeZone, wire};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
@@ -27,10 +26,8 @@ const MAX_FOLDED: usize = 4096;
 pub(crate) struct Env<'a> {
     /// The parameter values, of the plan's types.
     pub(crate) params: &'a [Datum],
-    /// The session's time zone.
-    pub(crate) zone: &'a TimeZone,
-    /// `now()`: the start of the transaction, in microseconds since 2000-01-01 UTC.
-    pub(crate) now: i64,
+    /// Time zone, styles, names, and `now()`: the start of the transaction.
+    pub(crate) io: IoEnv<'a>,
     /// The session's user.
     pub(crate) user: &'a str,
     /// The session's database.
@@ -42,18 +39,19 @@ pub(crate) struct Env<'a> {
 }
 
 impl<'a> Env<'a> {
-    pub(crate) fn io(&self) -> IoEnv<'a> {
-        IoEnv { zone: self.zone, now: Now(self.now) }
+    /// That of an expression which depends on its parameters only.
+    pub(crate) fn of_params(params: &'a [Datum], zone: &'a TimeZone) -> Env<'a> {
+        Env { params, io: IoEnv::new(zone, Now(0)), user: "", database: "", session: &NoSession, locals: &[] }
     }
 }
 
-type Value<'a> = Result<Cow<'a, Datum>, SqlError>;
+pub(super) type Value<'a> = Result<Cow<'a, Datum>, SqlError>;
 
-fn owned<'a>(value: Datum) -> Value<'a> {
+pub(super) fn owned<'a>(value: Datum) -> Value<'a> {
     Ok(Cow::Owned(value))
 }
 
-fn boolean<'a>(value: Option<bool>) -> Value<'a> {
+pub(super) fn boolean<'a>(value: Option<bool>) -> Value<'a> {
     owned(value.map_or(Datum::Null, Datum::Bool))
 }
 
@@ -72,14 +70,9 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::And(items) => and_or(items, row, env, false),
         Expr::Or(items) => and_or(items, row, env, true),
         Expr::Not(expr) => boolean(as_bool(&*eval(expr, row, env)?).map(|value| !value)),
-        Expr::Arith { op, ty, left, right } => {
-            let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
-            owned(arithmetic(*op, *ty, &left, &right)?)
-        }
-        Expr::Negate { ty, expr } => owned(negate(*ty, &*eval(expr, row, env)?)?),
-        Expr::Cast { expr, cast } => owned(cast.apply(eval(expr, row, env)?.into_owned(), &env.io())?),
+        Expr::Cast { expr, cast } => owned(cast.apply(eval(expr, row, env)?.into_owned(), &env.io)?),
         Expr::Input { ty, text, position } => {
-            let value = wire::parse(*ty, text, &env.io());
+            let value = wire::parse(*ty, text, &env.io);
             owned(value.map_err(|error| SqlError::from(error).at(position.0))?)
         }
         Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
@@ -98,13 +91,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::InSet { expr, values, with_null, negated } => {
             in_set(&*eval(expr, row, env)?, values, *with_null, *negated)
         }
-        Expr::Call { function, args } => {
-            let mut values = Vec::with_capacity(args.len());
-            for arg in args {
-                values.push(eval(arg, row, env)?);
-            }
-            owned(functions::call(*function, &values)?)
-        }
+        Expr::Call(expr) => call(expr, row, env),
         Expr::Session { call, args } => {
             let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
             let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
@@ -120,6 +107,8 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             let inner = Env { locals: &values, ..*env };
             owned(eval(body, row, &inner)?.into_owned())
         }
+        Expr::Elements { function, left, array } => elements(function, left, array, row, env),
+        Expr::Array { .. } | Expr::Subscript { .. } | Expr::Row { .. } => call::composite(expr, row, env),
         other => eval_conditional(other, row, env),
     }
 }
@@ -155,20 +144,6 @@ fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Valu
             }
             Ok(best)
         }
-        Expr::Like { expr, pattern, escape, fold, negated } => {
-            let (text, pattern) = (eval(expr, row, env)?, eval(pattern, row, env)?);
-            let escape = match escape {
-                Some(escape) => Some(eval(escape, row, env)?),
-                None => None,
-            };
-            let (Datum::Text(text), Datum::Text(pattern)) = (&*text, &*pattern) else { return owned(Datum::Null) };
-            let escape = match escape.as_deref() {
-                None => Some('\\'),
-                Some(Datum::Text(escape)) => like::escape_character(escape)?,
-                Some(_) => return owned(Datum::Null),
-            };
-            boolean(Some(like::matches(text, pattern, escape, *fold)? != *negated))
-        }
         _ => Err(SqlError::internal("an expression has no meaning")),
     }
 }
@@ -190,7 +165,7 @@ pub(crate) fn qualifies(condition: &Expr, row: &[Datum], env: &Env<'_>) -> Resul
     Ok(true)
 }
 
-fn as_bool(value: &Datum) -> Option<bool> {
+pub(super) fn as_bool(value: &Datum) -> Option<bool> {
     match value {
         Datum::Bool(value) => Some(*value),
         _ => None,
@@ -261,7 +236,7 @@ fn in_set<'a>(value: &Datum, values: &[Datum], with_null: bool, negated: bool) -
 
 fn context(value: ContextValue, env: &Env<'_>) -> Datum {
     match value {
-        ContextValue::Now => Datum::Int(env.now),
+        ContextValue::Now => Datum::Int(env.io.now.0),
         ContextValue::User => Datum::Text(env.user.into()),
         ContextValue::Database => Datum::Text(env.database.into()),
         ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
@@ -281,16 +256,31 @@ pub(crate) fn fold(expr: Expr) -> Expr {
         Expr::Or(items) => cut(items, true, Expr::Or),
         other => other,
     };
+    if is_null_by_operand(&expr) {
+        return Expr::Const(Datum::Null);
+    }
     let children = expr.children();
-    if children.is_empty() || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
+    let is_call_without_args = matches!(&expr, Expr::Call(_));
+    let is_leaf = children.is_empty() && !is_call_without_args;
+    if is_leaf || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
         return expr;
     }
     let zone = TimeZone::utc();
-    let env = Env { params: &[], zone: &zone, now: 0, user: "", database: "", session: &NoSession, locals: &[] };
+    let env = Env::of_params(&[], &zone);
     let value = eval(&expr, &[], &env).ok().map(|value| value.into_owned());
     match value {
         Some(value) if value.memory() <= MAX_FOLDED => Expr::Const(value),
         _ => expr,
+    }
+}
+
+/// Whether an operand is NULL that makes the whole NULL, whatever the others are. They are not evaluated.
+fn is_null_by_operand(expr: &Expr) -> bool {
+    let is_null = |expr: &Expr| *expr == Expr::Const(Datum::Null);
+    match expr {
+        Expr::Compare { left, right, .. } => is_null(left) || is_null(right),
+        Expr::Call(Call { function, args, .. }) => function.is_strict && args.iter().any(is_null),
+        _ => false,
     }
 }
 
@@ -323,11 +313,13 @@ pub(crate) fn has_constant_part(expr: &Expr) -> bool {
     found
 }
 
-/// Whether a node depends on the session: a function of it, or a cast that uses its time zone.
+/// Whether a node depends on the session: a function of it, or a cast that uses its settings.
 pub(crate) fn needs_session(expr: &Expr) -> bool {
-    if matches!(expr, Expr::Session { .. }) {
-        return true;
+    match expr {
+        Expr::Session { .. } => true,
+        Expr::Call(call) => call.function.volatility != Volatility::Immutable,
+        Expr::Elements { function, .. } => function.function.volatility != Volatility::Immutable,
+        Expr::Cast { cast, .. } => cast.is_stable(),
+        _ => false,
     }
-    let Expr::Cast { cast, .. } = expr else { return false };
-    [cast.from, cast.to].contains(&SqlType::TIMESTAMPTZ)
 }

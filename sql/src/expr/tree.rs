@@ -1,7 +1,8 @@
-//! The tree of a bound expression: nodes, operators, functions.
+//! The tree of a bound expression: nodes, comparisons, calls.
 
 use crate::advisory::LockCall;
 use pgtypes::cast::Cast;
+use pgtypes::functions::{ProcRow, Volatility};
 use pgtypes::{Datum, SqlType};
 
 /// An expression over one row.
@@ -17,10 +18,6 @@ pub(crate) enum Expr {
     Input { ty: SqlType, text: Box<str>, position: Position },
     /// A conversion.
     Cast { expr: Box<Expr>, cast: Cast },
-    /// Arithmetic over integers or floats. `ty` is the type of the result and of both operands.
-    Arith { op: ArithOp, ty: SqlType, left: Box<Expr>, right: Box<Expr> },
-    /// Unary minus.
-    Negate { ty: SqlType, expr: Box<Expr> },
     /// A comparison. NULL if a side is NULL.
     Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr> },
     /// Three-valued conjunction.
@@ -39,16 +36,22 @@ pub(crate) enum Expr {
     InList { expr: Box<Expr>, list: Vec<Expr>, negated: bool },
     /// `IN` a list of constants: sorted, distinct and without NULL. `with_null`: the list had a NULL.
     InSet { expr: Box<Expr>, values: Vec<Datum>, with_null: bool, negated: bool },
-    /// `LIKE` and `ILIKE` (`fold`). The default escape character is the backslash.
-    Like { expr: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, fold: bool, negated: bool },
+    /// `left op ANY (array)`, or ALL: a function of two arguments over the elements of an array.
+    Elements { function: Elementwise, left: Box<Expr>, array: Box<Expr> },
     /// `CASE` with boolean conditions.
     Case { branches: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
     /// `COALESCE`: the first value that is not NULL.
     Coalesce(Vec<Expr>),
     /// `GREATEST` or `LEAST`, ignoring NULLs.
     Extreme { greatest: bool, items: Vec<Expr> },
-    /// A scalar function.
-    Call { function: Function, args: Vec<Expr> },
+    /// A call of a function, which operators are too.
+    Call(Call),
+    /// `ARRAY[...]`: of elements, or of arrays if `is_nested`.
+    Array { element: SqlType, items: Vec<Expr>, is_nested: bool },
+    /// `array[...]`
+    Subscript { array: Box<Expr>, subscripts: Vec<Subscript> },
+    /// `ROW(...)`
+    Row { types: Vec<SqlType>, items: Vec<Expr> },
     /// A function that reads or changes the session. Never folded.
     Session { call: SessionCall, args: Vec<Expr> },
     /// A value of the session or transaction.
@@ -70,31 +73,63 @@ impl PartialEq for Position {
     }
 }
 
-/// Arithmetic operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ArithOp {
-    /// `+`
-    Add,
-    /// `-`
-    Subtract,
-    /// `*`
-    Multiply,
-    /// `/`, truncating for integers
-    Divide,
-    /// `%`, integers only
-    Modulo,
-    /// `^`, floats only
-    Power,
-    /// `&`, integers only
-    BitAnd,
-    /// `|`, integers only
-    BitOr,
-    /// `#`, integers only
-    BitXor,
-    /// `<<`, integers only
-    ShiftLeft,
-    /// `>>`, integers only
-    ShiftRight,
+/// A call of a function with the types that its arguments and result have.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The function.
+    pub(crate) function: &'static ProcRow,
+    /// The name of the operator that was written, for EXPLAIN.
+    pub(crate) operator: Option<&'static str>,
+    /// The arguments.
+    pub(crate) args: Vec<Expr>,
+    /// Their types.
+    pub(crate) types: Vec<SqlType>,
+    /// The type of the result.
+    pub(crate) result: SqlType,
+}
+
+impl PartialEq for Call {
+    fn eq(&self, other: &Call) -> bool {
+        self.function.oid == other.function.oid && self.types == other.types && self.args == other.args
+    }
+}
+
+/// What ANY and ALL do with each element.
+#[derive(Clone, Debug)]
+pub(crate) struct Elementwise {
+    /// The function of the operator, over the left value and an element.
+    pub(crate) function: &'static ProcRow,
+    /// The name of the operator.
+    pub(crate) operator: &'static str,
+    /// The types of its arguments.
+    pub(crate) types: [SqlType; 2],
+    /// Whether it must hold for all elements, not for any.
+    pub(crate) all: bool,
+}
+
+impl PartialEq for Elementwise {
+    fn eq(&self, other: &Elementwise) -> bool {
+        self.function.oid == other.function.oid && self.all == other.all
+    }
+}
+
+/// A subscript of an array.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Subscript {
+    /// `[index]`
+    Index(Expr),
+    /// `[lower:upper]`
+    Slice(Option<Expr>, Option<Expr>),
+}
+
+impl Subscript {
+    fn operands(&self) -> impl Iterator<Item = &Expr> {
+        let (first, second) = match self {
+            Subscript::Index(index) => (Some(index), None),
+            Subscript::Slice(lower, upper) => (lower.as_ref(), upper.as_ref()),
+        };
+        first.into_iter().chain(second)
+    }
 }
 
 /// Comparison operators.
@@ -144,85 +179,6 @@ pub(crate) enum SessionCall {
     Advisory(LockCall),
 }
 
-/// Scalar functions. All but [`Function::Concat`] and [`Function::ConcatWs`] are NULL when an argument is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
-    /// `abs` of an integer type or a float
-    Abs(SqlType),
-    /// `mod` of an integer type
-    Mod(SqlType),
-    /// `sign` of a float
-    Sign,
-    /// `round` of a float, ties to even
-    Round,
-    /// `floor`
-    Floor,
-    /// `ceil`, `ceiling`
-    Ceil,
-    /// `trunc`
-    Trunc,
-    /// `sqrt`
-    Sqrt,
-    /// `exp`
-    Exp,
-    /// `ln`
-    Ln,
-    /// `power`, `pow`
-    Power,
-    /// `length`, `char_length` of text: characters
-    Length,
-    /// `octet_length` of text or bytea, `length` of bytea
-    OctetLength,
-    /// `lower`
-    Lower,
-    /// `upper`
-    Upper,
-    /// `substr`, `substring` of text
-    Substring,
-    /// the same of bytea
-    SubstringBytes,
-    /// `btrim`
-    TrimBoth,
-    /// `ltrim`
-    TrimLeft,
-    /// `rtrim`
-    TrimRight,
-    /// `||` of text
-    ConcatText,
-    /// `||` of bytea
-    ConcatBytes,
-    /// `t` or `f`
-    BoolText,
-    /// `concat`: NULL counts as empty
-    Concat,
-    /// `concat_ws`: NULLs are left out
-    ConcatWs,
-    /// `left`
-    Left,
-    /// `right`
-    Right,
-    /// `repeat`
-    Repeat,
-    /// `replace`
-    Replace,
-    /// `reverse`
-    Reverse,
-    /// `strpos`, `position`
-    Strpos,
-    /// `lpad`
-    PadLeft,
-    /// `rpad`
-    PadRight,
-    /// `starts_with`
-    StartsWith,
-    /// `ascii`
-    Ascii,
-    /// `chr`
-    Chr,
-    /// A timestamp rounded to this many digits after the seconds: `current_timestamp(3)`
-    RoundTimestamp(u8),
-}
-
 impl CompareOp {
     /// The operator with its sides exchanged.
     pub(crate) fn flip(self) -> CompareOp {
@@ -233,6 +189,19 @@ impl CompareOp {
             CompareOp::GreaterEq => CompareOp::LessEq,
             same => same,
         }
+    }
+
+    /// The comparison of a name.
+    pub(crate) fn named(name: &str) -> Option<CompareOp> {
+        Some(match name {
+            "=" => CompareOp::Eq,
+            "<>" => CompareOp::NotEq,
+            "<" => CompareOp::Less,
+            "<=" => CompareOp::LessEq,
+            ">" => CompareOp::Greater,
+            ">=" => CompareOp::GreaterEq,
+            _ => return None,
+        })
     }
 
     /// As written in SQL.
@@ -248,25 +217,6 @@ impl CompareOp {
     }
 }
 
-impl ArithOp {
-    /// As written in SQL.
-    pub(crate) fn symbol(self) -> &'static str {
-        match self {
-            ArithOp::Add => "+",
-            ArithOp::Subtract => "-",
-            ArithOp::Multiply => "*",
-            ArithOp::Divide => "/",
-            ArithOp::Modulo => "%",
-            ArithOp::Power => "^",
-            ArithOp::BitAnd => "&",
-            ArithOp::BitOr => "|",
-            ArithOp::BitXor => "#",
-            ArithOp::ShiftLeft => "<<",
-            ArithOp::ShiftRight => ">>",
-        }
-    }
-}
-
 impl Expr {
     /// The direct operands.
     pub(crate) fn children(&self) -> Vec<&Expr> {
@@ -278,25 +228,24 @@ impl Expr {
             | Expr::Context(_)
             | Expr::Local(_) => Vec::new(),
             Expr::Cast { expr, .. }
-            | Expr::Negate { expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
             | Expr::InSet { expr, .. } => vec![expr],
             Expr::Let { values, body } => values.iter().chain(std::iter::once(&**body)).collect(),
-            Expr::Arith { left, right, .. }
-            | Expr::Compare { left, right, .. }
-            | Expr::Distinct { left, right, .. } => {
+            Expr::Compare { left, right, .. } | Expr::Distinct { left, right, .. } => {
                 vec![left, right]
             }
             Expr::And(items) | Expr::Or(items) | Expr::Coalesce(items) | Expr::Extreme { items, .. } => {
                 items.iter().collect()
             }
-            Expr::Call { args, .. } | Expr::Session { args, .. } => args.iter().collect(),
-            Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
-            Expr::Like { expr, pattern, escape, .. } => {
-                [&**expr, &**pattern].into_iter().chain(escape.as_deref()).collect()
+            Expr::Call(Call { args, .. }) | Expr::Session { args, .. } => args.iter().collect(),
+            Expr::Array { items, .. } | Expr::Row { items, .. } => items.iter().collect(),
+            Expr::Elements { left, array, .. } => vec![left, array],
+            Expr::Subscript { array, subscripts } => {
+                std::iter::once(&**array).chain(subscripts.iter().flat_map(Subscript::operands)).collect()
             }
+            Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
             Expr::Case { branches, otherwise } => {
                 branches.iter().flat_map(|(c, r)| [c, r]).chain(std::iter::once(&**otherwise)).collect()
             }
@@ -325,10 +274,19 @@ impl Expr {
         self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Advisory(_), .. }))
     }
 
-    /// Whether the value is fixed before the first row, so that rows may be chosen by it. What takes locks is evaluated
-    /// for each row.
+    /// Whether each evaluation may give another value, or has an effect.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.any(&|e| match e {
+            Expr::Call(call) => call.function.volatility == Volatility::Volatile,
+            Expr::Session { call, .. } => *call != SessionCall::CurrentSetting,
+            _ => false,
+        })
+    }
+
+    /// Whether the value is fixed before the first row, so that rows may be chosen by it. What is volatile is
+    /// evaluated for each row.
     pub(crate) fn is_fixed(&self) -> bool {
-        self.is_row_independent() && !self.takes_locks()
+        self.is_row_independent() && !self.is_volatile()
     }
 
     /// Marks the columns that the expression reads.

@@ -1,49 +1,48 @@
-//! Aggregate functions: their resolution and result types.
-//!
-//! In PostgreSQL `sum(bigint)` and `avg` are `numeric`. Here `sum(bigint)` is a `bigint` and fails with 22003 on
-//! overflow; `avg` of integers is `double precision`, computed from the exact sum.
+//! Aggregate functions: their calls in a query.
 
+use sqlparser::ast::{
+    Expr as Ast, Function as CallAst, FunctionArgumentClause, FunctionArguments, OrderByExpr, Spanned,
+};
 use sqlparser::tokenizer::Location;
 
+use super::binder::{Binder, Scope, Typed};
+use super::calls::Arguments;
+use super::functions::ArgumentList;
+use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use pgtypes::SqlType;
-
-/// The function of an aggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AggregateKind {
-    /// `count(*)`, and `count(x)` over non-NULL values
-    Count,
-    /// `sum` of integers, as `bigint`
-    SumInt,
-    /// `sum` of floats
-    SumFloat,
-    /// `avg` of integers
-    AvgInt,
-    /// `avg` of floats
-    AvgFloat,
-    /// `min`
-    Min,
-    /// `max`
-    Max,
-    /// `bool_and`, `every`
-    BoolAnd,
-    /// `bool_or`
-    BoolOr,
-}
+use pgtypes::functions::{ProcRow, Run};
 
 /// An aggregate of a query. Its result is a column of the aggregation's row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct AggregateCall {
     /// The function.
-    pub(crate) kind: AggregateKind,
-    /// The argument; `None` for `count(*)`.
-    pub(crate) arg: Option<Expr>,
+    pub(crate) function: &'static ProcRow,
+    /// The arguments of each row.
+    pub(crate) args: Vec<Expr>,
+    /// Their types.
+    pub(crate) types: Vec<SqlType>,
+    /// The direct arguments of an ordered-set aggregate, with their types.
+    pub(crate) direct: Vec<(Expr, SqlType)>,
+    /// The type of the result.
+    pub(crate) result: SqlType,
     /// Whether to aggregate distinct values only.
     pub(crate) distinct: bool,
     /// FILTER: only rows for which this is true.
     pub(crate) filter: Option<Expr>,
-    /// The SQL name, for EXPLAIN.
-    pub(crate) name: &'static str,
+    /// The order of the rows.
+    pub(crate) order: Vec<AggregateOrder>,
+}
+
+/// A key of ORDER BY in an aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AggregateOrder {
+    /// The key.
+    pub(crate) expr: Expr,
+    /// DESC
+    pub(crate) descending: bool,
+    /// Where NULL goes.
+    pub(crate) nulls_first: bool,
 }
 
 /// The aggregates of the current query.
@@ -59,27 +58,123 @@ pub(super) struct AggregateState {
     pub(super) ungrouped: Option<(String, Location)>,
 }
 
-/// The function, result type and name of an aggregate; `None` if it does not exist for the argument type.
-pub(super) fn resolve(name: &str, arg: SqlType) -> Option<(AggregateKind, SqlType, &'static str)> {
-    use AggregateKind::{AvgFloat, AvgInt, BoolAnd, BoolOr, Count, Max, Min, SumFloat, SumInt};
-    let ordered = arg.is_number() || arg.is_text() || arg == SqlType::TIMESTAMPTZ;
-    // `min` and `max` exist for text only; varchar becomes text.
-    let extreme = if arg.is_text() { SqlType::TEXT } else { arg };
-    Some(match name {
-        "count" => (Count, SqlType::INT8, "count"),
-        "sum" if arg.is_integer() => (SumInt, SqlType::INT8, "sum"),
-        "sum" if arg == SqlType::FLOAT8 => (SumFloat, SqlType::FLOAT8, "sum"),
-        "avg" if arg.is_integer() => (AvgInt, SqlType::FLOAT8, "avg"),
-        "avg" if arg == SqlType::FLOAT8 => (AvgFloat, SqlType::FLOAT8, "avg"),
-        "min" if ordered => (Min, extreme, "min"),
-        "max" if ordered => (Max, extreme, "max"),
-        "bool_and" | "every" if arg == SqlType::BOOL => (BoolAnd, SqlType::BOOL, "bool_and"),
-        "bool_or" if arg == SqlType::BOOL => (BoolOr, SqlType::BOOL, "bool_or"),
-        _ => return None,
-    })
+/// The bound parts of an aggregate's call.
+struct Parts {
+    args: Vec<Typed>,
+    ordered: Vec<(Typed, bool, bool)>,
+    filter: Option<Expr>,
 }
 
-/// Whether a name is that of an aggregate function.
-pub(super) fn is_aggregate(name: &str) -> bool {
-    ["count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"].contains(&name)
+impl Binder<'_> {
+    /// Binds an aggregate. Records it with the query and returns a column of the aggregation's row.
+    pub(super) fn aggregate(
+        &mut self,
+        name: &str,
+        call: &CallAst,
+        list: &ArgumentList<'_>,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = call.name.span().start;
+        if self.aggregates.inside {
+            return Err(self.error(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
+        }
+        if !self.aggregates.allowed {
+            let message = format!("aggregate functions are not allowed in {}", self.clause);
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+        }
+        let bound_columns = self.aggregates.inside;
+        self.aggregates.inside = true;
+        let parts = self.aggregate_parts(call, &list.asts, scope);
+        self.aggregates.inside = bound_columns;
+        let Parts { args, ordered, filter } = parts?;
+        if args.is_empty() && !list.star && call.within_group.is_empty() {
+            let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+        }
+        let direct_count = args.len();
+        let is_within = !call.within_group.is_empty();
+        let mut values = args;
+        if is_within {
+            values.extend(ordered.iter().map(|(value, _, _)| value.clone()));
+        }
+        let arguments = Arguments { values, names: Vec::new(), is_variadic: list.is_variadic };
+        let choice = self.choose(name, &arguments, at)?;
+        let (mut exprs, mut types) = self.convert_arguments(arguments.values, &choice, at)?;
+        let direct = match choice.function.run {
+            Run::OrderedSet(..) if is_within => {
+                let rest = exprs.split_off(direct_count.min(exprs.len()));
+                let rest_types = types.split_off(direct_count.min(types.len()));
+                let direct = std::mem::replace(&mut exprs, rest);
+                direct.into_iter().zip(std::mem::replace(&mut types, rest_types)).collect()
+            }
+            Run::OrderedSet(..) => {
+                let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+                return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+            }
+            _ if is_within => {
+                let message = format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP");
+                return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+            }
+            _ => Vec::new(),
+        };
+        let mut order = Vec::with_capacity(ordered.len());
+        for (at_key, (value, descending, nulls_first)) in ordered.into_iter().enumerate() {
+            // The keys of WITHIN GROUP are the converted arguments.
+            let expr = match exprs.get(at_key).filter(|_| is_within) {
+                Some(expr) => expr.clone(),
+                None => self.resolve_unknown(value)?.expr,
+            };
+            order.push(AggregateOrder { expr, descending, nulls_first });
+        }
+        if list.distinct && order.iter().any(|key| !exprs.contains(&key.expr)) {
+            let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
+        }
+        let (function, result, distinct) = (choice.function, choice.result, list.distinct);
+        self.aggregates.calls.push(AggregateCall {
+            function,
+            args: exprs,
+            types,
+            direct,
+            result,
+            distinct,
+            filter,
+            order,
+        });
+        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), result, at))
+    }
+
+    fn aggregate_parts(&mut self, call: &CallAst, asts: &[&Ast], scope: &Scope) -> Result<Parts, SqlError> {
+        let mut args = Vec::with_capacity(asts.len());
+        for ast in asts {
+            args.push(self.expr(ast, scope)?);
+        }
+        let mut keys: Vec<&OrderByExpr> = call.within_group.iter().collect();
+        if let FunctionArguments::List(list) = &call.args {
+            for clause in &list.clauses {
+                match clause {
+                    FunctionArgumentClause::OrderBy(order) => keys.extend(order),
+                    _ => return Err(self.unsupported("this form of function call is", call.name.span().start)),
+                }
+            }
+        }
+        let mut ordered = Vec::with_capacity(keys.len());
+        for key in keys {
+            let value = self.expr(&key.expr, scope)?;
+            let descending = key.options.asc == Some(false);
+            ordered.push((value, descending, key.options.nulls_first.unwrap_or(descending)));
+        }
+        let filter = match &call.filter {
+            Some(filter) => Some(self.condition(filter, scope, "FILTER")?),
+            None => None,
+        };
+        Ok(Parts { args, ordered, filter })
+    }
+}
+
+impl AggregateCall {
+    /// All expressions over a row of the input.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
+    }
 }

@@ -1,6 +1,9 @@
 //! Binding of expressions: from the parser's tree to a typed [`Expr`].
 
-use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, UnaryOperator, Value, ValueWithSpan};
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, Subscript as SubscriptAst, UnaryOperator,
+    Value, ValueWithSpan,
+};
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
@@ -9,9 +12,10 @@ use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
 use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{ArithOp, CompareOp, Expr};
+use crate::expr::{CompareOp, Expr, Subscript};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use pgtypes::cast::CastContext;
+use pgtypes::numeric::Numeric;
 use pgtypes::{Datum, SqlType};
 
 impl Binder<'_> {
@@ -42,14 +46,31 @@ impl Binder<'_> {
             Ast::TypedString(typed) => self.typed_string(&typed.data_type, &typed.value),
             Ast::Between { expr, negated, low, high } => self.between_values(expr, *negated, (low, high), scope),
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
-            Ast::Like { .. } | Ast::ILike { .. } => self.like_node(ast, scope),
+            Ast::Like { .. } | Ast::ILike { .. } | Ast::SimilarTo { .. } => self.like_node(ast, scope),
+            Ast::AnyOp { left, compare_op, right, .. } => self.elements((left, compare_op, right), false, scope),
+            Ast::AllOp { left, compare_op, right } => self.elements((left, compare_op, right), true, scope),
+            Ast::Array(array) => self.array(&array.elem, start_of(ast), scope),
+            Ast::CompoundFieldAccess { root, access_chain } => self.subscripted(root, access_chain, scope),
+            Ast::Interval(interval) => self.interval(interval, scope),
+            Ast::Tuple(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for item in items {
+                    values.push(self.expr(item, scope)?);
+                }
+                self.row_value(values, start_of(ast))
+            }
             Ast::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }
             Ast::Function(function) => self.function(function, scope),
-            Ast::Ceil { .. } | Ast::Floor { .. } | Ast::Position { .. } | Ast::Substring { .. } | Ast::Trim { .. } => {
-                self.special_function(ast, scope)
-            }
+            Ast::Ceil { .. }
+            | Ast::Floor { .. }
+            | Ast::Position { .. }
+            | Ast::Substring { .. }
+            | Ast::Overlay { .. }
+            | Ast::Trim { .. }
+            | Ast::AtTimeZone { .. }
+            | Ast::Extract { .. } => self.special_function(ast, scope),
             Ast::Collate { expr, collation } => self.collate(expr, collation, scope),
             _ => self.is_test(ast, scope),
         }
@@ -81,21 +102,13 @@ impl Binder<'_> {
     pub(super) fn unsupported_expr(&self, ast: &Ast) -> SqlError {
         let what = match ast {
             Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => "subqueries are",
-            Ast::AnyOp { .. } | Ast::AllOp { .. } | Ast::Array(_) | Ast::CompoundFieldAccess { .. } => "arrays are",
-            Ast::Interval(_) => "intervals are",
-            Ast::Tuple(_) => "row values are, other than in comparisons,",
-            Ast::AtTimeZone { .. } => "AT TIME ZONE is",
-            Ast::Extract { .. } => "EXTRACT is",
-            Ast::SimilarTo { .. } => "SIMILAR TO is",
-            Ast::Overlay { .. } => "OVERLAY is",
-            Ast::JsonAccess { .. } => "JSON is",
             _ => "this expression is",
         };
         self.unsupported(what, start_of(ast))
     }
 
     /// Binds a literal. `negative`: after a minus sign, which belongs to the number as in PostgreSQL.
-    fn value(&mut self, value: &ValueWithSpan, negative: bool) -> Result<Typed, SqlError> {
+    pub(super) fn value(&mut self, value: &ValueWithSpan, negative: bool) -> Result<Typed, SqlError> {
         let at = value.span.start;
         let text = match &value.value {
             Value::Number(digits, _) => return self.number(digits, negative, at),
@@ -116,14 +129,15 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Const(Datum::Text(text.as_str().into())), SqlType::UNKNOWN, at))
     }
 
-    /// A number as the smallest of integer, bigint and double precision that holds it.
+    /// A number as the smallest of integer, bigint and numeric that holds it.
     fn number(&self, digits: &str, negative: bool, at: Location) -> Result<Typed, SqlError> {
         let text = if negative { format!("-{digits}") } else { digits.to_owned() };
         if let Ok(value) = text.parse::<i64>() {
             let ty = if i32::try_from(value).is_ok() { SqlType::INT4 } else { SqlType::INT8 };
             return Ok(Typed::new(Expr::Const(Datum::Int(value)), ty, at));
         }
-        self.decimal_literal(&text, at)
+        let number = Numeric::parse(&text).map_err(|error| SqlError::from(error).at(self.position(at)))?;
+        Ok(Typed::new(Expr::Const(Datum::Numeric(number)), SqlType::NUMERIC, at))
     }
 
     /// Binds a chain of ANDs or of ORs. Chains may be long: loops over the left spine.
@@ -176,6 +190,9 @@ impl Binder<'_> {
                 _ => {}
             }
         }
+        if let [(BinaryOperator::Overlaps, Ast::Tuple(left), Ast::Tuple(right))] = links.as_slice() {
+            return self.overlaps(left, right, scope);
+        }
         if let Some(compared) = links.last().and_then(|(op, left, right)| row_operands(op, left, right)) {
             if links.len() > 1 {
                 return Err(self.unsupported_expr(ast));
@@ -201,43 +218,82 @@ impl Binder<'_> {
                 if let Some((value, negative)) = literal(operand) {
                     return self.value(value, !negative);
                 }
-                let value = self.number_operand("-", operand, scope)?;
-                self.keeps_digits(&value, "negation")?;
-                let expr = if value.numeric && value.ty == SqlType::FLOAT8 {
-                    // There is no negative zero in `numeric`.
-                    let zero = Box::new(Expr::Const(Datum::Float(0.0)));
-                    Expr::Arith { op: ArithOp::Subtract, ty: value.ty, left: zero, right: Box::new(value.expr) }
-                } else {
-                    Expr::Negate { ty: value.ty, expr: Box::new(value.expr) }
-                };
-                Ok(Typed { expr: fold(expr), decimal: None, ..value })
+                self.prefix_operator("-", operand, scope)
             }
-            UnaryOperator::Plus => self.number_operand("+", operand, scope),
-            UnaryOperator::BitwiseNot => {
-                let value = self.number_operand("~", operand, scope)?;
-                let ones = Box::new(Expr::Const(Datum::Int(-1)));
-                let expr = Expr::Arith { op: ArithOp::BitXor, ty: value.ty, left: Box::new(value.expr), right: ones };
-                Ok(Typed { expr: fold(expr), ..value })
-            }
+            UnaryOperator::Plus => self.prefix_operator("+", operand, scope),
+            UnaryOperator::BitwiseNot => self.prefix_operator("~", operand, scope),
+            UnaryOperator::PGAbs => self.prefix_operator("@", operand, scope),
+            UnaryOperator::PGSquareRoot => self.prefix_operator("|/", operand, scope),
+            UnaryOperator::PGCubeRoot => self.prefix_operator("||/", operand, scope),
+            UnaryOperator::PGPrefixFactorial => self.prefix_operator("!!", operand, scope),
             other => Err(self.unsupported(&format!("operator {other} is"), at)),
         }
     }
 
-    /// The operand of a unary operator over numbers.
-    fn number_operand(&mut self, symbol: &str, operand: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
-        let value = self.expr(operand, scope)?;
-        let fits = if symbol == "~" { value.ty.is_integer() } else { value.ty.is_number() };
-        if fits {
-            return Ok(value);
+    fn prefix_operator(&mut self, name: &str, operand: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let operand = self.expr(operand, scope)?;
+        self.prefix(name, operand)
+    }
+
+    /// `ARRAY[...]`. Arrays in it have the type of the whole.
+    fn array(&mut self, items: &[Ast], at: Location, scope: &Scope) -> Result<Typed, SqlError> {
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.expr(item, scope)?);
         }
-        let position = self.position_before(start_of(operand), symbol);
-        let (code, what, hint) = if value.ty == SqlType::UNKNOWN {
-            (SqlState::AMBIGUOUS_FUNCTION, "operator is not unique", super::operators::NOT_UNIQUE_HINT)
-        } else {
-            (SqlState::UNDEFINED_FUNCTION, "operator does not exist", NO_UNARY_HINT)
+        self.array_of(values, at)
+    }
+
+    fn array_of(&mut self, values: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
+        if values.is_empty() {
+            let error = self.error(SqlState::INDETERMINATE_DATATYPE, "cannot determine type of empty array", at);
+            return Err(error.hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+        }
+        let Unified { exprs: items, ty } = self.unify(values, "ARRAY")?;
+        let is_nested = ty.is_array();
+        let array = if is_nested { Some(ty) } else { ty.array() };
+        let Some(array) = array else {
+            let message = format!("could not find array type for data type {}", ty.base_name());
+            return Err(self.error(SqlState::UNDEFINED_OBJECT, message, at));
         };
-        let message = format!("{what}: {symbol} {}", value.type_name());
-        Err(SqlError::new(code, message).at(position).hint(hint))
+        let element = array.element().unwrap_or(SqlType::UNKNOWN).base();
+        Ok(Typed::new(fold(Expr::Array { element, items, is_nested }), array.base(), at))
+    }
+
+    /// `array[1]`, `array[1:2][3]`
+    fn subscripted(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(root);
+        let array = self.expr(root, scope)?;
+        let Some(element) = array.ty.element() else {
+            let message =
+                format!("cannot subscript type {} because it does not support subscripting", array.type_name());
+            return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
+        };
+        let mut subscripts = Vec::with_capacity(chain.len());
+        for access in chain {
+            subscripts.push(match access {
+                AccessExpr::Subscript(SubscriptAst::Index { index }) => Subscript::Index(self.index(index, scope)?),
+                AccessExpr::Subscript(SubscriptAst::Slice { lower_bound, upper_bound, stride: None }) => {
+                    let lower = lower_bound.as_ref().map(|ast| self.index(ast, scope)).transpose()?;
+                    let upper = upper_bound.as_ref().map(|ast| self.index(ast, scope)).transpose()?;
+                    Subscript::Slice(lower, upper)
+                }
+                _ => return Err(self.unsupported("this kind of subscript is", at)),
+            });
+        }
+        let is_slice = subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice(..)));
+        let ty = if is_slice { array.ty } else { element };
+        let expr = Expr::Subscript { array: Box::new(array.expr), subscripts };
+        Ok(Typed::new(fold(expr), ty, at))
+    }
+
+    fn index(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr, SqlError> {
+        let value = self.expr(ast, scope)?;
+        let at = value.at;
+        match self.coerce(value, SqlType::INT4, CastContext::Assignment)? {
+            Some(value) => Ok(value.expr),
+            None => Err(self.error(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer", at)),
+        }
     }
 
     fn cast(&mut self, kind: &CastKind, inner: &Ast, data_type: &DataType, scope: &Scope) -> Result<Typed, SqlError> {
@@ -252,11 +308,14 @@ impl Binder<'_> {
             }
             error
         })?;
-        let value = self.expr(inner, scope)?;
+        let value = match inner {
+            // The elements take the type of the cast.
+            Ast::Array(array) if ty.is_array() => self.array_as(&array.elem, ty, at, scope)?,
+            inner => self.expr(inner, scope)?,
+        };
         let from = value.type_name();
         match self.coerce(value, ty, CastContext::Explicit)? {
-            // After a cast it is no literal any more.
-            Some(value) => Ok(Typed { decimal: None, numeric: false, ..value }),
+            Some(value) => Ok(value),
             None => {
                 let message = format!("cannot cast type {from} to {}", ty.base_name());
                 let position = match kind {
@@ -266,6 +325,30 @@ impl Binder<'_> {
                 Err(SqlError::new(SqlState::CANNOT_COERCE, message).at(position))
             }
         }
+    }
+
+    /// `ARRAY[...]::type[]`: each element is cast on its own, and there may be none.
+    fn array_as(&mut self, items: &[Ast], ty: SqlType, at: Location, scope: &Scope) -> Result<Typed, SqlError> {
+        let element = ty.element().unwrap_or(SqlType::UNKNOWN);
+        if items.is_empty() {
+            let empty = pgtypes::Array::empty(element.oid);
+            return Ok(Typed::new(Expr::Const(Datum::Array(Box::new(empty))), ty.base(), at));
+        }
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            let value = match item {
+                Ast::Array(inner) => self.array_as(&inner.elem, ty, at, scope)?,
+                item => self.expr(item, scope)?,
+            };
+            let target = if value.ty.is_array() { ty } else { element };
+            let (from, at) = (value.type_name(), value.at);
+            let value = self.coerce(value, target, CastContext::Explicit)?;
+            values.push(value.ok_or_else(|| {
+                let message = format!("cannot cast type {from} to {}", target.base_name());
+                self.error(SqlState::CANNOT_COERCE, message, at)
+            })?);
+        }
+        self.array_of(values, at)
     }
 
     /// The position of the `::` after an operand.
@@ -299,37 +382,6 @@ impl Binder<'_> {
         value.ok_or_else(|| self.unsupported("this kind of literal is", at))
     }
 
-    fn like_node(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
-        let (negated, any, expr, pattern, escape, fold_case) = match ast {
-            Ast::Like { negated, any, expr, pattern, escape_char } => {
-                (*negated, *any, expr, pattern, escape_char, false)
-            }
-            Ast::ILike { negated, any, expr, pattern, escape_char } => {
-                (*negated, *any, expr, pattern, escape_char, true)
-            }
-            other => return Err(self.unsupported_expr(other)),
-        };
-        if any {
-            return Err(self.unsupported("LIKE ANY is", start_of(expr)));
-        }
-        let word = match (negated, fold_case) {
-            (true, _) => "not",
-            (false, true) => "ilike",
-            (false, false) => "like",
-        };
-        self.refuse_nonassociative(Level::Between, expr, Some(pattern), word)?;
-        let left = self.expr(expr, scope)?;
-        let right = self.expr(pattern, scope)?;
-        let escape = match escape {
-            Some(value) => {
-                let value = self.value(value, false)?;
-                Some(self.resolve_unknown(value)?.expr)
-            }
-            None => None,
-        };
-        self.like(left, right, escape, (fold_case, negated), (expr, pattern))
-    }
-
     fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
         self.refuse_nonassociative(Level::Is, operand, None, "is")?;
         let value = self.expr(operand, scope)?;
@@ -360,7 +412,8 @@ impl Binder<'_> {
             tests.push(match (&subject, operand) {
                 (Some(subject), Some(ast)) => {
                     let value = self.expr(&when.condition, scope)?;
-                    self.compare(CompareOp::Eq, subject.clone(), value, (ast, &when.condition))?.expr
+                    let subject = self.typed_again(subject.clone());
+                    self.compare(CompareOp::Eq, subject, value, (ast, &when.condition))?.expr
                 }
                 _ => self.condition(&when.condition, scope, "CASE/WHEN")?,
             });
@@ -372,10 +425,10 @@ impl Binder<'_> {
             None => Typed::new(Expr::Const(Datum::Null), SqlType::UNKNOWN, at),
         };
         results.insert(0, last);
-        let Unified { exprs: mut results, ty, numeric } = self.unify(results, "CASE")?;
+        let Unified { exprs: mut results, ty } = self.unify(results, "CASE")?;
         let otherwise = Box::new(results.remove(0));
         let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
-        Ok(Typed::new(shared.wrap(expr), ty, at).numeric(numeric))
+        Ok(Typed::new(shared.wrap(expr), ty, at))
     }
 
     /// Accepts only collations that equal the order of all text here.
@@ -393,16 +446,14 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
         }
         let value = self.expr(operand, scope)?;
-        if !value.ty.is_text() && value.ty != SqlType::UNKNOWN {
+        let has_collation = value.ty.row().category == pgtypes::Category::String;
+        if !has_collation && value.ty != SqlType::UNKNOWN {
             let message = format!("collations are not supported by type {}", value.type_name());
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }
         self.resolve_unknown(value)
     }
 }
-
-const NO_UNARY_HINT: &str =
-    "No operator matches the given name and argument type. You might need to add an explicit type cast.";
 
 /// A number literal, possibly in parentheses and after minus signs. Returns whether it is negative.
 pub(super) fn literal(ast: &Ast) -> Option<(&ValueWithSpan, bool)> {

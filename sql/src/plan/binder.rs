@@ -6,14 +6,13 @@ use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregate::AggregateState;
-use super::decimal::Decimal;
 use super::node::{Lookup, Notice};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
 use crate::parse::{NO_LOCATION, Parsed};
 use crate::table::{Table, quote_identifier};
-use pgtypes::SqlType;
+use pgtypes::{Names, SqlType};
 
 /// The highest parameter number that the protocol supports.
 const MAX_PARAMS: usize = 65_535;
@@ -26,43 +25,16 @@ pub(super) struct Typed {
     pub(super) expr: Expr,
     pub(super) ty: SqlType,
     pub(super) at: Location,
-    /// For a literal that is `numeric` in PostgreSQL and a float here: its exact meaning next to integers.
-    pub(super) decimal: Option<Decimal>,
-    /// Whether it is `numeric` in PostgreSQL: such a literal, or a value that may be one. Arithmetic and rounding of
-    /// `numeric` are exact there, so they are refused here. Only a literal itself may have more digits than a float
-    /// keeps, and only to be compared with or converted to an integer or a float: what makes another `numeric` value
-    /// of it calls [`Binder::keeps_digits`].
-    pub(super) numeric: bool,
 }
 
 impl Typed {
     pub(super) fn new(expr: Expr, ty: SqlType, at: Location) -> Typed {
-        Typed { expr, ty, at, decimal: None, numeric: false }
+        Typed { expr, ty, at }
     }
 
-    /// The same value, `numeric` in PostgreSQL or not.
-    pub(super) fn numeric(self, numeric: bool) -> Typed {
-        Typed { numeric, ..self }
-    }
-
-    /// The name of its type in PostgreSQL.
+    /// The name of its type, for errors.
     pub(super) fn type_name(&self) -> &'static str {
-        if self.numeric { "numeric" } else { self.ty.base_name() }
-    }
-
-    /// Whether it is a literal with more digits than a float keeps.
-    pub(super) fn loses_digits(&self) -> bool {
-        self.decimal.is_some_and(|decimal| !decimal.is_kept_by_float())
-    }
-
-    /// Whether it is `numeric` in PostgreSQL and a float here.
-    pub(super) fn is_decimal(&self) -> bool {
-        self.ty == SqlType::FLOAT8 && self.numeric
-    }
-
-    /// Whether it is `double precision` in PostgreSQL too.
-    pub(super) fn is_float(&self) -> bool {
-        self.ty == SqlType::FLOAT8 && !self.numeric
+        self.ty.base_name()
     }
 }
 
@@ -189,18 +161,9 @@ impl<'a> Binder<'a> {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"), at)
     }
 
-    /// 0A000 for an operation of the type `numeric`, which would be inexact on floats.
-    pub(super) fn needs_numeric(&self, what: &str, at: Location) -> SqlError {
-        self.unsupported(&format!("{what} of type numeric is"), at)
-            .hint("Cast the decimal numbers to double precision.")
-    }
-
-    /// Refuses a literal that a float cannot keep, where `construct` makes a value of it that is no literal any more.
-    pub(super) fn keeps_digits(&self, value: &Typed, construct: &str) -> Result<(), SqlError> {
-        match value.loses_digits() {
-            true => Err(self.needs_numeric(&format!("{construct} of a value"), value.at)),
-            false => Ok(()),
-        }
+    /// The names of the catalog, for literals.
+    pub(super) fn names(&self) -> &dyn Names {
+        self.catalog
     }
 
     /// The position of the first `symbol` between two spans, or of the first span.
@@ -282,7 +245,7 @@ impl<'a> Binder<'a> {
         let Some((place, _, column)) = first else {
             // The only function without parentheses that the parser reads as a name.
             if table.is_none() && name == "current_schema" {
-                return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::TEXT, at));
+                return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::NAME, at));
             }
             let message = match table {
                 Some(table) => format!("column {table}.{name} does not exist"),

@@ -1,4 +1,4 @@
-//! Comparisons and constructs built from them: row values, BETWEEN, IN, IS DISTINCT FROM.
+//! Comparisons and constructs built from them: row values, BETWEEN, IN, ANY and ALL, IS DISTINCT FROM.
 //!
 //! Some constructs use an operand several times. It is bound once, and evaluated once unless that is free
 //! ([`SharedOperands`]). Copies would make nested constructs exponentially large.
@@ -7,14 +7,15 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 use sqlparser::tokenizer::Span;
 
 use super::binder::{Binder, Scope, Typed};
-use super::decimal::{ALWAYS_FALSE, Decimal};
-use super::operators::Operands;
+use super::calls::{Named, failure};
+use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{CompareOp, Expr};
+use crate::expr::{CompareOp, Elementwise, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use pgtypes::cast::CastContext;
 use pgtypes::datum::compare;
+use pgtypes::functions::common_type;
 use pgtypes::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.
@@ -42,34 +43,6 @@ fn is_cheap(expr: &Expr) -> bool {
     }
 }
 
-/// The type in which values of two types are compared; `None` if they cannot be.
-fn common(a: SqlType, b: SqlType) -> Option<SqlType> {
-    Some(match (a.base(), b.base()) {
-        (SqlType::UNKNOWN, SqlType::UNKNOWN) => SqlType::TEXT,
-        (SqlType::UNKNOWN, ty) | (ty, SqlType::UNKNOWN) if ty.is_text() => SqlType::TEXT,
-        (SqlType::UNKNOWN, ty) | (ty, SqlType::UNKNOWN) => ty,
-        (a, b) if a == b || (a.is_text() && b.is_text()) => a,
-        (a, b) if a.is_integer() && b.is_integer() => SqlType::INT8,
-        (a, b) if a.is_number() && b.is_number() => SqlType::FLOAT8,
-        _ => return None,
-    })
-}
-
-/// The decimal literal of a comparison with an integer, and whether the literal is on the left.
-fn integer_and_decimal(left: &Typed, right: &Typed) -> Option<(Decimal, bool)> {
-    match (left.decimal, right.decimal) {
-        (None, Some(decimal)) if left.ty.is_integer() => Some((decimal, false)),
-        (Some(decimal), None) if right.ty.is_integer() => Some((decimal, true)),
-        _ => None,
-    }
-}
-
-/// A comparison that is false for every integer and NULL for NULL.
-fn always_false(value: Expr) -> Expr {
-    let (op, least) = ALWAYS_FALSE;
-    Expr::Compare { op, left: Box::new(value), right: Box::new(Expr::Const(Datum::Int(least))) }
-}
-
 impl Binder<'_> {
     /// An operand that can be used several times.
     pub(super) fn share(&mut self, value: Typed, shared: &mut SharedOperands) -> Result<Typed, SqlError> {
@@ -82,30 +55,6 @@ impl Binder<'_> {
         Ok(Typed { expr: Expr::Local(shared.0.len() - 1), ..value })
     }
 
-    /// Refuses two operands that PostgreSQL compares as `numeric`, unless floats compare alike: if they keep the digits
-    /// of both.
-    fn check_numeric(&self, left: &Typed, right: &Typed) -> Result<(), SqlError> {
-        let is_kept = |side: &Typed| !side.loses_digits() && side.ty != SqlType::INT8;
-        let as_numeric =
-            |a: &Typed, b: &Typed| a.is_decimal() && (b.ty.is_number() || b.ty == SqlType::UNKNOWN) && !b.is_float();
-        if (as_numeric(left, right) || as_numeric(right, left)) && !(is_kept(left) && is_kept(right)) {
-            return Err(self.needs_numeric("a comparison of values", left.at));
-        }
-        Ok(())
-    }
-
-    /// Casts two operands to their comparison type; `None` if there is none.
-    fn comparable(&mut self, left: Typed, right: Typed) -> Result<Option<(Expr, Expr)>, SqlError> {
-        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let right = if left.is_decimal() { self.numeric_text(right)? } else { right };
-        let left = if right.is_decimal() { self.numeric_text(left)? } else { left };
-        self.check_numeric(&left, &right)?;
-        let Some(ty) = common(left.ty, right.ty) else { return Ok(None) };
-        let left = self.coerce(left, ty, CastContext::Implicit)?;
-        let right = self.coerce(right, ty, CastContext::Implicit)?;
-        Ok(left.zip(right).map(|(left, right)| (left.expr, right.expr)))
-    }
-
     /// Binds a comparison.
     pub(super) fn compare(
         &mut self,
@@ -114,20 +63,32 @@ impl Binder<'_> {
         right: Typed,
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let (types, at) = ((left.type_name(), right.type_name()), left.at);
-        let (op, left, right) = match integer_and_decimal(&left, &right) {
-            Some((decimal, swapped)) => {
-                let (op, value) = decimal.compared(if swapped { op.flip() } else { op });
-                (op, if swapped { right.expr } else { left.expr }, Expr::Const(Datum::Int(value)))
-            }
-            None => match self.comparable(left, right)? {
-                Some((left, right)) => (op, left, right),
-                None => return Err(self.no_operator(op.symbol(), types, ast)),
-            },
+        self.operator(op.symbol(), op.symbol(), left, right, ast)
+    }
+
+    /// Converts two operands to types whose values compare alike.
+    fn comparable(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<(Expr, Expr), SqlError> {
+        let types = (left.ty, right.ty);
+        let (_, choice) = self.comparison("=", left.ty, right.ty).map_err(|failed| {
+            let shown = format!("{} = {}", types.0.base_name(), types.1.base_name());
+            failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(ast.0.span(), "=", ast.1.span()))
+        })?;
+        let (mut l, mut r) = match choice.args.as_slice() {
+            [(_, l), (_, r)] => (*l, *r),
+            _ => (left.ty, right.ty),
         };
-        let expr = Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
-        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
+        if !compares_alike(l, r) {
+            // Dates and times of several types: as the wider one.
+            let common = common_type(&[l, r]).unwrap_or(l);
+            (l, r) = (common, common);
+        }
+        let at = left.at;
+        let (left, right) =
+            (self.coerce(left, l, CastContext::Implicit)?, self.coerce(right, r, CastContext::Implicit)?);
+        match (left, right) {
+            (Some(left), Some(right)) => Ok((left.expr, right.expr)),
+            _ => Err(self.unsupported("this comparison is", at)),
+        }
     }
 
     /// `IS [NOT] DISTINCT FROM`.
@@ -138,44 +99,27 @@ impl Binder<'_> {
         negated: bool,
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let (types, at) = ((left.type_name(), right.type_name()), left.at);
-        let expr = match integer_and_decimal(&left, &right) {
-            Some((decimal, swapped)) => {
-                let integer = Box::new(if swapped { right.expr } else { left.expr });
-                match decimal.integer() {
-                    Some(value) => {
-                        Expr::Distinct { left: integer, right: Box::new(Expr::Const(Datum::Int(value))), negated }
-                    }
-                    // No integer equals the fraction, and NULL does not either: always distinct.
-                    None => {
-                        let known = Expr::IsNull { expr: integer, negated: false };
-                        Expr::IsNull { expr: Box::new(known), negated: !negated }
-                    }
-                }
-            }
-            None => match self.comparable(left, right)? {
-                Some((a, b)) => Expr::Distinct { left: Box::new(a), right: Box::new(b), negated },
-                None => {
-                    let error = self.no_operator("=", types, ast);
-                    return Err(self.keyword_position(error, ast.0, "is", ast.1));
-                }
-            },
-        };
+        let at = left.at;
+        let bound = self.comparable(left, right, ast);
+        let (left, right) = bound.map_err(|error| self.keyword_position(error, ast.0, "is", ast.1))?;
+        let expr = Expr::Distinct { left: Box::new(left), right: Box::new(right), negated };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
-    /// `(a, b) = (c, d)` and `<>`.
+    /// `(a, b) = (c, d)` and the other comparisons.
     pub(super) fn compare_rows(&mut self, rows: RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
-        let (negated, left, right) = rows;
+        let (op, left, right) = rows;
         let at = left.first().map_or(NO_LOCATION, start_of);
         self.check_row_width(left, right)?;
         let mut operands = Vec::with_capacity(left.len());
         for ast in left {
             operands.push(self.expr(ast, scope)?);
         }
-        let equal = self.rows_equal(operands, left, right, scope)?;
-        let expr = if negated { Expr::Not(Box::new(equal)) } else { equal };
+        let expr = match op {
+            CompareOp::Eq => self.rows_equal(operands, left, right, scope)?,
+            CompareOp::NotEq => Expr::Not(Box::new(self.rows_equal(operands, left, right, scope)?)),
+            op => self.rows_ordered(op, operands, (left, right), scope)?,
+        };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
@@ -203,6 +147,41 @@ impl Binder<'_> {
         Ok(fold(Expr::And(items)))
     }
 
+    /// `(a, b) < (c, d)`: `a < c OR a = c AND b < d`.
+    fn rows_ordered(
+        &mut self,
+        op: CompareOp,
+        operands: Vec<Typed>,
+        (left, right): (&[Ast], &[Ast]),
+        scope: &Scope,
+    ) -> Result<Expr, SqlError> {
+        let strict = match op {
+            CompareOp::Less | CompareOp::LessEq => CompareOp::Less,
+            CompareOp::Greater | CompareOp::GreaterEq => CompareOp::Greater,
+            _ => return Err(no_row_operator(op.symbol())),
+        };
+        let mut shared = SharedOperands::default();
+        let mut pairs = Vec::with_capacity(left.len());
+        for ((operand, l), r) in operands.into_iter().zip(left).zip(right) {
+            let other = self.expr(r, scope)?;
+            let (a, b) = self.comparable(operand, other, (l, r))?;
+            let ty = SqlType::BOOL;
+            let a = self.share(Typed::new(a, ty, start_of(l)), &mut shared)?.expr;
+            let b = self.share(Typed::new(b, ty, start_of(r)), &mut shared)?.expr;
+            pairs.push((a, b));
+        }
+        let compare = |op: CompareOp, (a, b): &(Expr, Expr)| {
+            fold(Expr::Compare { op, left: Box::new(a.clone()), right: Box::new(b.clone()) })
+        };
+        let Some((last, first)) = pairs.split_last() else { return Err(no_row_operator(op.symbol())) };
+        let mut expr = compare(op, last);
+        for pair in first.iter().rev() {
+            let tied = fold(Expr::And(vec![compare(CompareOp::Eq, pair), expr]));
+            expr = fold(Expr::Or(vec![compare(strict, pair), tied]));
+        }
+        Ok(shared.wrap(expr))
+    }
+
     /// `value [NOT] BETWEEN low AND high`.
     pub(super) fn between_values(
         &mut self,
@@ -224,15 +203,24 @@ impl Binder<'_> {
         let first = self.compare(low_op, operand.clone(), low, (value, bounds.0));
         let first = first.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
         let high = self.expr(bounds.1, scope)?;
+        let operand = self.typed_again(operand);
         let second = self.compare(high_op, operand, high, (value, bounds.1));
         let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
         let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
         Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
     }
 
+    /// An operand that is used once more. A parameter has the type that its first use gave it.
+    pub(super) fn typed_again(&self, value: Typed) -> Typed {
+        match value.expr {
+            Expr::Param(number) if value.ty == SqlType::UNKNOWN => Typed { ty: self.params[number], ..value },
+            _ => value,
+        }
+    }
+
     /// Sets the position of an operator error to the keyword of the construct.
     pub(super) fn keyword_position(&self, mut error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
-        if error.code == SqlState::UNDEFINED_FUNCTION {
+        if matches!(error.code, SqlState::UNDEFINED_FUNCTION | SqlState::AMBIGUOUS_FUNCTION) {
             error.position = Some(self.position_between(left.span(), word, right.span()));
         }
         error
@@ -259,67 +247,72 @@ impl Binder<'_> {
         for ast in list {
             items.push((self.expr(ast, scope)?, ast));
         }
-        let operand = self.refresh_type(operand);
-        let mut items: Vec<(Typed, &Ast)> =
-            items.into_iter().map(|(item, ast)| (self.refresh_type(item), ast)).collect();
-        let operand =
-            if items.iter().any(|(item, _)| item.is_decimal()) { self.numeric_text(operand)? } else { operand };
-        for (item, _) in &mut items {
-            if operand.is_decimal() {
-                *item = self.numeric_text(item.clone())?;
-            }
-            if integer_and_decimal(&operand, item).is_none() {
-                self.check_numeric(&operand, item)?;
-            }
-        }
-        if operand.decimal.is_some() && items.iter().any(|(item, _)| item.ty.is_integer()) {
-            return self.in_comparisons(operand, items, value, negated);
-        }
-        let operand = self.operand_of_list(operand, &items)?;
-        let mut bound = Vec::with_capacity(items.len());
-        for (item, ast) in items {
-            if let Some(decimal) = item.decimal.filter(|_| operand.ty.is_integer()) {
-                // An integer can equal only a decimal without fraction.
-                bound.extend(decimal.integer().map(|value| Expr::Const(Datum::Int(value))));
-                continue;
-            }
-            let types = (operand.type_name(), item.type_name());
-            let item = match common(operand.ty, item.ty) {
-                Some(ty) => self.coerce(item, ty, CastContext::Implicit)?,
-                None => None,
-            };
-            let Some(item) = item else {
-                let error = self.no_operator(if negated { "<>" } else { "=" }, types, (value, ast));
-                return Err(self.keyword_position(error, value, word, list.first().unwrap_or(ast)));
-            };
-            bound.push(item.expr);
-        }
-        let expr = if bound.is_empty() {
-            let nowhere = always_false(operand.expr);
-            if negated { Expr::Not(Box::new(nowhere)) } else { nowhere }
-        } else {
-            in_list_expr(operand.expr, bound, negated)
+        // Those with columns are compared one by one, the others in their common type.
+        let (fixed, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|(item, _)| item.expr.is_row_independent());
+        let types: Vec<SqlType> = std::iter::once(operand.ty).chain(fixed.iter().map(|(item, _)| item.ty)).collect();
+        let common = if fixed.len() > 1 { common_type(&types).ok() } else { None };
+        let Some(common) = common else {
+            let all = fixed.into_iter().chain(others).collect();
+            return self.in_comparisons(operand, all, value, (negated, word));
         };
-        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
+        let mut shared = SharedOperands::default();
+        let operand = self.share(operand, &mut shared)?;
+        let mut parts = vec![self.in_common_type(operand.clone(), fixed, common, value, (negated, word))?];
+        for (item, ast) in others {
+            let operand = self.typed_again(operand.clone());
+            parts.push(self.in_comparison(operand, item, (value, ast), (negated, word))?);
+        }
+        let expr = match (parts.len(), negated) {
+            (1, _) => parts.remove(0),
+            (_, false) => Expr::Or(parts),
+            (_, true) => Expr::And(parts),
+        };
+        Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
     }
 
-    /// Casts the operand of IN to its common type with the list. A float in the list makes it a float.
-    fn operand_of_list(&mut self, operand: Typed, items: &[(Typed, &Ast)]) -> Result<Typed, SqlError> {
-        let at = operand.at;
-        let numbers = |ty: SqlType| ty.is_number() || ty == SqlType::UNKNOWN;
-        let float = |item: &Typed| item.ty == SqlType::FLOAT8 && item.decimal.is_none();
-        let ty = if operand.ty == SqlType::UNKNOWN {
-            self.common_type(items.iter().map(|(item, _)| item), "IN")?
-        } else if numbers(operand.ty)
-            && items.iter().all(|(item, _)| numbers(item.ty))
-            && items.iter().any(|(item, _)| float(item))
-        {
-            SqlType::FLOAT8
-        } else {
-            operand.ty
+    /// IN a list whose items have a common type.
+    fn in_common_type(
+        &mut self,
+        operand: Typed,
+        items: Vec<(Typed, &Ast)>,
+        common: SqlType,
+        value: &Ast,
+        (negated, word): (bool, &str),
+    ) -> Result<Expr, SqlError> {
+        let symbol = if negated { "<>" } else { "=" };
+        let first = items.first().map_or(value, |(_, ast)| *ast);
+        let (_, choice) = self.comparison(symbol, operand.ty, common).map_err(|failed| {
+            let shown = format!("{} {symbol} {}", operand.type_name(), common.base_name());
+            let error = failure(&failed, Named::Operator(&shown, 2));
+            self.keyword_position(error, value, word, first)
+        })?;
+        let (l, r) = match choice.args.as_slice() {
+            [(_, l), (_, r)] if compares_alike(*l, *r) => (*l, *r),
+            _ => return self.in_comparisons(operand, items, value, (negated, word)).map(|found| found.expr),
         };
-        let operand = self.coerce(operand, ty, CastContext::Implicit)?;
-        operand.ok_or_else(|| self.unsupported("this list is", at))
+        let at = operand.at;
+        let operand = self.coerce(operand, l, CastContext::Implicit)?;
+        let operand = operand.ok_or_else(|| self.unsupported("this list is", at))?;
+        let mut list = Vec::with_capacity(items.len());
+        for (item, _) in items {
+            let at = item.at;
+            let item = self.coerce(item, common, CastContext::Implicit)?;
+            let item = item.map(|item| self.coerce(item, r, CastContext::Implicit)).transpose()?.flatten();
+            list.push(item.ok_or_else(|| self.unsupported("this list is", at))?.expr);
+        }
+        Ok(fold(in_list_expr(operand.expr, list, negated)))
+    }
+
+    fn in_comparison(
+        &mut self,
+        operand: Typed,
+        item: Typed,
+        ast: Operands<'_>,
+        (negated, word): (bool, &str),
+    ) -> Result<Expr, SqlError> {
+        let op = if negated { CompareOp::NotEq } else { CompareOp::Eq };
+        let found = self.compare(op, operand, item, ast);
+        Ok(found.map_err(|error| self.keyword_position(error, ast.0, word, ast.1))?.expr)
     }
 
     /// Binds IN as a chain of comparisons, each with its own type.
@@ -328,17 +321,21 @@ impl Binder<'_> {
         operand: Typed,
         items: Vec<(Typed, &Ast)>,
         value: &Ast,
-        negated: bool,
+        how: (bool, &str),
     ) -> Result<Typed, SqlError> {
         let at = operand.at;
         let mut shared = SharedOperands::default();
-        let operand = self.share(operand, &mut shared)?;
+        let operand = if items.len() > 1 { self.share(operand, &mut shared)? } else { operand };
         let mut found = Vec::with_capacity(items.len());
         for (item, ast) in items {
-            found.push(self.compare(CompareOp::Eq, operand.clone(), item, (value, ast))?.expr);
+            let operand = self.typed_again(operand.clone());
+            found.push(self.in_comparison(operand, item, (value, ast), how)?);
         }
-        let found = fold(Expr::Or(found));
-        let expr = if negated { Expr::Not(Box::new(found)) } else { found };
+        let expr = match (found.len(), how.0) {
+            (1, _) => found.remove(0),
+            (_, false) => fold(Expr::Or(found)),
+            (_, true) => fold(Expr::And(found)),
+        };
         Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
     }
 
@@ -353,9 +350,65 @@ impl Binder<'_> {
         for item in list {
             let Ast::Tuple(right) = item else { return Err(self.unsupported_expr(item)) };
             self.check_row_width(left, right)?;
-            rows.push(self.rows_equal(operands.clone(), left, right, scope)?);
+            let operands = operands.iter().map(|operand| self.typed_again(operand.clone())).collect();
+            rows.push(self.rows_equal(operands, left, right, scope)?);
         }
         Ok(shared.wrap(Expr::Or(rows)))
+    }
+
+    /// `left op ANY (array)`, or ALL.
+    pub(super) fn elements(
+        &mut self,
+        (left, op, right): (&Ast, &BinaryOperator, &Ast),
+        all: bool,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = start_of(left);
+        if matches!(right, Ast::Subquery(_)) {
+            return Err(self.unsupported_expr(right));
+        }
+        let symbol = match op {
+            BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().map(String::as_str),
+            op => symbol_of(op),
+        };
+        let Some(symbol) = symbol else { return Err(self.unsupported(&format!("operator {op} here is"), at)) };
+        let value = self.expr(left, scope)?;
+        let array = self.expr(right, scope)?;
+        let wrong = |this: &Self, message: &str| {
+            let position = this.position_between(left.span(), symbol, right.span());
+            SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(position)
+        };
+        let element = match array.ty {
+            SqlType::UNKNOWN => SqlType::UNKNOWN,
+            ty => ty.element().ok_or_else(|| wrong(self, "op ANY/ALL (array) requires array on right side"))?,
+        };
+        let (row, choice) = self.comparison(symbol, value.ty, element).map_err(|failed| {
+            let shown = format!("{} {symbol} {}", value.type_name(), element.base_name());
+            failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(left.span(), symbol, right.span()))
+        })?;
+        if row.result != SqlType::BOOL {
+            return Err(wrong(self, "op ANY/ALL (array) requires operator to yield boolean"));
+        }
+        let (l, r) = match choice.args.as_slice() {
+            [(_, l), (_, r)] => (*l, *r),
+            _ => (value.ty, element),
+        };
+        let wanted = r.array().ok_or_else(|| wrong(self, "op ANY/ALL (array) requires array on right side"))?;
+        let value = self.coerce(value, l, CastContext::Implicit)?;
+        let array = self.coerce(array, wanted, CastContext::Implicit)?;
+        let (Some(value), Some(array)) = (value, array) else {
+            return Err(self.unsupported("this comparison with an array is", at));
+        };
+        let is_list = !all && row.name == "=" && compares_alike(l, r);
+        if let (true, Expr::Const(Datum::Array(array))) = (is_list, &array.expr) {
+            let list = array.elements().iter().cloned().map(Expr::Const).collect::<Vec<_>>();
+            if !list.is_empty() {
+                return Ok(Typed::new(fold(in_list_expr(value.expr, list, false)), SqlType::BOOL, at));
+            }
+        }
+        let function = Elementwise { function: choice.function, operator: row.name, types: [l, r], all };
+        let expr = Expr::Elements { function, left: Box::new(value.expr), array: Box::new(array.expr) };
+        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
     /// 42601 for non-associative operators without parentheses: `a < b = c`, `a LIKE b LIKE c`, `a IS DISTINCT FROM b
@@ -424,18 +477,14 @@ fn in_list_expr(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
     Expr::InSet { expr, values, with_null, negated }
 }
 
-/// Whether the comparison is `<>`, and the columns of both rows.
-pub(super) type RowOperands<'a> = (bool, &'a [Ast], &'a [Ast]);
+/// A comparison, and the columns of both rows.
+pub(super) type RowOperands<'a> = (CompareOp, &'a [Ast], &'a [Ast]);
 
-/// Two row values under `=` or `<>`.
+/// Two row values under a comparison.
 pub(super) fn row_operands<'a>(op: &BinaryOperator, left: &'a Ast, right: &'a Ast) -> Option<RowOperands<'a>> {
-    let negated = match op {
-        BinaryOperator::Eq => false,
-        BinaryOperator::NotEq => true,
-        _ => return None,
-    };
+    let op = CompareOp::named(symbol_of(op)?)?;
     match (left, right) {
-        (Ast::Tuple(left), Ast::Tuple(right)) => Some((negated, left, right)),
+        (Ast::Tuple(left), Ast::Tuple(right)) => Some((op, left, right)),
         _ => None,
     }
 }

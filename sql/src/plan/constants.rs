@@ -8,8 +8,8 @@
 use super::access::{AccessPath, TableAccess};
 use super::node::{Body, Conflict, Plan, SelectPlan, Source};
 use crate::error::SqlError;
+use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, has_constant_part, needs_session};
-use crate::expr::{Expr, NoSession};
 use pgtypes::{Datum, TimeZone};
 
 impl Plan {
@@ -33,7 +33,7 @@ pub(super) fn any_in(body: &Body) -> bool {
 /// Evaluates the constant parts of all expressions of a plan.
 pub(super) fn check(body: &Body, params: &[Datum]) -> Result<(), SqlError> {
     let zone = TimeZone::utc();
-    let env = Env { params, zone: &zone, now: 0, user: "", database: "", session: &NoSession, locals: &[] };
+    let env = Env::of_params(params, &zone);
     visit(body, &mut |expr| simplify(expr, &env).map(|_| ()))
 }
 
@@ -73,7 +73,11 @@ fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlE
         Source::Table(access) => visit_access(access, visitor)?,
     }
     if let Some(aggregation) = &plan.aggregation {
-        aggregation.calls.iter().flat_map(|call| call.arg.iter().chain(&call.filter)).try_for_each(&mut *visitor)?;
+        aggregation
+            .calls
+            .iter()
+            .flat_map(|call| call.inputs().chain(call.direct.iter().map(|(expr, _)| expr)))
+            .try_for_each(&mut *visitor)?;
         aggregation.having.iter().try_for_each(&mut *visitor)?;
     }
     plan.output.iter().chain(&plan.filter).chain(&plan.limit).chain(&plan.offset).try_for_each(visitor)
@@ -136,7 +140,7 @@ fn simplify(expr: &Expr, env: &Env<'_>) -> Result<Option<Known>, SqlError> {
         other => {
             let mut pure = !needs_session(other);
             let children = other.children();
-            pure &= !children.is_empty();
+            pure &= !children.is_empty() || matches!(other, Expr::Call(_));
             for child in children {
                 pure &= simplify(child, env)?.is_some_and(|known| known.pure);
             }

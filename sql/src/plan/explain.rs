@@ -9,7 +9,7 @@ use super::node::{
     Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan,
 };
 use crate::error::SqlError;
-use crate::expr::{ContextValue, Expr, SessionCall};
+use crate::expr::{Call, ContextValue, Expr, SessionCall, Subscript};
 use crate::parse::NO_LOCATION;
 use crate::table::{Table, quote_identifier};
 use pgtypes::timestamp::Now;
@@ -176,8 +176,9 @@ impl Printer<'_> {
             .calls
             .iter()
             .map(|call| {
-                let arg = call.arg.as_ref().map_or_else(|| "*".to_owned(), |arg| plain(arg, &plan.names));
-                format!("{}({}{arg})", call.name, if call.distinct { "DISTINCT " } else { "" })
+                let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &plan.names)).collect();
+                let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+                format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
             })
             .collect()
     }
@@ -266,7 +267,7 @@ fn range(table: &Table, prefix: &[Expr], lower: &[KeyBound], upper: &[KeyBound],
 fn plain(expr: &Expr, names: &[String]) -> String {
     let text = show(expr, names);
     match (expr, text.strip_prefix('(').and_then(|t| t.strip_suffix(')'))) {
-        (Expr::Arith { .. } | Expr::Compare { .. }, Some(inner)) => format!("({inner})"),
+        (Expr::Call(Call { operator: Some(_), .. }) | Expr::Compare { .. }, Some(inner)) => format!("({inner})"),
         _ => text,
     }
 }
@@ -283,10 +284,6 @@ fn show(expr: &Expr, names: &[String]) -> String {
             simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), cast.to.name()),
             other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), cast.to.name()),
         },
-        Expr::Arith { op, left, right, .. } => {
-            format!("({} {} {})", show(left, names), op.symbol(), show(right, names))
-        }
-        Expr::Negate { expr, .. } => format!("(- {})", show(expr, names)),
         Expr::Compare { op, left, right } => format!("({} {} {})", show(left, names), op.symbol(), show(right, names)),
         Expr::And(items) => format!("({})", each(items).join(" AND ")),
         Expr::Or(items) => format!("({})", each(items).join(" OR ")),
@@ -307,11 +304,6 @@ fn show(expr: &Expr, names: &[String]) -> String {
             list.extend(with_null.then(|| "NULL".to_owned()));
             format!("({} {}IN ({}))", show(expr, names), not(*negated), list.join(", "))
         }
-        Expr::Like { expr, pattern, fold, negated, .. } => {
-            let word = if *fold { "~~*" } else { "~~" };
-            let bang = if *negated { "!" } else { "" };
-            format!("({} {bang}{word} {})", show(expr, names), show(pattern, names))
-        }
         Expr::Case { branches, otherwise } => {
             let arms: Vec<String> =
                 branches.iter().map(|(c, r)| format!("WHEN {} THEN {}", show(c, names), show(r, names))).collect();
@@ -321,10 +313,20 @@ fn show(expr: &Expr, names: &[String]) -> String {
         Expr::Extreme { greatest, items } => {
             format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, each(items).join(", "))
         }
-        Expr::Call { function, args } => {
-            let name = format!("{function:?}");
-            let name = name.split('(').next().unwrap_or(&name).to_ascii_lowercase();
-            format!("{name}({})", each(args).join(", "))
+        Expr::Call(call) => show_call(call, names),
+        Expr::Elements { function, left, array } => {
+            let word = if function.all { "ALL" } else { "ANY" };
+            format!("({} {} {word} ({}))", show(left, names), function.operator, show(array, names))
+        }
+        Expr::Array { items, .. } => format!("ARRAY[{}]", each(items).join(", ")),
+        Expr::Row { items, .. } => format!("ROW({})", each(items).join(", ")),
+        Expr::Subscript { array, subscripts } => {
+            let bound = |expr: &Option<Expr>| expr.as_ref().map(|expr| show(expr, names)).unwrap_or_default();
+            let shown = subscripts.iter().map(|subscript| match subscript {
+                Subscript::Index(index) => format!("[{}]", show(index, names)),
+                Subscript::Slice(lower, upper) => format!("[{}:{}]", bound(lower), bound(upper)),
+            });
+            format!("{}{}", show(array, names), shown.collect::<String>())
         }
         Expr::Session { call, args } => format!("{}({})", session_call(*call), each(args).join(", ")),
         Expr::Context(value) => context(*value).to_owned(),
@@ -337,6 +339,23 @@ fn show(expr: &Expr, names: &[String]) -> String {
             format!("({} WHERE {})", show(body, names), values.join(", "))
         }
         Expr::Local(at) => local(*at),
+    }
+}
+
+fn show_call(call: &Call, names: &[String]) -> String {
+    let args: Vec<String> = call
+        .args
+        .iter()
+        .zip(&call.types)
+        .map(|(arg, ty)| match arg {
+            Expr::Const(value) => typed_constant(value, *ty),
+            arg => show(arg, names),
+        })
+        .collect();
+    match (call.operator, args.as_slice()) {
+        (Some(operator), [left, right]) => format!("({left} {operator} {right})"),
+        (Some(operator), [only]) => format!("({operator} {only})"),
+        _ => format!("{}({})", call.function.name, args.join(", ")),
     }
 }
 
@@ -369,19 +388,38 @@ fn context(value: ContextValue) -> &'static str {
     }
 }
 
+/// A constant of a known type.
+fn typed_constant(value: &Datum, ty: SqlType) -> String {
+    let plain = matches!(ty.base(), SqlType::BOOL | SqlType::INT2 | SqlType::INT4 | SqlType::INT8 | SqlType::NUMERIC);
+    if plain || value.is_null() { constant(value) } else { quoted(value, ty) }
+}
+
+fn quoted(value: &Datum, ty: SqlType) -> String {
+    let text = wire::show(value, ty, &IoEnv::new(&TimeZone::utc(), Now(0)));
+    format!("'{}'::{}", text.replace('\'', "''"), ty.base_name())
+}
+
+/// A constant whose type the kind of its value tells.
 fn constant(value: &Datum) -> String {
-    let quoted = |ty: SqlType| {
-        let env = IoEnv { zone: &TimeZone::utc(), now: Now(0) };
-        let text = wire::show(value, ty, &env);
-        format!("'{}'::{}", text.replace('\'', "''"), ty.base_name())
-    };
     match value {
         Datum::Null => "NULL".to_owned(),
         Datum::Bool(value) => value.to_string(),
         Datum::Int(value) if *value < 0 => format!("({value})"),
         Datum::Int(value) => value.to_string(),
-        Datum::Float(_) => quoted(SqlType::FLOAT8),
-        Datum::Text(_) | Datum::Padded(_) => quoted(SqlType::TEXT),
-        Datum::Bytes(_) => quoted(SqlType::BYTEA),
+        Datum::Numeric(value) if value.signum() == Some(-1) => format!("({})", value.to_text()),
+        Datum::Numeric(value) => value.to_text(),
+        Datum::Float(_) => quoted(value, SqlType::FLOAT8),
+        Datum::Text(_) => quoted(value, SqlType::TEXT),
+        Datum::Padded(_) => quoted(value, SqlType::BPCHAR),
+        Datum::Bytes(_) => quoted(value, SqlType::BYTEA),
+        Datum::Interval(_) => quoted(value, SqlType::INTERVAL),
+        Datum::TimeTz(_) => quoted(value, SqlType::TIMETZ),
+        Datum::Uuid(_) => quoted(value, SqlType::UUID),
+        Datum::Jsonb(_) => quoted(value, SqlType::JSONB),
+        Datum::Record(_) => quoted(value, SqlType::RECORD),
+        Datum::Array(array) => {
+            let ty = SqlType::new(array.element()).array().unwrap_or(SqlType::TEXT_ARRAY);
+            quoted(value, ty)
+        }
     }
 }

@@ -1,19 +1,19 @@
 //! The binder: turns a syntax tree into a typed plan.
 //!
 //! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
-//! [`functions`]). It builds one of a few kinds of plan ([`node`]): a query over at most one table ([`select`]), a
+//! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query over at most one table ([`select`]), a
 //! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`]). [`access`] derives key bounds from the filter
 //! and so chooses between point get, range scan and full scan. [`explain`] prints a plan.
 //!
 //! # Layers
 //!
-//! 1. `access`, `aggregate`, `decimal`, `type_name`: parts without knowledge of the binder
+//! 1. `access`, `type_name`: parts without knowledge of the binder
 //! 2. `node`: the nodes of a plan
 //! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 4. `coerce`, `cost`, `explain`, `names`, `operators`: conversions, EXPLAIN, reserved words, operators
-//! 5. `comparison`: comparisons and constructs built from them
-//! 6. `bind_expr`, `functions`: expressions
+//! 4. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 5. `calls`, `operators`: calls of functions and operators
+//! 6. `aggregate`, `bind_expr`, `comparison`, `functions`, `special`: expressions
 //! 7. `assign`, `projection`: values for columns, output columns
 //! 8. `order_limit`: ORDER BY, LIMIT, OFFSET
 //! 9. `select`: queries
@@ -24,12 +24,12 @@ mod aggregate;
 mod assign;
 mod bind_expr;
 mod binder;
+mod calls;
 mod coerce;
 mod comparison;
 mod constants;
 mod cost;
 mod ddl;
-mod decimal;
 mod explain;
 mod functions;
 mod insert;
@@ -41,6 +41,7 @@ mod order_limit;
 mod plain;
 mod projection;
 mod select;
+mod special;
 mod type_name;
 
 use std::sync::Arc;
@@ -49,13 +50,14 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
-pub(crate) use aggregate::{AggregateCall, AggregateKind};
+pub(crate) use aggregate::{AggregateCall, AggregateOrder};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use node::{
     Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
     UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
+pub(crate) use type_name::resolve as type_of_name;
 
 use crate::catalog::Catalog;
 use crate::deep_stack;

@@ -1,14 +1,17 @@
-//! Operators: operand types and the expressions they become.
+//! Operators: which one is meant, and the expression that it becomes.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 
 use super::binder::{Binder, Typed};
+use super::calls::{Named, failure};
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{ArithOp, CompareOp, Expr, Function};
+use crate::expr::{Call, CompareOp, Expr};
 use crate::parse::is_distinct;
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
+use pgtypes::functions::OperatorRow;
+use pgtypes::functions::resolve::{self, Choice, Failure};
 
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
@@ -22,176 +25,161 @@ impl Binder<'_> {
         right: Typed,
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let arith = match op {
-            BinaryOperator::Eq => return self.compare(CompareOp::Eq, left, right, ast),
-            BinaryOperator::NotEq => return self.compare(CompareOp::NotEq, left, right, ast),
-            BinaryOperator::Lt => return self.compare(CompareOp::Less, left, right, ast),
-            BinaryOperator::LtEq => return self.compare(CompareOp::LessEq, left, right, ast),
-            BinaryOperator::Gt => return self.compare(CompareOp::Greater, left, right, ast),
-            BinaryOperator::GtEq => return self.compare(CompareOp::GreaterEq, left, right, ast),
-            BinaryOperator::StringConcat => return self.concat(left, right, ast),
-            BinaryOperator::PGLikeMatch => return self.like(left, right, None, (false, false), ast),
-            BinaryOperator::PGNotLikeMatch => return self.like(left, right, None, (false, true), ast),
-            BinaryOperator::PGILikeMatch => return self.like(left, right, None, (true, false), ast),
-            BinaryOperator::PGNotILikeMatch => return self.like(left, right, None, (true, true), ast),
-            BinaryOperator::Plus => ArithOp::Add,
-            BinaryOperator::Minus => ArithOp::Subtract,
-            BinaryOperator::Multiply => ArithOp::Multiply,
-            BinaryOperator::Divide => ArithOp::Divide,
-            BinaryOperator::Modulo => ArithOp::Modulo,
-            BinaryOperator::PGExp | BinaryOperator::BitwiseXor => ArithOp::Power,
-            BinaryOperator::BitwiseAnd => ArithOp::BitAnd,
-            BinaryOperator::BitwiseOr => ArithOp::BitOr,
-            BinaryOperator::PGBitwiseXor => ArithOp::BitXor,
-            BinaryOperator::PGBitwiseShiftLeft => ArithOp::ShiftLeft,
-            BinaryOperator::PGBitwiseShiftRight => ArithOp::ShiftRight,
+        let symbol = match op {
             BinaryOperator::Custom(symbol) => match is_distinct(symbol) {
                 Some(negated) => return self.distinct(left, right, negated, ast),
-                None => return Err(self.no_operator(symbol, (left.type_name(), right.type_name()), ast)),
+                None => symbol.as_str(),
             },
-            other => {
-                let position = self.position_between(ast.0.span(), &other.to_string(), ast.1.span());
-                let message = format!("operator {other} is not supported yet");
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
-            }
+            BinaryOperator::PGCustomBinaryOperator(parts) => match parts.split_last() {
+                Some((symbol, schema)) if schema.is_empty() || schema == ["pg_catalog"] => symbol.as_str(),
+                _ => return Err(self.unsupported("an operator of this schema is", ast.0.span().start)),
+            },
+            op => match symbol_of(op) {
+                Some(symbol) => symbol,
+                None => return Err(self.unsupported(&format!("operator {op} is"), ast.0.span().start)),
+            },
         };
-        self.arithmetic(arith, left, right, ast)
+        self.operator(symbol, symbol, left, right, ast)
     }
 
-    /// 42883 for an operator that does not exist for the operand types.
-    pub(super) fn no_operator(&self, symbol: &str, types: (&str, &str), ast: Operands<'_>) -> SqlError {
-        let message = format!("operator does not exist: {} {symbol} {}", types.0, types.1);
-        let position = self.position_between(ast.0.span(), symbol, ast.1.span());
-        SqlError::new(SqlState::UNDEFINED_FUNCTION, message).at(position).hint(NO_OPERATOR_HINT)
-    }
-
-    fn arithmetic(&mut self, op: ArithOp, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
-        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let (types, at) = ((left.ty, right.ty), left.at);
-        let names = (left.type_name(), right.type_name());
-        let none = |this: &Self| this.no_operator(op.symbol(), names, ast);
-        let integers_only = matches!(
-            op,
-            ArithOp::Modulo
-                | ArithOp::BitAnd
-                | ArithOp::BitOr
-                | ArithOp::BitXor
-                | ArithOp::ShiftLeft
-                | ArithOp::ShiftRight
-        );
-        let number = |ty: SqlType| ty.is_number() || ty == SqlType::UNKNOWN;
-        let has_numeric = !integers_only || matches!(op, ArithOp::Modulo);
-        if (left.numeric || right.numeric) && has_numeric && number(left.ty) && number(right.ty) {
-            // A sum of bigints is numeric in PostgreSQL, and exact here as long as nothing is divided.
-            let exact = !matches!(types, (SqlType::FLOAT8, _) | (_, SqlType::FLOAT8)) && op != ArithOp::Divide;
-            if !exact && !left.is_float() && !right.is_float() {
-                let mut error = self.needs_numeric("arithmetic", at);
-                error.position = Some(self.position_between(ast.0.span(), op.symbol(), ast.1.span()));
-                return Err(error);
-            }
-        }
-        let numeric = left.numeric || right.numeric;
-        let ty = match types {
-            (SqlType::UNKNOWN, SqlType::UNKNOWN) => {
-                let message = format!("operator is not unique: unknown {} unknown", op.symbol());
-                let position = self.position_between(ast.0.span(), op.symbol(), ast.1.span());
-                return Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).at(position).hint(NOT_UNIQUE_HINT));
-            }
-            (a, b) if !(a.is_number() || a == SqlType::UNKNOWN) || !(b.is_number() || b == SqlType::UNKNOWN) => {
-                return Err(none(self));
-            }
-            _ if op == ArithOp::Power => SqlType::FLOAT8,
-            // The shift count is an integer whatever the type of the value.
-            (a, b) if matches!(op, ArithOp::ShiftLeft | ArithOp::ShiftRight) && b != SqlType::INT8 => a,
-            (SqlType::UNKNOWN, ty) | (ty, SqlType::UNKNOWN) => ty,
-            (a, b) => wider(a, b),
-        };
-        if (integers_only && !ty.is_integer()) || ty == SqlType::UNKNOWN {
-            return Err(none(self));
-        }
-        let left = self.coerce(left, ty, CastContext::Implicit)?;
-        let right_type = match op {
-            ArithOp::ShiftLeft | ArithOp::ShiftRight => SqlType::INT4,
-            _ => ty,
-        };
-        let right = self.coerce(right, right_type, CastContext::Implicit)?;
-        let (Some(left), Some(right)) = (left, right) else { return Err(none(self)) };
-        let expr = Expr::Arith { op, ty, left: Box::new(left.expr), right: Box::new(right.expr) };
-        Ok(Typed::new(fold(expr), ty, at).numeric(numeric && ty.is_integer()))
-    }
-
-    /// `||` of two byteas, or of texts, where one operand may have any type.
-    fn concat(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<Typed, SqlError> {
-        let (left, right) = (self.refresh_type(left), self.refresh_type(right));
-        let (types, at) = ((left.ty.base(), right.ty.base()), left.at);
-        let names = (left.type_name(), right.type_name());
-        let (ty, function) = match types {
-            (SqlType::BYTEA, SqlType::BYTEA | SqlType::UNKNOWN) | (SqlType::UNKNOWN, SqlType::BYTEA) => {
-                (SqlType::BYTEA, Function::ConcatBytes)
-            }
-            (a, b) if [a, b].iter().any(|ty| ty.is_text() || *ty == SqlType::UNKNOWN) => {
-                (SqlType::TEXT, Function::ConcatText)
-            }
-            _ => return Err(self.no_operator("||", names, ast)),
-        };
-        let left = self.coerce(left, ty, CastContext::Assignment)?;
-        let right = self.coerce(right, ty, CastContext::Assignment)?;
-        let (Some(left), Some(right)) = (left, right) else { return Err(self.no_operator("||", names, ast)) };
-        let expr = Expr::Call { function, args: vec![left.expr, right.expr] };
-        Ok(Typed::new(fold(expr), ty, at))
-    }
-
-    /// `LIKE` and relatives. `flags`: case-insensitive, negated.
-    pub(super) fn like(
+    /// Applies the operator of a name. `written` is what stands between the operands.
+    pub(super) fn operator(
         &mut self,
+        name: &str,
+        written: &str,
         left: Typed,
         right: Typed,
-        escape: Option<Expr>,
-        flags: (bool, bool),
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
-        let (types, at) = ((left.type_name(), right.type_name()), left.at);
-        let (fold_case, negated) = flags;
-        let left = self.coerce(left, SqlType::TEXT, CastContext::Implicit)?;
-        let right = self.coerce(right, SqlType::TEXT, CastContext::Implicit)?;
-        let (Some(left), Some(right)) = (left, right) else {
-            let symbol = match flags {
-                (false, false) => "~~",
-                (false, true) => "!~~",
-                (true, false) => "~~*",
-                (true, true) => "!~~*",
-            };
-            let word = if fold_case { "ilike" } else { "like" };
-            let mut error = self.no_operator(symbol, types, ast);
-            error.position =
-                Some(self.position_between(ast.0.span(), if negated { "not" } else { word }, ast.1.span()));
-            return Err(error);
-        };
-        let expr = Expr::Like {
-            expr: Box::new(left.expr),
-            pattern: Box::new(right.expr),
-            escape: escape.map(Box::new),
-            fold: fold_case,
-            negated,
-        };
-        Ok(Typed::new(fold(expr), SqlType::BOOL, at))
+        let at = left.at;
+        let types = (left.ty, right.ty);
+        match resolve::binary(name, left.ty, right.ty) {
+            Ok((row, choice)) => self.apply(row, &choice, vec![left, right], at),
+            Err(failed) => {
+                let shown = format!("{} {name} {}", types.0.base_name(), types.1.base_name());
+                let mut error = failure(&failed, Named::Operator(&shown, 2));
+                error.position = Some(self.position_between(ast.0.span(), written, ast.1.span()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Applies a prefix operator.
+    pub(super) fn prefix(&mut self, name: &str, operand: Typed) -> Result<Typed, SqlError> {
+        let at = operand.at;
+        match resolve::prefix(name, operand.ty) {
+            Ok((row, choice)) => self.apply(row, &choice, vec![operand], at),
+            Err(failed) => {
+                let shown = format!("{name} {}", operand.type_name());
+                let mut error = failure(&failed, Named::Operator(&shown, 1));
+                error.position = Some(self.position_before(at, name));
+                Err(error)
+            }
+        }
+    }
+
+    fn apply(
+        &mut self,
+        row: &'static OperatorRow,
+        choice: &Choice,
+        operands: Vec<Typed>,
+        at: sqlparser::tokenizer::Location,
+    ) -> Result<Typed, SqlError> {
+        let args = self.convert(operands, choice)?;
+        let expr = operator_expr(row, choice, args);
+        Ok(Typed::new(fold(expr), choice.result, at))
+    }
+
+    /// Converts the operands of an operator to the types that it takes.
+    pub(super) fn convert(&mut self, operands: Vec<Typed>, choice: &Choice) -> Result<Vec<Expr>, SqlError> {
+        let mut args = Vec::with_capacity(operands.len());
+        for (operand, (_, ty)) in operands.into_iter().zip(&choice.args) {
+            let at = operand.at;
+            let value = self.coerce(operand, *ty, CastContext::Implicit)?;
+            args.push(value.ok_or_else(|| self.unsupported("this operand is", at))?.expr);
+        }
+        Ok(args)
+    }
+
+    /// The comparison of two values by an operator: the types that its sides take, and its row.
+    pub(super) fn comparison(
+        &self,
+        symbol: &str,
+        left: SqlType,
+        right: SqlType,
+    ) -> Result<(&'static OperatorRow, Choice), Failure> {
+        resolve::binary(symbol, left, right)
     }
 }
 
-/// PostgreSQL's hint when no operator fits.
-pub(super) const NO_OPERATOR_HINT: &str =
-    "No operator matches the given name and argument types. You might need to add explicit type casts.";
-/// PostgreSQL's hint when several operators fit.
-pub(super) const NOT_UNIQUE_HINT: &str =
-    "Could not choose a best candidate operator. You might need to add explicit type casts.";
+/// The expression of an operator over converted operands.
+pub(super) fn operator_expr(row: &'static OperatorRow, choice: &Choice, mut args: Vec<Expr>) -> Expr {
+    let types: Vec<SqlType> = choice.args.iter().map(|(_, ty)| *ty).collect();
+    if let (Some(op), [left, right]) = (CompareOp::named(row.name), types.as_slice())
+        && compares_alike(*left, *right)
+        && let (Some(right), Some(left)) = (args.pop(), args.pop())
+    {
+        return Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
+    }
+    Expr::Call(Call { function: choice.function, operator: Some(row.name), args, types, result: choice.result })
+}
 
-/// The wider of two number types.
-fn wider(a: SqlType, b: SqlType) -> SqlType {
-    let rank = |ty: SqlType| match ty {
-        SqlType::INT2 => 0,
-        SqlType::INT4 => 1,
-        SqlType::INT8 => 2,
-        _ => 3,
-    };
-    if rank(a) >= rank(b) { a } else { b }
+/// Whether values of two types compare as the kinds of their values do.
+pub(super) fn compares_alike(left: SqlType, right: SqlType) -> bool {
+    let (l, r) = (left.row(), right.row());
+    let is_time = |ty: SqlType| matches!(ty.base(), SqlType::DATE | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ);
+    l.repr == r.repr && (left.oid == right.oid || !(is_time(left) || is_time(right)))
+}
+
+/// The name of an operator that the parser knows.
+pub(super) fn symbol_of(op: &BinaryOperator) -> Option<&'static str> {
+    Some(match op {
+        BinaryOperator::Eq => "=",
+        BinaryOperator::NotEq => "<>",
+        BinaryOperator::Lt => "<",
+        BinaryOperator::LtEq => "<=",
+        BinaryOperator::Gt => ">",
+        BinaryOperator::GtEq => ">=",
+        BinaryOperator::StringConcat => "||",
+        BinaryOperator::PGLikeMatch => "~~",
+        BinaryOperator::PGNotLikeMatch => "!~~",
+        BinaryOperator::PGILikeMatch => "~~*",
+        BinaryOperator::PGNotILikeMatch => "!~~*",
+        BinaryOperator::PGRegexMatch => "~",
+        BinaryOperator::PGRegexIMatch => "~*",
+        BinaryOperator::PGRegexNotMatch => "!~",
+        BinaryOperator::PGRegexNotIMatch => "!~*",
+        BinaryOperator::PGStartsWith => "^@",
+        BinaryOperator::Plus => "+",
+        BinaryOperator::Minus => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::PGExp | BinaryOperator::BitwiseXor => "^",
+        BinaryOperator::BitwiseAnd => "&",
+        BinaryOperator::BitwiseOr => "|",
+        BinaryOperator::PGBitwiseXor => "#",
+        BinaryOperator::PGBitwiseShiftLeft => "<<",
+        BinaryOperator::PGBitwiseShiftRight => ">>",
+        BinaryOperator::PGOverlap => "&&",
+        BinaryOperator::Arrow => "->",
+        BinaryOperator::LongArrow => "->>",
+        BinaryOperator::HashArrow => "#>",
+        BinaryOperator::HashLongArrow => "#>>",
+        BinaryOperator::AtAt => "@@",
+        BinaryOperator::AtArrow => "@>",
+        BinaryOperator::ArrowAt => "<@",
+        BinaryOperator::HashMinus => "#-",
+        BinaryOperator::AtQuestion => "@?",
+        BinaryOperator::Question => "?",
+        BinaryOperator::QuestionAnd => "?&",
+        BinaryOperator::QuestionPipe => "?|",
+        _ => return None,
+    })
+}
+
+/// 42883 for rows that cannot be compared so.
+pub(super) fn no_row_operator(symbol: &str) -> SqlError {
+    let message = format!("operator {symbol} is not supported for row expressions");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }

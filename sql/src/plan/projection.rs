@@ -59,17 +59,8 @@ impl Binder<'_> {
                 let value = self.coerce(value, target.base(), CastContext::Assignment)?;
                 value.ok_or_else(|| self.unsupported("this expression is", at))?
             }
-            // A decimal number rounds as `numeric`, which is known here only.
-            Some(target) if value.numeric && (target.is_integer() || target.is_text()) => {
-                let at = value.at;
-                let value = self.coerce(value, target.base(), CastContext::Assignment)?;
-                value.ok_or_else(|| self.unsupported("this expression is", at))?
-            }
             _ => self.resolve_unknown(value)?,
         };
-        if self.targets.is_empty() {
-            self.keeps_digits(&value, "output")?;
-        }
         let aggregate_result = !self.aggregates.calls.is_empty();
         let origin = match &value.expr {
             Expr::Column(place) if !aggregate_result => scope
@@ -152,6 +143,12 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
             Some((name, true)) => Some((name, true)),
             _ => Some(("case".to_owned(), false)),
         },
+        Ast::Array(_) => strong("array"),
+        Ast::CompoundFieldAccess { root, .. } => name_of(root),
+        Ast::AtTimeZone { .. } => strong("timezone"),
+        Ast::Extract { .. } => strong("extract"),
+        Ast::Overlay { .. } => strong("overlay"),
+        Ast::Interval(_) => Some(("interval".to_owned(), false)),
         Ast::Ceil { .. } => strong("ceil"),
         Ast::Floor { .. } => strong("floor"),
         Ast::Position { .. } => strong("position"),

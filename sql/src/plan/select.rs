@@ -207,10 +207,7 @@ impl Binder<'_> {
         let mut output = Output::default();
         let mut names = Vec::new();
         for (at, column) in columns.into_iter().enumerate() {
-            let Unified { exprs, ty, numeric } = self.unify(column, "VALUES")?;
-            if let Some(target) = self.targets.get(at).filter(|ty| numeric && (ty.is_integer() || ty.is_text())) {
-                return Err(self.needs_numeric(&format!("a cast to {} of a value", target.base_name()), NO_LOCATION));
-            }
+            let Unified { exprs, ty } = self.unify(column, "VALUES")?;
             rows.iter_mut().zip(exprs).for_each(|(row, expr)| row.push(expr));
             output.exprs.push(Expr::Column(at));
             names.push(format!("column{}", at + 1));
@@ -317,7 +314,7 @@ pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
     match &plan.aggregation {
         Some(aggregation) => {
             for call in &aggregation.calls {
-                call.arg.iter().chain(&call.filter).for_each(|expr| expr.mark_columns(&mut needed));
+                call.inputs().for_each(|expr| expr.mark_columns(&mut needed));
             }
         }
         None => plan.output.iter().for_each(|expr| expr.mark_columns(&mut needed)),

@@ -1,51 +1,112 @@
-//! Resolution of type names.
+//! Resolution of type names: what the grammar spells in several ways, and names in the table of types.
 
-use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Spanned, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, IntervalFields, ObjectName, Spanned, TimezoneInfo,
+};
 use sqlparser::tokenizer::Location;
 
+use super::names::fold_ident;
 use crate::error::{SqlError, SqlState};
-use pgtypes::{MAX_VARCHAR, SqlType};
+use pgtypes::datetime::{self, IntervalTypmod};
+use pgtypes::{SqlType, find_name};
 
 /// The location of a type name, if the parser has it.
 pub(super) fn location(name: &DataType) -> Option<Location> {
     match name {
         DataType::Custom(name, _) => Some(name.span().start),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => location(element),
         _ => None,
     }
 }
 
 /// The type of a name. 42704 if PostgreSQL has no such type, 0A000 if it is not supported here.
-pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
-    Ok(match name {
-        DataType::Bool | DataType::Boolean => SqlType::BOOL,
-        DataType::SmallInt(None) | DataType::Int2(None) => SqlType::INT2,
-        DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => SqlType::INT4,
-        DataType::BigInt(None) | DataType::Int8(None) => SqlType::INT8,
-        DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => SqlType::FLOAT8,
-        DataType::Float(ExactNumberInfo::None) => SqlType::FLOAT8,
-        DataType::Float(ExactNumberInfo::Precision(bits)) => float(*bits)?,
-        DataType::Text => SqlType::TEXT,
+pub(crate) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
+    let (ty, modifiers) = match name {
+        DataType::Bool | DataType::Boolean => (SqlType::BOOL, Vec::new()),
+        DataType::SmallInt(None) | DataType::Int2(None) => (SqlType::INT2, Vec::new()),
+        DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) => (SqlType::INT4, Vec::new()),
+        DataType::BigInt(None) | DataType::Int8(None) => (SqlType::INT8, Vec::new()),
+        DataType::Real | DataType::Float4 => (SqlType::FLOAT4, Vec::new()),
+        DataType::Float8 | DataType::DoublePrecision | DataType::Double(ExactNumberInfo::None) => {
+            (SqlType::FLOAT8, Vec::new())
+        }
+        DataType::Float(ExactNumberInfo::None) => (SqlType::FLOAT8, Vec::new()),
+        DataType::Float(ExactNumberInfo::Precision(bits)) => (float(*bits)?, Vec::new()),
+        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => {
+            (SqlType::NUMERIC, exact_number(info)?)
+        }
+        DataType::Text => (SqlType::TEXT, Vec::new()),
         DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) => {
-            varchar(length.as_ref())?
+            (SqlType::VARCHAR, char_length(length.as_ref())?)
         }
-        DataType::Bytea => SqlType::BYTEA,
-        DataType::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TIMESTAMPTZ,
-        DataType::Timestamp(Some(digits), TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) if *digits >= 6 => {
-            SqlType::TIMESTAMPTZ
+        // Without a length it has one character.
+        DataType::Char(None) | DataType::Character(None) => (SqlType::BPCHAR, vec![1]),
+        DataType::Char(length) | DataType::Character(length) => (SqlType::BPCHAR, char_length(length.as_ref())?),
+        DataType::Bytea => (SqlType::BYTEA, Vec::new()),
+        DataType::Uuid => (SqlType::UUID, Vec::new()),
+        DataType::JSON => (SqlType::JSON, Vec::new()),
+        DataType::JSONB => (SqlType::JSONB, Vec::new()),
+        DataType::Regclass => (SqlType::REGCLASS, Vec::new()),
+        DataType::Date => (SqlType::DATE, Vec::new()),
+        DataType::Time(digits, zone) => (zoned(zone, SqlType::TIME, SqlType::TIMETZ), precision(*digits)),
+        DataType::Timestamp(digits, zone) => {
+            (zoned(zone, SqlType::TIMESTAMP, SqlType::TIMESTAMPTZ), precision(*digits))
         }
+        DataType::Interval { fields, precision } => return interval(fields.as_ref(), *precision),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => return array(resolve(element)?),
         DataType::Custom(name, modifiers) => return custom(name, modifiers),
         other => return Err(unsupported_type(&other.to_string().to_ascii_lowercase())),
-    })
+    };
+    modified(ty, &modifiers)
 }
 
 fn unsupported_type(name: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("type {name} is not supported yet"))
 }
 
+/// The type with what was written in parentheses.
+fn modified(ty: SqlType, written: &[i32]) -> Result<SqlType, SqlError> {
+    match (written, ty.row().modifier) {
+        ([], _) => Ok(ty),
+        (_, Some(modifier)) => Ok(SqlType { typmod: (modifier.read)(ty.row(), written)?, ..ty }),
+        (_, None) => {
+            let message = format!("type modifier is not allowed for type \"{}\"", ty.row().name);
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+/// The array type of an element type. Arrays of arrays are the same type.
+fn array(element: SqlType) -> Result<SqlType, SqlError> {
+    if element.is_array() {
+        return Ok(element);
+    }
+    element.array().ok_or_else(|| {
+        let message = format!("could not find array type for data type {}", element.name());
+        SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+    })
+}
+
+fn zoned(zone: &TimezoneInfo, without: SqlType, with: SqlType) -> SqlType {
+    match zone {
+        TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => without,
+        TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => with,
+    }
+}
+
+fn precision(digits: Option<u64>) -> Vec<i32> {
+    digits.map(clamped).into_iter().collect()
+}
+
+/// A number that is too large is refused as the largest one.
+fn clamped(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
 fn float(bits: u64) -> Result<SqlType, SqlError> {
     match bits {
         0 => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
-        1..=24 => Err(unsupported_type("real")),
+        1..=24 => Ok(SqlType::FLOAT4),
         25..=53 => Ok(SqlType::FLOAT8),
         _ => {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits"))
@@ -53,83 +114,92 @@ fn float(bits: u64) -> Result<SqlType, SqlError> {
     }
 }
 
-fn varchar(length: Option<&CharacterLength>) -> Result<SqlType, SqlError> {
+fn exact_number(info: &ExactNumberInfo) -> Result<Vec<i32>, SqlError> {
+    let number = |scale: i64| i32::try_from(scale).unwrap_or(if scale < 0 { i32::MIN } else { i32::MAX });
+    Ok(match info {
+        ExactNumberInfo::None => Vec::new(),
+        ExactNumberInfo::Precision(digits) => vec![clamped(*digits)],
+        ExactNumberInfo::PrecisionAndScale(digits, scale) => vec![clamped(*digits), number(*scale)],
+    })
+}
+
+fn char_length(length: Option<&CharacterLength>) -> Result<Vec<i32>, SqlError> {
     match length {
-        None => Ok(SqlType::VARCHAR),
-        Some(CharacterLength::IntegerLength { length: 0, .. }) => {
-            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
-        }
-        Some(CharacterLength::IntegerLength { length, .. }) if *length <= MAX_VARCHAR => {
-            Ok(SqlType::varchar(u32::try_from(*length).unwrap_or(u32::MAX)))
-        }
-        Some(_) => {
-            let message = format!("length for type varchar cannot exceed {MAX_VARCHAR}");
-            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
-        }
+        None => Ok(Vec::new()),
+        Some(CharacterLength::IntegerLength { length, unit: None }) => Ok(vec![clamped(*length)]),
+        Some(other) => Err(unsupported_type(&format!("varchar({other})").to_ascii_lowercase())),
     }
 }
 
+/// `interval`, with fields, precision or both. The fields are known by the name that they print as.
+fn interval(fields: Option<&IntervalFields>, precision: Option<u64>) -> Result<SqlType, SqlError> {
+    let mut typmod = IntervalTypmod::NONE;
+    if let Some(named) = fields.and_then(|fields| datetime::IntervalFields::named(&fields.to_string())) {
+        typmod.fields = named;
+    }
+    if let Some(digits) = precision {
+        let (digits, _) = datetime::check_precision(datetime::PrecisionOf::Interval, clamped(digits))?;
+        typmod.precision = Some(digits);
+    }
+    if fields.is_none() && precision.is_none() {
+        return Ok(SqlType::INTERVAL);
+    }
+    Ok(SqlType { typmod: typmod.encode(), ..SqlType::INTERVAL })
+}
+
+/// Types of PostgreSQL that do not exist here.
+const UNSUPPORTED: &[&str] = &[
+    "money",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "xml",
+    "int4range",
+    "int8range",
+    "numrange",
+    "tsrange",
+    "tstzrange",
+    "daterange",
+    "tsvector",
+    "tsquery",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "bit",
+    "varbit",
+    "jsonpath",
+    "txid_snapshot",
+    "pg_snapshot",
+];
+
 /// Type names without a variant in the parser.
-fn custom(name: &sqlparser::ast::ObjectName, modifiers: &[String]) -> Result<SqlType, SqlError> {
-    let shown = name.to_string();
-    let mut word = shown.to_ascii_lowercase();
-    for prefix in ["pg_catalog.", "\"pg_catalog\"."] {
-        if let Some(rest) = word.strip_prefix(prefix) {
-            word = rest.to_owned();
-        }
-    }
-    let known = match word.trim_matches('"') {
-        "timestamptz" => Some(SqlType::TIMESTAMPTZ),
-        "bool" => Some(SqlType::BOOL),
-        "int2" => Some(SqlType::INT2),
-        "int4" => Some(SqlType::INT4),
-        "int8" => Some(SqlType::INT8),
-        "float8" => Some(SqlType::FLOAT8),
-        "text" => Some(SqlType::TEXT),
-        "varchar" => Some(SqlType::VARCHAR),
-        "bytea" => Some(SqlType::BYTEA),
-        _ => None,
+fn custom(name: &ObjectName, modifiers: &[String]) -> Result<SqlType, SqlError> {
+    let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold_ident).collect();
+    let word = match parts.as_slice() {
+        [word] => word.as_str(),
+        [schema, word] if schema == "pg_catalog" => word.as_str(),
+        _ => return Err(missing(&parts.join("."))),
     };
-    if let Some(ty) = known.filter(|_| modifiers.is_empty()) {
-        return Ok(ty);
+    // A quoted "char" is another type than the word.
+    if let Some(row) = find_name(word) {
+        let written: Vec<i32> = modifiers.iter().filter_map(|number| number.trim().parse().ok()).collect();
+        if written.len() < modifiers.len() {
+            let message = "type modifiers must be simple constants or identifiers";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        return modified(row.ty(), &written);
     }
-    let unsupported = [
-        "serial",
-        "bigserial",
-        "smallserial",
-        "serial4",
-        "serial8",
-        "serial2",
-        "money",
-        "inet",
-        "cidr",
-        "macaddr",
-        "xml",
-        "name",
-        "oid",
-        "regclass",
-        "regtype",
-        "regproc",
-        "jsonb",
-        "json",
-        "uuid",
-        "bpchar",
-        "int4range",
-        "int8range",
-        "tsvector",
-        "tsquery",
-        "point",
-        "hstore",
-        "citext",
-        "date",
-        "time",
-        "timetz",
-        "timestamp",
-        "interval",
-        "numeric",
-    ];
-    if unsupported.contains(&word.as_str()) {
-        return Err(unsupported_type(&word));
+    if UNSUPPORTED.contains(&word) || ["serial", "bigserial", "smallserial"].contains(&word) {
+        return Err(unsupported_type(word));
     }
-    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{word}\" does not exist")))
+    Err(missing(word))
+}
+
+fn missing(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
 }

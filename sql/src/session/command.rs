@@ -14,7 +14,7 @@ use super::txn_state::{Block, BlockEnd, check_isolation};
 use crate::catalog::GC_TTL_MIN;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
-use pgtypes::{Datum, DatumRef};
+use pgtypes::{Datum, DatumRef, NoNames};
 
 /// The result of a session statement.
 pub(crate) enum Reply {
@@ -125,7 +125,7 @@ impl Session {
                 return Ok((sent, true));
             };
             let row: Vec<DatumRef<'_>> = row.iter().map(Datum::borrow).collect();
-            put_row(out.buffer(), &row, &listing.columns, formats, self.settings.zone())?;
+            put_row(out.buffer(), &row, &listing.columns, formats, &self.settings.io(0, &NoNames))?;
             sent += 1;
         }
         Ok((sent, false))

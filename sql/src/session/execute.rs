@@ -317,12 +317,13 @@ impl Session {
             active.txn.set_reads(run.reads.clone());
         }
         active.txn.set_statement(run.snapshot.clone()); // another one may have begun since
+        let catalog = Arc::clone(active.catalog().0);
+        let io = self.settings.io(self.now, &*catalog);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
-            zone: self.settings.zone(),
-            now: self.now,
+            io,
             user: &self.user,
             database: &self.database,
             session: &values,
@@ -332,7 +333,7 @@ impl Session {
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
         };
         let start = out.position();
-        let (bound, formats, zone) = (&run.bound, &run.formats, self.settings.zone());
+        let (bound, formats) = (&run.bound, &run.formats);
         let columns = bound.plan.columns.as_deref();
         let takes_locks = bound.plan.takes_locks;
         let mut put = |row: &[DatumRef<'_>]| {
@@ -340,7 +341,7 @@ impl Session {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
             }
             match columns {
-                Some(columns) => put_row(out.buffer(), row, columns, formats, zone),
+                Some(columns) => put_row(out.buffer(), row, columns, formats, &io),
                 None => Ok(()),
             }
         };

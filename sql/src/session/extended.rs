@@ -28,8 +28,7 @@ use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
-use pgtypes::timestamp::Now;
-use pgtypes::{Datum, IoEnv, SqlType};
+use pgtypes::{Datum, Names, NoNames, SqlType};
 
 /// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
@@ -410,6 +409,8 @@ impl Session {
         values: &[Option<bytes::Bytes>],
         params: &mut Vec<Datum>,
     ) -> Result<(), SqlError> {
+        let catalog = self.active.as_ref().map(|active| Arc::clone(active.catalog().0));
+        let names: &dyn Names = catalog.as_deref().map_or(&NoNames, |catalog| catalog);
         let first = params.len();
         for (index, (value, ty)) in values.iter().zip(types.iter().skip(first)).enumerate() {
             params.push(match value {
@@ -417,7 +418,7 @@ impl Session {
                     *ty,
                     formats.get(first + index),
                     bytes,
-                    &IoEnv { zone: self.settings.zone(), now: Now(crate::clock::system_micros()) },
+                    &self.settings.io(crate::clock::system_micros(), names),
                 )?,
                 None => Datum::Null,
             });

@@ -5,8 +5,7 @@ use bytes::{BufMut, BytesMut};
 use crate::error::{SqlError, SqlState};
 use crate::plan::ResultColumn;
 use crate::protocol::frame::violation;
-use pgtypes::timestamp::Now;
-use pgtypes::{DatumRef, Format, IoEnv, TimeZone};
+use pgtypes::{DatumRef, Format, IoEnv};
 
 /// The formats of a statement's columns or parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +75,8 @@ pub(crate) fn put_row(
     row: &[DatumRef<'_>],
     columns: &[ResultColumn],
     formats: &Formats,
-    zone: &TimeZone,
+    env: &IoEnv<'_>,
 ) -> Result<(), SqlError> {
-    let env = IoEnv { zone, now: Now(0) };
     let start = out.len();
     out.put_u8(b'D');
     out.put_i32(0);
@@ -90,7 +88,7 @@ pub(crate) fn put_row(
         }
         let at = out.len();
         out.put_i32(0);
-        datum.encode(column.ty, formats.get(index), &env, out);
+        datum.encode(column.ty, formats.get(index), env, out);
         put_length(out, at, out.len() - at - 4)?;
     }
     put_length(out, start + 1, out.len() - start - 1).inspect_err(|_| out.truncate(start))

@@ -60,6 +60,9 @@ fn to_text(transcripts: &[Transcript]) -> String {
     transcripts.iter().map(Transcript::to_text).collect::<Vec<_>>().join("\n")
 }
 
+/// How often PostgreSQL is asked again.
+const AGAIN: usize = 3;
+
 /// The golden transcripts of a level, those of PostgreSQL. Where it is installed, it must answer so.
 fn of_postgres(level: &str, cases: &[Case]) -> Vec<Transcript> {
     let golden = file(&format!("{}.txt", level.replace(' ', "_")));
@@ -68,11 +71,19 @@ fn of_postgres(level: &str, cases: &[Case]) -> Vec<Transcript> {
         println!("PostgreSQL 15 is not installed: its recorded answers are compared");
         return recorded();
     };
-    let found = run_all(&mut postgres, level, cases, &[]);
+    let mut found = run_all(&mut postgres, level, cases, &[]);
     if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
         std::fs::write(&golden, to_text(&found)).unwrap();
     }
     let recorded = recorded();
+    // Whom PostgreSQL chooses in a deadlock depends on its timers, which a busy machine delays: it is asked again.
+    for _ in 0..AGAIN {
+        let is_recorded = |transcript: &Transcript| recorded.contains(transcript);
+        for transcript in found.iter_mut().filter(|transcript| !is_recorded(transcript)) {
+            let case = cases.iter().find(|case| case.title == transcript.title).expect("its case");
+            *transcript = run_all(&mut postgres, level, std::slice::from_ref(case), &[]).remove(0);
+        }
+    }
     let wrong = differences(&found, &recorded);
     assert!(wrong.is_empty(), "PostgreSQL at {level}:\n{}", wrong.join("\n"));
     recorded

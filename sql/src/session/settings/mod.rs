@@ -25,7 +25,8 @@ use crate::protocol::output::Level;
 use crate::session::control::{Isolation, Modes};
 use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::session::txn_state::Defaults;
-use pgtypes::{DateFormat, DateStyle, TimeZone};
+use pgtypes::datetime::{DateOrder, IntervalStyle, Now};
+use pgtypes::{DateFormat, DateStyle, IoEnv, Names, TimeZone};
 pub(crate) use table::{GC_TTL, LAST_READ, SESSION_TOKEN};
 use table::{SETTINGS, Setting};
 pub(crate) use value::{gc_ttl, on_off};
@@ -46,6 +47,8 @@ struct Values {
 #[derive(Clone, Debug)]
 struct ParsedValues {
     zone: TimeZone,
+    order: DateOrder,
+    interval_style: IntervalStyle,
     statement_timeout: Option<Duration>,
     idle_in_transaction_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
@@ -265,7 +268,13 @@ impl Settings {
         changes
     }
 
-    /// The session's time zone.
+    /// What text forms and functions read of the session.
+    pub(crate) fn io<'a>(&'a self, now: i64, names: &'a dyn Names) -> IoEnv<'a> {
+        let ParsedValues { zone, order, interval_style, .. } = &self.parsed;
+        IoEnv { zone, order: *order, interval_style: *interval_style, now: Now(now), names }
+    }
+
+    /// The session's time zone and the style of its dates.
     pub(crate) fn zone(&self) -> &TimeZone {
         &self.parsed.zone
     }
@@ -389,6 +398,8 @@ fn parse_values(values: &Values) -> ParsedValues {
     let duration = |name: &str| value::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
     ParsedValues {
         zone: value::zone(text("TimeZone")).unwrap_or_else(TimeZone::utc).with_style(style_of(text("DateStyle"))),
+        order: order_of(text("DateStyle")),
+        interval_style: interval_style_of(text("IntervalStyle")),
         statement_timeout: duration("statement_timeout"),
         idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
         idle_timeout: duration("idle_session_timeout"),
@@ -425,6 +436,24 @@ fn style_of(text: &str) -> DateStyle {
         _ => DateFormat::Iso,
     };
     DateStyle { format, day_first: order == "DMY" }
+}
+
+/// The order of fields of a normalized value of DateStyle.
+fn order_of(text: &str) -> DateOrder {
+    match text.split_once(", ").map_or("", |(_, order)| order) {
+        "DMY" => DateOrder::Dmy,
+        "YMD" => DateOrder::Ymd,
+        _ => DateOrder::Mdy,
+    }
+}
+
+fn interval_style_of(text: &str) -> IntervalStyle {
+    match text {
+        "postgres_verbose" => IntervalStyle::PostgresVerbose,
+        "sql_standard" => IntervalStyle::SqlStandard,
+        "iso_8601" => IntervalStyle::Iso8601,
+        _ => IntervalStyle::Postgres,
+    }
 }
 
 /// Checks a value for a setting. Returns it as SHOW would print it.

@@ -1,4 +1,12 @@
 //! Arrays: elements of one type in up to six dimensions.
+//!
+//! # Layers
+//!
+//! 1. `join`, `search`, `subscripts`: what makes arrays of arrays, searches in them, and takes and replaces parts
+
+mod join;
+mod search;
+mod subscripts;
 
 use std::cmp::Ordering;
 
@@ -6,6 +14,10 @@ use super::{Datum, compare};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;
+
+pub use join::ArrayOfArrays;
+pub(crate) use join::{MAX_BYTES, too_many_bytes};
+pub use subscripts::SliceBounds;
 
 /// The most dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -52,6 +64,31 @@ impl Array {
         Array { element, dimensions, elements }
     }
 
+    /// An array with one more dimension, of arrays of one shape: `ARRAY[a, b]`. NULL among them counts as empty.
+    ///
+    /// # Errors
+    /// 2202E for arrays of different shapes, 54000 for too many dimensions.
+    pub fn nest(element: Oid, arrays: Vec<Datum>) -> Result<Array, ValueError> {
+        let count = i32::try_from(arrays.len()).unwrap_or(i32::MAX);
+        let mut inner: Option<Vec<Dimension>> = None;
+        let mut elements = Vec::new();
+        for array in arrays {
+            let Datum::Array(array) = array else { continue };
+            if inner.as_ref().is_some_and(|shape| *shape != array.dimensions) {
+                let message = "multidimensional arrays must have array expressions with matching dimensions";
+                return Err(ValueError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
+            }
+            inner = Some(array.dimensions.clone());
+            elements.extend(array.elements);
+        }
+        let mut dimensions = vec![Dimension::of_length(count)];
+        dimensions.extend(inner.unwrap_or_default());
+        if elements.is_empty() {
+            return Ok(Array::empty(element));
+        }
+        Array::new(element, dimensions, elements)
+    }
+
     /// A vector of the catalog: one dimension, subscripts from 0, also when it is empty.
     pub fn vector(element: Oid, elements: Vec<Datum>) -> Array {
         let length = i32::try_from(elements.len()).unwrap_or(i32::MAX);
@@ -62,20 +99,32 @@ impl Array {
     /// The number of elements of such dimensions.
     ///
     /// # Errors
-    /// 54000 for too many dimensions or elements.
+    /// 54000 for too many elements.
+    fn count(dimensions: &[Dimension]) -> Result<usize, ValueError> {
+        let mut count: i64 = i64::from(!dimensions.is_empty());
+        for dimension in dimensions {
+            count *= i64::from(dimension.length);
+            if dimension.length < 0 || i32::try_from(count).is_err() {
+                return Err(too_many_elements());
+            }
+        }
+        usize::try_from(count).ok().filter(|count| *count <= MAX_ELEMENTS).ok_or_else(too_many_elements)
+    }
+
+    /// The number of elements of such dimensions.
+    ///
+    /// # Errors
+    /// 54000 for too many dimensions or elements, and for subscripts beyond `integer`.
     pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
         if dimensions.len() > MAX_DIMENSIONS {
             return Err(too_many_dimensions(dimensions.len()));
         }
-        let mut count: usize = 1;
-        for dimension in dimensions {
-            let length = usize::try_from(dimension.length).unwrap_or(usize::MAX);
-            count = count.saturating_mul(length);
-            if count > MAX_ELEMENTS || dimension.lower.checked_add(dimension.length).is_none() {
-                return Err(too_many_elements());
-            }
+        let count = Array::count(dimensions)?;
+        if let Some(far) = dimensions.iter().find(|dimension| dimension.lower.checked_add(dimension.length).is_none()) {
+            let message = format!("array lower bound is too large: {}", far.lower);
+            return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        Ok(if dimensions.is_empty() { 0 } else { count })
+        Ok(count)
     }
 
     /// An array of several dimensions.
@@ -168,3 +217,6 @@ pub(crate) fn too_many_elements() -> ValueError {
     let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
     ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
+
+#[cfg(test)]
+mod tests;

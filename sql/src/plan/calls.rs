@@ -1,0 +1,188 @@
+//! Calls of functions: which one is meant, the conversion of its arguments, and the expression that it becomes.
+
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Typed};
+use crate::advisory::LockCall;
+use crate::error::{SqlError, SqlState};
+use crate::expr::eval::fold;
+use crate::expr::{Call, ContextValue, Expr, SessionCall};
+use pgtypes::cast::CastContext;
+use pgtypes::functions::resolve::{self, Choice, Failure, Given, Source};
+use pgtypes::functions::{ProcRow, Run};
+use pgtypes::{Datum, SqlType};
+
+/// What could not be found.
+pub(super) enum Named<'a> {
+    /// An operator with its operands, as errors show it, and how many they are.
+    Operator(&'a str, usize),
+    /// A call, as errors show it.
+    Function(&'a str),
+}
+
+const NO_OPERATOR_HINT: &str =
+    "No operator matches the given name and argument types. You might need to add explicit type casts.";
+const NO_PREFIX_HINT: &str =
+    "No operator matches the given name and argument type. You might need to add an explicit type cast.";
+const OPERATOR_NOT_UNIQUE_HINT: &str =
+    "Could not choose a best candidate operator. You might need to add explicit type casts.";
+pub(super) const NO_FUNCTION_HINT: &str =
+    "No function matches the given name and argument types. You might need to add explicit type casts.";
+const FUNCTION_NOT_UNIQUE_HINT: &str =
+    "Could not choose a best candidate function. You might need to add explicit type casts.";
+
+/// PostgreSQL's error for a call that means no function. The caller adds the position.
+pub(super) fn failure(failed: &Failure, named: Named<'_>) -> SqlError {
+    let missing = |what: &str, shown: &str, hint: &str| {
+        SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("{what} does not exist: {shown}")).hint(hint)
+    };
+    match (failed, named) {
+        (Failure::Mismatch(mismatch), _) => {
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, mismatch.message.clone());
+            match &mismatch.detail {
+                Some(detail) => error.detail(detail.clone()),
+                None => error,
+            }
+        }
+        (Failure::Ambiguous, Named::Operator(shown, _)) => {
+            let message = format!("operator is not unique: {shown}");
+            SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).hint(OPERATOR_NOT_UNIQUE_HINT)
+        }
+        (Failure::Ambiguous, Named::Function(shown)) => {
+            let message = format!("function {shown} is not unique");
+            SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).hint(FUNCTION_NOT_UNIQUE_HINT)
+        }
+        (_, Named::Operator(shown, 1)) => missing("operator", shown, NO_PREFIX_HINT),
+        (_, Named::Operator(shown, _)) => missing("operator", shown, NO_OPERATOR_HINT),
+        (_, Named::Function(shown)) => {
+            let message = format!("function {shown} does not exist");
+            SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(NO_FUNCTION_HINT)
+        }
+    }
+}
+
+/// The arguments of a call.
+#[derive(Default)]
+pub(super) struct Arguments<'a> {
+    /// The values.
+    pub(super) values: Vec<Typed>,
+    /// The names of the last ones.
+    pub(super) names: Vec<&'a str>,
+    /// Whether the last one is the array of VARIADIC.
+    pub(super) is_variadic: bool,
+}
+
+impl Arguments<'_> {
+    /// Arguments by their places.
+    pub(super) fn of(values: Vec<Typed>) -> Arguments<'static> {
+        Arguments { values, names: Vec::new(), is_variadic: false }
+    }
+}
+
+impl Binder<'_> {
+    /// Finds the function of a name. A name that is a type casts.
+    pub(super) fn choose(&self, name: &str, args: &Arguments<'_>, at: Location) -> Result<Choice, SqlError> {
+        let types: Vec<SqlType> = args.values.iter().map(|arg| arg.ty).collect();
+        let given = Given { types: &types, names: &args.names, is_variadic: args.is_variadic };
+        resolve::function(name, given).map_err(|failed| {
+            let shown: Vec<String> = args.values.iter().map(|arg| arg.type_name().to_owned()).collect();
+            let shown = format!("{name}({})", shown.join(", "));
+            let mut error = failure(&failed, Named::Function(&shown));
+            error.position = Some(self.position(at));
+            error
+        })
+    }
+
+    /// Applies the function of a name to bound arguments.
+    pub(super) fn call(&mut self, name: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
+        if let ([arg], []) = (args.values.as_slice(), args.names.as_slice())
+            && let Err(Failure::Cast(ty)) =
+                resolve::function(name, Given { types: &[arg.ty], names: &[], is_variadic: args.is_variadic })
+        {
+            let value = self.coerce(arg.clone(), ty, CastContext::Explicit)?;
+            return value.ok_or_else(|| self.unsupported("this cast is", at));
+        }
+        let choice = self.choose(name, &args, at)?;
+        if choice.function.returns_set() {
+            return Err(self.unsupported("a function that returns a set here is", at));
+        }
+        let (args, types) = self.convert_arguments(args.values, &choice, at)?;
+        let expr = self.call_expr(&choice, args, types, at)?;
+        Ok(Typed::new(fold(expr), choice.result, at))
+    }
+
+    /// Converts the arguments of a call: their expressions and types in the order of the function.
+    pub(super) fn convert_arguments(
+        &mut self,
+        given: Vec<Typed>,
+        choice: &Choice,
+        at: Location,
+    ) -> Result<(Vec<Expr>, Vec<SqlType>), SqlError> {
+        let mut given: Vec<Option<Typed>> = given.into_iter().map(Some).collect();
+        let (mut args, mut types) = (Vec::with_capacity(choice.args.len()), Vec::with_capacity(choice.args.len()));
+        for (source, ty) in &choice.args {
+            let value = match source {
+                Source::Given(place) => given.get_mut(*place).and_then(Option::take),
+                Source::Default(text) => Some(Typed::new(
+                    Expr::Const(text.map_or(Datum::Null, |text| Datum::Text(text.into()))),
+                    SqlType::UNKNOWN,
+                    at,
+                )),
+            };
+            let value = value.ok_or_else(|| self.unsupported("this function call is", at))?;
+            let value = self.coerce(value, *ty, CastContext::Implicit)?;
+            let value = value.ok_or_else(|| self.unsupported("this function call is", at))?;
+            if let (Expr::Param(number), SqlType::UNKNOWN) = (&value.expr, value.ty) {
+                let message = format!("could not determine data type of parameter ${}", number + 1);
+                return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
+            }
+            args.push(value.expr);
+            types.push(if ty.oid == SqlType::ANY.oid { value.ty } else { *ty });
+        }
+        if let Some((first, array)) = choice.collected {
+            let element = array.element().unwrap_or(SqlType::UNKNOWN);
+            let items = args.split_off(first);
+            args.push(fold(Expr::Array { element, items, is_nested: false }));
+            types.truncate(first);
+            types.push(array);
+        }
+        Ok((args, types))
+    }
+
+    /// The expression of a call.
+    fn call_expr(&self, choice: &Choice, args: Vec<Expr>, types: Vec<SqlType>, at: Location) -> Result<Expr, SqlError> {
+        let function = choice.function;
+        match function.run {
+            Run::Scalar(_) => Ok(Expr::Call(Call { function, operator: None, args, types, result: choice.result })),
+            Run::Session => match session_value(function) {
+                Some(SessionValue::Context(value)) => Ok(Expr::Context(value)),
+                Some(SessionValue::Call(call)) => Ok(Expr::Session { call, args }),
+                None => Err(self.unsupported(&format!("function {} is", function.name), at)),
+            },
+            _ => Err(self.unsupported(&format!("function {} here is", function.name), at)),
+        }
+    }
+}
+
+enum SessionValue {
+    Context(ContextValue),
+    Call(SessionCall),
+}
+
+/// What a function of the session becomes.
+fn session_value(function: &ProcRow) -> Option<SessionValue> {
+    if let Some(call) = LockCall::named(function.name) {
+        return Some(SessionValue::Call(SessionCall::Advisory(call)));
+    }
+    Some(match function.name {
+        "current_user" | "session_user" => SessionValue::Context(ContextValue::User),
+        "current_database" => SessionValue::Context(ContextValue::Database),
+        "current_schema" => SessionValue::Context(ContextValue::Schema),
+        "version" => SessionValue::Context(ContextValue::Version),
+        "pg_backend_pid" => SessionValue::Context(ContextValue::BackendPid),
+        "current_setting" => SessionValue::Call(SessionCall::CurrentSetting),
+        "set_config" => SessionValue::Call(SessionCall::SetConfig),
+        "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
+        _ => return None,
+    })
+}

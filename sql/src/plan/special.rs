@@ -1,0 +1,175 @@
+//! Expressions with a syntax of their own that are calls of functions: EXTRACT, TRIM, AT TIME ZONE, LIKE, ...
+
+use sqlparser::ast::{
+    CeilFloorKind, DateTimeField, Expr as Ast, ExtractSyntax, Interval, TrimWhereField, ValueWithSpan,
+};
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Scope, Typed};
+use super::calls::Arguments;
+use super::comparison::Level;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::parse::start_of;
+use pgtypes::cast::CastContext;
+use pgtypes::datetime::{self, IntervalTypmod};
+use pgtypes::{Datum, SqlType};
+
+/// LIKE and its relatives: the operator, its negation, and the words in the text.
+struct LikeForm<'e> {
+    negated: bool,
+    operators: [&'static str; 2],
+    word: &'static str,
+    /// The function that makes a pattern of the operator from one with another escape character.
+    escape_function: &'static str,
+    text: &'e Ast,
+    pattern: &'e Ast,
+    escape: Option<&'e ValueWithSpan>,
+}
+
+fn word(text: &str, at: Location) -> Typed {
+    Typed::new(Expr::Const(Datum::Text(text.into())), SqlType::TEXT, at)
+}
+
+impl Binder<'_> {
+    /// Binds calls with special syntax.
+    pub(super) fn special_function(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(ast);
+        let (name, asts): (&str, Vec<&Ast>) = match ast {
+            Ast::Ceil { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => ("ceil", vec![expr]),
+            Ast::Floor { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+                ("floor", vec![expr])
+            }
+            Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
+            Ast::Substring { expr, substring_from: Some(from), substring_for: Some(length), .. } => {
+                ("substring", vec![expr, from, length])
+            }
+            Ast::Substring { expr, substring_from: Some(from), .. } => ("substring", vec![expr, from]),
+            Ast::Substring { expr, substring_for: Some(length), .. } => {
+                let mut args = vec![self.expr(expr, scope)?];
+                args.push(Typed::new(Expr::Const(Datum::Int(1)), SqlType::INT4, at));
+                args.push(self.expr(length, scope)?);
+                return self.call("substring", Arguments::of(args), at);
+            }
+            Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let base: [&Ast; 3] = [expr, overlay_what, overlay_from];
+                ("overlay", base.into_iter().chain(overlay_for.as_deref()).collect())
+            }
+            Ast::Trim { expr, trim_where, trim_what, trim_characters } => {
+                let name = match trim_where {
+                    None | Some(TrimWhereField::Both) => "btrim",
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                };
+                let characters = trim_what.as_deref().or(trim_characters.as_ref().and_then(|list| list.first()));
+                (name, std::iter::once(&**expr).chain(characters).collect())
+            }
+            Ast::AtTimeZone { timestamp, time_zone } => ("timezone", vec![time_zone, timestamp]),
+            Ast::Extract { field, syntax: ExtractSyntax::From, expr } => {
+                let field = match field {
+                    DateTimeField::Custom(ident) => ident.value.clone(),
+                    field => field.to_string().to_ascii_lowercase(),
+                };
+                let args = vec![word(&field, at), self.expr(expr, scope)?];
+                return self.call("extract", Arguments::of(args), at);
+            }
+            _ => return Err(self.unsupported_expr(ast)),
+        };
+        let mut args = Vec::with_capacity(asts.len());
+        for ast in &asts {
+            args.push(self.expr(ast, scope)?);
+        }
+        self.call(name, Arguments::of(args), at)
+    }
+
+    /// `INTERVAL '1' DAY`
+    pub(super) fn interval(&mut self, interval: &Interval, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = start_of(&interval.value);
+        let value = self.expr(&interval.value, scope)?;
+        let name = |field: &DateTimeField| field.to_string().to_ascii_uppercase();
+        let fields = match (&interval.leading_field, &interval.last_field) {
+            (None, _) => None,
+            (Some(first), None) => Some(name(first)),
+            (Some(first), Some(last)) => Some(format!("{} TO {}", name(first), name(last))),
+        };
+        let mut typmod = IntervalTypmod::NONE;
+        let precision = interval.fractional_seconds_precision.or(interval.leading_precision);
+        let is_plain = fields.is_none() && precision.is_none();
+        if let Some(fields) = fields {
+            let Some(named) = datetime::IntervalFields::named(&fields) else {
+                let message = format!("syntax error at or near \"{fields}\"");
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
+            };
+            typmod.fields = named;
+        }
+        typmod.precision = precision.map(|digits| u8::try_from(digits).unwrap_or(6).min(6));
+        let typmod = if is_plain { -1 } else { typmod.encode() };
+        let value = self.coerce(value, SqlType { typmod, ..SqlType::INTERVAL }, CastContext::Explicit)?;
+        value.ok_or_else(|| self.unsupported("this kind of interval is", at))
+    }
+
+    /// Binds LIKE, ILIKE and SIMILAR TO.
+    pub(super) fn like_node(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
+        let form = match ast {
+            Ast::Like { negated, any: false, expr, pattern, escape_char } => LikeForm {
+                negated: *negated,
+                operators: ["~~", "!~~"],
+                word: "like",
+                escape_function: "like_escape",
+                text: expr,
+                pattern,
+                escape: escape_char.as_ref(),
+            },
+            Ast::ILike { negated, any: false, expr, pattern, escape_char } => LikeForm {
+                negated: *negated,
+                operators: ["~~*", "!~~*"],
+                word: "ilike",
+                escape_function: "like_escape",
+                text: expr,
+                pattern,
+                escape: escape_char.as_ref(),
+            },
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => LikeForm {
+                negated: *negated,
+                operators: ["~", "!~"],
+                word: "similar",
+                escape_function: "similar_to_escape",
+                text: expr,
+                pattern,
+                escape: escape_char.as_ref(),
+            },
+            other => return Err(self.unsupported_expr(other)),
+        };
+        let first_word = if form.negated { "not" } else { form.word };
+        self.refuse_nonassociative(Level::Between, form.text, Some(form.pattern), first_word)?;
+        let left = self.expr(form.text, scope)?;
+        let mut right = self.expr(form.pattern, scope)?;
+        let at = left.at;
+        let mut args = Vec::new();
+        if let Some(escape) = form.escape {
+            args.push(self.value(escape, false)?);
+        }
+        if form.escape.is_some() || form.word == "similar" {
+            args.insert(0, right);
+            right = self.call(form.escape_function, Arguments::of(args), at)?;
+        }
+        let operator = form.operators[usize::from(form.negated)];
+        self.operator(operator, first_word, left, right, (form.text, form.pattern))
+    }
+
+    /// `[NOT] OVERLAPS` of two pairs.
+    pub(super) fn overlaps(&mut self, left: &[Ast], right: &[Ast], scope: &Scope) -> Result<Typed, SqlError> {
+        let at = left.first().map_or(crate::parse::NO_LOCATION, start_of);
+        for (side, name) in [(left, "left"), (right, "right")] {
+            if side.len() != 2 {
+                let message = format!("wrong number of parameters on {name} side of OVERLAPS expression");
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
+            }
+        }
+        let mut args = Vec::with_capacity(4);
+        for ast in left.iter().chain(right) {
+            args.push(self.expr(ast, scope)?);
+        }
+        self.call("overlaps", Arguments::of(args), at)
+    }
+}
