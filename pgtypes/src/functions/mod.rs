@@ -9,7 +9,8 @@
 //!    are compared; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `times`: the topics, and the operators
+//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `text`, `times`: the topics, and the
+//!    operators
 //! 5. `aggregates`, `numbers`: topics that use others
 //! 6. `polymorphic`: what polymorphic types stand for
 //! 7. `resolve`: which function a call means
@@ -31,6 +32,7 @@ mod polymorphic;
 pub mod resolve;
 mod row;
 mod session;
+mod text;
 mod times;
 
 use std::collections::HashMap;
@@ -72,6 +74,11 @@ static TOPICS: &[&[ProcRow]] = &[
     numbers::SERIES,
     numbers::POSITIONS,
     session::ROWS,
+    text::BYTES,
+    text::LISTS,
+    text::PATTERNS,
+    text::REGEXES,
+    text::STRINGS,
     times::arithmetic::ROWS,
     times::fields::ROWS,
     times::forms::ROWS,

@@ -6,14 +6,16 @@
 //! # Layers
 //!
 //! 1. `ctype`: the classes of characters; `limit`: the size of results
-//! 2. `encoding`, `like`, `lists`, `quote`, `strings`, `unistr`: functions
+//! 2. `charset`, `encoding`, `ident`, `like`, `lists`, `quote`, `strings`, `unistr`: functions
 //! 3. `format`, `hash`, `regex`: functions that use others
 //! 4. `similar`: SIMILAR TO, by way of regular expressions
 
+mod charset;
 mod ctype;
 mod encoding;
 mod format;
 pub mod hash;
+mod ident;
 mod like;
 pub(crate) mod limit;
 mod lists;
@@ -23,6 +25,7 @@ mod similar;
 mod strings;
 mod unistr;
 
+pub use charset::{convert, convert_from, convert_to, encoded_length};
 pub use encoding::{decode, encode};
 pub use format::format;
 pub use like::{Escape, LikePattern};
@@ -31,8 +34,8 @@ pub use quote::{quote_ident, quote_literal, quote_nullable};
 pub use similar::{similar_pattern, similar_to_regex};
 pub(crate) use strings::negative_length;
 pub use strings::{
-    ascii, btrim, chr, initcap, left, lpad, ltrim, overlay, position, repeat, reverse, right, rpad, rtrim, split_part,
-    starts_with, substr, substr_to, to_hex_i32, to_hex_i64, translate,
+    ascii, btrim, chr, initcap, left, lpad, ltrim, overlay, position, repeat, replace, reverse, right, rpad, rtrim,
+    split_part, starts_with, substr, substr_to, to_hex_i32, to_hex_i64, translate,
 };
 pub use unistr::unistr;
 
