@@ -32,7 +32,7 @@ pub enum Repr {
     Float,
     /// [`Datum::Text`]
     Text,
-    /// [`Datum::Padded`], of `character`
+    /// [`Datum::Padded`]: values of `character`
     Padded,
     /// [`Datum::Bytes`]
     Bytes,

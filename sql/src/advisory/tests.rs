@@ -18,7 +18,9 @@ use rand::{Rng, SeedableRng};
 use tso::{Timestamp, TsoClient};
 use txn::Database;
 
+use super::held::Level;
 use super::node::PlantedBug;
+use super::session::Action;
 use super::*;
 use crate::catalog::NodeId;
 use crate::error::SqlError;

@@ -171,15 +171,7 @@ fn the_deepest_expressions_do_not_overflow_the_stack() {
 
 fn env() -> crate::expr::eval::Env<'static> {
     let zone = Box::leak(Box::new(pgtypes::TimeZone::utc()));
-    crate::expr::eval::Env {
-        params: &[],
-        zone,
-        now: 0,
-        user: "",
-        database: "",
-        session: &crate::expr::NoSession,
-        locals: &[],
-    }
+    crate::expr::eval::Env::of_params(&[], zone)
 }
 
 /// Values of two types had an order, which gave a wrong answer.
