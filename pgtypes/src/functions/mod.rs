@@ -5,14 +5,14 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `common`, `comparable`, `operator`: arguments of a call; the common type of values; the types whose values
-//!    are compared; the rows of operators
+//! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `times`: the topics, and the operators
-//! 5. `aggregates`, `numbers`: topics that use others
-//! 6. `polymorphic`: what polymorphic types stand for
-//! 7. `resolve`: which function a call means
+//! 4. `casts`, `compare`, `enums`, `json`, `operators`, `session`, `times`: the topics, and the operators
+//! 5. `arrays`, `numbers`: topics that use others
+//! 6. `aggregates`: aggregates
+//! 7. `polymorphic`: what polymorphic types stand for
+//! 8. `resolve`: which function a call means
 
 mod aggregate;
 mod aggregates;
@@ -20,7 +20,6 @@ mod args;
 mod arrays;
 mod casts;
 mod common;
-mod comparable;
 mod compare;
 mod enums;
 mod json;
