@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::args::Args;
-use super::comparable::check_equality;
+use super::compare::check_equality;
 use super::row::{ProcRow, SetRows, scalar, set};
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, too_many_dimensions};
 use crate::error::ValueError;

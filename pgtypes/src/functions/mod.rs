@@ -5,8 +5,7 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `common`, `comparable`, `operator`: arguments of a call; the common type of values; the types whose values
-//!    are compared; the rows of operators
+//! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
 //! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `text`, `times`: the topics, and the
@@ -21,7 +20,6 @@ mod args;
 mod arrays;
 mod casts;
 mod common;
-mod comparable;
 mod compare;
 mod enums;
 mod json;

@@ -131,6 +131,10 @@ pub(super) static JSON: &[ProcRow] = &[
 
 /// `min` and `max`.
 pub(super) static EXTREMES: &[ProcRow] = &[
+    aggregate(2797, "max", &[T::TID], T::TID, max),
+    aggregate(2798, "min", &[T::TID], T::TID, min),
+    aggregate(4189, "max", &[T::PG_LSN], T::PG_LSN, max),
+    aggregate(4190, "min", &[T::PG_LSN], T::PG_LSN, min),
     aggregate(2050, "max", &[T::ANYARRAY], T::ANYARRAY, max),
     aggregate(2051, "min", &[T::ANYARRAY], T::ANYARRAY, min),
     aggregate(2115, "max", &[T::INT8], T::INT8, max),

@@ -21,7 +21,7 @@ use super::args::Args;
 use super::row::ProcRow;
 use crate::datum::{Datum, unpadded};
 use crate::error::ValueError;
-pub(super) use special::{check_order, lsn, order_of};
+pub(super) use special::{check_equality, check_order, lsn, order_of};
 
 /// Numbers, and what is stored as one.
 pub(super) static NUMBERS: &[ProcRow] = numbers::ROWS;
