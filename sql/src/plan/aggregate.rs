@@ -87,10 +87,6 @@ impl Binder<'_> {
         let parts = self.aggregate_parts(call, &list.asts, scope);
         self.aggregates.inside = bound_columns;
         let Parts { args, ordered, filter } = parts?;
-        if args.is_empty() && !list.star && call.within_group.is_empty() {
-            let message = format!("{name}(*) must be used to call a parameterless aggregate function");
-            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
-        }
         let direct_count = args.len();
         let is_within = !call.within_group.is_empty();
         let mut values = args;
@@ -99,6 +95,10 @@ impl Binder<'_> {
         }
         let arguments = Arguments { values, names: Vec::new(), is_variadic: list.is_variadic };
         let choice = self.choose(name, &arguments, at)?;
+        if choice.function.args.is_empty() && !list.star {
+            let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+        }
         let (mut exprs, mut types) = self.convert_arguments(arguments.values, &choice, at)?;
         let direct = match choice.function.run {
             Run::OrderedSet(..) if is_within => {
