@@ -30,7 +30,7 @@ pub use encoding::{decode, encode};
 pub use format::format;
 pub use ident::parse_ident;
 pub use like::{Escape, LikePattern, like_escape, like_escape_bytes};
-pub(crate) use limit::{check_alloc, check_growth};
+pub(crate) use limit::check_alloc;
 pub use lists::{array_to_string, concat, concat_ws, string_to_array};
 pub use quote::{quote_ident, quote_literal, quote_nullable};
 pub use similar::{similar_pattern, similar_to_regex};
