@@ -122,8 +122,7 @@ HINT: No function matches the given name and argument types. You might need to a
 
 select substr('a', 'b');
 ----
-substr:text
-NULL
+ERROR 22P02: invalid input syntax for type integer: "b" [at 20]
 
 select abs('x');
 ----
