@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use super::env::{Env, Value, as_bool, boolean, owned};
+use super::subqueries::{SubqueryRows, value_key};
 use super::tree::{Call, Elementwise};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use pgtypes::functions::{Args, ProcRow, Run};
+use pgtypes::datum::compare_same;
 use pgtypes::{Array, Datum, Record, SqlType};
 
 /// The value of a call.
@@ -30,8 +32,17 @@ pub(super) fn decided<'a>(each: &Elementwise, left: &Datum, array: &Datum, env: 
         Datum::Null => return owned(Datum::Null),
         _ => return Err(SqlError::internal("ANY is over something that is no array")),
     };
+    decided_by(each, left, array.elements().iter(), env)
+}
+
+fn decided_by<'a, 'd>(
+    each: &Elementwise,
+    left: &Datum,
+    elements: impl Iterator<Item = &'d Datum>,
+    env: &Env<'_>,
+) -> Value<'a> {
     let mut saw_null = false;
-    for element in array.elements() {
+    for element in elements {
         let values = [Cow::Borrowed(left), Cow::Borrowed(element)];
         match as_bool(&run(each.function, &Args::new(&values, &each.types, SqlType::BOOL, &env.io))?) {
             Some(holds) if holds != each.all => return boolean(Some(holds)),
@@ -65,4 +76,52 @@ pub(super) fn element<'a>(array: &Datum, bounds: &[(Option<i64>, Option<i64>)]) 
 pub(super) fn slice<'a>(array: &Datum, bounds: &[(Option<i64>, Option<i64>)]) -> Value<'a> {
     let Datum::Array(array) = array else { return owned(Datum::Null) };
     owned(Datum::Array(Box::new(array.slice(bounds))))
+}
+
+/// The value of a sub-query of at most one row. 21000 for more.
+pub(super) fn only_value<'a>(rows: &SubqueryRows) -> Value<'a> {
+    match rows.rows.as_slice() {
+        [] => owned(Datum::Null),
+        [row] => owned(row.first().cloned().unwrap_or_default()),
+        _ => {
+            let message = "more than one row returned by a subquery used as an expression";
+            Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message))
+        }
+    }
+}
+
+/// ANY and ALL over the values of a sub-query. Equality looks the value up.
+pub(super) fn any_of<'a>(each: &Elementwise, left: &Datum, rows: &SubqueryRows, env: &Env<'_>) -> Value<'a> {
+    match (&rows.set, value_key(left)) {
+        (Some(set), _) if set.is_empty() && !rows.has_null => boolean(Some(false)),
+        (Some(_), None) => owned(Datum::Null),
+        (Some(set), Some(key)) if set.contains(&key) => boolean(Some(true)),
+        (Some(_), Some(_)) => boolean(if rows.has_null { None } else { Some(false) }),
+        (None, _) => decided_by(each, left, rows.rows.iter().filter_map(|row| row.first()), env),
+    }
+}
+
+/// Whether a row is among those of a sub-query.
+pub(super) fn row_among<'a>(left: &[Datum], rows: &SubqueryRows) -> Value<'a> {
+    let mut saw_null = false;
+    for row in &rows.rows {
+        let mut equal = Some(true);
+        for (a, b) in left.iter().zip(row) {
+            match (a.is_null() || b.is_null(), compare_same(a, b)) {
+                (true, _) => equal = None,
+                (false, Some(order)) if order.is_eq() => {}
+                (false, Some(_)) => {
+                    equal = Some(false);
+                    break;
+                }
+                (false, None) => return Err(SqlError::internal("a comparison is between values of two types")),
+            }
+        }
+        match equal {
+            Some(true) => return boolean(Some(true)),
+            Some(false) => {}
+            None => saw_null = true,
+        }
+    }
+    boolean(if saw_null { None } else { Some(false) })
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::session::{NoSession, SessionAccess};
+use super::subqueries::SubqueryLog;
 use crate::error::SqlError;
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, TimeZone};
@@ -20,6 +21,10 @@ pub(crate) struct Env<'a> {
     pub(crate) database: &'a str,
     /// The session itself.
     pub(crate) session: &'a dyn SessionAccess,
+    /// The number of the statement's own parameters. Those behind them are values of an outer row.
+    pub(crate) first_outer: usize,
+    /// The results of sub-queries; `None` where there are none.
+    pub(crate) subqueries: Option<&'a SubqueryLog>,
     /// Values of the innermost `Let`.
     pub(crate) locals: &'a [Datum],
 }
@@ -27,7 +32,7 @@ pub(crate) struct Env<'a> {
 impl<'a> Env<'a> {
     /// That of an expression which depends on its parameters only.
     pub(crate) fn of_params(params: &'a [Datum], zone: &'a TimeZone) -> Env<'a> {
-        Env { params, io: IoEnv::new(zone, Now(0)), user: "", database: "", session: &NoSession, locals: &[] }
+        Env { params, io: IoEnv::new(zone, Now(0)), user: "", database: "", session: &NoSession, first_outer: params.len(), subqueries: None, locals: &[] }
     }
 }
 

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::call::{apply, array, decided, element, row_of, slice};
+use super::call::{any_of, apply, array, decided, element, only_value, row_among, row_of, slice};
 pub(crate) use super::env::Env;
 use super::env::{Value, as_bool, boolean, owned};
 use super::session;
-use super::tree::{Call, CompareOp, ContextValue, Expr, Subscript};
+use super::tree::{Call, CompareOp, ContextValue, Expr, Subquery, SubqueryKind, Subscript};
 use crate::error::SqlError;
 use pgtypes::datum::{compare, compare_same};
 use pgtypes::functions::Volatility;
@@ -74,6 +74,11 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             let inner = Env { locals: &values, ..*env };
             owned(eval(body, row, &inner)?.into_owned())
         }
+        Expr::Outer(at) => {
+            let value = env.params.get(env.first_outer + at).map(Cow::Borrowed);
+            value.ok_or_else(|| SqlError::internal("a value of an outer row is missing"))
+        }
+        Expr::Subquery(subquery) => eval_subquery(subquery, row, env),
         Expr::Elements { function, left, array } => {
             let (left, array) = (eval(left, row, env)?, eval(array, row, env)?);
             decided(function, &left, &array, env)
@@ -94,6 +99,23 @@ fn eval_call<'a>(call: &'a Call, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
             let values = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
             apply(call, &values, env)
         }
+    }
+}
+
+fn eval_subquery<'a>(subquery: &'a Subquery, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    let log = env.subqueries.ok_or_else(|| SqlError::internal("a sub-query without a statement"))?;
+    let args = evaluated(&subquery.args, row, env)?;
+    let own = env.params.get(..env.first_outer).unwrap_or(env.params);
+    let rows = log.rows(subquery.plan, own, args)?;
+    match &subquery.kind {
+        SubqueryKind::Exists => boolean(Some(!rows.rows.is_empty())),
+        SubqueryKind::Scalar => only_value(&rows),
+        SubqueryKind::Array(element) => {
+            let values = rows.rows.iter().map(|row| row.first().cloned().unwrap_or_default()).collect();
+            array(*element, values, element.is_array())
+        }
+        SubqueryKind::Elements { function, left } => any_of(function, &*eval(left, row, env)?, &rows, env),
+        SubqueryKind::Rows { left } => row_among(&evaluated(left, row, env)?, &rows),
     }
 }
 
@@ -324,7 +346,7 @@ pub(crate) fn has_constant_part(expr: &Expr) -> bool {
 /// Whether a node depends on the session: a function of it, or a cast that uses its settings.
 pub(crate) fn needs_session(expr: &Expr) -> bool {
     match expr {
-        Expr::Session { .. } => true,
+        Expr::Session { .. } | Expr::Subquery(_) => true,
         Expr::Call(call) => call.function.volatility != Volatility::Immutable,
         Expr::Elements { function, .. } => function.function.volatility != Volatility::Immutable,
         Expr::Cast { cast, .. } => cast.is_stable(),

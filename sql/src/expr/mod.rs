@@ -7,7 +7,7 @@
 //! # Layers
 //!
 //! 1. `tree`: the nodes of an expression
-//! 2. `locks`: calls that take advisory locks
+//! 2. `locks`, `subqueries`: calls that take advisory locks; results of sub-queries
 //! 3. `session`: access to the session
 //! 4. `env`: the environment of an expression
 //! 5. `call`: calls, arrays and rows over values
@@ -18,9 +18,14 @@ mod env;
 pub(crate) mod eval;
 mod locks;
 mod session;
+mod subqueries;
 mod tree;
 
 pub use locks::LockLog;
 pub(crate) use session::unknown_setting;
+pub use subqueries::SubqueryLog;
+pub(crate) use subqueries::{Pending, SubqueryRows};
 pub use session::{NoSession, SessionAccess};
-pub(crate) use tree::{Call, CompareOp, ContextValue, Elementwise, Expr, Position, SessionCall, Subscript};
+pub(crate) use tree::{
+    Call, CompareOp, ContextValue, Elementwise, Expr, Position, SessionCall, Subquery, SubqueryKind, Subscript,
+};

@@ -56,6 +56,14 @@ pub(crate) enum Expr {
     Session { call: SessionCall, args: Vec<Expr> },
     /// A value of the session or transaction.
     Context(ContextValue),
+    /// A value of the row around a sub-query or a lateral item of FROM, from 0.
+    Outer(usize),
+    /// A value of a sub-query.
+    Subquery(Subquery),
+    /// An aggregate of the query, from 0. The binder puts a column in its place when it knows the groups.
+    Aggregate(usize),
+    /// A value of a function that returns a set, from 0. The binder puts a column in its place.
+    SetValue(usize),
     /// Values computed once, and an expression that uses them as [`Expr::Local`].
     Let { values: Vec<Expr>, body: Box<Expr> },
     /// A value of the innermost enclosing `Let`, from 0.
@@ -113,6 +121,32 @@ impl PartialEq for Elementwise {
     }
 }
 
+/// A sub-query in an expression. The plan of the statement has its plan.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subquery {
+    /// The place of its plan.
+    pub(crate) plan: usize,
+    /// The values of the row around it that it uses, which are [`Expr::Outer`] in it.
+    pub(crate) args: Vec<Expr>,
+    /// What its value is.
+    pub(crate) kind: SubqueryKind,
+}
+
+/// What the value of a sub-query is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SubqueryKind {
+    /// That of its only row; NULL without one.
+    Scalar,
+    /// Whether it has a row.
+    Exists,
+    /// An array of its values.
+    Array(SqlType),
+    /// `left op ANY (...)`, or ALL, over its values. IN is `= ANY`.
+    Elements { function: Elementwise, left: Box<Expr> },
+    /// `(a, b) = ANY (...)`: IN of a row.
+    Rows { left: Vec<Expr> },
+}
+
 /// A subscript of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subscript {
@@ -127,6 +161,14 @@ impl Subscript {
         let (first, second) = match self {
             Subscript::Index(index) => (Some(index), None),
             Subscript::Slice(lower, upper) => (lower.as_ref(), upper.as_ref()),
+        };
+        first.into_iter().chain(second)
+    }
+
+    fn operands_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (first, second) = match self {
+            Subscript::Index(index) => (Some(index), None),
+            Subscript::Slice(lower, upper) => (lower.as_mut(), upper.as_mut()),
         };
         first.into_iter().chain(second)
     }
@@ -226,7 +268,18 @@ impl Expr {
             | Expr::Param(_)
             | Expr::Input { .. }
             | Expr::Context(_)
+            | Expr::Outer(_)
+            | Expr::Aggregate(_)
+            | Expr::SetValue(_)
             | Expr::Local(_) => Vec::new(),
+            Expr::Subquery(Subquery { args, kind, .. }) => {
+                let left: &[Expr] = match kind {
+                    SubqueryKind::Elements { left, .. } => std::slice::from_ref(left),
+                    SubqueryKind::Rows { left } => left,
+                    _ => &[],
+                };
+                left.iter().chain(args).collect()
+            }
             Expr::Cast { expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
@@ -250,6 +303,73 @@ impl Expr {
                 branches.iter().flat_map(|(c, r)| [c, r]).chain(std::iter::once(&**otherwise)).collect()
             }
         }
+    }
+
+    /// The direct operands, to be replaced.
+    pub(crate) fn children_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Expr::Const(_)
+            | Expr::Column(_)
+            | Expr::Param(_)
+            | Expr::Input { .. }
+            | Expr::Context(_)
+            | Expr::Outer(_)
+            | Expr::Aggregate(_)
+            | Expr::SetValue(_)
+            | Expr::Local(_) => Vec::new(),
+            Expr::Subquery(Subquery { args, kind, .. }) => {
+                let left: &mut [Expr] = match kind {
+                    SubqueryKind::Elements { left, .. } => std::slice::from_mut(left),
+                    SubqueryKind::Rows { left } => left,
+                    _ => &mut [],
+                };
+                left.iter_mut().chain(args).collect()
+            }
+            Expr::Cast { expr, .. }
+            | Expr::Not(expr)
+            | Expr::IsNull { expr, .. }
+            | Expr::IsBool { expr, .. }
+            | Expr::InSet { expr, .. } => vec![expr],
+            Expr::Let { values, body } => values.iter_mut().chain(std::iter::once(&mut **body)).collect(),
+            Expr::Compare { left, right, .. } | Expr::Distinct { left, right, .. } => vec![left, right],
+            Expr::And(items) | Expr::Or(items) | Expr::Coalesce(items) | Expr::Extreme { items, .. } => {
+                items.iter_mut().collect()
+            }
+            Expr::Call(Call { args, .. }) | Expr::Session { args, .. } => args.iter_mut().collect(),
+            Expr::Array { items, .. } | Expr::Row { items, .. } => items.iter_mut().collect(),
+            Expr::Elements { left, array, .. } => vec![left, array],
+            Expr::Subscript { array, subscripts } => {
+                let operands = subscripts.iter_mut().flat_map(Subscript::operands_mut);
+                std::iter::once(&mut **array).chain(operands).collect()
+            }
+            Expr::InList { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
+            Expr::Case { branches, otherwise } => {
+                let branches = branches.iter_mut().flat_map(|(condition, result)| [condition, result]);
+                branches.chain(std::iter::once(&mut **otherwise)).collect()
+            }
+        }
+    }
+
+    /// Replaces nodes from the top: what `replace` returns takes the place of a node, and is not looked at again.
+    pub(crate) fn replace_with(&mut self, replace: &mut dyn FnMut(&Expr) -> Option<Expr>) {
+        if let Some(new) = replace(self) {
+            *self = new;
+            return;
+        }
+        self.children_mut().into_iter().for_each(|child| child.replace_with(replace));
+    }
+
+    /// Adds to the places of the columns.
+    pub(crate) fn shift_columns(&mut self, by: usize) {
+        self.replace_with(&mut |expr| match expr {
+            Expr::Column(at) => Some(Expr::Column(at + by)),
+            _ => None,
+        });
+    }
+
+    /// Whether a sub-query is part of it.
+    pub(crate) fn has_subquery(&self) -> bool {
+        self.any(&|expr| matches!(expr, Expr::Subquery(_)))
     }
 
     /// The number of nodes, and of values in IN lists of constants.

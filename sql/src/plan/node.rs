@@ -7,6 +7,7 @@ use kv::api::LockMode;
 
 use super::access::{PlainOutput, TableAccess};
 use super::aggregation::AggregateCall;
+use super::rel::{Rel, Subplan, WithQuery};
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
 use crate::coop::drop_elsewhere;
@@ -60,6 +61,10 @@ pub struct Plan {
     pub(crate) cost: Cost,
     /// Set for EXPLAIN ANALYZE of the body: it runs, and its rows are the lines about the run.
     pub(crate) analyze: Option<Analyze>,
+    /// The sub-queries of its expressions.
+    pub(crate) subplans: Vec<Subplan>,
+    /// The queries of WITH.
+    pub(crate) with: Vec<WithQuery>,
     pub(crate) body: Body,
 }
 
@@ -222,6 +227,8 @@ pub(crate) struct SelectPlan {
     pub(crate) output: Vec<Expr>,
     pub(crate) visible: usize,
     pub(crate) distinct: bool,
+    /// DISTINCT ON: only the first row of those with these first output columns in common. Over sorted rows.
+    pub(crate) distinct_on: Vec<usize>,
     /// Over the output. Empty if the source has the order already.
     pub(crate) sort: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,
@@ -259,11 +266,15 @@ pub(crate) enum Source {
     Values(Vec<Vec<Expr>>),
     /// A table.
     Table(TableAccess),
+    /// Another node.
+    Rel(Box<Rel>),
 }
 
-/// An aggregation of all rows into one.
+/// An aggregation. Its row has the keys of the group, then the aggregates.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
+    /// GROUP BY, over the source's row. Without keys there is one group, also of no row.
+    pub(crate) keys: Vec<Expr>,
     pub(crate) calls: Vec<AggregateCall>,
     /// HAVING, over the aggregation's row.
     pub(crate) having: Option<Expr>,

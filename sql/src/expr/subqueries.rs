@@ -1,0 +1,105 @@
+//! Results of sub-queries that expressions use.
+//!
+//! A sub-query reads, and evaluation does not wait. So an evaluation that needs a result which is not there notes the
+//! sub-query and fails; the executor runs it, notes its rows, and evaluates again. A result is kept for the statement,
+//! with the values of the outer row that it depends on: rows that have these values in common share it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::error::SqlError;
+use pgtypes::Datum;
+use pgtypes::codec::key;
+
+/// Bytes of results that are kept. More make it forget all.
+const KEPT: usize = 32 << 20;
+
+/// The rows of a sub-query.
+#[derive(Debug, Default)]
+pub(crate) struct SubqueryRows {
+    pub(crate) rows: Vec<Vec<Datum>>,
+    /// The values of a sub-query of one column that is compared by equality, but NULL.
+    pub(crate) set: Option<HashSet<Vec<u8>>>,
+    /// Whether a value is NULL.
+    pub(crate) has_null: bool,
+}
+
+impl SubqueryRows {
+    /// Rows of a sub-query. `is_set`: whether it has one column, which is looked up by equality.
+    pub(crate) fn new(rows: Vec<Vec<Datum>>, is_set: bool) -> SubqueryRows {
+        let first = |row: &Vec<Datum>| row.first().cloned().unwrap_or_default();
+        let has_null = rows.iter().any(|row| first(row).is_null());
+        let set = is_set.then(|| rows.iter().filter_map(|row| value_key(&first(row))).collect());
+        SubqueryRows { rows, set, has_null }
+    }
+
+    fn memory(&self) -> usize {
+        let rows: usize = self.rows.iter().flatten().map(Datum::memory).sum();
+        rows + self.set.as_ref().map_or(0, |set| set.len() * 64)
+    }
+}
+
+/// Bytes that are equal for equal values; `None` for NULL.
+pub(crate) fn value_key(value: &Datum) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    key::put(value, &mut out)?;
+    Some(out)
+}
+
+/// A sub-query that an evaluation waits for.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// The place of its plan.
+    pub(crate) plan: usize,
+    /// The parameters of the statement, then the values of the outer row.
+    pub(crate) frame: Vec<Datum>,
+    key: Vec<u8>,
+}
+
+/// The results of a statement's sub-queries.
+#[derive(Debug, Default)]
+pub struct SubqueryLog {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    results: HashMap<(usize, Vec<u8>), Arc<SubqueryRows>>,
+    bytes: usize,
+    pending: Option<Pending>,
+}
+
+impl SubqueryLog {
+    /// The rows of a sub-query for values of the outer row. Without them the evaluation fails.
+    pub(crate) fn rows(&self, plan: usize, params: &[Datum], args: Vec<Datum>) -> Result<Arc<SubqueryRows>, SqlError> {
+        let mut bytes = Vec::new();
+        args.iter().for_each(|arg| key::put_ordered(arg, key::KeyOrder::default(), &mut bytes));
+        let mut state = self.state.lock();
+        let place = (plan, bytes);
+        if let Some(rows) = state.results.get(&place) {
+            return Ok(Arc::clone(rows));
+        }
+        let frame = params.iter().cloned().chain(args).collect();
+        state.pending = Some(Pending { plan, frame, key: place.1 });
+        Err(SqlError::internal("a sub-query is evaluated where the executor does not expect it"))
+    }
+
+    /// The sub-query that the last evaluation has waited for.
+    pub(crate) fn take_pending(&self) -> Option<Pending> {
+        self.state.lock().pending.take()
+    }
+
+    /// Notes the rows of a sub-query.
+    pub(crate) fn note(&self, pending: Pending, rows: SubqueryRows) {
+        let mut state = self.state.lock();
+        let bytes = rows.memory() + pending.key.len();
+        if state.bytes + bytes > KEPT {
+            state.results.clear();
+            state.bytes = 0;
+        }
+        state.bytes += bytes;
+        state.results.insert((pending.plan, pending.key), Arc::new(rows));
+    }
+}
