@@ -3,16 +3,16 @@
 //! # Layers
 //!
 //! 1. `cache`: compiled regular expressions
-//! 2. `bytes`, `lists`, `patterns`, `regexes`, `strings`: the rows
+//! 2. `binary`, `lists`, `patterns`, `regexes`, `strings`: the rows
 
-mod bytes;
+mod binary;
 mod cache;
 mod lists;
 mod patterns;
 mod regexes;
 mod strings;
 
-pub(super) use bytes::ROWS as BYTES;
+pub(super) use binary::ROWS as BYTES;
 pub(super) use lists::ROWS as LISTS;
 pub(super) use patterns::ROWS as PATTERNS;
 pub(super) use regexes::ROWS as REGEXES;
