@@ -1,6 +1,6 @@
 //! Casts between numbers, and of what is stored as a number.
 
-use super::mismatch;
+use super::row::mismatch;
 use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::integer::int_range;

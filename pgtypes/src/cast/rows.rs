@@ -1,8 +1,9 @@
 //! The rows of `pg_cast`: which casts there are, where they apply and what they do.
 
-use super::CastContext::{self, Assignment, Explicit, Implicit};
-use super::Method::{self, Function, Relabel, Text};
-use super::{CastRow, documents, numbers, strings, times};
+use super::row::CastContext::{self, Assignment, Explicit, Implicit};
+use super::row::CastRow;
+use super::row::Method::{self, Function, Relabel, Text};
+use super::{documents, numbers, strings, times};
 use crate::oid::Oid;
 use crate::sql_type::SqlType as T;
 

@@ -5,7 +5,7 @@
 //!
 //! # Layers
 //!
-//! 1. `ctype`: the classes of characters; `limit`: the size of results
+//! 1. `ctype`, `limit`: the classes of characters, the size of results
 //! 2. `charset`, `encoding`, `ident`, `like`, `lists`, `quote`, `strings`, `unistr`: functions
 //! 3. `format`, `hash`, `regex`: functions that use others
 //! 4. `similar`: SIMILAR TO, by way of regular expressions

@@ -1,7 +1,7 @@
 //! Arrays from elements and arrays: appending, concatenation, filling, and arrays in an array.
 
-use super::{Array, Dimension, MAX_DIMENSIONS, too_many_dimensions, too_many_elements};
-use crate::datum::Datum;
+use super::{MAX_DIMENSIONS, too_many_dimensions, too_many_elements};
+use crate::datum::value::{Array, Datum, Dimension};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;

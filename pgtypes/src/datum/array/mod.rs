@@ -8,9 +8,7 @@ mod join;
 mod search;
 mod subscripts;
 
-use std::cmp::Ordering;
-
-use super::{Datum, compare};
+use super::value::{Array, Datum, Dimension};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;
@@ -24,31 +22,11 @@ pub const MAX_DIMENSIONS: usize = 6;
 /// The most elements.
 pub const MAX_ELEMENTS: usize = 134_217_727;
 
-/// A dimension of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dimension {
-    /// The number of elements.
-    pub length: i32,
-    /// The subscript of the first one.
-    pub lower: i32,
-}
-
 impl Dimension {
     /// A dimension whose subscripts begin with 1.
     pub fn of_length(length: i32) -> Dimension {
         Dimension { length, lower: 1 }
     }
-}
-
-/// An array.
-///
-/// Invariants: `elements` has as many as the product of the lengths, none if there is no dimension; there are at most
-/// [`MAX_DIMENSIONS`], and no length is 0.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Array {
-    element: Oid,
-    dimensions: Vec<Dimension>,
-    elements: Vec<Datum>,
 }
 
 impl Array {
@@ -184,25 +162,6 @@ impl Array {
             at = at * length + offset;
         }
         self.elements.get(at)
-    }
-
-    /// Memory of the elements, for budgets.
-    pub fn memory(&self) -> usize {
-        self.elements.iter().map(Datum::memory).sum()
-    }
-
-    /// PostgreSQL's order: element by element with NULL last, then by their number, then by the number of dimensions,
-    /// then by their lengths, then by their lower bounds.
-    pub fn compare(&self, other: &Array) -> Ordering {
-        let mut pairs = self.elements.iter().zip(&other.elements);
-        let unequal = pairs.find_map(|(a, b)| Some(compare(a, b)).filter(|order| order.is_ne()));
-        let shape = |array: &Array| {
-            let lengths: Vec<i32> = array.dimensions.iter().map(|dimension| dimension.length).collect();
-            let lowers: Vec<i32> = array.dimensions.iter().map(|dimension| dimension.lower).collect();
-            (array.dimensions.len(), lengths, lowers)
-        };
-        let by_shape = || shape(self).cmp(&shape(other));
-        unequal.unwrap_or_else(|| self.elements.len().cmp(&other.elements.len()).then_with(by_shape))
     }
 }
 

@@ -8,13 +8,8 @@ use crate::float::narrow;
 use crate::functions::aggregate::Aggregate;
 use crate::functions::args::Args;
 use crate::functions::compare::order_of;
+use crate::functions::numbers::float_overflow;
 use crate::sql_type::SqlType;
-use crate::sqlstate::SqlState;
-
-/// 22003
-pub(super) fn float_overflow() -> ValueError {
-    ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
-}
 
 fn wrong_kind() -> ValueError {
     ValueError::internal("values of an aggregate are of several kinds")

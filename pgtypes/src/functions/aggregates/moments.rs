@@ -4,11 +4,11 @@
 //! operations of PostgreSQL, so that the results are the same to the last bit. Infinities and NaN make the sums of
 //! squares NaN; finite values whose sums overflow are 22003.
 
-use super::fold::float_overflow;
 use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::functions::aggregate::Aggregate;
 use crate::functions::args::Args;
+use crate::functions::numbers::float_overflow;
 
 fn datum(value: Option<f64>) -> Datum {
     value.map_or(Datum::Null, Datum::Float)

@@ -3,23 +3,23 @@
 //! # Layers
 //!
 //! 1. `cache`: compiled regular expressions
-//! 2. `bytes`, `lists`, `patterns`, `regexes`, `strings`: the rows
+//! 2. `binary`, `lists`, `patterns`, `regexes`, `strings`: the rows
 
-mod bytes;
+mod binary;
 mod cache;
 mod lists;
 mod patterns;
 mod regexes;
 mod strings;
 
-pub(super) use bytes::ROWS as BYTES;
+pub(super) use binary::ROWS as BYTES;
 pub(super) use lists::ROWS as LISTS;
 pub(super) use patterns::ROWS as PATTERNS;
 pub(super) use regexes::ROWS as REGEXES;
 pub(super) use strings::ROWS as STRINGS;
 
 use super::args::Args;
-use super::row::SetRows;
+use super::row::{ProcRow, ScalarFn, SetRows, scalar};
 use crate::datum::{Array, Datum, MAX_ELEMENTS, too_many_elements};
 use crate::error::ValueError;
 use crate::sql_type::SqlType;
@@ -70,6 +70,21 @@ fn text_array(elements: Vec<Option<&str>>) -> Result<Datum, ValueError> {
 /// A row for each value.
 fn rows(values: Vec<Datum>) -> SetRows {
     Box::new(values.into_iter().map(|value| Ok(vec![value])))
+}
+
+/// A row of a function that matches a `text` with a pattern.
+const fn text_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
+    scalar(oid, name, &[SqlType::TEXT, SqlType::TEXT], SqlType::BOOL, run)
+}
+
+/// As [`text_row`], of a `name`.
+const fn name_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
+    scalar(oid, name, &[SqlType::NAME, SqlType::TEXT], SqlType::BOOL, run)
+}
+
+/// As [`text_row`], of a `character`.
+const fn padded_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
+    scalar(oid, name, &[SqlType::BPCHAR, SqlType::TEXT], SqlType::BOOL, run)
 }
 
 /// An argument that a call may leave out.

@@ -3,25 +3,13 @@
 //! A pattern is read for each call. That costs what finding a kept one would cost: patterns are short, and reading one
 //! is one pass without a choice.
 
-use super::{boolean, bytes, text};
+use super::{boolean, bytes, name_row, padded_row, text, text_row};
 use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::functions::args::Args;
 use crate::functions::row::{ProcRow, ScalarFn, scalar};
 use crate::sql_type::SqlType as T;
 use crate::text::{Escape, LikePattern, check_alloc, like_escape, like_escape_bytes};
-
-const fn text_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
-    scalar(oid, name, &[T::TEXT, T::TEXT], T::BOOL, run)
-}
-
-const fn name_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
-    scalar(oid, name, &[T::NAME, T::TEXT], T::BOOL, run)
-}
-
-const fn padded_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
-    scalar(oid, name, &[T::BPCHAR, T::TEXT], T::BOOL, run)
-}
 
 const fn bytes_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
     scalar(oid, name, &[T::BYTEA, T::BYTEA], T::BOOL, run)

@@ -2,26 +2,14 @@
 
 use std::rc::Rc;
 
-use super::{boolean, cache, i32_or, int, nullable, rows, text, text_array, text_or};
+use super::{boolean, cache, i32_or, int, name_row, nullable, padded_row, rows, text, text_array, text_or, text_row};
 use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::functions::args::Args;
-use crate::functions::row::{ProcRow, ScalarFn, SetRows, scalar, set};
+use crate::functions::row::{ProcRow, SetRows, scalar, set};
 use crate::sql_type::SqlType as T;
 use crate::text::regex::{MatchPlace, Regex, RegexOptions, ReplacePlace};
 use crate::text::{Escape, similar_to_regex};
-
-const fn text_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
-    scalar(oid, name, &[T::TEXT, T::TEXT], T::BOOL, run)
-}
-
-const fn name_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
-    scalar(oid, name, &[T::NAME, T::TEXT], T::BOOL, run)
-}
-
-const fn padded_row(oid: u32, name: &'static str, run: ScalarFn) -> ProcRow {
-    scalar(oid, name, &[T::BPCHAR, T::TEXT], T::BOOL, run)
-}
 
 /// A text, a pattern, a position, a number of the match, `endoption`, options, a group.
 const INSTR: &[T] = &[T::TEXT, T::TEXT, T::INT4, T::INT4, T::INT4, T::TEXT, T::INT4];
