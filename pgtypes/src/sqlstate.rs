@@ -103,6 +103,8 @@ impl SqlState {
     pub const SYNTAX_ERROR: SqlState = SqlState("42601");
     /// `name_too_long`
     pub const NAME_TOO_LONG: SqlState = SqlState("42622");
+    /// `duplicate_alias`
+    pub const DUPLICATE_ALIAS: SqlState = SqlState("42712");
     /// `duplicate_column`
     pub const DUPLICATE_COLUMN: SqlState = SqlState("42701");
     /// `ambiguous_column`

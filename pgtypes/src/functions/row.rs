@@ -32,7 +32,7 @@ impl Volatility {
 /// Computes a value.
 pub type ScalarFn = fn(&Args<'_>) -> Result<Datum, ValueError>;
 /// Rows of a function that returns a set: each has one value, or as many as the function has columns.
-pub type SetRows = Box<dyn Iterator<Item = Result<Vec<Datum>, ValueError>> + Send>;
+pub type SetRows = Box<dyn Iterator<Item = Result<Vec<Datum>, ValueError>> + Send + Sync>;
 /// Begins the rows of a function that returns a set. What they need of the arguments is copied.
 pub type SetFn = fn(&Args<'_>) -> Result<SetRows, ValueError>;
 /// Begins an aggregate over arguments of these types, with a result of that type.

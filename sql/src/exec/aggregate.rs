@@ -1,18 +1,101 @@
-//! Accumulators of aggregates: FILTER, DISTINCT and ORDER BY around the function's own state.
+//! Groups and their aggregates: FILTER, DISTINCT and ORDER BY around the function's own state.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::budget::Budget;
+use super::rows::Row;
 use super::rows::distinct_key;
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 use crate::expr::eval::{Env, eval, is_true};
-use crate::plan::{AggregateCall, AggregateOrder};
+use crate::plan::{AggregateCall, AggregateOrder, Aggregation};
 use pgtypes::Datum;
 use pgtypes::datum::compare;
 use pgtypes::functions::{Aggregate, Args, Run};
+
+/// The groups of an aggregation.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// Whether there is an aggregation.
+    pub(crate) is_used: bool,
+    places: HashMap<Vec<u8>, usize>,
+    groups: Vec<Group>,
+}
+
+/// A group: its keys, and the states of its aggregates.
+pub(crate) struct Group {
+    keys: Row,
+    accumulators: Vec<Accumulator>,
+}
+
+impl Groups {
+    /// No group yet; without keys the only one.
+    pub(crate) fn new(aggregation: Option<&Aggregation>) -> Groups {
+        let mut groups = Groups { is_used: aggregation.is_some(), ..Groups::default() };
+        if let Some(aggregation) = aggregation.filter(|aggregation| aggregation.keys.is_empty()) {
+            groups.groups.push(Group::new(aggregation, Vec::new()));
+        }
+        groups
+    }
+
+    /// Adds a row to its group.
+    pub(crate) fn add(
+        &mut self,
+        aggregation: &Aggregation,
+        row: &[Datum],
+        env: &Env<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), SqlError> {
+        let place = if aggregation.keys.is_empty() { 0 } else { self.place(aggregation, row, env, budget)? };
+        let Some(group) = self.groups.get_mut(place) else { return Ok(()) };
+        for (accumulator, call) in group.accumulators.iter_mut().zip(&aggregation.calls) {
+            accumulator.add(call, row, env, budget)?;
+        }
+        Ok(())
+    }
+
+    fn place(
+        &mut self,
+        aggregation: &Aggregation,
+        row: &[Datum],
+        env: &Env<'_>,
+        budget: &mut Budget,
+    ) -> Result<usize, SqlError> {
+        let keys = aggregation.keys.iter().map(|key| eval(key, row, env)).collect::<Result<Vec<_>, SqlError>>()?;
+        let bytes = distinct_key(keys.iter().map(|key| &**key));
+        if let Some(place) = self.places.get(&bytes) {
+            return Ok(*place);
+        }
+        let keys: Row = keys.into_iter().map(Cow::into_owned).collect();
+        let state = aggregation.calls.len() * size_of::<Accumulator>();
+        budget.charge(2 * bytes.len() + keys.iter().map(Datum::memory).sum::<usize>() + state)?;
+        self.places.insert(bytes, self.groups.len());
+        self.groups.push(Group::new(aggregation, keys));
+        Ok(self.groups.len() - 1)
+    }
+
+    /// All groups, in the order of their first rows.
+    pub(crate) fn finish(self) -> impl Iterator<Item = Group> {
+        self.groups.into_iter()
+    }
+}
+
+impl Group {
+    fn new(aggregation: &Aggregation, keys: Row) -> Group {
+        Group { keys, accumulators: aggregation.calls.iter().map(Accumulator::new).collect() }
+    }
+
+    /// The row of the group: its keys, then the aggregates.
+    pub(crate) fn row(self, aggregation: &Aggregation, env: &Env<'_>, budget: &mut Budget) -> Result<Row, SqlError> {
+        let mut row = self.keys;
+        for (accumulator, call) in self.accumulators.into_iter().zip(&aggregation.calls) {
+            row.push(accumulator.finish(call, env, budget)?);
+        }
+        Ok(row)
+    }
+}
 
 /// The state of one aggregate.
 pub(crate) struct Accumulator {

@@ -38,7 +38,7 @@ pub(super) async fn run(
         }),
         None => (start_ts > Timestamp::ZERO).then(|| format!("path=leader start_ts={start_ts}")),
     };
-    let mut lines = analyzed_lines(&plan.body, &Actual { rows, returning, read });
+    let mut lines = analyzed_lines(&plan.whole(), &Actual { rows, returning, read });
     if options.summary {
         lines.push(format!("Execution Time: {:.3} ms", elapsed.as_secs_f64() * 1_000.0));
     }
@@ -55,7 +55,7 @@ async fn execute(
     let units = plan.cost.row;
     let changes = match &plan.body {
         Body::Select(select) => {
-            let mut run = QueryRun::new(select, units, &ctx.env(params)).await?;
+            let mut run = QueryRun::new(select, units, ctx, params).await?;
             if let Some(view) = view {
                 run.freeze(|| view);
             }

@@ -39,7 +39,7 @@ pub(super) fn rehearse<'f>(
     ctx: &'f mut ExecContext<'_>,
     params: &'f [Datum],
 ) -> MostlyReady<'f> {
-    if !ctx.takes_locks() {
+    if !ctx.rehearses() {
         return Either::Left(ready(Ok(())));
     }
     let exprs: Vec<&Expr> = exprs.into_iter().collect();

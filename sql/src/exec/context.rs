@@ -1,16 +1,22 @@
-//! The environment of a statement's execution.
+//! The environment of a statement's execution, and what it keeps beside its rows: results of sub-queries, and of the
+//! queries of WITH.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tso::Timestamp;
-use txn::Transaction;
+use txn::{Transaction, View};
 
+use super::rows::Row;
 use crate::advisory::{AdvisorySession, Patience};
 use crate::catalog::SchemaChange;
 use crate::error::SqlError;
-use crate::expr::SessionAccess;
 use crate::expr::eval::Env;
+use crate::expr::{Pending, SessionAccess, SubqueryLog, SubqueryRows};
+use crate::plan::Plan;
 use pgtypes::{Datum, IoEnv};
 
 /// The environment of a statement's execution.
@@ -36,16 +42,19 @@ pub struct ExecContext<'a> {
     pub lock_timeout: Option<Duration>,
     /// The advisory locks of the session, if an expression of the plan takes or gives up some.
     pub advisory: Option<&'a mut AdvisorySession>,
+    /// The results of sub-queries and of WITH, if the plan has some: [`super::Execution::statement`].
+    pub statement: Option<&'a StatementState>,
 }
 
 impl<'a> ExecContext<'a> {
-    /// Whether expressions take or give up advisory locks: what is about to be evaluated is to be rehearsed.
-    pub(super) fn takes_locks(&self) -> bool {
-        self.advisory.is_some()
+    /// Whether expressions take or give up advisory locks, or have sub-queries: what is about to be evaluated is to be
+    /// rehearsed.
+    pub(super) fn rehearses(&self) -> bool {
+        self.advisory.is_some() || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
     }
 
-    /// Evaluates, again and again, until all advisory locks are taken that the evaluation takes. Then the same
-    /// evaluation finds their answers. `evaluate` changes nothing.
+    /// Evaluates, again and again, until all advisory locks are taken that the evaluation takes, and all sub-queries
+    /// have run that it needs. Then the same evaluation finds their answers. `evaluate` changes nothing.
     pub(super) fn rehearse<'f, T: Send + 'f>(
         &'f mut self,
         params: &'f [Datum],
@@ -77,6 +86,16 @@ impl<'a> ExecContext<'a> {
     }
 
     async fn answer_pending(&mut self) -> Result<bool, SqlError> {
+        if let Some(statement) = self.statement
+            && let Some(pending) = statement.log.take_pending()
+        {
+            let rows = (statement.run)(self, &pending).await?;
+            statement.log.note(pending, rows);
+            if let Some(log) = self.session.lock_log() {
+                log.rewind(true);
+            }
+            return Ok(true);
+        }
         let (Some(log), Some(advisory)) = (self.session.lock_log(), &mut self.advisory) else { return Ok(false) };
         let Some((call, lock)) = log.take_pending() else {
             log.rewind(false);
@@ -100,6 +119,45 @@ impl<'a> ExecContext<'a> {
     where
         'a: 'p,
     {
-        Env { params, io: self.io, user: self.user, database: self.database, session: self.session, locals: &[] }
+        Env {
+            params,
+            io: self.io,
+            user: self.user,
+            database: self.database,
+            session: self.session,
+            first_outer: self.statement.map_or(params.len(), |statement| statement.plan.params.len()),
+            subqueries: self.statement.map(|statement| &statement.log),
+            locals: &[],
+        }
+    }
+}
+
+/// Runs a sub-query. The parts of the executor below the one that runs queries call it.
+pub(super) type RunSubquery =
+    for<'f> fn(&'f mut ExecContext<'_>, &'f Pending) -> BoxFuture<'f, Result<SubqueryRows, SqlError>>;
+
+/// The state of a statement.
+pub struct StatementState {
+    pub(super) plan: Arc<Plan>,
+    pub(super) log: SubqueryLog,
+    pub(super) run: RunSubquery,
+    /// The rows of the queries of WITH that have run.
+    pub(super) with: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
+    /// What the references of recursive queries to themselves give now.
+    pub(super) recursion: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
+    /// What sub-queries see of the transaction, of a statement that writes.
+    pub(super) view: Mutex<Option<View>>,
+}
+
+impl StatementState {
+    pub(super) fn new(plan: Arc<Plan>, run: RunSubquery) -> StatementState {
+        StatementState {
+            plan,
+            log: SubqueryLog::default(),
+            run,
+            with: Mutex::default(),
+            recursion: Mutex::default(),
+            view: Mutex::default(),
+        }
     }
 }

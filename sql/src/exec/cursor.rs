@@ -65,6 +65,7 @@ impl Cursor {
         let mut turn = Turn::new();
         let state = match source {
             Source::Single | Source::Values(_) => State::Fixed(0),
+            Source::Rel(_) => State::AtEnd,
             Source::Table(access) => start(access, env, &mut turn).await?,
         };
         Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE), row_units, turn })
@@ -107,6 +108,7 @@ impl Cursor {
                 Some(pairs) => self.decode_all(access, pairs).await.map(Some),
                 None => Ok(None),
             },
+            Source::Rel(_) => Ok(None),
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) async fn run(
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let mut source = QueryRun::new(&plan.source, row_units, &ctx.env(params)).await?;
+    let mut source = QueryRun::new(&plan.source, row_units, ctx, params).await?;
     // The undo log grows with every new key, so row ids are unique within a transaction.
     let first_id = ctx.txn.changes() as u64;
     let mut inserter = Inserter {

@@ -105,7 +105,7 @@ pub(super) async fn lock_read<T>(
             Some(RowFound::Unchanged) => counted.push((key, row)),
             Some(RowFound::Present(newest)) => {
                 let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
-                let row = if ctx.takes_locks() {
+                let row = if ctx.rehearses() {
                     ctx.begin_rehearsal();
                     loop {
                         let row = again(newest.clone(), ctx);

@@ -6,13 +6,15 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `context`, `report`, `rows`: memory accounting, the environment, how reads were served, operations on
-//!    rows
-//! 2. `aggregate`, `cursor`, `plain`: accumulators, reading, rows of plain columns
-//! 3. `locking`, `pipeline`: locks of rows; the stages of a query
-//! 4. `changes`, `query`: changes of rows; a running query
-//! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 6. `analyze`: EXPLAIN ANALYZE
+//! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
+//! 2. `context`: the environment
+//! 3. `aggregate`, `cursor`, `plain`: accumulators, reading, rows of plain columns
+//! 4. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
+//! 5. `functions`, `join`, `set_operation`: nodes over inputs
+//! 6. `query`: running queries and the nodes that they read
+//! 7. `changes`: changes of rows
+//! 8. `insert`, `modify`: INSERT; UPDATE and DELETE
+//! 9. `analyze`: EXPLAIN ANALYZE
 
 mod aggregate;
 mod analyze;
@@ -20,7 +22,10 @@ mod budget;
 mod changes;
 mod context;
 mod cursor;
+mod functions;
+mod input;
 mod insert;
+mod join;
 mod locking;
 mod modify;
 mod pipeline;
@@ -28,6 +33,7 @@ mod plain;
 mod query;
 mod report;
 mod rows;
+mod set_operation;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +45,7 @@ use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
-pub use context::ExecContext;
+pub use context::{ExecContext, StatementState};
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
@@ -54,6 +60,7 @@ pub struct Execution {
     tag: Tag,
     /// The view of a query that has not started.
     view: Option<View>,
+    statement: Option<Arc<StatementState>>,
 }
 
 enum State {
@@ -83,7 +90,14 @@ pub enum Tag {
 impl Execution {
     /// Prepares the execution of `plan`. `params` have the plan's parameter types. Does no I/O.
     pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
-        Ok(Execution { plan, params, state: State::New, tag: Tag::Select, view: None })
+        let has_state = !plan.subplans.is_empty() || !plan.with.is_empty();
+        let statement = has_state.then(|| Arc::new(StatementState::new(Arc::clone(&plan), query::run_subquery)));
+        Ok(Execution { plan, params, state: State::New, tag: Tag::Select, view: None, statement })
+    }
+
+    /// What its context needs: [`ExecContext::statement`].
+    pub fn statement(&self) -> Option<Arc<StatementState>> {
+        self.statement.clone()
     }
 
     /// The next batch of at most `max_rows` rows, empty only at the end. A statement that changes rows does all its
@@ -162,6 +176,9 @@ impl Execution {
     async fn start(&mut self, ctx: &mut ExecContext<'_>) -> Result<State, SqlError> {
         let plan = Arc::clone(&self.plan);
         let row_units = plan.cost.row;
+        if let (Some(statement), true) = (&self.statement, plan.writes) {
+            *statement.view.lock() = Some(ctx.txn.view());
+        }
         if let Some(options) = plan.analyze {
             let lines = Box::pin(analyze::run(&plan, options, self.view.take(), ctx, &self.params)).await?;
             self.tag = Tag::Plain("EXPLAIN");
@@ -169,7 +186,7 @@ impl Execution {
         }
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
-                let mut run = QueryRun::new(select, row_units, &ctx.env(&self.params)).await?;
+                let mut run = QueryRun::new(select, row_units, ctx, &self.params).await?;
                 if let Some(view) = self.view.take() {
                     run.freeze(|| view);
                 }

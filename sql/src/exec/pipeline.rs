@@ -9,15 +9,15 @@ use std::collections::{HashSet, VecDeque};
 
 use kv::Key;
 
-use super::aggregate::Accumulator;
+use super::aggregate::Groups;
 use super::budget::Budget;
 use super::context::ExecContext;
 use super::rows::{Row, distinct_key, row_bytes};
-use crate::coop::{MANY, drop_elsewhere, on_other_thread};
+use crate::coop::{MANY, Turn, drop_elsewhere, on_other_thread};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true, qualifies};
-use crate::plan::{RowCounts, SelectPlan, SortKey};
+use crate::plan::{Aggregation, RowCounts, SelectPlan, SortKey};
 use pgtypes::Datum;
 use pgtypes::datum::compare;
 
@@ -31,7 +31,7 @@ pub(crate) struct Pipeline {
     skip: u64,
     /// Rows that may still be returned.
     remaining: u64,
-    accumulators: Vec<Accumulator>,
+    groups: Groups,
     seen: HashSet<Vec<u8>>,
     /// Rows to sort, with their keys if they are to be locked.
     unsorted: Vec<(Option<Key>, Row)>,
@@ -43,6 +43,8 @@ pub(crate) struct Pipeline {
     /// Outputs that are evaluated after the sort.
     deferred: Vec<usize>,
     counts: RowCounts,
+    /// Whether DISTINCT ON drops rows behind the sort, so that all are needed.
+    keeps_all: bool,
 }
 
 impl Pipeline {
@@ -50,7 +52,6 @@ impl Pipeline {
     pub(crate) fn new(plan: &SelectPlan, env: &Env<'_>) -> Result<Pipeline, SqlError> {
         // Rows that are locked count towards the limit once they are.
         let (skip, remaining) = if plan.lock.is_some() { (0, u64::MAX) } else { limits(plan, env)? };
-        let calls = plan.aggregation.as_ref().map_or(&[][..], |aggregation| &aggregation.calls);
         let columns: Option<Vec<usize>> = plan
             .output
             .iter()
@@ -63,7 +64,7 @@ impl Pipeline {
         Ok(Pipeline {
             skip,
             remaining,
-            accumulators: calls.iter().map(Accumulator::new).collect(),
+            groups: Groups::new(plan.aggregation.as_ref()),
             seen: HashSet::new(),
             unsorted: Vec::new(),
             out: VecDeque::new(),
@@ -71,6 +72,7 @@ impl Pipeline {
             plain,
             deferred: Vec::new(),
             counts: RowCounts::default(),
+            keeps_all: false,
         })
     }
 
@@ -87,7 +89,7 @@ impl Pipeline {
 
     /// Whether no further source row can change the result.
     pub(crate) fn is_satisfied(&self) -> bool {
-        self.remaining == 0 && self.accumulators.is_empty() && self.unsorted.is_empty()
+        self.remaining == 0 && !self.groups.is_used && self.unsorted.is_empty()
     }
 
     /// The rows that have passed its stages so far.
@@ -119,10 +121,13 @@ impl Pipeline {
             return Ok(());
         }
         match &plan.aggregation {
-            Some(aggregation) => aggregation.calls.iter().try_for_each(|call| {
-                let counts = call.filter.as_ref().map_or(Ok(true), |filter| is_true(filter, row, env))?;
-                call.inputs().filter(|_| counts).try_for_each(|arg| eval(arg, row, env).map(drop))
-            }),
+            Some(aggregation) => {
+                aggregation.keys.iter().try_for_each(|key| eval(key, row, env).map(drop))?;
+                aggregation.calls.iter().try_for_each(|call| {
+                    let counts = call.filter.as_ref().map_or(Ok(true), |filter| is_true(filter, row, env))?;
+                    call.inputs().filter(|_| counts).try_for_each(|arg| eval(arg, row, env).map(drop))
+                })
+            }
             None => self.evaluated(plan).try_for_each(|(_, expr)| eval(expr, row, env).map(drop)),
         }
     }
@@ -173,10 +178,7 @@ impl Pipeline {
         }
         self.counts.passed += 1;
         if let Some(aggregation) = &plan.aggregation {
-            for (accumulator, call) in self.accumulators.iter_mut().zip(&aggregation.calls) {
-                accumulator.add(call, &row, env, &mut self.budget)?;
-            }
-            return Ok(());
+            return self.groups.add(aggregation, &row, env, &mut self.budget);
         }
         self.project(plan, key, row, env)
     }
@@ -203,16 +205,27 @@ impl Pipeline {
             self.counts.distinct += 1;
         }
         if plan.sort.is_empty() {
+            if !plan.distinct_on.is_empty() {
+                let key = distinct_key(plan.distinct_on.iter().filter_map(|at| output.get(*at)));
+                self.budget.charge(key.len() + size_of::<Vec<u8>>())?;
+                if !self.seen.insert(key) {
+                    return Ok(());
+                }
+            }
             self.emit(key, output);
             return Ok(());
         }
         self.budget.charge(row_bytes(&output))?;
+        self.keeps_all = !plan.distinct_on.is_empty();
         self.unsorted.push((key, output));
         Ok(())
     }
 
     /// The number of first rows of the order that can be returned.
     fn most(&self) -> usize {
+        if self.keeps_all {
+            return usize::MAX;
+        }
         usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX)
     }
 
@@ -257,28 +270,15 @@ impl Pipeline {
         ctx: &mut ExecContext<'_>,
         params: &[Datum],
     ) -> Result<(), SqlError> {
+        let mut turn = Turn::new();
         if let Some(aggregation) = &plan.aggregation {
-            let mut row = Vec::with_capacity(aggregation.calls.len());
-            let env = ctx.env(params);
-            for (accumulator, call) in std::mem::take(&mut self.accumulators).into_iter().zip(&aggregation.calls) {
-                row.push(accumulator.finish(call, &env, &mut self.budget)?);
-            }
-            if ctx.takes_locks() {
-                let rehearsed = |env: &Env<'_>| {
-                    let passes = aggregation.having.as_ref().map_or(Ok(true), |having| qualifies(having, &row, env))?;
-                    let outputs = plan.output.iter().filter(|_| passes);
-                    outputs.into_iter().try_for_each(|expr| eval(expr, &row, env).map(drop))
-                };
-                ctx.rehearse(params, rehearsed).await?;
-            }
-            let env = &ctx.env(params);
-            let passes = match &aggregation.having {
-                Some(having) => qualifies(having, &row, env)?,
-                None => true,
-            };
-            if passes {
-                self.counts.grouped += 1;
-                self.project(plan, None, row, env)?;
+            for group in std::mem::take(&mut self.groups).finish() {
+                turn.spend(1 + aggregation.calls.len()).await;
+                let row = group.row(aggregation, &ctx.env(params), &mut self.budget)?;
+                self.group(plan, aggregation, row, ctx, params).await?;
+                if self.is_overfull() {
+                    self.sort(plan).await?;
+                }
             }
         }
         if self.unsorted.is_empty() {
@@ -286,6 +286,13 @@ impl Pipeline {
         }
         self.sort(plan).await?;
         let mut sorted = std::mem::take(&mut self.unsorted);
+        if self.keeps_all {
+            let key = |row: &Row| distinct_key(plan.distinct_on.iter().filter_map(|at| row.get(*at)));
+            sorted.dedup_by(|(_, a), (_, b)| key(a) == key(b));
+            self.counts.distinct += sorted.len() as u64;
+            let most = usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX);
+            sorted.truncate(most);
+        }
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(sorted.len());
         self.counts.skipped += skipped as u64;
         if skipped > MANY {
@@ -294,6 +301,35 @@ impl Pipeline {
             sorted.drain(..skipped);
         }
         self.out = sorted.into();
+        Ok(())
+    }
+
+    /// Adds the row of a group, if it passes HAVING.
+    async fn group(
+        &mut self,
+        plan: &SelectPlan,
+        aggregation: &Aggregation,
+        row: Row,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<(), SqlError> {
+        if ctx.rehearses() {
+            let rehearsed = |env: &Env<'_>| {
+                let passes = aggregation.having.as_ref().map_or(Ok(true), |having| qualifies(having, &row, env))?;
+                let outputs = plan.output.iter().filter(|_| passes);
+                outputs.into_iter().try_for_each(|expr| eval(expr, &row, env).map(drop))
+            };
+            ctx.rehearse(params, rehearsed).await?;
+        }
+        let env = &ctx.env(params);
+        let passes = match &aggregation.having {
+            Some(having) => qualifies(having, &row, env)?,
+            None => true,
+        };
+        if passes {
+            self.counts.grouped += 1;
+            self.project(plan, None, row, env)?;
+        }
         Ok(())
     }
 

@@ -1,27 +1,37 @@
-//! A running query: a cursor that reads its source, and the pipeline over the rows.
+//! A running query: a cursor or a node that it reads, and the pipeline over the rows. Nodes read queries again.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use kv::Key;
 use kv::api::LockMode;
 use txn::{LockWait, Transaction, View};
 
+use super::budget::Budget;
 use super::context::ExecContext;
 use super::cursor::{Cursor, KeyedRow};
+use super::functions::{FunctionRun, SetValuesRun};
+use super::input::{BATCH, Input, ROW_UNITS};
+use super::join::JoinRun;
 use super::locking::{Lock, lock_read};
 use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
-use super::rows::Row;
+use super::rows::{Row, distinct_key, row_bytes};
+use super::set_operation::SetRun;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
-use crate::plan::{PlainOutput, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess};
+use crate::expr::{Pending, SubqueryRows};
+use crate::plan::{PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan};
 use pgtypes::Datum;
 
 /// A running query.
 pub(super) struct QueryRun {
     cursor: Cursor,
+    /// The node that it reads, of a source that is one.
+    rel: Option<RelRun>,
     pipeline: Pipeline,
     exhausted: bool,
     /// Stored rows that are read and not sent, of a query for plain columns.
@@ -37,12 +47,24 @@ pub(super) struct QueryRun {
     turn: Turn,
 }
 
+/// Rows that are taken from a node at a time, at least.
+const NODE_ROWS: u32 = 32;
+
 /// The most rows of a query that are locked at a time.
 const LOCKED_AT_ONCE: usize = 256;
 
 impl QueryRun {
     /// Computes the bounds of the source. Does no I/O. `row_units`: the work for a row, in units of [`Turn`].
-    pub(super) async fn new(plan: &SelectPlan, row_units: usize, env: &Env<'_>) -> Result<QueryRun, SqlError> {
+    pub(super) async fn new(
+        plan: &SelectPlan,
+        row_units: usize,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<QueryRun, SqlError> {
+        if ctx.rehearses() {
+            ctx.rehearse(params, |env| plan.fixed().try_for_each(|expr| eval(expr, &[], env).map(drop))).await?;
+        }
+        let env = &ctx.env(params);
         let mut pipeline = Pipeline::new(plan, env)?;
         pipeline.defer(plan);
         let cursor = Cursor::new(&plan.source, pipeline.first_page_rows(plan), row_units, env).await?;
@@ -51,6 +73,10 @@ impl QueryRun {
         Ok(QueryRun {
             cursor,
             pipeline,
+            rel: match &plan.source {
+                Source::Rel(rel) => Some(RelRun::new(rel)),
+                _ => None,
+            },
             exhausted: false,
             pairs,
             waiting: VecDeque::new(),
@@ -85,7 +111,7 @@ impl QueryRun {
             return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
-        if ctx.takes_locks() {
+        if ctx.rehearses() {
             Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
         }
         Ok(self.pipeline.take(plan, max_rows))
@@ -206,13 +232,14 @@ impl QueryRun {
                 self.pipeline.finish(plan, ctx, params).await?;
                 break;
             }
-            if ctx.takes_locks() {
+            if ctx.rehearses() {
                 Box::pin(self.read_with_locks(plan, ctx, params, max_rows)).await?;
                 continue;
             }
             let wanted = u32::try_from(max_rows - self.pipeline.ready()).unwrap_or(u32::MAX);
+            let page = self.page(plan, ctx, params, wanted).await?;
             let env = ctx.env(params);
-            match self.cursor.next(&plan.source, ctx.txn, &env, wanted).await? {
+            match page {
                 Some(rows) => {
                     for (key, row) in rows {
                         self.pipeline.push(plan, key, row, &env)?;
@@ -231,6 +258,29 @@ impl QueryRun {
         Ok(())
     }
 
+    /// The next page of the source, possibly empty; `None` at the end.
+    async fn page(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        wanted: u32,
+    ) -> Result<Option<Vec<KeyedRow>>, SqlError> {
+        match (&mut self.rel, &plan.source) {
+            (Some(run), Source::Rel(rel)) => {
+                let most = (wanted.clamp(NODE_ROWS, NODE_ROWS * 8)) as usize;
+                let rows = run.next(rel, ctx, params, most).await?;
+                Ok(Some(rows)
+                    .filter(|rows| !rows.is_empty())
+                    .map(|rows| rows.into_iter().map(|row| (None, row)).collect()))
+            }
+            _ => {
+                let env = ctx.env(params);
+                self.cursor.next(&plan.source, ctx.txn, &env, wanted).await
+            }
+        }
+    }
+
     /// Reads a page of a query whose expressions take advisory locks: row by row, and no row more than is asked for.
     async fn read_with_locks(
         &mut self,
@@ -245,8 +295,7 @@ impl QueryRun {
                 let evaluate = |env: &Env<'_>| values.iter().try_for_each(|expr| eval(expr, &[], env).map(drop));
                 ctx.rehearse(params, evaluate).await?;
             }
-            let env = ctx.env(params);
-            match self.cursor.next(&plan.source, ctx.txn, &env, 1).await? {
+            match self.page(plan, ctx, params, 1).await? {
                 Some(page) => rows = page.into(),
                 None => {
                     self.exhausted = true;
@@ -268,4 +317,209 @@ impl QueryRun {
         self.waiting = rows;
         Ok(())
     }
+}
+
+/// A running node.
+pub(super) enum RelRun {
+    /// A query; `None` before its first row.
+    Query(Option<Box<QueryRun>>),
+    /// A join of two nodes.
+    Join(Box<(JoinRun, RelRun, RelRun)>),
+    /// A set operation of two nodes.
+    Set(Box<(SetRun, RelRun, RelRun)>),
+    /// A function in FROM.
+    Function(FunctionRun),
+    /// Functions over the rows of a node.
+    SetValues(Box<(SetValuesRun, RelRun)>),
+    /// The rows of WITH, and how many were given.
+    With(Option<Arc<Vec<Row>>>, usize),
+}
+
+/// A running node with its plan.
+struct Node<'n> {
+    run: &'n mut RelRun,
+    rel: &'n Rel,
+}
+
+impl Input for Node<'_> {
+    fn next<'f>(
+        &'f mut self,
+        ctx: &'f mut ExecContext<'_>,
+        frame: &'f [Datum],
+        most: usize,
+    ) -> BoxFuture<'f, Result<Vec<Row>, SqlError>> {
+        self.run.next(self.rel, ctx, frame, most)
+    }
+
+    fn restart(&mut self) {
+        *self.run = RelRun::new(self.rel);
+    }
+}
+
+impl RelRun {
+    /// A node before its first row.
+    pub(super) fn new(rel: &Rel) -> RelRun {
+        match rel {
+            Rel::Query(_) => RelRun::Query(None),
+            Rel::Join(join) => {
+                RelRun::Join(Box::new((JoinRun::new(), RelRun::new(&join.left), RelRun::new(&join.right))))
+            }
+            Rel::Set(set) => RelRun::Set(Box::new((SetRun::new(), RelRun::new(&set.left), RelRun::new(&set.right)))),
+            Rel::Function(_) => RelRun::Function(FunctionRun::new()),
+            Rel::SetValues(values) => RelRun::SetValues(Box::new((SetValuesRun::new(), RelRun::new(&values.input)))),
+            Rel::With(_) => RelRun::With(None, 0),
+        }
+    }
+
+    /// The next rows, at most `most`, and none only at the end. `frame`: the statement's parameters, then the values of
+    /// the row around it.
+    fn next<'f>(
+        &'f mut self,
+        rel: &'f Rel,
+        ctx: &'f mut ExecContext<'_>,
+        frame: &'f [Datum],
+        most: usize,
+    ) -> BoxFuture<'f, Result<Vec<Row>, SqlError>> {
+        Box::pin(async move {
+            match (self, rel) {
+                (RelRun::Query(run), Rel::Query(plan)) => {
+                    if run.is_none() {
+                        *run = Some(Box::new(QueryRun::new(plan, ROW_UNITS, ctx, frame).await?));
+                    }
+                    match run {
+                        Some(run) => run.next(plan, ctx, frame, most).await,
+                        None => Ok(Vec::new()),
+                    }
+                }
+                (RelRun::Join(run), Rel::Join(join)) => {
+                    let (run, left, right) = &mut **run;
+                    let mut left = Node { run: left, rel: &join.left };
+                    let mut right = Node { run: right, rel: &join.right };
+                    run.next(join, (&mut left, &mut right), ctx, frame, most).await
+                }
+                (RelRun::Set(run), Rel::Set(set)) => {
+                    let (run, left, right) = &mut **run;
+                    let mut left = Node { run: left, rel: &set.left };
+                    let mut right = Node { run: right, rel: &set.right };
+                    run.next(set, (&mut left, &mut right), ctx, frame, most).await
+                }
+                (RelRun::Function(run), Rel::Function(scan)) => run.next(scan, ctx, frame, most).await,
+                (RelRun::SetValues(run), Rel::SetValues(values)) => {
+                    let (run, input) = &mut **run;
+                    let mut input = Node { run: input, rel: &values.input };
+                    run.next(values, &mut input, ctx, frame, most).await
+                }
+                (RelRun::With(rows, given), Rel::With(scan)) => {
+                    if rows.is_none() {
+                        *rows = Some(with_rows(scan, ctx, frame).await?);
+                    }
+                    let rows = rows.as_deref().map_or(&[][..], Vec::as_slice);
+                    let page: Vec<Row> = rows.iter().skip(*given).take(most).cloned().collect();
+                    *given += page.len();
+                    Ok(page)
+                }
+                _ => Err(SqlError::internal("a node runs another one's plan")),
+            }
+        })
+    }
+}
+
+/// All rows of a query.
+async fn all_rows(
+    plan: &SelectPlan,
+    ctx: &mut ExecContext<'_>,
+    frame: &[Datum],
+    budget: &mut Budget,
+) -> Result<Vec<Row>, SqlError> {
+    let mut run = QueryRun::new(plan, ROW_UNITS, ctx, frame).await?;
+    let mut rows = Vec::new();
+    loop {
+        let batch = run.next(plan, ctx, frame, BATCH).await?;
+        if batch.is_empty() {
+            return Ok(rows);
+        }
+        for row in batch {
+            budget.charge(row_bytes(&row))?;
+            rows.push(row);
+        }
+    }
+}
+
+/// The rows of a query of WITH. It runs once.
+async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Result<Arc<Vec<Row>>, SqlError> {
+    let statement = ctx.statement.ok_or_else(|| SqlError::internal("WITH without a statement"))?;
+    if scan.is_recursion {
+        return Ok(statement.recursion.lock().get(&scan.query).cloned().unwrap_or_default());
+    }
+    if let Some(rows) = statement.with.lock().get(&scan.query) {
+        return Ok(Arc::clone(rows));
+    }
+    let plan = Arc::clone(&statement.plan);
+    let with = plan.with.get(scan.query).ok_or_else(|| SqlError::internal("a query of WITH is missing"))?;
+    // It sees the parameters of the statement only.
+    let own = frame.get(..plan.params.len()).unwrap_or(frame).to_vec();
+    let mut budget = Budget::of_statement();
+    let rows = match &with.body {
+        WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
+        WithBody::Recursive { first, step, all } => {
+            let mut rows = Vec::new();
+            let mut seen = HashSet::new();
+            let mut added = all_rows(first, ctx, &own, &mut budget).await?;
+            loop {
+                added.retain(|row| *all || seen.insert(distinct_key(row)));
+                if added.is_empty() {
+                    break rows;
+                }
+                rows.extend(added.iter().cloned());
+                statement.recursion.lock().insert(scan.query, Arc::new(std::mem::take(&mut added)));
+                added = all_rows(step, ctx, &own, &mut budget).await?;
+            }
+        }
+    };
+    let rows = Arc::new(rows);
+    statement.with.lock().insert(scan.query, Arc::clone(&rows));
+    Ok(rows)
+}
+
+/// Runs a sub-query that an evaluation waits for.
+pub(super) fn run_subquery<'f>(
+    ctx: &'f mut ExecContext<'_>,
+    pending: &'f Pending,
+) -> BoxFuture<'f, Result<SubqueryRows, SqlError>> {
+    Box::pin(async move {
+        let statement = ctx.statement.ok_or_else(|| SqlError::internal("a sub-query without a statement"))?;
+        let plan = Arc::clone(&statement.plan);
+        let subplan = plan.subplans.get(pending.plan).ok_or_else(|| SqlError::internal("a sub-query is missing"))?;
+        let view = statement.view.lock().take();
+        let has_view = view.is_some();
+        let outer = if has_view { ctx.txn.set_view(view) } else { None };
+        let rows = some_rows(&subplan.plan, ctx, &pending.frame, subplan.most).await;
+        if has_view {
+            *statement.view.lock() = ctx.txn.set_view(outer);
+        }
+        Ok(SubqueryRows::new(rows?, subplan.is_set))
+    })
+}
+
+/// The first rows of a query.
+async fn some_rows(
+    plan: &SelectPlan,
+    ctx: &mut ExecContext<'_>,
+    frame: &[Datum],
+    most: usize,
+) -> Result<Vec<Row>, SqlError> {
+    let mut budget = Budget::of_statement();
+    let mut run = QueryRun::new(plan, ROW_UNITS, ctx, frame).await?;
+    let mut rows: Vec<Row> = Vec::new();
+    while rows.len() < most {
+        let batch = run.next(plan, ctx, frame, BATCH.min(most - rows.len())).await?;
+        if batch.is_empty() {
+            break;
+        }
+        for row in batch {
+            budget.charge(row_bytes(&row))?;
+            rows.push(row);
+        }
+    }
+    Ok(rows)
 }

@@ -6,8 +6,8 @@ use super::env::{Env, Value, as_bool, boolean, owned};
 use super::subqueries::{SubqueryRows, value_key};
 use super::tree::{Call, Elementwise};
 use crate::error::{SqlError, SqlState};
-use pgtypes::functions::{Args, ProcRow, Run};
 use pgtypes::datum::compare_same;
+use pgtypes::functions::{Args, ProcRow, Run};
 use pgtypes::{Array, Datum, Record, SqlType};
 
 /// The value of a call.

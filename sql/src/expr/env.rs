@@ -32,7 +32,16 @@ pub(crate) struct Env<'a> {
 impl<'a> Env<'a> {
     /// That of an expression which depends on its parameters only.
     pub(crate) fn of_params(params: &'a [Datum], zone: &'a TimeZone) -> Env<'a> {
-        Env { params, io: IoEnv::new(zone, Now(0)), user: "", database: "", session: &NoSession, first_outer: params.len(), subqueries: None, locals: &[] }
+        Env {
+            params,
+            io: IoEnv::new(zone, Now(0)),
+            user: "",
+            database: "",
+            session: &NoSession,
+            first_outer: params.len(),
+            subqueries: None,
+            locals: &[],
+        }
     }
 }
 

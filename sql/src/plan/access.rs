@@ -52,6 +52,19 @@ pub(crate) struct PlainOutput {
     pub(crate) width: usize,
 }
 
+impl AccessPath {
+    /// The expressions of the keys.
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            AccessPath::Full => Vec::new(),
+            AccessPath::Points(points) => points.iter().flatten().collect(),
+            AccessPath::Range { prefix, lower, upper } => {
+                prefix.iter().chain(lower.iter().chain(upper).map(|bound| &bound.value)).collect()
+            }
+        }
+    }
+}
+
 /// A bound of a key column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KeyBound {

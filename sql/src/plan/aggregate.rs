@@ -95,7 +95,7 @@ impl Binder<'_> {
             filter,
             order,
         });
-        Ok(Typed::new(Expr::Column(self.aggregates.calls.len() - 1), result, at))
+        Ok(Typed::new(Expr::Aggregate(self.aggregates.calls.len() - 1), result, at))
     }
 
     fn aggregate_parts(&mut self, call: &CallAst, asts: &[&Ast], scope: &Scope) -> Result<Parts, SqlError> {

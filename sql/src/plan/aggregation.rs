@@ -38,6 +38,18 @@ pub(crate) struct AggregateOrder {
     pub(crate) nulls_first: bool,
 }
 
+impl AggregateCall {
+    /// All expressions over a row of the input.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
+    }
+
+    /// The same, to be replaced.
+    pub(crate) fn inputs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.args.iter_mut().chain(&mut self.filter).chain(self.order.iter_mut().map(|key| &mut key.expr))
+    }
+}
+
 /// The aggregates of the current query.
 #[derive(Debug, Default)]
 pub(super) struct AggregateState {
@@ -47,13 +59,6 @@ pub(super) struct AggregateState {
     pub(super) inside: bool,
     /// The aggregates found so far.
     pub(super) calls: Vec<AggregateCall>,
-    /// The first column reference outside of an aggregate.
-    pub(super) ungrouped: Option<(String, Location)>,
-}
-
-impl AggregateCall {
-    /// All expressions over a row of the input.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
-        self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
-    }
+    /// The references to columns outside of aggregates: places, names, locations.
+    pub(super) references: Vec<(usize, String, Location)>,
 }

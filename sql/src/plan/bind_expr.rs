@@ -47,6 +47,9 @@ impl Binder<'_> {
             Ast::Between { expr, negated, low, high } => self.between_values(expr, *negated, (low, high), scope),
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
             Ast::Like { .. } | Ast::ILike { .. } | Ast::SimilarTo { .. } => self.like_node(ast, scope),
+            Ast::Subquery(query) => self.scalar_subquery(query, scope),
+            Ast::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
+            Ast::InSubquery { expr, subquery, negated } => self.in_subquery(expr, subquery, *negated, scope),
             Ast::AnyOp { left, compare_op, right, .. } => self.elements((left, compare_op, right), false, scope),
             Ast::AllOp { left, compare_op, right } => self.elements((left, compare_op, right), true, scope),
             Ast::Array(array) => self.array(&array.elem, start_of(ast), scope),
@@ -101,7 +104,6 @@ impl Binder<'_> {
 
     pub(super) fn unsupported_expr(&self, ast: &Ast) -> SqlError {
         let what = match ast {
-            Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => "subqueries are",
             _ => "this expression is",
         };
         self.unsupported(what, start_of(ast))

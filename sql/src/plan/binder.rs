@@ -7,6 +7,8 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregation::AggregateState;
 use super::node::{Lookup, Notice};
+use super::rel::{SetCall, Subplan, WithQuery};
+use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
@@ -65,12 +67,36 @@ pub(super) struct ScopeColumn {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     pub(super) tables: Vec<ScopeTable>,
+    /// The columns that USING and NATURAL have made of several, in the order of `SELECT *`.
+    pub(super) merged: Vec<MergedColumn>,
+}
+
+/// A column of USING.
+#[derive(Clone, Debug)]
+pub(super) struct MergedColumn {
+    pub(super) name: String,
+    pub(super) ty: SqlType,
+    /// Its value.
+    pub(super) expr: Expr,
+    /// The places of the columns that it is made of.
+    pub(super) members: Vec<usize>,
+}
+
+/// A query around the one that is being bound.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// Its columns.
+    pub(super) scope: Scope,
+    /// Those that the inner query uses: expressions over its row.
+    pub(super) args: Vec<Expr>,
+    /// Where it uses them: places, names, locations.
+    pub(super) references: Vec<(usize, String, Location)>,
 }
 
 impl Scope {
     /// The scope of one table.
     pub(super) fn of(table: &Table, alias: Option<&str>) -> Scope {
-        Scope { tables: vec![ScopeTable::new(table, alias, 0)] }
+        Scope { tables: vec![ScopeTable::new(table, alias, 0)], merged: Vec::new() }
     }
 
     /// All columns with their places in the input row.
@@ -78,9 +104,42 @@ impl Scope {
         self.tables.iter().flat_map(|t| t.columns.iter().enumerate().map(move |(i, c)| (t.offset + i, t, c)))
     }
 
+    /// Those that names without a table mean, beside the merged ones.
+    pub(super) fn separate_columns(&self) -> impl Iterator<Item = (usize, &ScopeTable, &ScopeColumn)> {
+        let merged = |place: &usize| self.merged.iter().any(|column| column.members.contains(place));
+        self.columns().filter(move |(place, _, _)| !merged(place))
+    }
+
+    /// Whether a name without a table is one of its columns.
+    pub(super) fn has_column(&self, name: &str) -> bool {
+        self.merged.iter().any(|column| column.name == name)
+            || self.separate_columns().any(|(_, _, column)| column.name == name)
+    }
+
+    /// The number of columns of the input row.
+    pub(super) fn width(&self) -> usize {
+        self.tables.iter().map(|table| table.offset + table.columns.len()).max().unwrap_or(0)
+    }
+
+    /// Adds the tables of a right side, whose columns follow.
+    pub(super) fn extend(&mut self, right: Scope) {
+        let by = self.width();
+        self.tables.extend(right.tables.into_iter().map(|table| ScopeTable { offset: table.offset + by, ..table }));
+        self.merged.extend(right.merged.into_iter().map(|mut column| {
+            column.expr.shift_columns(by);
+            column.members.iter_mut().for_each(|place| *place += by);
+            column
+        }));
+    }
+
     /// Column names for EXPLAIN, by place in the input row.
     pub(super) fn names(&self) -> Vec<String> {
-        self.columns().map(|(_, _, column)| quote_identifier(&column.name)).collect()
+        let is_single = self.tables.len() < 2;
+        let name = |(_, table, column): (usize, &ScopeTable, &ScopeColumn)| match is_single {
+            true => quote_identifier(&column.name),
+            false => format!("{}.{}", quote_identifier(&table.name), quote_identifier(&column.name)),
+        };
+        self.columns().map(name).collect()
     }
 }
 
@@ -122,6 +181,20 @@ pub(super) struct Binder<'a> {
     pub(super) is_stored: bool,
     /// Notices for the client, sent at execution.
     pub(super) notices: Vec<Notice>,
+    /// The queries around the one that is being bound, the outermost first.
+    pub(super) frames: Vec<Frame>,
+    /// The sub-queries of expressions.
+    pub(super) subplans: Vec<Subplan>,
+    /// The queries of WITH that run once.
+    pub(super) with: Vec<WithQuery>,
+    /// The names of WITH in reach, the innermost last.
+    pub(super) with_names: Vec<WithName>,
+    /// The calls of functions that return sets, in the select list that is being bound; `None` elsewhere.
+    pub(super) set_calls: Option<Vec<SetCall>>,
+    /// Whether the next select list leaves literals without a type: an operand of a set operation.
+    pub(super) keeps_unknown: bool,
+    /// Whether the recursive query that is being bound has read itself.
+    pub(super) recursion_used: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -143,6 +216,13 @@ impl<'a> Binder<'a> {
             targets: Vec::new(),
             is_stored: false,
             notices: Vec::new(),
+            frames: Vec::new(),
+            subplans: Vec::new(),
+            with: Vec::new(),
+            with_names: Vec::new(),
+            set_calls: None,
+            keeps_unknown: false,
+            recursion_used: false,
         }
     }
 
@@ -231,33 +311,83 @@ impl<'a> Binder<'a> {
             [schema, table, name] if schema == crate::catalog::PUBLIC => (Some(table), name),
             _ => return Err(self.unsupported(&format!("the name {} is", names.join(".")), at)),
         };
+        if let Some(found) = self.find_column(table, name, scope, at)? {
+            if let (Expr::Column(place), false) = (&found.expr, self.aggregates.inside) {
+                self.aggregates.references.push((*place, column_label(scope, *place), at));
+            }
+            return Ok(found);
+        }
+        for depth in (0..self.frames.len()).rev() {
+            let scope = self.frames[depth].scope.clone();
+            if let Some(found) = self.find_column(table, name, &scope, at)? {
+                return Ok(self.outer_value(depth, found, &scope));
+            }
+        }
+        // The only function without parentheses that the parser reads as a name.
+        if table.is_none() && name == "current_schema" {
+            return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::NAME, at));
+        }
         if let Some(table) = table {
             self.check_table_in_scope(table, scope, at)?;
         }
-        let mut found = scope
-            .columns()
-            .filter(|(_, owner, column)| column.name == *name && table.is_none_or(|table| owner.name == *table));
-        let first = found.next();
-        if found.next().is_some() && table.is_none() {
-            let message = format!("column reference \"{name}\" is ambiguous");
-            return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at));
-        }
-        let Some((place, _, column)) = first else {
-            // The only function without parentheses that the parser reads as a name.
-            if table.is_none() && name == "current_schema" {
-                return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::NAME, at));
-            }
-            let message = match table {
-                Some(table) => format!("column {table}.{name} does not exist"),
-                None => format!("column \"{name}\" does not exist"),
-            };
-            return Err(self.error(SqlState::UNDEFINED_COLUMN, message, at));
+        let message = match table {
+            Some(table) => format!("column {table}.{name} does not exist"),
+            None => format!("column \"{name}\" does not exist"),
         };
-        if !self.aggregates.inside && self.aggregates.ungrouped.is_none() {
-            let owner = scope.tables.iter().rev().find(|t| t.offset <= place).map_or("", |t| &t.name);
-            self.aggregates.ungrouped = Some((format!("{owner}.{name}"), at));
+        Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
+    }
+
+    /// A column of a scope. 42702 if the name means several.
+    fn find_column(
+        &self,
+        table: Option<&String>,
+        name: &str,
+        scope: &Scope,
+        at: Location,
+    ) -> Result<Option<Typed>, SqlError> {
+        let column =
+            |(place, _, column): (usize, &ScopeTable, &ScopeColumn)| Typed::new(Expr::Column(place), column.ty, at);
+        let found: Vec<Typed> = match table {
+            Some(table) => {
+                let is_it = |(_, owner, column): &(usize, &ScopeTable, &ScopeColumn)| {
+                    column.name == name && owner.name == *table
+                };
+                scope.columns().filter(is_it).map(column).collect()
+            }
+            None => {
+                let merged = scope.merged.iter().filter(|merged| merged.name == name);
+                let merged = merged.map(|merged| Typed::new(merged.expr.clone(), merged.ty, at));
+                let separate = scope.separate_columns().filter(|(_, _, column)| column.name == name).map(column);
+                merged.chain(separate).collect()
+            }
+        };
+        match <[Typed; 1]>::try_from(found) {
+            Ok([only]) => Ok(Some(only)),
+            Err(found) if found.is_empty() => Ok(None),
+            Err(_) => {
+                let message = format!("column reference \"{name}\" is ambiguous");
+                Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at))
+            }
         }
-        Ok(Typed::new(Expr::Column(place), column.ty, at))
+    }
+
+    /// A value of a query further out. It passes through the queries between.
+    fn outer_value(&mut self, depth: usize, found: Typed, scope: &Scope) -> Typed {
+        if let (Expr::Column(place), Some(frame)) = (&found.expr, self.frames.get_mut(depth)) {
+            frame.references.push((*place, column_label(scope, *place), found.at));
+        }
+        let mut expr = found.expr;
+        for frame in self.frames.iter_mut().skip(depth) {
+            let place = match frame.args.iter().position(|arg| *arg == expr) {
+                Some(place) => place,
+                None => {
+                    frame.args.push(expr);
+                    frame.args.len() - 1
+                }
+            };
+            expr = Expr::Outer(place);
+        }
+        Typed { expr, ..found }
     }
 
     fn check_table_in_scope(&self, table: &str, scope: &Scope, at: Location) -> Result<(), SqlError> {
@@ -310,4 +440,10 @@ impl<'a> Binder<'a> {
             self.error(SqlState::UNDEFINED_TABLE, message, at)
         })
     }
+}
+
+/// A column as errors about groups name it: `t.a`.
+fn column_label(scope: &Scope, place: usize) -> String {
+    let found = scope.columns().find(|(at, _, _)| *at == place);
+    found.map_or_else(String::new, |(_, table, column)| format!("{}.{}", table.name, column.name))
 }

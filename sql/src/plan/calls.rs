@@ -104,11 +104,26 @@ impl Binder<'_> {
         }
         let choice = self.choose(name, &args, at)?;
         if choice.function.returns_set() {
-            return Err(self.unsupported("a function that returns a set here is", at));
+            return self.set_value(name, args, at);
         }
         let (args, types) = self.convert_arguments(args.values, &choice, at)?;
         let expr = self.call_expr(&choice, args, types, at)?;
         Ok(Typed::new(fold(expr), choice.result, at))
+    }
+
+    /// A function that returns a set, in a select list.
+    fn set_value(&mut self, name: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
+        if self.set_calls.is_none() {
+            let message = format!("set-returning functions are not allowed in {}", self.clause);
+            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+        }
+        let (call, ty) = self.set_call(name, args.values, at)?;
+        if call.width() != 1 {
+            return Err(self.unsupported("a function that returns several columns here is", at));
+        }
+        let calls = self.set_calls.get_or_insert_default();
+        calls.push(call);
+        Ok(Typed::new(Expr::SetValue(calls.len() - 1), ty, at))
     }
 
     /// Converts the arguments of a call: their expressions and types in the order of the function.

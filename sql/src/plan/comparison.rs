@@ -364,8 +364,8 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = start_of(left);
-        if matches!(right, Ast::Subquery(_)) {
-            return Err(self.unsupported_expr(right));
+        if let Ast::Subquery(query) = right {
+            return self.elements_of_query((left, op, query), all, scope);
         }
         let symbol = match op {
             BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().map(String::as_str),

@@ -5,8 +5,9 @@
 //! operands in PostgreSQL's order and skips the same ones: those behind a decisive AND or OR, those of branches of CASE
 //! that are not taken, those behind the first known value of COALESCE.
 
-use super::access::{AccessPath, TableAccess};
-use super::node::{Body, Conflict, Plan, SelectPlan, Source};
+use super::access::TableAccess;
+use super::node::{Body, Conflict, Plan, SelectPlan, Source, Whole};
+use super::rel::{JoinMethod, Rel, SetCall, WithBody};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, has_constant_part, needs_session};
@@ -15,14 +16,14 @@ use pgtypes::{Datum, TimeZone};
 impl Plan {
     /// Fails if a constant expression does. `params` may be fewer than the plan's: the others are not known.
     pub(crate) fn check_constants(&self, params: &[Datum]) -> Result<(), SqlError> {
-        if self.constant_parts { check(&self.body, params) } else { Ok(()) }
+        if self.constant_parts { check(&self.whole(), params) } else { Ok(()) }
     }
 }
 
 /// Whether an expression of a plan has a constant part that was not folded: it has parameters, or it fails.
-pub(super) fn any_in(body: &Body) -> bool {
+pub(super) fn any_in(whole: &Whole<'_>) -> bool {
     let mut found = false;
-    visit(body, &mut |expr| {
+    visit(whole, &mut |expr| {
         found |= has_constant_part(expr);
         Ok(())
     })
@@ -31,17 +32,29 @@ pub(super) fn any_in(body: &Body) -> bool {
 }
 
 /// Evaluates the constant parts of all expressions of a plan.
-pub(super) fn check(body: &Body, params: &[Datum]) -> Result<(), SqlError> {
+pub(super) fn check(whole: &Whole<'_>, params: &[Datum]) -> Result<(), SqlError> {
     let zone = TimeZone::utc();
     let env = Env::of_params(params, &zone);
-    visit(body, &mut |expr| simplify(expr, &env).map(|_| ()))
+    visit(whole, &mut |expr| simplify(expr, &env).map(|_| ()))
 }
 
 /// A function over the expressions of a plan.
 pub(super) type Visitor<'v> = dyn FnMut(&Expr) -> Result<(), SqlError> + 'v;
 
-/// Passes all expressions of a plan to `visitor`, up to its first error.
-pub(super) fn visit(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+/// Passes all expressions of a statement to `visitor`, up to its first error.
+pub(super) fn visit(whole: &Whole<'_>, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    visit_body(whole.body, visitor)?;
+    whole.subplans.iter().try_for_each(|subplan| visit_select(&subplan.plan, visitor))?;
+    whole.with.iter().try_for_each(|with| match &with.body {
+        WithBody::Query(plan) => visit_select(plan, visitor),
+        WithBody::Recursive { first, step, .. } => {
+            visit_select(first, visitor)?;
+            visit_select(step, visitor)
+        }
+    })
+}
+
+fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match body {
         Body::Select(plan) => visit_select(plan, visitor),
         Body::Insert(plan) => {
@@ -71,6 +84,7 @@ fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlE
         Source::Single => {}
         Source::Values(rows) => rows.iter().flatten().try_for_each(&mut *visitor)?,
         Source::Table(access) => visit_access(access, visitor)?,
+        Source::Rel(rel) => visit_rel(rel, visitor)?,
     }
     if let Some(aggregation) = &plan.aggregation {
         aggregation
@@ -83,15 +97,33 @@ fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlE
     plan.output.iter().chain(&plan.filter).chain(&plan.limit).chain(&plan.offset).try_for_each(visitor)
 }
 
-fn visit_access(access: &TableAccess, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
-    match &access.path {
-        AccessPath::Full => Ok(()),
-        AccessPath::Points(points) => points.iter().flatten().try_for_each(visitor),
-        AccessPath::Range { prefix, lower, upper } => {
-            let bounds = lower.iter().chain(upper).map(|bound| &bound.value);
-            prefix.iter().chain(bounds).try_for_each(visitor)
+fn visit_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    match rel {
+        Rel::Query(plan) => visit_select(plan, visitor),
+        Rel::Join(join) => {
+            visit_rel(&join.left, visitor)?;
+            visit_rel(&join.right, visitor)?;
+            match &join.method {
+                JoinMethod::Hash(keys) => keys.iter().flat_map(|(l, r)| [l, r]).try_for_each(&mut *visitor)?,
+                JoinMethod::Loop(args) => args.iter().try_for_each(&mut *visitor)?,
+            }
+            join.condition.iter().try_for_each(visitor)
         }
+        Rel::Set(set) => {
+            visit_rel(&set.left, visitor)?;
+            visit_rel(&set.right, visitor)
+        }
+        Rel::Function(scan) => scan.call.args().iter().try_for_each(visitor),
+        Rel::SetValues(values) => {
+            visit_rel(&values.input, visitor)?;
+            values.calls.iter().flat_map(SetCall::args).try_for_each(visitor)
+        }
+        Rel::With(_) => Ok(()),
     }
+}
+
+fn visit_access(access: &TableAccess, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    access.path.exprs().into_iter().try_for_each(visitor)
 }
 
 /// A value known before execution.

@@ -2,17 +2,18 @@
 
 use super::access::{AccessPath, TableAccess};
 use super::constants::visit;
-use super::node::{Body, Cost, SelectPlan, Source};
+use super::node::{Body, Cost, SelectPlan, Source, Whole};
 use crate::expr::Expr;
 
 /// The work for a row without values.
 const ROW_UNITS: usize = 2;
 
 /// The cost of a plan's body.
-pub(super) fn of(body: &Body) -> Cost {
+pub(super) fn of(whole: &Whole<'_>) -> Cost {
+    let body = whole.body;
     let (mut nodes, mut listed) = (0usize, 0usize);
     // The visitor never fails.
-    let _ = visit(body, &mut |expr| {
+    let _ = visit(whole, &mut |expr| {
         let (more, values) = expr.size();
         nodes += more;
         listed += values;
@@ -37,6 +38,7 @@ fn of_source(plan: &SelectPlan) -> (usize, usize, usize) {
         Source::Single => (0, 0, 0),
         Source::Values(rows) => (nodes(rows.iter().flatten()), rows.len(), 0),
         Source::Table(table) => of_access(table),
+        Source::Rel(_) => (0, 0, 0),
     }
 }
 

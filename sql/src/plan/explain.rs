@@ -6,10 +6,11 @@ use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, UtilityOptio
 use super::access::{AccessPath, KeyBound, TableAccess};
 use super::binder::Binder;
 use super::node::{
-    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan,
+    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, SelectPlan, Source, UpdatePlan, Whole,
 };
+use super::rel::{Join, JoinKind, JoinMethod, Rel, SetCall, SetKind, WithBody};
 use crate::error::SqlError;
-use crate::expr::{Call, ContextValue, Expr, SessionCall, Subscript};
+use crate::expr::{Call, ContextValue, Expr, SessionCall, SubqueryKind, Subscript};
 use crate::parse::NO_LOCATION;
 use crate::table::{Table, quote_identifier};
 use pgtypes::timestamp::Now;
@@ -57,16 +58,16 @@ pub(super) fn column() -> ResultColumn {
 }
 
 /// The lines that EXPLAIN prints for a plan.
-pub(super) fn lines(body: &Body) -> Vec<String> {
+pub(super) fn lines(whole: &Whole<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    Printer { lines: &mut lines, actual: None }.body(body);
+    Printer { lines: &mut lines, actual: None }.whole(whole);
     lines
 }
 
 /// The lines that EXPLAIN ANALYZE prints for a plan and a run of it.
-pub(crate) fn analyzed_lines(body: &Body, actual: &Actual) -> Vec<String> {
+pub(crate) fn analyzed_lines(whole: &Whole<'_>, actual: &Actual) -> Vec<String> {
     let mut lines = Vec::new();
-    Printer { lines: &mut lines, actual: Some(actual) }.body(body);
+    Printer { lines: &mut lines, actual: Some(actual) }.whole(whole);
     lines
 }
 
@@ -99,6 +100,28 @@ impl Printer<'_> {
     /// Adds a detail of the node at a depth.
     fn detail(&mut self, depth: usize, text: String) {
         self.lines.push(format!("{}{text}", " ".repeat(depth * 6 + 2)));
+    }
+
+    /// The statement, then what it runs beside: queries of WITH, sub-queries of expressions.
+    fn whole(&mut self, whole: &Whole<'_>) {
+        self.body(whole.body);
+        let actual = self.actual.take();
+        for with in whole.with {
+            self.detail(0, format!("CTE {}", quote_identifier(&with.name)));
+            match &with.body {
+                WithBody::Query(plan) => self.select(plan, 1),
+                WithBody::Recursive { first, step, .. } => {
+                    self.node(1, "Recursive Union".to_owned(), |_| 0);
+                    self.select(first, 2);
+                    self.select(step, 2);
+                }
+            }
+        }
+        for (at, subplan) in whole.subplans.iter().enumerate() {
+            self.detail(0, format!("SubPlan {}", at + 1));
+            self.select(&subplan.plan, 1);
+        }
+        self.actual = actual;
     }
 
     fn body(&mut self, body: &Body) {
@@ -151,7 +174,12 @@ impl Printer<'_> {
             wrap(self, "Unique", |run| run.rows.distinct);
         }
         if let Some(aggregation) = &plan.aggregation {
-            wrap(self, "Aggregate", |run| run.rows.grouped);
+            let name = if aggregation.keys.is_empty() { "Aggregate" } else { "HashAggregate" };
+            wrap(self, name, |run| run.rows.grouped);
+            if !aggregation.keys.is_empty() {
+                let keys: Vec<String> = aggregation.keys.iter().map(|key| plain(key, &plan.names)).collect();
+                self.detail(depth - 1, format!("Group Key: {}", keys.join(", ")));
+            }
             if let Some(having) = &aggregation.having {
                 let names = self.output_names(plan);
                 self.detail(depth - 1, format!("Filter: {}", show(having, &names)));
@@ -163,24 +191,92 @@ impl Printer<'_> {
             Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned(), passed),
             Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned(), passed),
             Source::Table(access) => return self.table(access, plan.filter.as_ref(), depth),
+            Source::Rel(rel) => {
+                if let Some(filter) = &plan.filter {
+                    self.detail(depth.saturating_sub(1), format!("Filter: {}", show(filter, &plan.names)));
+                }
+                return self.rel(rel, &plan.names, depth);
+            }
         }
         if let Some(filter) = &plan.filter {
             self.filter(depth, filter, &plan.names);
         }
     }
 
+    fn rel(&mut self, rel: &Rel, names: &[String], depth: usize) {
+        match rel {
+            Rel::Query(plan) => self.select(plan, depth),
+            Rel::Join(join) => self.join(join, names, depth),
+            Rel::Set(set) => {
+                let name = match set.kind {
+                    SetKind::Union if set.all => "Append",
+                    SetKind::Union => "HashAggregate Append",
+                    SetKind::Intersect => "HashSetOp Intersect",
+                    SetKind::Except => "HashSetOp Except",
+                };
+                self.node(depth, name.to_owned(), |_| 0);
+                self.rel(&set.left, &[], depth + 1);
+                self.rel(&set.right, &[], depth + 1);
+            }
+            Rel::Function(scan) => {
+                let name = match &scan.call {
+                    SetCall::Set { function, .. } => function.name.to_owned(),
+                    SetCall::One(expr) => plain(expr, &[]),
+                };
+                self.node(depth, format!("Function Scan on {name}"), |_| 0);
+            }
+            Rel::SetValues(values) => {
+                self.node(depth, "ProjectSet".to_owned(), |_| 0);
+                self.rel(&values.input, names, depth + 1);
+            }
+            Rel::With(scan) => {
+                let name = if scan.is_recursion { "WorkTable Scan" } else { "CTE Scan" };
+                self.node(depth, name.to_owned(), |_| 0);
+            }
+        }
+    }
+
+    fn join(&mut self, join: &Join, names: &[String], depth: usize) {
+        let kind = match join.kind {
+            JoinKind::Inner => "",
+            JoinKind::Left => " Left",
+            JoinKind::Right => " Right",
+            JoinKind::Full => " Full",
+        };
+        let (left, right) = names.split_at(join.left_width.min(names.len()));
+        match &join.method {
+            JoinMethod::Hash(keys) if keys.is_empty() => {
+                let word = if kind.is_empty() { "" } else { " Join" };
+                self.node(depth, format!("Nested Loop{kind}{word}"), |_| 0);
+            }
+            JoinMethod::Hash(keys) => {
+                self.node(depth, format!("Hash{kind} Join"), |_| 0);
+                let shown = keys.iter().map(|(l, r)| format!("({} = {})", show(l, left), show(r, right)));
+                let shown: Vec<String> = shown.collect();
+                self.detail(depth, format!("Hash Cond: {}", shown.join(" AND ")));
+            }
+            JoinMethod::Loop(_) => {
+                let word = if kind.is_empty() { "" } else { " Join" };
+                self.node(depth, format!("Nested Loop{kind}{word}"), |_| 0);
+            }
+        }
+        if let Some(condition) = &join.condition {
+            self.detail(depth, format!("Join Filter: {}", show(condition, names)));
+        }
+        self.rel(&join.left, left, depth + 1);
+        self.rel(&join.right, right, depth + 1);
+    }
+
     /// Names of the columns that the output expressions refer to.
     fn output_names(&self, plan: &SelectPlan) -> Vec<String> {
         let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
-        aggregation
-            .calls
-            .iter()
-            .map(|call| {
-                let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &plan.names)).collect();
-                let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
-                format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
-            })
-            .collect()
+        let keys = aggregation.keys.iter().map(|key| plain(key, &plan.names));
+        let calls = aggregation.calls.iter().map(|call| {
+            let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &plan.names)).collect();
+            let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+            format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
+        });
+        keys.chain(calls).collect()
     }
 
     fn table(&mut self, access: &TableAccess, filter: Option<&Expr>, depth: usize) {
@@ -339,6 +435,22 @@ fn show(expr: &Expr, names: &[String]) -> String {
             format!("({} WHERE {})", show(body, names), values.join(", "))
         }
         Expr::Local(at) => local(*at),
+        // As PostgreSQL shows what a node gets from above.
+        Expr::Outer(at) => format!("${at}"),
+        Expr::Subquery(subquery) => {
+            let name = format!("(SubPlan {})", subquery.plan + 1);
+            match &subquery.kind {
+                SubqueryKind::Elements { function, left } => {
+                    let word = if function.all { "ALL" } else { "ANY" };
+                    format!("({} {} {word} {name})", show(left, names), function.operator)
+                }
+                SubqueryKind::Rows { left } => format!("(({}) = ANY {name})", each(left).join(", ")),
+                SubqueryKind::Exists => format!("EXISTS{name}"),
+                SubqueryKind::Scalar | SubqueryKind::Array(_) => name,
+            }
+        }
+        Expr::Aggregate(at) => format!("aggregate{}", at + 1),
+        Expr::SetValue(at) => format!("set{}", at + 1),
     }
 }
 

@@ -51,6 +51,9 @@ impl Binder<'_> {
         if call.null_treatment.is_some() || call.parameters != FunctionArguments::None {
             return Err(self.unsupported("this form of function call is", at));
         }
+        if let ("array", FunctionArguments::Subquery(query)) = (name.as_str(), &call.args) {
+            return self.array_subquery(query, scope);
+        }
         let list = self.argument_list(&call.args, at)?;
         if functions::named(&name).iter().any(|row| row.is_aggregate()) {
             return self.aggregate(&name, call, &list, scope);
@@ -217,7 +220,7 @@ impl Binder<'_> {
             ArgumentList { asts: Vec::new(), names: Vec::new(), star: false, distinct: false, is_variadic: false };
         let list = match args {
             FunctionArguments::None => return Ok(out),
-            FunctionArguments::Subquery(_) => return Err(self.unsupported("subqueries are", at)),
+            FunctionArguments::Subquery(_) => return Err(self.unsupported("a sub-query as an argument list is", at)),
             FunctionArguments::List(list) => list,
         };
         out.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);

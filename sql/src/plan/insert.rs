@@ -6,7 +6,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, Scope, ScopeTable, Typed};
+use super::binder::{Binder, Scope, Typed};
 use super::names::{fold_ident, is_default};
 use super::node::{Conflict, InsertPlan, ResultColumn, SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
@@ -53,7 +53,7 @@ impl Binder<'_> {
         };
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
-        let reads_itself = matches!(&source.source, Source::Table(access) if access.table.id == table.id);
+        let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));
         Ok((InsertPlan { table, source, columns, reads_itself, conflict, returning }, result))
     }
 
@@ -192,7 +192,7 @@ impl Binder<'_> {
         }
         let OnConflictAction::DoUpdate(update) = &on.action else { return Ok(Conflict::DoNothing) };
         let mut scope = Scope::of(table, alias);
-        scope.tables.push(ScopeTable::new(table, Some("excluded"), table.columns.len()));
+        scope.extend(Scope::of(table, Some("excluded")));
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
             self.assignment(assignment, table, &scope, &mut assignments)?;
@@ -249,17 +249,5 @@ fn plain_values(query: &Query) -> Option<&Values> {
 /// A plan that returns these rows unchanged.
 fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
     let width = rows.first().map_or(0, Vec::len);
-    SelectPlan {
-        source: Source::Values(rows),
-        filter: None,
-        aggregation: None,
-        output: (0..width).map(Expr::Column).collect(),
-        visible: width,
-        distinct: false,
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-        lock: None,
-        names: Vec::new(),
-    }
+    SelectPlan::of(Source::Values(rows), width, Vec::new())
 }

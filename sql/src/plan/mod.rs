@@ -8,19 +8,20 @@
 //! # Layers
 //!
 //! 1. `access`, `aggregation`: parts without knowledge of the binder
-//! 2. `node`: the nodes of a plan
-//! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//! 2. `node`, `rel`: the nodes of a plan
+//! 3. `joins`, `with_name`: where conditions go; names of WITH
+//! 4. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 4. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 5. `calls`, `type_name`: calls of functions, types
-//! 6. `object_names`, `operators`: names in literals, operators
-//! 7. `comparison`: comparisons and constructs built from them
-//! 8. `bind_expr`, `functions`, `special`: expressions
-//! 9. `aggregate`: aggregates
-//! 10. `assign`, `projection`: values for columns, output columns
-//! 11. `order_limit`: ORDER BY, LIMIT, OFFSET
-//! 12. `select`: queries
-//! 13. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
+//! 5. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 6. `calls`, `type_name`: calls of functions, types
+//! 7. `object_names`, `operators`: names in literals, operators
+//! 8. `comparison`: comparisons and constructs built from them
+//! 9. `bind_expr`, `functions`, `special`, `subquery`: expressions
+//! 10. `aggregate`: aggregates
+//! 11. `assign`, `from`, `projection`: values for columns, FROM, output columns
+//! 12. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
+//! 13. `select`: queries
+//! 14. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
 
 mod access;
 mod aggregate;
@@ -35,8 +36,11 @@ mod constants;
 mod cost;
 mod ddl;
 mod explain;
+mod from;
 mod functions;
+mod grouping;
 mod insert;
+mod joins;
 mod modify;
 mod names;
 mod node;
@@ -45,9 +49,13 @@ mod operators;
 mod order_limit;
 mod plain;
 mod projection;
+mod rel;
 mod select;
+mod set_operation;
 mod special;
+mod subquery;
 mod type_name;
+mod with_name;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -58,8 +66,8 @@ pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableA
 pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use node::{
-    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
-    UpdatePlan,
+    Actual, Aggregation, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan,
+    SortKey, Source, UpdatePlan, Whole,
 };
 pub use node::{Notice, Plan, ResultColumn};
 
@@ -70,6 +78,9 @@ use crate::expr::Expr;
 use crate::parse::Parsed;
 use binder::Binder;
 use pgtypes::SqlType;
+pub(crate) use rel::{
+    FunctionScan, Join, JoinMethod, Rel, SetCall, SetKind, SetOperation, SetValues, WithBody, WithScan,
+};
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
 /// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. Without the list, as in
@@ -92,7 +103,11 @@ fn bind_on_this_stack(
         }
         None => (None, bind_tree(&mut binder, &statement.tree)?),
     };
+    let mut body = body;
+    settle(&mut body, &mut binder);
     let params = binder.finish_params()?;
+    let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
+    let whole = Whole { body: &body, subplans: &subplans, with: &with };
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) => (true, false),
@@ -111,20 +126,42 @@ fn bind_on_this_stack(
         writes,
         is_ddl,
         outside_block_only,
-        constant_parts: constants::any_in(&body),
-        takes_locks: takes_locks(&body)?,
-        cost: cost::of(&body),
+        constant_parts: constants::any_in(&whole),
+        takes_locks: takes_locks(&whole)?,
+        cost: cost::of(&whole),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
         notices,
         analyze,
+        subplans,
+        with,
         body,
     }))
 }
 
+/// Chooses access paths and join methods, once all conditions are where they go.
+fn settle(body: &mut Body, binder: &mut Binder<'_>) {
+    match body {
+        Body::Select(plan) => joins::attach(plan),
+        Body::Insert(plan) => joins::attach(&mut plan.source),
+        _ => {}
+    }
+    binder.subplans.iter_mut().for_each(|subplan| joins::attach(&mut subplan.plan));
+    for with in &mut binder.with {
+        match &mut with.body {
+            WithBody::Query(plan) => joins::attach(plan),
+            WithBody::Recursive { first, step, .. } => {
+                joins::attach(first);
+                joins::attach(step);
+            }
+        }
+    }
+}
+
 /// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
-fn takes_locks(body: &Body) -> Result<bool, SqlError> {
+fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let mut found = false;
-    constants::visit(body, &mut |expr| {
+    let body = whole.body;
+    constants::visit(whole, &mut |expr| {
         found |= expr.takes_locks();
         Ok(())
     })?;
@@ -217,9 +254,11 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),
         Statement::Explain { analyze, statement, format, options, .. } => {
             binder.check_explain(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
-            let (body, _) = bind_tree(binder, statement)?;
-            constants::check(&body, &[])?;
-            Ok((Body::Explain(explain::lines(&body)), Some(vec![explain::column()])))
+            let (mut body, _) = bind_tree(binder, statement)?;
+            settle(&mut body, binder);
+            let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
+            constants::check(&whole, &[])?;
+            Ok((Body::Explain(explain::lines(&whole)), Some(vec![explain::column()])))
         }
         other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),
     }

@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Location;
 
 use super::access::whole_rows;
 use super::binder::{Binder, Scope};
+use super::from::From;
 use super::node::{DeletePlan, ResultColumn, UpdatePlan};
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -37,7 +38,7 @@ impl Binder<'_> {
 
     fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
         match self.from(from)? {
-            (Some(table), scope) => Ok((table, scope)),
+            (From::Table(table), scope) => Ok((table, scope)),
             _ => Err(self.unsupported("this target is", at)),
         }
     }

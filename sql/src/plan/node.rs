@@ -13,7 +13,7 @@ use crate::catalog::ddl::NewTable;
 use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
-use crate::table::{StorageId, Table};
+use crate::table::{StorageId, Table, TableId};
 use pgtypes::SqlType;
 
 /// The nodes of a plan that is visited and dropped on another thread. Fewer take a millisecond or two.
@@ -66,6 +66,26 @@ pub struct Plan {
     /// The queries of WITH.
     pub(crate) with: Vec<WithQuery>,
     pub(crate) body: Body,
+}
+
+/// All that a statement runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole<'p> {
+    pub(crate) body: &'p Body,
+    pub(crate) subplans: &'p [Subplan],
+    pub(crate) with: &'p [WithQuery],
+}
+
+impl Plan {
+    /// All that it runs.
+    pub(crate) fn whole(&self) -> Whole<'_> {
+        Whole { body: &self.body, subplans: &self.subplans, with: &self.with }
+    }
+
+    /// Whether sub-queries run while expressions are evaluated.
+    pub(crate) fn has_subqueries(&self) -> bool {
+        !self.subplans.is_empty()
+    }
 }
 
 /// Options of EXPLAIN ANALYZE.
@@ -237,6 +257,80 @@ pub(crate) struct SelectPlan {
     pub(crate) lock: Option<RowLock>,
     /// Names of the source's columns, for EXPLAIN.
     pub(crate) names: Vec<String>,
+}
+
+impl SelectPlan {
+    /// One row without columns.
+    pub(crate) fn single() -> SelectPlan {
+        SelectPlan {
+            source: Source::Single,
+            filter: None,
+            aggregation: None,
+            output: Vec::new(),
+            visible: 0,
+            distinct: false,
+            distinct_on: Vec::new(),
+            sort: Vec::new(),
+            limit: None,
+            offset: None,
+            lock: None,
+            names: Vec::new(),
+        }
+    }
+
+    /// The first columns of a source, as they are.
+    pub(crate) fn of(source: Source, width: usize, names: Vec<String>) -> SelectPlan {
+        let output = (0..width).map(Expr::Column).collect();
+        SelectPlan { source, output, visible: width, names, ..SelectPlan::single() }
+    }
+
+    /// The rows of a query, as they are.
+    pub(crate) fn over(input: SelectPlan) -> SelectPlan {
+        let (width, names) = (input.visible, Vec::new());
+        SelectPlan::of(Source::Rel(Box::new(Rel::Query(Box::new(input)))), width, names)
+    }
+
+    /// The expressions that are evaluated before the first row.
+    pub(crate) fn fixed(&self) -> impl Iterator<Item = &Expr> {
+        let path = match &self.source {
+            Source::Table(access) => access.path.exprs(),
+            _ => Vec::new(),
+        };
+        path.into_iter().chain(&self.limit).chain(&self.offset)
+    }
+
+    /// Whether it only filters and projects.
+    pub(crate) fn is_simple(&self) -> bool {
+        self.aggregation.is_none()
+            && !self.distinct
+            && self.distinct_on.is_empty()
+            && self.sort.is_empty()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && self.lock.is_none()
+            && self.visible == self.output.len()
+    }
+
+    /// Whether it reads a table, as far as its own nodes go.
+    pub(crate) fn reads(&self, table: TableId) -> bool {
+        match &self.source {
+            Source::Single | Source::Values(_) => false,
+            Source::Table(access) => access.table.id == table,
+            Source::Rel(rel) => rel.reads(table),
+        }
+    }
+
+    /// Adds a condition over the source's row.
+    pub(crate) fn add_filter(&mut self, condition: Expr) {
+        self.filter = Some(match self.filter.take() {
+            None => condition,
+            Some(Expr::And(mut items)) => {
+                items.push(condition);
+                Expr::And(items)
+            }
+            Some(filter) => Expr::And(vec![filter, condition]),
+        });
+    }
 }
 
 /// The locks of the rows that a query returns.

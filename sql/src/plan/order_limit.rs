@@ -83,27 +83,37 @@ impl Binder<'_> {
                 Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", value.span.start))
             }
             ast => match literal(ast) {
-                Some((value, negative)) => self.order_number(value, negative, visible).map(Some),
+                Some((value, negative)) => self.order_number(value, negative, visible, "ORDER BY").map(Some),
                 None => Ok(None),
             },
         }
     }
 
     /// The output column of a number in ORDER BY.
-    fn order_number(&self, value: &ValueWithSpan, negative: bool, visible: usize) -> Result<usize, SqlError> {
+    pub(super) fn order_number(
+        &self,
+        value: &ValueWithSpan,
+        negative: bool,
+        visible: usize,
+        clause: &str,
+    ) -> Result<usize, SqlError> {
         let at = value.span.start;
         let Value::Number(digits, _) = &value.value else {
-            return Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", at));
+            let message = format!("non-integer constant in {clause}");
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
         };
         let position = || if negative { self.position_before(at, "-") } else { self.position(at) };
         match digits.parse::<usize>() {
             Ok(number) if !negative && (1..=visible).contains(&number) => Ok(number - 1),
             Ok(number) => {
                 let sign = if negative && number > 0 { "-" } else { "" };
-                let message = format!("ORDER BY position {sign}{number} is not in select list");
+                let message = format!("{clause} position {sign}{number} is not in select list");
                 Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(position()))
             }
-            Err(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY").at(position())),
+            Err(_) => {
+                let message = format!("non-integer constant in {clause}");
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position()))
+            }
         }
     }
 

@@ -12,6 +12,7 @@ pub(super) fn plain_output(body: &Body) -> Option<PlainOutput> {
     let is_plain = select.filter.is_none()
         && select.aggregation.is_none()
         && !select.distinct
+        && select.distinct_on.is_empty()
         && select.visible == select.output.len()
         && select.output.len() <= PLAIN_COLUMNS
         && select.sort.is_empty()

@@ -1,11 +1,11 @@
 //! Binding of output columns: select lists and RETURNING.
 
 use sqlparser::ast::{
-    Expr as Ast, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, Spanned, TrimWhereField,
+    Expr as Ast, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TrimWhereField,
 };
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, Scope, Typed};
+use super::binder::{Binder, Scope, ScopeColumn, ScopeTable, Typed};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::type_name;
@@ -29,16 +29,17 @@ impl Binder<'_> {
     /// Binds a select list or RETURNING.
     pub(super) fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Output, SqlError> {
         let mut output = Output::default();
+        let keeps_unknown = std::mem::take(&mut self.keeps_unknown);
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(ast) if is_empty_list(ast) => {}
                 SelectItem::UnnamedExpr(ast) => {
                     let value = self.expr(ast, scope)?;
-                    self.push(&mut output, value, column_name(ast), scope)?;
+                    self.push(&mut output, (value, column_name(ast)), scope, keeps_unknown)?;
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let value = self.expr(expr, scope)?;
-                    self.push(&mut output, value, self.alias(alias)?, scope)?;
+                    self.push(&mut output, (value, self.alias(alias)?), scope, keeps_unknown)?;
                 }
                 SelectItem::Wildcard(_) => self.wildcard(None, item.span().start, scope, &mut output)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
@@ -51,7 +52,13 @@ impl Binder<'_> {
         Ok(output)
     }
 
-    fn push(&mut self, output: &mut Output, value: Typed, name: String, scope: &Scope) -> Result<(), SqlError> {
+    fn push(
+        &mut self,
+        output: &mut Output,
+        (value, name): (Typed, String),
+        scope: &Scope,
+        keeps_unknown: bool,
+    ) -> Result<(), SqlError> {
         let value = match self.targets.get(output.exprs.len()) {
             // INSERT ... SELECT: an untyped value takes the type of its target column.
             Some(target) if value.ty == SqlType::UNKNOWN => {
@@ -59,11 +66,11 @@ impl Binder<'_> {
                 let value = self.coerce(value, target.base(), CastContext::Assignment)?;
                 value.ok_or_else(|| self.unsupported("this expression is", at))?
             }
+            _ if keeps_unknown => value,
             _ => self.resolve_unknown(value)?,
         };
-        let aggregate_result = !self.aggregates.calls.is_empty();
         let origin = match &value.expr {
-            Expr::Column(place) if !aggregate_result => scope
+            Expr::Column(place) => scope
                 .columns()
                 .find(|(at, _, _)| at == place)
                 .map_or((0, 0), |(_, table, column)| (table.oid, column.number)),
@@ -92,10 +99,18 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        for (place, owner, column) in scope.columns().filter(|(_, owner, _)| table.is_none_or(|t| t == owner.name)) {
-            if self.aggregates.ungrouped.is_none() {
-                self.aggregates.ungrouped = Some((format!("{}.{}", owner.name, column.name), at));
+        if table.is_none() {
+            for merged in &scope.merged {
+                output.exprs.push(merged.expr.clone());
+                output.columns.push(ResultColumn { name: merged.name.clone(), ty: merged.ty, origin: (0, 0) });
             }
+        }
+        let places: Vec<(usize, &ScopeTable, &ScopeColumn)> = match table {
+            None => scope.separate_columns().collect(),
+            Some(table) => scope.columns().filter(|(_, owner, _)| owner.name == table).collect(),
+        };
+        for (place, owner, column) in places {
+            self.aggregates.references.push((place, format!("{}.{}", owner.name, column.name), at));
             output.exprs.push(Expr::Column(place));
             output.columns.push(ResultColumn {
                 name: column.name.clone(),
@@ -159,6 +174,16 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
             _ => "btrim",
         }),
         Ast::Tuple(_) => strong("row"),
+        Ast::Exists { .. } => strong("exists"),
+        Ast::Subquery(query) => match &*query.body {
+            // The name of its only column.
+            SetExpr::Select(select) => match select.projection.as_slice() {
+                [SelectItem::UnnamedExpr(ast)] => name_of(ast),
+                [SelectItem::ExprWithAlias { alias, .. }] => Some((fold_ident(alias), true)),
+                _ => None,
+            },
+            _ => None,
+        },
         _ => None,
     }
 }

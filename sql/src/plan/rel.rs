@@ -5,6 +5,7 @@
 
 use super::node::SelectPlan;
 use crate::expr::Expr;
+use crate::table::TableId;
 use pgtypes::SqlType;
 use pgtypes::functions::ProcRow;
 
@@ -23,6 +24,20 @@ pub(crate) enum Rel {
     SetValues(Box<SetValues>),
     /// A reference to a query of WITH.
     With(WithScan),
+}
+
+impl Rel {
+    /// Whether it reads a table. A query of WITH may read any.
+    pub(crate) fn reads(&self, table: TableId) -> bool {
+        match self {
+            Rel::Query(plan) => plan.reads(table),
+            Rel::Join(join) => join.left.reads(table) || join.right.reads(table),
+            Rel::Set(set) => set.left.reads(table) || set.right.reads(table),
+            Rel::SetValues(values) => values.input.reads(table),
+            Rel::Function(_) => false,
+            Rel::With(_) => true,
+        }
+    }
 }
 
 /// The kinds of joins.
@@ -136,6 +151,8 @@ pub(crate) struct WithScan {
     pub(crate) query: usize,
     /// Whether it is the reference of a recursive query to itself: the rows that the last step has added.
     pub(crate) is_recursion: bool,
+    /// The number of its columns.
+    pub(crate) width: usize,
 }
 
 /// A query of WITH that runs once for the statement.

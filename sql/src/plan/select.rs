@@ -1,32 +1,30 @@
-//! Binding of queries: SELECT over at most one table, and VALUES.
+//! Binding of queries: SELECT and VALUES.
 
 use std::sync::Arc;
 
 use kv::api::LockMode;
-use sqlparser::ast::{
-    Distinct, GroupByExpr, LockClause, LockType, NonBlock, Query, Select, SetExpr, Spanned, TableFactor,
-    TableWithJoins, Values,
-};
+use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Values};
+use sqlparser::tokenizer::Location;
 
-use super::access::{self, TableAccess};
+use super::access::{AccessPath, TableAccess};
 use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
+use super::from::From;
+use super::joins::{conjunction, conjuncts, push};
 use super::names::{fold_ident, is_default};
-use super::node::{Aggregation, ResultColumn, RowLock, RowWait, SelectPlan, Source};
+use super::node::{Aggregation, ResultColumn, RowLock, RowWait, SelectPlan, SortKey, Source};
 use super::projection::Output;
+use super::rel::{Rel, SetCall, SetValues};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
 use crate::table::Table;
 
 impl Binder<'_> {
-    /// Binds a query.
+    /// Binds a query. Its access paths are chosen later, when all conditions are where they go.
     pub(super) fn query(&mut self, query: &Query) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         let at = query_start(query);
-        if let Some(with) = &query.with {
-            return Err(self.unsupported("WITH is", with.with_token.0.span.start));
-        }
         let has_unsupported_clause = query.for_clause.is_some()
             || query.settings.is_some()
             || query.format_clause.is_some()
@@ -35,81 +33,218 @@ impl Binder<'_> {
             return Err(self.unsupported("this clause of a query is", at));
         }
         self.descend()?;
-        let bound = match &*query.body {
-            SetExpr::Select(select) => self.select(select, query),
-            SetExpr::Values(values) => self.values(values, query),
-            SetExpr::Query(inner) if query.order_by.is_none() && query.limit_clause.is_none() => self.query(inner),
-            SetExpr::SetOperation { op, .. } => Err(self.unsupported(&format!("{op} is"), at)),
-            SetExpr::Table(_) => Err(self.unsupported("TABLE is", at)),
-            _ => Err(self.unsupported("a subquery here is", at)),
+        let names = self.with_names.len();
+        let bound = match &query.with {
+            Some(with) => self.with_clause(with).and_then(|()| self.query_body(query)),
+            None => self.query_body(query),
         };
+        self.with_names.truncate(names);
         self.depth -= 1;
         bound
     }
 
+    fn query_body(&mut self, query: &Query) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        let at = query_start(query);
+        match &*query.body {
+            SetExpr::Select(select) => self.select(select, query),
+            SetExpr::Values(values) => self.values(values, query),
+            SetExpr::Query(inner) if query.order_by.is_none() && query.limit_clause.is_none() => self.query(inner),
+            SetExpr::Query(inner) => {
+                let (plan, columns) = self.query(inner)?;
+                self.ordered(SelectPlan::over(plan), columns, query)
+            }
+            SetExpr::SetOperation { op, set_quantifier, left, right } => {
+                let (plan, columns) = self.set_operation((*op, *set_quantifier), left, right, at)?;
+                self.ordered(plan, columns, query)
+            }
+            SetExpr::Table(_) => Err(self.unsupported("TABLE is", at)),
+            _ => Err(self.unsupported("a statement that changes rows here is", at)),
+        }
+    }
+
+    /// ORDER BY and LIMIT over the columns of a plan that has neither.
+    fn ordered(
+        &mut self,
+        mut plan: SelectPlan,
+        columns: Vec<ResultColumn>,
+        query: &Query,
+    ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        let scope = Scope::default();
+        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns };
+        let visible = output.exprs.len();
+        let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
+        if output.exprs.len() > visible {
+            let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.detail("Only result column names can be used, not expressions or functions."));
+        }
+        self.limit(query, &scope, &mut order_limit)?;
+        if let Some(clause) = query.locks.first() {
+            let name = lock_name(lock_mode(clause.lock_type, false));
+            let message = format!("{name} is not allowed with UNION/INTERSECT/EXCEPT");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        plan.output = output.exprs;
+        (plan.sort, plan.limit, plan.offset) = (order_limit.sort, order_limit.limit, order_limit.offset);
+        Ok((plan, output.columns))
+    }
+
     fn select(&mut self, select: &Select, query: &Query) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         self.refuse_clauses(select)?;
-        let (table, scope) = self.from(&select.from)?;
+        let (from, scope) = self.from(&select.from)?;
         self.clause = "WHERE";
+        self.aggregates = AggregateState::default();
         let filter = match &select.selection {
             Some(ast) => Some(self.condition(ast, &scope, "WHERE")?),
             None => None,
         };
         self.aggregates = AggregateState { allowed: true, ..Default::default() };
         self.clause = "SELECT";
-        let mut output = self.projection(&select.projection, &scope)?;
-        let having = match &select.having {
+        let outer_calls = self.set_calls.replace(Vec::new());
+        let output = self.projection(&select.projection, &scope);
+        let set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
+        let mut output = output?;
+        let mut keys = self.group_by(&select.group_by, &scope, &output)?;
+        self.clause = "HAVING";
+        let mut having = match &select.having {
             Some(ast) => Some(self.condition(ast, &scope, "HAVING")?),
             None => None,
         };
         let visible = output.exprs.len();
-        let distinct = match &select.distinct {
-            None | Some(Distinct::All) => false,
-            Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => return Err(self.unsupported("DISTINCT ON is", select.select_token.0.span.start)),
-        };
+        let distinct = matches!(select.distinct, Some(Distinct::Distinct));
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
-        let aggregates = std::mem::take(&mut self.aggregates);
-        let aggregation = if aggregates.calls.is_empty() && having.is_none() {
-            None
-        } else if let Some((column, at)) = aggregates.ungrouped {
-            let message =
-                format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
-            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
-        } else {
-            Some(Aggregation { calls: aggregates.calls, having })
+        let distinct_on = match &select.distinct {
+            Some(Distinct::On(asts)) => self.distinct_on(asts, &scope, &mut output, &order_limit.sort)?,
+            _ => Vec::new(),
         };
+        let tables = from.tables();
+        let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
+        let aggregation = if is_grouped {
+            let mut exprs: Vec<&mut Expr> = output.exprs.iter_mut().chain(&mut having).collect();
+            self.over_groups(&mut keys, &mut exprs, &tables)?;
+            let calls = std::mem::take(&mut self.aggregates.calls);
+            Some(Aggregation { keys, calls, having })
+        } else {
+            None
+        };
+        self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
         let lock = self.locks(query, aggregation.is_some() || distinct, &scope)?;
         let Output { exprs, columns } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
-            filter,
+            filter: None,
             aggregation,
             output: exprs,
             visible,
             distinct,
+            distinct_on,
             sort: order_limit.sort,
             limit: order_limit.limit,
             offset: order_limit.offset,
-            lock: lock.filter(|_| table.is_some()),
+            lock: None,
             names: scope.names(),
         };
-        if let Some(table) = table {
-            attach(&mut plan, table);
-        }
+        self.set_source(&mut plan, from, filter, lock, query)?;
+        self.set_values(&mut plan, set_calls, scope.width(), query_start(query))?;
         Ok((plan, columns))
+    }
+
+    /// Gives a plan its source and the condition over it.
+    fn set_source(
+        &self,
+        plan: &mut SelectPlan,
+        from: From,
+        filter: Option<Expr>,
+        lock: Option<RowLock>,
+        query: &Query,
+    ) -> Result<(), SqlError> {
+        plan.filter = filter;
+        match from {
+            From::Nothing => {}
+            From::Table(table) => {
+                let needed = vec![true; table.columns.len()];
+                let path = AccessPath::Full;
+                plan.source = Source::Table(TableAccess { table, path, reverse: false, needed });
+                plan.lock = lock;
+            }
+            From::Rel(_) if lock.is_some() => {
+                return Err(self.unsupported("row locks of more than one table are", query_start(query)));
+            }
+            From::Rel(mut rel) => {
+                let mut parts = Vec::new();
+                plan.filter.take().into_iter().for_each(|filter| conjuncts(filter, &mut parts));
+                plan.filter = conjunction(push(&mut rel, parts));
+                plan.source = Source::Rel(Box::new(rel));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the functions of a select list that return sets below it.
+    fn set_values(
+        &self,
+        plan: &mut SelectPlan,
+        calls: Vec<SetCall>,
+        width: usize,
+        at: Location,
+    ) -> Result<(), SqlError> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        if plan.aggregation.is_some() || plan.lock.is_some() {
+            return Err(self.unsupported("functions that return sets beside aggregates or row locks are", at));
+        }
+        let source = std::mem::replace(&mut plan.source, Source::Single);
+        let mut input = SelectPlan::of(source, width, plan.names.clone());
+        input.filter = plan.filter.take();
+        for expr in &mut plan.output {
+            expr.replace_with(&mut |part| match part {
+                Expr::SetValue(call) => {
+                    let before: usize = calls.iter().take(*call).map(SetCall::width).sum();
+                    Some(Expr::Column(width + before))
+                }
+                _ => None,
+            });
+        }
+        let input = Rel::Query(Box::new(input));
+        plan.source = Source::Rel(Box::new(Rel::SetValues(Box::new(SetValues { input, calls }))));
+        Ok(())
+    }
+
+    /// DISTINCT ON: the output columns that tell the rows apart, which ORDER BY begins with.
+    fn distinct_on(
+        &mut self,
+        asts: &[sqlparser::ast::Expr],
+        scope: &Scope,
+        output: &mut Output,
+        sort: &[SortKey],
+    ) -> Result<Vec<usize>, SqlError> {
+        self.clause = "DISTINCT ON";
+        let mut columns = Vec::with_capacity(asts.len());
+        for ast in asts {
+            let value = self.expr(ast, scope)?;
+            let value = self.resolve_unknown(value)?;
+            let column = match output.exprs.iter().position(|expr| *expr == value.expr) {
+                Some(column) => column,
+                None => {
+                    output.exprs.push(value.expr);
+                    output.exprs.len() - 1
+                }
+            };
+            columns.push(column);
+        }
+        let leading = sort.iter().take(columns.len());
+        if leading.clone().any(|key| !columns.contains(&key.column)) {
+            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+            let at = asts.first().map_or(NO_LOCATION, start_of);
+            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
+        }
+        Ok(columns)
     }
 
     fn refuse_clauses(&self, select: &Select) -> Result<(), SqlError> {
         let at = select.select_token.0.span.start;
-        let grouped = match &select.group_by {
-            GroupByExpr::Expressions(exprs, modifiers) => !exprs.is_empty() || !modifiers.is_empty(),
-            GroupByExpr::All(_) => true,
-        };
-        if grouped {
-            return Err(self.unsupported("GROUP BY is", select.group_by.span().start));
-        }
         if !select.named_window.is_empty() || select.qualify.is_some() {
             return Err(self.unsupported("window functions are", at));
         }
@@ -126,52 +261,6 @@ impl Binder<'_> {
             || !select.sort_by.is_empty()
             || select.value_table_mode.is_some();
         if has_unsupported_clause { Err(self.unsupported("this clause of SELECT is", at)) } else { Ok(()) }
-    }
-
-    /// The table of FROM, if any, and its scope.
-    pub(super) fn from(&mut self, from: &[TableWithJoins]) -> Result<(Option<Arc<Table>>, Scope), SqlError> {
-        let single = match from {
-            [] => return Ok((None, Scope::default())),
-            [single] if single.joins.is_empty() => single,
-            [first, ..] => return Err(self.unsupported("joins are", first.span().start)),
-        };
-        let (name, alias) = match &single.relation {
-            TableFactor::Table {
-                name,
-                alias,
-                args: None,
-                version: None,
-                with_ordinality: false,
-                partitions,
-                sample: None,
-                ..
-            } if partitions.is_empty() => (name, alias),
-            TableFactor::Derived { .. } => return Err(self.unsupported("subqueries are", single.span().start)),
-            TableFactor::Table { args: Some(_), .. } | TableFactor::Function { .. } | TableFactor::UNNEST { .. } => {
-                return Err(self.unsupported("functions in FROM are", single.span().start));
-            }
-            TableFactor::NestedJoin { .. } => return Err(self.unsupported("joins are", single.span().start)),
-            _ => return Err(self.unsupported("this kind of table reference is", single.span().start)),
-        };
-        let table = self.table(name)?;
-        let alias_name = alias.as_ref().map(|alias| self.alias(&alias.name)).transpose()?;
-        let mut scope = Scope::of(&table, alias_name.as_deref());
-        if let Some(alias) = alias {
-            let columns = &mut scope.tables[0].columns;
-            if alias.columns.len() > columns.len() {
-                let message = format!(
-                    "table \"{}\" has {} columns available but {} columns specified",
-                    self.alias(&alias.name)?,
-                    columns.len(),
-                    alias.columns.len()
-                );
-                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
-            }
-            for (column, renamed) in columns.iter_mut().zip(&alias.columns) {
-                column.name = self.alias(&renamed.name)?;
-            }
-        }
-        Ok((Some(table), scope))
     }
 
     /// The number of values in the first row. No values are a syntax error.
@@ -224,6 +313,7 @@ impl Binder<'_> {
             output: exprs,
             visible: width,
             distinct: false,
+            distinct_on: Vec::new(),
             sort: order_limit.sort,
             limit: order_limit.limit,
             offset: order_limit.offset,
@@ -289,35 +379,34 @@ const fn lock_name(mode: LockMode) -> &'static str {
     }
 }
 
-/// Makes a table the source of a plan: chooses the access path, drops a redundant sort, marks the columns in use.
-pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
-    let (path, filter) = access::choose(&table, plan.filter.take());
-    plan.filter = filter;
-    let mut reverse = false;
-    if plan.aggregation.is_none() {
-        let order: Option<Vec<(usize, bool)>> = plan
-            .sort
-            .iter()
-            .map(|key| match plan.output[key.column] {
-                // Key columns are never NULL, so the place of NULLs does not matter.
-                Expr::Column(column) => Some((column, key.descending)),
-                _ => None,
-            })
-            .collect();
-        if let Some(direction) = order.and_then(|order| access::gives_order(&table, &path, &order)) {
-            plan.sort.clear();
-            reverse = direction;
-        }
-    }
-    let mut needed = vec![false; table.columns.len()];
-    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
-    match &plan.aggregation {
-        Some(aggregation) => {
-            for call in &aggregation.calls {
-                call.inputs().for_each(|expr| expr.mark_columns(&mut needed));
+impl From {
+    /// The tables, with the places of their first columns.
+    fn tables(&self) -> Vec<(usize, Arc<Table>)> {
+        match self {
+            From::Nothing => Vec::new(),
+            From::Table(table) => vec![(0, Arc::clone(table))],
+            From::Rel(rel) => {
+                let mut found = Vec::new();
+                tables_of(rel, 0, &mut found);
+                found
             }
         }
-        None => plan.output.iter().for_each(|expr| expr.mark_columns(&mut needed)),
     }
-    plan.source = Source::Table(TableAccess { table, path, reverse, needed });
+}
+
+/// The tables whose columns are columns of a node.
+fn tables_of(rel: &Rel, offset: usize, out: &mut Vec<(usize, Arc<Table>)>) {
+    match rel {
+        Rel::Join(join) => {
+            tables_of(&join.left, offset, out);
+            tables_of(&join.right, offset + join.left_width, out);
+        }
+        Rel::Query(plan) => {
+            let is_whole = plan.output.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
+            if let (Source::Table(access), true, true) = (&plan.source, is_whole, plan.is_simple()) {
+                out.push((offset, Arc::clone(&access.table)));
+            }
+        }
+        _ => {}
+    }
 }

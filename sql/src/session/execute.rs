@@ -317,7 +317,7 @@ impl Session {
             active.txn.set_reads(run.reads.clone());
         }
         active.txn.set_statement(run.snapshot.clone()); // another one may have begun since
-        let catalog = Arc::clone(active.catalog().0);
+        let (catalog, statement) = (Arc::clone(active.catalog().0), run.execution.statement());
         let io = self.settings.io(self.now, &*catalog);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
@@ -331,6 +331,7 @@ impl Session {
             locks_rows: run.locks_rows,
             lock_timeout: self.settings.lock_timeout(),
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
+            statement: statement.as_deref(),
         };
         let start = out.position();
         let (bound, formats) = (&run.bound, &run.formats);

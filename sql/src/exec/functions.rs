@@ -1,0 +1,161 @@
+//! Rows of functions, in FROM and in select lists.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use super::context::ExecContext;
+use super::input::{BATCH, Input, ROW_UNITS};
+use super::rows::Row;
+use crate::coop::Turn;
+use crate::error::SqlError;
+use crate::expr::eval::{Env, eval};
+use crate::plan::{FunctionScan, SetCall, SetValues};
+use pgtypes::Datum;
+use pgtypes::functions::{Args, Run, SetRows};
+
+/// The rows of a call, as they come.
+enum CallRows {
+    /// Of a function that returns a set.
+    Set(SetRows),
+    /// The one row that is left of another expression.
+    One(Option<Datum>),
+}
+
+impl CallRows {
+    /// Begins a call over a row.
+    fn begin(call: &SetCall, row: &[Datum], env: &Env<'_>) -> Result<CallRows, SqlError> {
+        match call {
+            SetCall::One(expr) => Ok(CallRows::One(Some(eval(expr, row, env)?.into_owned()))),
+            SetCall::Set { function, args, types, result, .. } => {
+                let values = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<Cow<'_, Datum>>, _>>()?;
+                let args = Args::new(&values, types, *result, &env.io);
+                if function.is_strict && args.any_null() {
+                    return Ok(CallRows::One(None));
+                }
+                match function.run {
+                    Run::Set(begin) => Ok(CallRows::Set(begin(&args)?)),
+                    _ => Err(SqlError::internal("a function does not return a set")),
+                }
+            }
+        }
+    }
+
+    /// The next row; `None` at the end.
+    fn next(&mut self) -> Result<Option<Row>, SqlError> {
+        match self {
+            CallRows::Set(rows) => Ok(rows.next().transpose()?),
+            CallRows::One(value) => Ok(value.take().map(|value| vec![value])),
+        }
+    }
+}
+
+/// A running function.
+pub(super) struct FunctionRun {
+    rows: Option<CallRows>,
+    given: i64,
+    turn: Turn,
+}
+
+/// Running functions over rows.
+pub(super) struct SetValuesRun {
+    waiting: VecDeque<Row>,
+    current: Option<(Row, Vec<CallRows>)>,
+    turn: Turn,
+}
+
+impl FunctionRun {
+    /// The state of a function before its first row.
+    pub(super) fn new() -> FunctionRun {
+        FunctionRun { rows: None, given: 0, turn: Turn::new() }
+    }
+
+    /// The next rows, at most `most`, and none only at the end.
+    pub(super) async fn next(
+        &mut self,
+        scan: &FunctionScan,
+        ctx: &mut ExecContext<'_>,
+        frame: &[Datum],
+        most: usize,
+    ) -> Result<Vec<Row>, SqlError> {
+        if self.rows.is_none() {
+            if ctx.rehearses() {
+                let args = |env: &Env<'_>| scan.call.args().iter().try_for_each(|arg| eval(arg, &[], env).map(drop));
+                ctx.rehearse(frame, args).await?;
+            }
+            self.rows = Some(CallRows::begin(&scan.call, &[], &ctx.env(frame))?);
+        }
+        let mut out = Vec::new();
+        let Some(rows) = &mut self.rows else { return Ok(out) };
+        while out.len() < most {
+            let Some(mut row) = rows.next()? else { break };
+            self.given += 1;
+            if scan.ordinality {
+                row.push(Datum::Int(self.given));
+            }
+            out.push(row);
+            self.turn.spend(ROW_UNITS).await;
+        }
+        Ok(out)
+    }
+}
+
+impl SetValuesRun {
+    /// The state of functions over rows before the first one.
+    pub(super) fn new() -> SetValuesRun {
+        SetValuesRun { waiting: VecDeque::new(), current: None, turn: Turn::new() }
+    }
+
+    /// The next rows, at most `most`, and none only at the end.
+    pub(super) async fn next(
+        &mut self,
+        values: &SetValues,
+        input: &mut dyn Input,
+        ctx: &mut ExecContext<'_>,
+        frame: &[Datum],
+        most: usize,
+    ) -> Result<Vec<Row>, SqlError> {
+        let mut out = Vec::new();
+        while out.len() < most {
+            self.turn.spend(ROW_UNITS).await;
+            if let Some((row, calls)) = &mut self.current {
+                match advance(row, calls)? {
+                    Some(row) => out.push(row),
+                    None => self.current = None,
+                }
+                continue;
+            }
+            if self.waiting.is_empty() {
+                self.waiting = input.next(ctx, frame, BATCH).await?.into();
+            }
+            let Some(row) = self.waiting.pop_front() else { break };
+            if ctx.rehearses() {
+                let args = |env: &Env<'_>| {
+                    let mut args = values.calls.iter().flat_map(|call| call.args());
+                    args.try_for_each(|arg| eval(arg, &row, env).map(drop))
+                };
+                ctx.rehearse(frame, args).await?;
+            }
+            let env = ctx.env(frame);
+            let calls = values.calls.iter().map(|call| CallRows::begin(call, &row, &env));
+            let calls = calls.collect::<Result<Vec<_>, SqlError>>()?;
+            self.current = Some((row, calls));
+        }
+        Ok(out)
+    }
+}
+
+/// The next row of several calls; `None` when all have ended.
+fn advance(row: &Row, calls: &mut [CallRows]) -> Result<Option<Row>, SqlError> {
+    let mut out = row.clone();
+    let mut is_any = false;
+    for call in calls {
+        match call.next()? {
+            Some(values) => {
+                is_any = true;
+                out.extend(values);
+            }
+            None => out.push(Datum::Null),
+        }
+    }
+    Ok(is_any.then_some(out))
+}

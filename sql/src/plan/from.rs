@@ -1,0 +1,491 @@
+//! Binding of FROM: tables, queries, functions, joins, and references to WITH.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{
+    Expr as Ast, FunctionArg, FunctionArgExpr, Join as JoinAst, JoinConstraint, JoinOperator, ObjectName, Query,
+    Spanned, TableAlias, TableFactor, TableWithJoins,
+};
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Frame, MergedColumn, Scope, ScopeColumn, ScopeTable, Typed};
+use super::calls::Arguments;
+use super::coerce::Unified;
+use super::joins::{conjuncts, join, rel_width, table_scan};
+use super::node::ResultColumn;
+use super::rel::{FunctionScan, JoinKind, Rel, SetCall, WithScan};
+use crate::error::{SqlError, SqlState};
+use crate::expr::eval::fold;
+use crate::expr::{CompareOp, Expr};
+use crate::parse::NO_LOCATION;
+use crate::table::Table;
+use pgtypes::SqlType;
+use pgtypes::functions::Run;
+
+/// What FROM gives.
+pub(super) enum From {
+    /// There is none.
+    Nothing,
+    /// One table.
+    Table(Arc<Table>),
+    /// Anything else.
+    Rel(Rel),
+}
+
+/// An item with its columns.
+struct Item {
+    rel: Rel,
+    scope: Scope,
+    /// The values of the items before it that it uses, if it is one that may.
+    lateral: Option<Vec<Expr>>,
+}
+
+impl Binder<'_> {
+    /// Binds FROM.
+    pub(super) fn from(&mut self, from: &[TableWithJoins]) -> Result<(From, Scope), SqlError> {
+        if let [single] = from
+            && single.joins.is_empty()
+            && let Some((table, scope)) = self.single_table(&single.relation)?
+        {
+            return Ok((From::Table(table), scope));
+        }
+        let mut whole: Option<Item> = None;
+        for part in from {
+            let mut item = self.factor(&part.relation, whole.as_ref().map(|whole| &whole.scope))?;
+            if !part.joins.is_empty() {
+                let uses_others = item.lateral.take().is_some_and(|args| !args.is_empty());
+                if uses_others {
+                    return Err(self.unsupported("a lateral item at the start of a join is", part.span().start));
+                }
+                item = self.joins(item, &part.joins)?;
+            }
+            whole = Some(match whole {
+                None => item,
+                Some(before) => self.joined(JoinKind::Inner, before, item, None, NO_LOCATION)?,
+            });
+        }
+        Ok(match whole {
+            None => (From::Nothing, Scope::default()),
+            Some(item) => (From::Rel(item.rel), item.scope),
+        })
+    }
+
+    fn joins(&mut self, first: Item, joins: &[JoinAst]) -> Result<Item, SqlError> {
+        let mut left = first;
+        for ast in joins {
+            let (kind, constraint) = self.join_kind(&ast.join_operator, ast.relation.span().start)?;
+            let right = self.factor(&ast.relation, Some(&left.scope))?;
+            left = self.joined(kind, left, right, constraint, ast.relation.span().start)?;
+        }
+        Ok(left)
+    }
+
+    fn join_kind<'j>(
+        &self,
+        operator: &'j JoinOperator,
+        at: Location,
+    ) -> Result<(JoinKind, Option<&'j JoinConstraint>), SqlError> {
+        Ok(match operator {
+            JoinOperator::Join(on) | JoinOperator::Inner(on) => (JoinKind::Inner, Some(on)),
+            JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => (JoinKind::Left, Some(on)),
+            JoinOperator::Right(on) | JoinOperator::RightOuter(on) => (JoinKind::Right, Some(on)),
+            JoinOperator::FullOuter(on) => (JoinKind::Full, Some(on)),
+            JoinOperator::CrossJoin(_) => (JoinKind::Inner, None),
+            _ => return Err(self.unsupported("this kind of join is", at)),
+        })
+    }
+
+    /// Joins two items.
+    fn joined(
+        &mut self,
+        kind: JoinKind,
+        left: Item,
+        right: Item,
+        constraint: Option<&JoinConstraint>,
+        at: Location,
+    ) -> Result<Item, SqlError> {
+        for table in &right.scope.tables {
+            if left.scope.tables.iter().any(|other| other.name == table.name && !table.name.is_empty()) {
+                let message = format!("table name \"{}\" specified more than once", table.name);
+                return Err(self.error(SqlState::DUPLICATE_ALIAS, message, at));
+            }
+        }
+        let lateral = right.lateral.filter(|args| !args.is_empty());
+        if lateral.is_some() && !matches!(kind, JoinKind::Inner | JoinKind::Left) {
+            let message = "invalid reference to FROM-clause entry for table";
+            let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
+            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).detail(detail));
+        }
+        let (left_width, right_width) = (rel_width(&left.rel), rel_width(&right.rel));
+        let (left_columns, right_columns) = (left.scope.clone(), right.scope.clone());
+        let mut scope = left.scope;
+        scope.extend(right.scope);
+        let mut conditions = Vec::new();
+        match constraint {
+            None | Some(JoinConstraint::None) => {}
+            Some(JoinConstraint::On(ast)) => {
+                self.clause = "JOIN conditions";
+                let aggregates = std::mem::take(&mut self.aggregates);
+                let condition = self.condition(ast, &scope, "JOIN/ON");
+                self.aggregates = aggregates;
+                conjuncts(condition?, &mut conditions);
+            }
+            Some(JoinConstraint::Using(names)) => {
+                for name in names {
+                    let word = self.name_parts(name)?.pop().unwrap_or_default();
+                    let place = name.span().start;
+                    let pair = (&left_columns, &right_columns, left_width);
+                    conditions.push(self.using(kind, &word, pair, &mut scope, place)?);
+                }
+            }
+            Some(JoinConstraint::Natural) => {
+                let common: Vec<String> =
+                    visible_names(&left_columns).into_iter().filter(|name| right_columns.has_column(name)).collect();
+                for name in common {
+                    let pair = (&left_columns, &right_columns, left_width);
+                    conditions.push(self.using(kind, &name, pair, &mut scope, at)?);
+                }
+            }
+        }
+        let join = join(kind, (left.rel, left_width), (right.rel, right_width), conditions, lateral);
+        if kind == JoinKind::Full && join.condition.is_some() {
+            let message = "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        Ok(Item { rel: Rel::Join(Box::new(join)), scope, lateral: None })
+    }
+
+    /// A column of USING: the condition, and the merged column in the scope.
+    fn using(
+        &mut self,
+        kind: JoinKind,
+        name: &str,
+        (left, right, left_width): (&Scope, &Scope, usize),
+        scope: &mut Scope,
+        at: Location,
+    ) -> Result<Expr, SqlError> {
+        let find = |scope: &Scope, side: &str| -> Result<Typed, SqlError> {
+            let merged = scope.merged.iter().filter(|merged| merged.name == name);
+            let merged = merged.map(|merged| Typed::new(merged.expr.clone(), merged.ty, at));
+            let separate = scope.separate_columns().filter(|(_, _, column)| column.name == name);
+            let mut found: Vec<Typed> = merged
+                .chain(separate.map(|(place, _, column)| Typed::new(Expr::Column(place), column.ty, at)))
+                .collect();
+            match (found.len(), found.pop()) {
+                (1, Some(only)) => Ok(only),
+                (0, _) => {
+                    let message = format!("column \"{name}\" specified in USING clause does not exist in {side} table");
+                    Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
+                }
+                _ => {
+                    let message = format!("common column name \"{name}\" appears more than once in {side} table");
+                    Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at))
+                }
+            }
+        };
+        let l = find(left, "left")?;
+        let mut r = find(right, "right")?;
+        r.expr.shift_columns(left_width);
+        let Unified { exprs, ty } = self.unify(vec![l.clone(), r.clone()], "JOIN/USING")?;
+        let [a, b] = <[Expr; 2]>::try_from(exprs).map_err(|_| SqlError::internal("USING is of two columns"))?;
+        let expr = match kind {
+            JoinKind::Inner | JoinKind::Left => a,
+            JoinKind::Right => b,
+            JoinKind::Full => Expr::Coalesce(vec![a, b]),
+        };
+        let mut members = Vec::new();
+        for side in [&l.expr, &r.expr] {
+            collect_columns(side, &mut members);
+        }
+        scope.merged.retain(|merged| merged.name != name);
+        scope.merged.push(MergedColumn { name: name.to_owned(), ty, expr, members });
+        let nowhere = Ast::Identifier(sqlparser::ast::Ident::new(name));
+        let equal = self.compare(CompareOp::Eq, l, r, (&nowhere, &nowhere)).map_err(|error| {
+            let position = self.position(at);
+            SqlError { position: Some(position), ..error }
+        })?;
+        Ok(equal.expr)
+    }
+
+    /// A plain table without WITH of that name; `None` for anything else.
+    fn single_table(&mut self, factor: &TableFactor) -> Result<Option<(Arc<Table>, Scope)>, SqlError> {
+        let Some((name, alias)) = self.plain_name(factor)? else { return Ok(None) };
+        if self.with_named(name)?.is_some() {
+            return Ok(None);
+        }
+        let table = self.table(name)?;
+        let scope = self.table_scope(&table, alias)?;
+        Ok(Some((table, scope)))
+    }
+
+    fn plain_name<'f>(
+        &self,
+        factor: &'f TableFactor,
+    ) -> Result<Option<(&'f ObjectName, Option<&'f TableAlias>)>, SqlError> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                version: None,
+                with_ordinality: false,
+                partitions,
+                sample: None,
+                ..
+            } if partitions.is_empty() => Ok(Some((name, alias.as_ref()))),
+            _ => Ok(None),
+        }
+    }
+
+    fn table_scope(&self, table: &Table, alias: Option<&TableAlias>) -> Result<Scope, SqlError> {
+        let alias_name = alias.map(|alias| self.alias(&alias.name)).transpose()?;
+        let mut scope = Scope::of(table, alias_name.as_deref());
+        if let (Some(alias), Some(table)) = (alias, scope.tables.first_mut()) {
+            self.rename(table, alias)?;
+        }
+        Ok(scope)
+    }
+
+    /// Gives the names of an alias to columns.
+    fn rename(&self, table: &mut ScopeTable, alias: &TableAlias) -> Result<(), SqlError> {
+        let count = table.columns.len();
+        if alias.columns.len() > count {
+            let message = format!(
+                "table \"{}\" has {count} columns available but {} columns specified",
+                table.name,
+                alias.columns.len()
+            );
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        for (column, renamed) in table.columns.iter_mut().zip(&alias.columns) {
+            column.name = self.alias(&renamed.name)?;
+        }
+        Ok(())
+    }
+
+    /// The query of WITH that a name means.
+    fn with_named(&self, name: &ObjectName) -> Result<Option<super::with_name::WithName>, SqlError> {
+        let parts = self.name_parts(name)?;
+        let [word] = parts.as_slice() else { return Ok(None) };
+        Ok(self.with_names.iter().rev().find(|with| with.name == *word).cloned())
+    }
+
+    /// Binds an item of FROM. `before`: the columns of the items before it, for lateral ones.
+    fn factor(&mut self, factor: &TableFactor, before: Option<&Scope>) -> Result<Item, SqlError> {
+        let at = factor.span().start;
+        if let Some((name, alias)) = self.plain_name(factor)? {
+            if let Some(with) = self.with_named(name)? {
+                let width = with.columns.len();
+                self.recursion_used |= with.is_recursion;
+                let rel = Rel::With(WithScan { query: with.query, is_recursion: with.is_recursion, width });
+                let scope = self.result_scope(&with.columns, alias, &with.name)?;
+                return Ok(Item { rel, scope, lateral: None });
+            }
+            let table = self.table(name)?;
+            let scope = self.table_scope(&table, alias)?;
+            return Ok(Item { rel: table_scan(table, scope.names()), scope, lateral: None });
+        }
+        match factor {
+            TableFactor::Derived { lateral, subquery, alias, sample: None } => {
+                self.derived(*lateral, subquery, alias.as_ref(), before, at)
+            }
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, sample: None, .. } => {
+                let call = (name, args.args.as_slice(), *with_ordinality);
+                self.function_item(call, alias.as_ref(), before)
+            }
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                self.function_item((name, args, *with_ordinality), alias.as_ref(), before)
+            }
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, with_offset: false, .. } => {
+                let [array] = array_exprs.as_slice() else {
+                    return Err(self.unsupported("unnest of several arrays is", at));
+                };
+                let asts = [array];
+                self.called_item(("unnest", &asts, *with_ordinality), alias.as_ref(), before, at)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let first = self.factor(&table_with_joins.relation, before)?;
+                let mut item = self.joins(first, &table_with_joins.joins)?;
+                if let Some(alias) = alias {
+                    let columns: Vec<ResultColumn> = item
+                        .scope
+                        .columns()
+                        .map(|(_, table, column)| ResultColumn {
+                            name: column.name.clone(),
+                            ty: column.ty,
+                            origin: (table.oid, column.number),
+                        })
+                        .collect();
+                    item.scope = self.result_scope(&columns, Some(alias), "")?;
+                }
+                Ok(item)
+            }
+            _ => Err(self.unsupported("this kind of table reference is", at)),
+        }
+    }
+
+    /// A scope of result columns.
+    fn result_scope(
+        &self,
+        columns: &[ResultColumn],
+        alias: Option<&TableAlias>,
+        name: &str,
+    ) -> Result<Scope, SqlError> {
+        let name = match alias {
+            Some(alias) => self.alias(&alias.name)?,
+            None => name.to_owned(),
+        };
+        let column =
+            |column: &ResultColumn| ScopeColumn { name: column.name.clone(), ty: column.ty, number: column.origin.1 };
+        let oid = columns.first().map_or(0, |column| column.origin.0);
+        let same = columns.iter().all(|column| column.origin.0 == oid);
+        let oid = if same { oid } else { 0 };
+        let columns = columns.iter().map(column).collect();
+        let mut table = ScopeTable { name, hidden_name: None, columns, offset: 0, oid };
+        if let Some(alias) = alias {
+            self.rename(&mut table, alias)?;
+        }
+        Ok(Scope { tables: vec![table], merged: Vec::new() })
+    }
+
+    /// A query in FROM.
+    fn derived(
+        &mut self,
+        is_lateral: bool,
+        query: &Query,
+        alias: Option<&TableAlias>,
+        before: Option<&Scope>,
+        at: Location,
+    ) -> Result<Item, SqlError> {
+        if alias.is_none() {
+            let error = self.error(SqlState::SYNTAX_ERROR, "subquery in FROM must have an alias", at);
+            return Err(error.hint("For example, FROM (SELECT ...) [AS] foo."));
+        }
+        let (plan, columns, lateral) = match before.filter(|_| is_lateral) {
+            Some(before) => {
+                let (plan, columns, args) = self.inner_query(query, before)?;
+                (plan, columns, Some(args))
+            }
+            None => {
+                let aggregates = std::mem::take(&mut self.aggregates);
+                let targets = std::mem::take(&mut self.targets);
+                let bound = self.query(query);
+                (self.aggregates, self.targets) = (aggregates, targets);
+                let (plan, columns) = bound?;
+                (plan, columns, None)
+            }
+        };
+        let scope = self.result_scope(&columns, alias, "")?;
+        Ok(Item { rel: Rel::Query(Box::new(plan)), scope, lateral })
+    }
+
+    fn function_item(
+        &mut self,
+        (name, args, ordinality): (&ObjectName, &[FunctionArg], bool),
+        alias: Option<&TableAlias>,
+        before: Option<&Scope>,
+    ) -> Result<Item, SqlError> {
+        let at = name.span().start;
+        let mut asts = Vec::with_capacity(args.len());
+        for arg in args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(ast)) => asts.push(ast),
+                _ => return Err(self.unsupported("this form of argument is", at)),
+            }
+        }
+        let mut parts = self.name_parts(name)?;
+        let word = parts.pop().unwrap_or_default();
+        if parts.iter().any(|schema| schema != "pg_catalog") {
+            let message = format!("schema \"{}\" does not exist", parts.join("."));
+            return Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at));
+        }
+        self.called_item((&word, &asts, ordinality), alias, before, at)
+    }
+
+    /// A function in FROM. It sees the items before it.
+    fn called_item(
+        &mut self,
+        (name, asts, ordinality): (&str, &[&Ast], bool),
+        alias: Option<&TableAlias>,
+        before: Option<&Scope>,
+        at: Location,
+    ) -> Result<Item, SqlError> {
+        self.clause = "functions in FROM";
+        let aggregates = std::mem::take(&mut self.aggregates);
+        let scope = before.cloned().unwrap_or_default();
+        self.frames.push(Frame { scope, args: Vec::new(), references: Vec::new() });
+        let bound = self.call_in_from(name, asts, at);
+        let frame = self.frames.pop();
+        self.aggregates = aggregates;
+        let (call, mut columns) = bound?;
+        if let (Some(alias), [only]) = (alias, columns.as_mut_slice()) {
+            // The column of a function with an alias has its name.
+            only.name = self.alias(&alias.name)?;
+        }
+        if ordinality {
+            columns.push(ResultColumn { name: "ordinality".to_owned(), ty: SqlType::INT8, origin: (0, 0) });
+        }
+        let scope = self.result_scope(&columns, alias, name)?;
+        let rel = Rel::Function(FunctionScan { call, ordinality });
+        Ok(Item { rel, scope, lateral: Some(frame.map(|frame| frame.args).unwrap_or_default()) })
+    }
+
+    fn call_in_from(
+        &mut self,
+        name: &str,
+        asts: &[&Ast],
+        at: Location,
+    ) -> Result<(SetCall, Vec<ResultColumn>), SqlError> {
+        let scope = Scope::default();
+        let mut values = Vec::with_capacity(asts.len());
+        for ast in asts {
+            values.push(self.expr(ast, &scope)?);
+        }
+        let column = |name: &str, ty: SqlType| ResultColumn { name: name.to_owned(), ty, origin: (0, 0) };
+        let is_set = pgtypes::functions::named(name).iter().any(|row| row.returns_set());
+        if !is_set {
+            let value = self.call(name, Arguments::of(values), at)?;
+            let columns = vec![column(name, value.ty)];
+            return Ok((SetCall::One(value.expr), columns));
+        }
+        let (call, ty) = self.set_call(name, values, at)?;
+        let columns = match &call {
+            SetCall::Set { function, .. } if !function.columns.is_empty() => {
+                function.columns.iter().map(|(name, ty)| column(name, *ty)).collect()
+            }
+            _ => vec![column(name, ty)],
+        };
+        Ok((call, columns))
+    }
+
+    /// Binds a call of a function that returns a set. Returns the type of its rows too.
+    pub(super) fn set_call(
+        &mut self,
+        name: &str,
+        values: Vec<Typed>,
+        at: Location,
+    ) -> Result<(SetCall, SqlType), SqlError> {
+        let arguments = Arguments::of(values);
+        let choice = self.choose(name, &arguments, at)?;
+        let (args, types) = self.convert_arguments(arguments.values, &choice, at)?;
+        let function = choice.function;
+        if !matches!(function.run, Run::Set(_)) {
+            return Err(self.unsupported(&format!("function {name} here is"), at));
+        }
+        let width = function.columns.len().max(1);
+        let args = args.into_iter().map(fold).collect();
+        Ok((SetCall::Set { function, args, types, result: choice.result, width }, choice.result))
+    }
+}
+
+fn visible_names(scope: &Scope) -> Vec<String> {
+    let merged = scope.merged.iter().map(|merged| merged.name.clone());
+    merged.chain(scope.separate_columns().map(|(_, _, column)| column.name.clone())).collect()
+}
+
+fn collect_columns(expr: &Expr, out: &mut Vec<usize>) {
+    if let Expr::Column(place) = expr {
+        out.push(*place);
+    }
+    expr.children().into_iter().for_each(|child| collect_columns(child, out));
+}

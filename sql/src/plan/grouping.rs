@@ -1,0 +1,129 @@
+//! GROUP BY: the keys of the groups, and expressions over them.
+//!
+//! Expressions of the select list, HAVING and ORDER BY are bound over the source's row, with placeholders for
+//! aggregates. Then they are rewritten over the aggregation's row: what equals a key becomes its column. A column that
+//! is left is not grouped, unless the primary key of its table is: then it is a key too.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr as Ast, GroupByExpr, Spanned};
+
+use super::bind_expr::literal;
+use super::binder::{Binder, Scope};
+use super::names::fold_ident;
+use super::projection::Output;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::parse::start_of;
+use crate::table::Table;
+
+impl Binder<'_> {
+    /// Binds GROUP BY: names of columns, numbers and names of outputs, expressions.
+    pub(super) fn group_by(
+        &mut self,
+        group_by: &GroupByExpr,
+        scope: &Scope,
+        output: &Output,
+    ) -> Result<Vec<Expr>, SqlError> {
+        let GroupByExpr::Expressions(asts, modifiers) = group_by else {
+            return Err(self.unsupported("GROUP BY ALL is", group_by.span().start));
+        };
+        if !modifiers.is_empty() {
+            return Err(self.unsupported("this form of GROUP BY is", group_by.span().start));
+        }
+        let allowed = std::mem::replace(&mut self.aggregates.allowed, false);
+        self.clause = "GROUP BY";
+        let mut keys: Vec<Expr> = Vec::with_capacity(asts.len());
+        for ast in asts {
+            let key = self.group_key(ast, scope, output)?;
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        self.aggregates.allowed = allowed;
+        Ok(keys)
+    }
+
+    fn group_key(&mut self, ast: &Ast, scope: &Scope, output: &Output) -> Result<Expr, SqlError> {
+        let at = start_of(ast);
+        let chosen = match ast {
+            Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
+                return Err(self.unsupported("GROUPING SETS, CUBE and ROLLUP are", at));
+            }
+            // A name is one of the input first.
+            Ast::Identifier(ident) if !scope.has_column(&fold_ident(ident)) => {
+                let name = fold_ident(ident);
+                output.columns.iter().position(|column| column.name == name)
+            }
+            ast => match literal(ast) {
+                Some((value, negative)) => {
+                    Some(self.order_number(value, negative, output.columns.len(), "GROUP BY")?)
+                }
+                None => None,
+            },
+        };
+        let expr = match chosen {
+            Some(column) => output.exprs[column].clone(),
+            None => {
+                let value = self.expr(ast, scope)?;
+                self.resolve_unknown(value)?.expr
+            }
+        };
+        if expr.any(&|part| matches!(part, Expr::Aggregate(_))) {
+            let message = "aggregate functions are not allowed in GROUP BY";
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+        }
+        Ok(expr)
+    }
+
+    /// Rewrites expressions over the aggregation's row. 42803 for a column that is neither grouped nor follows from
+    /// the keys.
+    pub(super) fn over_groups(
+        &self,
+        keys: &mut Vec<Expr>,
+        exprs: &mut [&mut Expr],
+        tables: &[(usize, Arc<Table>)],
+    ) -> Result<(), SqlError> {
+        let determined = |keys: &[Expr], place: usize| {
+            tables.iter().any(|(offset, table)| {
+                let is_its = (*offset..offset + table.columns.len()).contains(&place);
+                let has_key = |at: &usize| keys.contains(&Expr::Column(offset + at));
+                is_its && !table.primary_key.is_empty() && table.primary_key.iter().all(has_key)
+            })
+        };
+        let mut missing = None;
+        for expr in exprs.iter_mut() {
+            expr.replace_with(&mut |part| {
+                if let Some(at) = keys.iter().position(|key| key == part) {
+                    return Some(Expr::Column(at));
+                }
+                match part {
+                    Expr::Column(place) if determined(keys, *place) => {
+                        keys.push(part.clone());
+                        Some(Expr::Column(keys.len() - 1))
+                    }
+                    Expr::Column(place) => {
+                        missing = missing.or(Some(*place));
+                        Some(part.clone())
+                    }
+                    _ => None,
+                }
+            });
+        }
+        if let Some(place) = missing {
+            let found = self.aggregates.references.iter().find(|(at, _, _)| *at == place);
+            let (name, at) = found.map_or(("?", crate::parse::NO_LOCATION), |(_, name, at)| (name, *at));
+            let message =
+                format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+        }
+        let first = keys.len();
+        for expr in exprs.iter_mut() {
+            expr.replace_with(&mut |part| match part {
+                Expr::Aggregate(at) => Some(Expr::Column(first + at)),
+                _ => None,
+            });
+        }
+        Ok(())
+    }
+}

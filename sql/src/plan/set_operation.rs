@@ -1,0 +1,250 @@
+//! UNION, INTERSECT, EXCEPT, and WITH.
+
+use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier, With};
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Typed};
+use super::names::fold_ident;
+use super::node::{ResultColumn, SelectPlan, Source};
+use super::rel::{Rel, SetKind, SetOperation, WithBody, WithQuery};
+use super::with_name::WithName;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::parse::query_start;
+use pgtypes::SqlType;
+use pgtypes::cast::CastContext;
+
+impl Binder<'_> {
+    /// Binds a set operation.
+    pub(super) fn set_operation(
+        &mut self,
+        (op, quantifier): (SetOperator, SetQuantifier),
+        left: &SetExpr,
+        right: &SetExpr,
+        at: Location,
+    ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        let kind = match op {
+            SetOperator::Union => SetKind::Union,
+            SetOperator::Intersect => SetKind::Intersect,
+            SetOperator::Except | SetOperator::Minus => SetKind::Except,
+        };
+        let all = match quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::Distinct | SetQuantifier::None => false,
+            _ => return Err(self.unsupported("this form of a set operation is", at)),
+        };
+        let targets = std::mem::take(&mut self.targets);
+        let operands = self.operand(left).and_then(|left| Ok((left, self.operand(right)?)));
+        self.targets = targets;
+        let (left, right) = operands?;
+        self.combined((kind, all), left, right, at)
+    }
+
+    /// Two bound queries under a set operation.
+    fn combined(
+        &mut self,
+        (kind, all): (SetKind, bool),
+        (mut left, left_columns): (SelectPlan, Vec<ResultColumn>),
+        (mut right, right_columns): (SelectPlan, Vec<ResultColumn>),
+        at: Location,
+    ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        let word = match kind {
+            SetKind::Union => "UNION",
+            SetKind::Intersect => "INTERSECT",
+            SetKind::Except => "EXCEPT",
+        };
+        if left_columns.len() != right_columns.len() {
+            let message = format!("each {word} query must have the same number of columns");
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
+        }
+        let mut columns = Vec::with_capacity(left_columns.len());
+        for (place, (l, r)) in left_columns.into_iter().zip(right_columns).enumerate() {
+            let ty = self.common_type(&[typed(place, l.ty, at), typed(place, r.ty, at)], word)?;
+            self.convert_column(&mut left, place, l.ty, ty, word)?;
+            self.convert_column(&mut right, place, r.ty, ty, word)?;
+            columns.push(ResultColumn { ty, origin: (0, 0), ..l });
+        }
+        let width = columns.len();
+        let (left, right) = (Rel::Query(Box::new(left)), Rel::Query(Box::new(right)));
+        let rel = Rel::Set(Box::new(SetOperation { kind, all, left, right }));
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        Ok((SelectPlan::of(Source::Rel(Box::new(rel)), width, names), columns))
+    }
+
+    /// Converts an output column to the common type.
+    fn convert_column(
+        &mut self,
+        plan: &mut SelectPlan,
+        place: usize,
+        from: SqlType,
+        to: SqlType,
+        word: &str,
+    ) -> Result<(), SqlError> {
+        let at = crate::parse::NO_LOCATION;
+        if from == to {
+            return Ok(());
+        }
+        if !plan.is_simple() {
+            let input = std::mem::replace(plan, SelectPlan::single());
+            *plan = SelectPlan::over(input);
+        }
+        let Some(slot) = plan.output.get_mut(place) else { return Ok(()) };
+        let expr = std::mem::replace(slot, Expr::Const(pgtypes::Datum::Null));
+        let value = self.coerce(Typed::new(expr, from, at), to, CastContext::Implicit)?;
+        let Some(value) = value else {
+            let message = format!("{word} could not convert type {} to {}", from.base_name(), to.base_name());
+            return Err(SqlError::new(SqlState::CANNOT_COERCE, message));
+        };
+        if let Some(slot) = plan.output.get_mut(place) {
+            *slot = value.expr;
+        }
+        Ok(())
+    }
+
+    /// An operand of a set operation.
+    fn operand(&mut self, body: &SetExpr) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        match body {
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::SetOperation { op, set_quantifier, left, right } => {
+                self.descend()?;
+                let bound = self.set_operation((*op, *set_quantifier), left, right, crate::parse::NO_LOCATION);
+                self.depth -= 1;
+                bound
+            }
+            body => {
+                // Its literals take their types from the other side.
+                self.keeps_unknown = true;
+                let bound = self.query(&plain_query(body));
+                self.keeps_unknown = false;
+                bound
+            }
+        }
+    }
+
+    /// Binds the queries of WITH. Their names are in reach until the caller drops them.
+    pub(super) fn with_clause(&mut self, with: &With) -> Result<(), SqlError> {
+        for cte in &with.cte_tables {
+            let name = fold_ident(&cte.alias.name);
+            if self.with_names.iter().any(|known| known.name == name && self.is_of(known, with)) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return Err(self.error(SqlState::DUPLICATE_ALIAS, message, cte.alias.name.span.start));
+            }
+            if with.recursive
+                && let Some(parts) = recursive_parts(&cte.query)
+            {
+                self.recursive(name, cte, parts)?;
+                continue;
+            }
+            let aggregates = std::mem::take(&mut self.aggregates);
+            let targets = std::mem::take(&mut self.targets);
+            let bound = self.query(&cte.query);
+            (self.aggregates, self.targets) = (aggregates, targets);
+            let (plan, columns) = bound?;
+            let columns = self.renamed(columns, cte, &name)?;
+            self.add_with(name, columns, WithBody::Query(plan));
+        }
+        Ok(())
+    }
+
+    /// Whether a name comes from a list of WITH.
+    fn is_of(&self, known: &WithName, with: &With) -> bool {
+        with.cte_tables.iter().filter(|cte| fold_ident(&cte.alias.name) == known.name).count() > 1
+    }
+
+    fn add_with(&mut self, name: String, columns: Vec<ResultColumn>, body: WithBody) {
+        let query = self.with.len();
+        self.with.push(WithQuery { name: name.clone(), body });
+        self.with_names.push(WithName { name, columns, query, is_recursion: false });
+    }
+
+    fn renamed(&self, mut columns: Vec<ResultColumn>, cte: &Cte, name: &str) -> Result<Vec<ResultColumn>, SqlError> {
+        let (available, given) = (columns.len(), cte.alias.columns.len());
+        if given > available {
+            let message =
+                format!("WITH query \"{name}\" has {available} columns available but {given} columns specified");
+            return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, cte.alias.name.span.start));
+        }
+        for (column, renamed) in columns.iter_mut().zip(&cte.alias.columns) {
+            column.name = fold_ident(&renamed.name);
+        }
+        Ok(columns)
+    }
+
+    /// A query of WITH RECURSIVE that reads itself: `first UNION [ALL] step`.
+    fn recursive(&mut self, name: String, cte: &Cte, parts: (&SetExpr, &SetExpr, bool)) -> Result<(), SqlError> {
+        let (first, step, all) = parts;
+        let at = query_start(&cte.query);
+        let (mut first, columns) = self.operand(first)?;
+        let columns = self.renamed(columns, cte, &name)?;
+        let query = self.with.len();
+        // Its place is taken before the queries that the step has.
+        self.with.push(WithQuery { name: name.clone(), body: WithBody::Query(SelectPlan::single()) });
+        let inner = WithName { name: name.clone(), columns: columns.clone(), query, is_recursion: true };
+        self.with_names.push(inner);
+        let bound = self.operand(step);
+        self.with_names.pop();
+        let (mut step, step_columns) = bound?;
+        if !std::mem::take(&mut self.recursion_used) {
+            let kind = (SetKind::Union, all);
+            let (plan, columns) = self.combined(kind, (first, columns), (step, step_columns), at)?;
+            if let Some(slot) = self.with.get_mut(query) {
+                slot.body = WithBody::Query(plan);
+            }
+            self.with_names.push(WithName { name, columns, query, is_recursion: false });
+            return Ok(());
+        }
+        if step_columns.len() != columns.len() {
+            let message = "each UNION query must have the same number of columns";
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
+        }
+        for (place, (column, other)) in columns.iter().zip(&step_columns).enumerate() {
+            let ty = self.common_type(&[typed(place, column.ty, at), typed(place, other.ty, at)], "UNION")?;
+            if ty.oid != column.ty.oid && column.ty != SqlType::UNKNOWN {
+                let message = format!(
+                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                    place + 1,
+                    column.ty.base_name(),
+                    ty.base_name()
+                );
+                let error = self.error(SqlState::DATATYPE_MISMATCH, message, at);
+                return Err(error.hint("Cast the output of the non-recursive term to the correct type."));
+            }
+            self.convert_column(&mut first, place, column.ty, ty, "UNION")?;
+            self.convert_column(&mut step, place, other.ty, ty, "UNION")?;
+        }
+        if let Some(slot) = self.with.get_mut(query) {
+            slot.body = WithBody::Recursive { first, step, all };
+        }
+        self.with_names.push(WithName { name, columns, query, is_recursion: false });
+        Ok(())
+    }
+}
+
+/// A query of a body alone.
+fn plain_query(body: &SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(body.clone()),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// The parts of a query that may be recursive.
+fn recursive_parts(query: &Query) -> Option<(&SetExpr, &SetExpr, bool)> {
+    let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, left, right } = &*query.body else {
+        return None;
+    };
+    let is_plain = query.order_by.is_none() && query.limit_clause.is_none() && query.with.is_none();
+    is_plain.then_some((&**left, &**right, *set_quantifier == SetQuantifier::All))
+}
+
+fn typed(place: usize, ty: SqlType, at: Location) -> Typed {
+    Typed::new(Expr::Column(place), ty, at)
+}

@@ -1,0 +1,210 @@
+//! Sub-queries in expressions: scalar, EXISTS, IN, ANY and ALL, ARRAY(...).
+//!
+//! A sub-query sees the columns of the queries around it. Each that it uses becomes an argument: an expression over the
+//! row around it, and [`Expr::Outer`] in it. Columns of a query further out pass through those between.
+
+use sqlparser::ast::{BinaryOperator, Expr as Ast, Query, Spanned};
+
+use super::binder::{Binder, Frame, Scope, Typed};
+use super::calls::{Named, failure};
+use super::comparison::Level;
+use super::node::{ResultColumn, SelectPlan};
+use super::operators::{compares_alike, symbol_of};
+use super::rel::Subplan;
+use crate::error::{SqlError, SqlState};
+use crate::expr::{Elementwise, Expr, Subquery, SubqueryKind};
+use crate::parse::{query_start, start_of};
+use pgtypes::SqlType;
+use pgtypes::cast::CastContext;
+
+/// Enough rows to tell that a scalar sub-query has too many.
+const SCALAR_ROWS: usize = 2;
+
+impl Binder<'_> {
+    /// Binds a query with the columns of `scope` in reach. Returns the values of these that it uses.
+    pub(super) fn inner_query(
+        &mut self,
+        query: &Query,
+        scope: &Scope,
+    ) -> Result<(SelectPlan, Vec<ResultColumn>, Vec<Expr>), SqlError> {
+        let clause = self.clause;
+        let aggregates = std::mem::take(&mut self.aggregates);
+        let targets = std::mem::take(&mut self.targets);
+        self.frames.push(Frame { scope: scope.clone(), args: Vec::new(), references: Vec::new() });
+        let bound = self.query(query);
+        let frame = self.frames.pop();
+        (self.clause, self.aggregates, self.targets) = (clause, aggregates, targets);
+        let Frame { args, references, .. } = frame.ok_or_else(|| SqlError::internal("a sub-query has no frame"))?;
+        if !self.aggregates.inside {
+            self.aggregates.references.extend(references);
+        }
+        let (plan, columns) = bound?;
+        Ok((plan, columns, args))
+    }
+
+    fn subquery(&mut self, plan: SelectPlan, most: usize, is_set: bool) -> usize {
+        self.subplans.push(Subplan { plan, most, is_set });
+        self.subplans.len() - 1
+    }
+
+    fn one_column(&self, columns: &[ResultColumn], query: &Query, what: &str) -> Result<SqlType, SqlError> {
+        match columns {
+            [column] => Ok(column.ty),
+            _ => Err(self.error(SqlState::SYNTAX_ERROR, what.to_owned(), query_start(query))),
+        }
+    }
+
+    /// `(SELECT ...)`
+    pub(super) fn scalar_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = query_start(query);
+        let (plan, columns, args) = self.inner_query(query, scope)?;
+        let ty = self.one_column(&columns, query, "subquery must return only one column")?;
+        let plan = self.subquery(plan, SCALAR_ROWS, false);
+        Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind: SubqueryKind::Scalar }), ty, at))
+    }
+
+    /// `[NOT] EXISTS (SELECT ...)`
+    pub(super) fn exists(&mut self, query: &Query, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = query_start(query);
+        let (plan, _, args) = self.inner_query(query, scope)?;
+        let plan = self.subquery(plan, 1, false);
+        let expr = Expr::Subquery(Subquery { plan, args, kind: SubqueryKind::Exists });
+        let expr = if negated { Expr::Not(Box::new(expr)) } else { expr };
+        Ok(Typed::new(expr, SqlType::BOOL, at))
+    }
+
+    /// `ARRAY(SELECT ...)`
+    pub(super) fn array_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = query_start(query);
+        let (plan, columns, args) = self.inner_query(query, scope)?;
+        let ty = self.one_column(&columns, query, "subquery must return only one column")?.base();
+        let array = if ty.is_array() { Some(ty) } else { ty.array() };
+        let Some(array) = array else {
+            let message = format!("could not find array type for data type {}", ty.base_name());
+            return Err(self.error(SqlState::UNDEFINED_OBJECT, message, at));
+        };
+        let plan = self.subquery(plan, usize::MAX, false);
+        let kind = SubqueryKind::Array(array.element().unwrap_or(ty));
+        Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind }), array, at))
+    }
+
+    /// `value [NOT] IN (SELECT ...)`
+    pub(super) fn in_subquery(
+        &mut self,
+        value: &Ast,
+        query: &Query,
+        negated: bool,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let word = if negated { "not" } else { "in" };
+        self.refuse_nonassociative(Level::Between, value, None, word)?;
+        let found = match value {
+            Ast::Tuple(items) => self.row_in_subquery(items, query, scope)?,
+            value => {
+                let found = self.elements_of_query((value, &BinaryOperator::Eq, query), false, scope);
+                found.map_err(|mut error| {
+                    if error.code == SqlState::UNDEFINED_FUNCTION {
+                        error.position = Some(self.position_between(value.span(), word, query.span()));
+                    }
+                    error
+                })?
+            }
+        };
+        let expr = if negated { Expr::Not(Box::new(found.expr)) } else { found.expr };
+        Ok(Typed::new(expr, SqlType::BOOL, found.at))
+    }
+
+    fn row_in_subquery(&mut self, items: &[Ast], query: &Query, scope: &Scope) -> Result<Typed, SqlError> {
+        let at = items.first().map_or_else(|| query_start(query), start_of);
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.expr(item, scope)?);
+        }
+        let (mut plan, columns, args) = self.inner_query(query, scope)?;
+        if columns.len() != values.len() {
+            let few = columns.len() < values.len();
+            let message = if few { "subquery has too few columns" } else { "subquery has too many columns" };
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
+        }
+        let mut left = Vec::with_capacity(values.len());
+        for (place, (value, column)) in values.into_iter().zip(&columns).enumerate() {
+            let (l, r) = self.equal_types(&value, column.ty)?;
+            let value = self.coerce(value, l, CastContext::Implicit)?;
+            left.push(value.ok_or_else(|| self.unsupported("this comparison is", at))?.expr);
+            self.convert_output(&mut plan, place, column.ty, r)?;
+        }
+        let plan = self.subquery(plan, usize::MAX, false);
+        let kind = SubqueryKind::Rows { left };
+        Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind }), SqlType::BOOL, at))
+    }
+
+    /// The types in which a value and a column are equal.
+    fn equal_types(&self, value: &Typed, column: SqlType) -> Result<(SqlType, SqlType), SqlError> {
+        let (_, choice) = self.comparison("=", value.ty, column).map_err(|failed| {
+            let shown = format!("{} = {}", value.type_name(), column.base_name());
+            failure(&failed, Named::Operator(&shown, 2)).at(self.position(value.at))
+        })?;
+        match choice.args.as_slice() {
+            [(_, l), (_, r)] if compares_alike(*l, *r) => Ok((*l, *r)),
+            _ => Err(self.unsupported("this comparison with a sub-query is", value.at)),
+        }
+    }
+
+    /// Converts an output column of a sub-query.
+    fn convert_output(
+        &mut self,
+        plan: &mut SelectPlan,
+        place: usize,
+        from: SqlType,
+        to: SqlType,
+    ) -> Result<(), SqlError> {
+        if from.oid == to.oid {
+            return Ok(());
+        }
+        let at = crate::parse::NO_LOCATION;
+        let input = std::mem::replace(plan, SelectPlan::single());
+        *plan = SelectPlan::over(input);
+        let column = Typed::new(Expr::Column(place), from, at);
+        let value = self.coerce(column, to, CastContext::Implicit)?;
+        let value = value.ok_or_else(|| self.unsupported("this comparison with a sub-query is", at))?;
+        if let Some(slot) = plan.output.get_mut(place) {
+            *slot = value.expr;
+        }
+        Ok(())
+    }
+
+    /// `value op ANY (SELECT ...)`, or ALL.
+    pub(super) fn elements_of_query(
+        &mut self,
+        (value, op, query): (&Ast, &BinaryOperator, &Query),
+        all: bool,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = start_of(value);
+        let symbol = match op {
+            BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().map(String::as_str),
+            op => symbol_of(op),
+        };
+        let Some(symbol) = symbol else { return Err(self.unsupported(&format!("operator {op} here is"), at)) };
+        let left = self.expr(value, scope)?;
+        let (mut plan, columns, args) = self.inner_query(query, scope)?;
+        let message = if columns.is_empty() { "subquery has too few columns" } else { "subquery has too many columns" };
+        let ty = self.one_column(&columns, query, message)?;
+        let (row, choice) = self.comparison(symbol, left.ty, ty).map_err(|failed| {
+            let shown = format!("{} {symbol} {}", left.type_name(), ty.base_name());
+            failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(value.span(), symbol, query.span()))
+        })?;
+        let (l, r) = match choice.args.as_slice() {
+            [(_, l), (_, r)] => (*l, *r),
+            _ => (left.ty, ty),
+        };
+        let left = self.coerce(left, l, CastContext::Implicit)?;
+        let left = Box::new(left.ok_or_else(|| self.unsupported("this comparison is", at))?.expr);
+        self.convert_output(&mut plan, 0, ty, r)?;
+        let is_set = !all && row.name == "=" && compares_alike(l, r);
+        let function = Elementwise { function: choice.function, operator: row.name, types: [l, r], all };
+        let plan = self.subquery(plan, usize::MAX, is_set);
+        let kind = SubqueryKind::Elements { function, left };
+        Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind }), SqlType::BOOL, at))
+    }
+}

@@ -1,0 +1,74 @@
+create table a (id int primary key, x int, s text);
+create table b (id int primary key, aid int, v numeric);
+insert into a values (1, 10, 'one'), (2, 20, 'two'), (3, null, 'three');
+insert into b values (1, 1, 1.5), (2, 1, 2.5), (3, 2, 3.5), (4, 9, 4.5);
+----
+
+select a.id, b.id, b.v from a join b on a.id = b.aid order by 1, 2;
+select a.id, b.id from a left join b on a.id = b.aid order by 1, 2;
+select a.id, b.id from a right join b on a.id = b.aid order by 1, 2;
+select a.id, b.id from a full join b on a.id = b.aid order by 1, 2;
+select * from a, b where a.id = b.aid and b.v > 2 order by b.id;
+select count(*) from a cross join b;
+select * from a join b using (id) order by id;
+select a.id, b.* from a natural join b order by 1;
+----
+
+select aid, count(*), sum(v) from b group by aid having count(*) > 0 order by aid;
+select s, x + 1 as y, max(v) from a join b on a.id = b.aid group by a.id order by s;
+select aid % 2 as odd, count(*) from b group by odd order by 1;
+select x, count(*) from a group by 1 order by 1 nulls first;
+select aid from b group by v;
+select count(*) from a group by ();
+----
+
+select id, (select count(*) from b where b.aid = a.id) as n from a order by id;
+select id from a where exists (select 1 from b where b.aid = a.id) order by id;
+select id from a where not exists (select from b where b.aid = a.id) order by id;
+select id from a where id in (select aid from b) order by id;
+select id from a where id not in (select aid from b) order by id;
+select id from a where (id, x) in (select aid, 10 from b);
+select id from a where x > all (select v from b) order by id;
+select array(select id from b order by id desc);
+select (select id from a);
+select (select id from a where id > 99) is null;
+select * from a where id = (select max(aid) from b where aid < 5);
+----
+
+select * from (select id, x * 2 as y from a) t where y > 20;
+select * from (values (1, 'a'), (2, 'b')) v (n, l) order by n desc;
+select 1 union select 2 union all select 1 order by 1;
+select id from a intersect select aid from b order by 1;
+select id from a except select aid from b order by 1;
+select null union select 1 order by 1 nulls first;
+select 'a' union all select null;
+----
+
+with t as (select id from a where id < 3) select * from t t1, t t2 order by 1, 2;
+with recursive r (n) as (select 1 union all select n + 1 from r where n < 5) select * from r;
+with recursive g as (select 1 as n union select (n * 3) % 7 from g) select * from g order by n;
+select * from generate_series(1, 3) g;
+select * from generate_series(1, 3) with ordinality as g (v, o);
+select a.id, g from a, generate_series(1, a.id) g order by 1, 2;
+select a.id, l.v from a left join lateral (select v from b where b.aid = a.id order by v desc limit 1) l on true order by 1;
+select unnest(array[1, 2]), generate_series(1, 3);
+select distinct on (aid) aid, v from b order by aid, v desc;
+select * from unnest(array['x', 'y']) u;
+select * from jsonb_each('{"a": 1, "b": [2]}');
+----
+
+update a set x = (select sum(v)::int from b where b.aid = a.id) where id in (select aid from b);
+select * from a order by id;
+insert into b select id + 10, aid, v from b where aid = 1;
+select count(*) from b;
+delete from b where aid not in (select id from a);
+select count(*) from b;
+----
+
+explain select a.id from a join b on a.id = b.aid where a.x = 1;
+explain select * from b join a on a.id = b.aid where b.id = 1;
+explain select count(*) from b group by aid;
+explain select id from a where id in (select aid from b);
+explain select * from a where id = (select 1);
+----
+
