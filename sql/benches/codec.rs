@@ -80,6 +80,7 @@ fn statements(c: &mut Criterion) {
                     locks_rows: false,
                     lock_timeout: None,
                     advisory: None,
+                    params: 0,
                     statement: None,
                 };
                 execution.next(&mut ctx, 100).await.expect("a row")

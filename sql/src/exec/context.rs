@@ -42,6 +42,8 @@ pub struct ExecContext<'a> {
     pub lock_timeout: Option<Duration>,
     /// The advisory locks of the session, if an expression of the plan takes or gives up some.
     pub advisory: Option<&'a mut AdvisorySession>,
+    /// The number of the statement's parameters.
+    pub params: usize,
     /// The results of sub-queries and of WITH, if the plan has some: [`super::Execution::statement`].
     pub statement: Option<&'a StatementState>,
 }
@@ -125,7 +127,7 @@ impl<'a> ExecContext<'a> {
             user: self.user,
             database: self.database,
             session: self.session,
-            first_outer: self.statement.map_or(params.len(), |statement| statement.plan.params.len()),
+            first_outer: self.params,
             subqueries: self.statement.map(|statement| &statement.log),
             locals: &[],
         }

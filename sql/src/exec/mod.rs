@@ -166,7 +166,7 @@ impl Execution {
     /// the number of rows. `None`: it is another statement, or the read takes a message or a wait.
     fn try_point(&self, ctx: &ExecContext<'_>, sink: &mut Sink<'_>) -> Result<Option<usize>, SqlError> {
         match plain_query(&self.plan) {
-            Some((access, output)) if self.view.is_none() => {
+            Some((access, output)) if self.view.is_none() && !ctx.rehearses() => {
                 plain::try_point(access, output, ctx.txn, &ctx.env(&self.params), sink)
             }
             _ => Ok(None),

@@ -24,8 +24,7 @@ mod tree;
 pub use locks::LockLog;
 pub(crate) use session::unknown_setting;
 pub use session::{NoSession, SessionAccess};
-pub use subqueries::SubqueryLog;
-pub(crate) use subqueries::{Pending, SubqueryRows};
+pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
 pub(crate) use tree::{
     Call, CompareOp, ContextValue, Elementwise, Expr, Position, SessionCall, Subquery, SubqueryKind, Subscript,
 };

@@ -60,7 +60,7 @@ pub(crate) struct Pending {
 
 /// The results of a statement's sub-queries.
 #[derive(Debug, Default)]
-pub struct SubqueryLog {
+pub(crate) struct SubqueryLog {
     state: Mutex<State>,
 }
 

@@ -43,11 +43,6 @@ impl AggregateCall {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
     }
-
-    /// The same, to be replaced.
-    pub(crate) fn inputs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        self.args.iter_mut().chain(&mut self.filter).chain(self.order.iter_mut().map(|key| &mut key.expr))
-    }
 }
 
 /// The aggregates of the current query.

@@ -39,6 +39,11 @@ impl Binder<'_> {
     /// Binds a call in ordinary syntax, or a keyword such as `current_user`.
     pub(super) fn function(&mut self, call: &CallAst, scope: &Scope) -> Result<Typed, SqlError> {
         let at = call.name.span().start;
+        if let FunctionArguments::Subquery(query) = &call.args
+            && call.name.to_string().eq_ignore_ascii_case("array")
+        {
+            return self.array_subquery(query, scope);
+        }
         let mut parts = self.name_parts(&call.name)?;
         let name = parts.pop().unwrap_or_default();
         if parts.iter().any(|schema| schema != "pg_catalog") {
@@ -50,9 +55,6 @@ impl Binder<'_> {
         }
         if call.null_treatment.is_some() || call.parameters != FunctionArguments::None {
             return Err(self.unsupported("this form of function call is", at));
-        }
-        if let ("array", FunctionArguments::Subquery(query)) = (name.as_str(), &call.args) {
-            return self.array_subquery(query, scope);
         }
         let list = self.argument_list(&call.args, at)?;
         if functions::named(&name).iter().any(|row| row.is_aggregate()) {

@@ -331,6 +331,7 @@ impl Session {
             locks_rows: run.locks_rows,
             lock_timeout: self.settings.lock_timeout(),
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
+            params: run.bound.params.len(),
             statement: statement.as_deref(),
         };
         let start = out.position();

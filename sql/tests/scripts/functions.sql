@@ -204,7 +204,7 @@ current_timestamp:timestamptz
 WARNING 22023: TIMESTAMP(7) WITH TIME ZONE precision reduced to maximum allowed, 6
 ?column?:bool
 f
-ERROR 0A000: subqueries are not supported yet [at 42]
+ERROR 42601: syntax error at or near "a" [at 26]
 ERROR 42601: syntax error at or near ")" [at 26]
 ERROR 42883: function now(integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.

@@ -130,7 +130,10 @@ case:int4
 \params 3 4
 select * from (values ($1), ($2)) x;
 ----
-ERROR 0A000: subqueries are not supported yet [at 23]
+params text text
+column1:text
+3
+4
 
 # A parameter keeps the type of its first use.
 \params 7

@@ -3,6 +3,10 @@ create table b (id int primary key, aid int, v numeric);
 insert into a values (1, 10, 'one'), (2, 20, 'two'), (3, null, 'three');
 insert into b values (1, 1, 1.5), (2, 1, 2.5), (3, 2, 3.5), (4, 9, 4.5);
 ----
+CREATE TABLE
+CREATE TABLE
+INSERT 0 3
+INSERT 0 4
 
 select a.id, b.id, b.v from a join b on a.id = b.aid order by 1, 2;
 select a.id, b.id from a left join b on a.id = b.aid order by 1, 2;
@@ -13,6 +17,39 @@ select count(*) from a cross join b;
 select * from a join b using (id) order by id;
 select a.id, b.* from a natural join b order by 1;
 ----
+id:int4|id:int4|v:numeric
+1|1|1.5
+1|2|2.5
+2|3|3.5
+id:int4|id:int4
+1|1
+1|2
+2|3
+3|NULL
+id:int4|id:int4
+1|1
+1|2
+2|3
+NULL|4
+id:int4|id:int4
+1|1
+1|2
+2|3
+3|NULL
+NULL|4
+id:int4|x:int4|s:text|id:int4|aid:int4|v:numeric
+1|10|one|2|1|2.5
+2|20|two|3|2|3.5
+count:int8
+12
+id:int4|x:int4|s:text|aid:int4|v:numeric
+1|10|one|1|1.5
+2|20|two|1|2.5
+3|NULL|three|2|3.5
+id:int4|id:int4|aid:int4|v:numeric
+1|1|1|1.5
+2|2|1|2.5
+3|3|2|3.5
 
 select aid, count(*), sum(v) from b group by aid having count(*) > 0 order by aid;
 select s, x + 1 as y, max(v) from a join b on a.id = b.aid group by a.id order by s;
@@ -21,6 +58,23 @@ select x, count(*) from a group by 1 order by 1 nulls first;
 select aid from b group by v;
 select count(*) from a group by ();
 ----
+aid:int4|count:int8|sum:numeric
+1|2|4.0
+2|1|3.5
+9|1|4.5
+s:text|y:int4|max:numeric
+one|11|2.5
+two|21|3.5
+odd:int4|count:int8
+0|1
+1|3
+x:int4|count:int8
+NULL|1
+10|1
+20|1
+ERROR 42803: column "b.aid" must appear in the GROUP BY clause or be used in an aggregate function [at 8]
+count:int8
+3
 
 select id, (select count(*) from b where b.aid = a.id) as n from a order by id;
 select id from a where exists (select 1 from b where b.aid = a.id) order by id;
@@ -34,6 +88,32 @@ select (select id from a);
 select (select id from a where id > 99) is null;
 select * from a where id = (select max(aid) from b where aid < 5);
 ----
+id:int4|n:int8
+1|2
+2|1
+3|0
+id:int4
+1
+2
+id:int4
+3
+id:int4
+1
+2
+id:int4
+3
+id:int4
+1
+id:int4
+1
+2
+array:_int4
+{4,3,2,1}
+ERROR 21000: more than one row returned by a subquery used as an expression
+?column?:bool
+t
+id:int4|x:int4|s:text
+2|20|two
 
 select * from (select id, x * 2 as y from a) t where y > 20;
 select * from (values (1, 'a'), (2, 'b')) v (n, l) order by n desc;
@@ -43,6 +123,26 @@ select id from a except select aid from b order by 1;
 select null union select 1 order by 1 nulls first;
 select 'a' union all select null;
 ----
+id:int4|y:int4
+2|40
+n:int4|l:text
+2|b
+1|a
+?column?:int4
+1
+1
+2
+id:int4
+1
+2
+id:int4
+3
+?column?:int4
+NULL
+1
+?column?:text
+a
+NULL
 
 with t as (select id from a where id < 3) select * from t t1, t t2 order by 1, 2;
 with recursive r (n) as (select 1 union all select n + 1 from r where n < 5) select * from r;
@@ -56,6 +156,57 @@ select distinct on (aid) aid, v from b order by aid, v desc;
 select * from unnest(array['x', 'y']) u;
 select * from jsonb_each('{"a": 1, "b": [2]}');
 ----
+id:int4|id:int4
+1|1
+1|2
+2|1
+2|2
+n:int4
+1
+2
+3
+4
+5
+n:int4
+1
+2
+3
+4
+5
+6
+g:int4
+1
+2
+3
+v:int4|o:int8
+1|1
+2|2
+3|3
+id:int4|g:int4
+1|1
+2|1
+2|2
+3|1
+3|2
+3|3
+id:int4|v:numeric
+1|2.5
+2|3.5
+3|NULL
+unnest:int4|generate_series:int4
+1|1
+2|2
+NULL|3
+aid:int4|v:numeric
+1|2.5
+2|3.5
+9|4.5
+u:text
+x
+y
+key:text|value:jsonb
+a|1
+b|[2]
 
 update a set x = (select sum(v)::int from b where b.aid = a.id) where id in (select aid from b);
 select * from a order by id;
@@ -64,6 +215,17 @@ select count(*) from b;
 delete from b where aid not in (select id from a);
 select count(*) from b;
 ----
+UPDATE 2
+id:int4|x:int4|s:text
+1|4|one
+2|4|two
+3|NULL|three
+INSERT 0 2
+count:int8
+6
+DELETE 1
+count:int8
+5
 
 explain select a.id from a join b on a.id = b.aid where a.x = 1;
 explain select * from b join a on a.id = b.aid where b.id = 1;
@@ -71,4 +233,24 @@ explain select count(*) from b group by aid;
 explain select id from a where id in (select aid from b);
 explain select * from a where id = (select 1);
 ----
-
+Hash Join
+  Hash Cond: (a.id = b.aid)
+  ->  Full Scan on a
+        Filter: (x = 1)
+  ->  Full Scan on b
+Nested Loop
+  ->  Point Get on b
+        Key: (id = 1)
+  ->  Point Get on a
+        Key: (id = $0)
+HashAggregate
+  Group Key: aid
+  ->  Full Scan on b
+Full Scan on a
+  Filter: (id = ANY (SubPlan 1))
+  SubPlan 1
+  ->  Full Scan on b
+Point Get on a
+  Key: (id = (SubPlan 1))
+  SubPlan 1
+  ->  Result

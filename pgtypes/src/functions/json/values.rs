@@ -48,6 +48,6 @@ pub(super) fn count(length: usize) -> Datum {
 }
 
 /// Rows of parts.
-pub(super) fn rows<P: Send + 'static>(parts: Vec<P>, row: fn(P) -> Vec<Datum>) -> SetRows {
+pub(super) fn rows<P: Send + Sync + 'static>(parts: Vec<P>, row: fn(P) -> Vec<Datum>) -> SetRows {
     Box::new(parts.into_iter().map(move |part| Ok(row(part))))
 }

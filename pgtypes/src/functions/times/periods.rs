@@ -78,7 +78,7 @@ fn series_timestamptz(args: &Args<'_>) -> Result<SetRows, ValueError> {
 }
 
 /// The rows until there is no further value. An error is the last row.
-fn rows<T: Outcome>(mut next: impl FnMut() -> Result<Option<T>, ValueError> + Send + 'static) -> SetRows {
+fn rows<T: Outcome>(mut next: impl FnMut() -> Result<Option<T>, ValueError> + Send + Sync + 'static) -> SetRows {
     let mut failed = false;
     Box::new(std::iter::from_fn(move || {
         if failed {
