@@ -103,10 +103,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn unsupported_expr(&self, ast: &Ast) -> SqlError {
-        let what = match ast {
-            _ => "this expression is",
-        };
-        self.unsupported(what, start_of(ast))
+        self.unsupported("this expression is", start_of(ast))
     }
 
     /// Binds a literal. `negative`: after a minus sign, which belongs to the number as in PostgreSQL.

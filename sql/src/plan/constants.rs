@@ -6,8 +6,8 @@
 //! that are not taken, those behind the first known value of COALESCE.
 
 use super::access::TableAccess;
-use super::node::{Body, Conflict, Plan, SelectPlan, Source, Whole};
-use super::rel::{JoinMethod, Rel, SetCall, WithBody};
+use super::node::{Body, Conflict, Plan, Whole};
+use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source, WithBody};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, has_constant_part, needs_session};

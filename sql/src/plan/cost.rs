@@ -2,7 +2,8 @@
 
 use super::access::{AccessPath, TableAccess};
 use super::constants::visit;
-use super::node::{Body, Cost, SelectPlan, Source, Whole};
+use super::node::{Body, Cost, Whole};
+use super::rel::{SelectPlan, Source};
 use crate::expr::Expr;
 
 /// The work for a row without values.

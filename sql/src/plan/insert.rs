@@ -8,7 +8,8 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
 use super::names::{fold_ident, is_default};
-use super::node::{Conflict, InsertPlan, ResultColumn, SelectPlan, Source};
+use super::node::{Conflict, InsertPlan, ResultColumn};
+use super::rel::{SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{NO_LOCATION, query_start, start_of};

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::access::{self, AccessPath, TableAccess};
-use super::node::{SelectPlan, Source};
-use super::rel::{Join, JoinKind, JoinMethod, Rel};
+
+use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, Source};
 use crate::expr::{CompareOp, Expr};
 use crate::table::Table;
 use pgtypes::Datum;
@@ -177,10 +177,7 @@ fn push_into_join(join: &mut Join, condition: Expr) -> Option<Expr> {
             join.add_on(condition);
             None
         }
-        (JoinKind::Left, Sides { left: true, right: false }) => match push(&mut join.left, vec![condition]).pop() {
-            Some(rest) => Some(rest),
-            None => None,
-        },
+        (JoinKind::Left, Sides { left: true, right: false }) => push(&mut join.left, vec![condition]).pop(),
         (JoinKind::Right, Sides { left: false, right: true }) if join.takes_right(&condition) => {
             let rest = push(&mut join.right, vec![shifted(condition, join.left_width)]).pop();
             rest.map(|mut rest| {
@@ -307,7 +304,7 @@ pub(super) fn attach(plan: &mut SelectPlan) {
         plan.filter = filter;
         access.path = path;
         if plan.aggregation.is_none() && plan.distinct_on.is_empty() {
-            let key = |key: &super::node::SortKey| match plan.output.get(key.column) {
+            let key = |key: &super::rel::SortKey| match plan.output.get(key.column) {
                 // Key columns are never NULL, so the place of NULLs does not matter.
                 Some(Expr::Column(column)) => Some((*column, key.descending)),
                 _ => None,

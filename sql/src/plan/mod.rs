@@ -7,21 +7,22 @@
 //!
 //! # Layers
 //!
-//! 1. `access`, `aggregation`: parts without knowledge of the binder
-//! 2. `node`, `rel`: the nodes of a plan
-//! 3. `joins`, `with_name`: where conditions go; names of WITH
-//! 4. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//! 1. `access`, `aggregation`, `show`: parts without knowledge of the binder
+//! 2. `rel`: queries and the nodes that they read
+//! 3. `joins`, `node`: where conditions go; the plan of a statement
+//! 4. `with_name`: names of WITH
+//! 5. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 5. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 6. `calls`, `type_name`: calls of functions, types
-//! 7. `object_names`, `operators`: names in literals, operators
-//! 8. `comparison`: comparisons and constructs built from them
-//! 9. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 10. `aggregate`: aggregates
-//! 11. `assign`, `from`, `projection`: values for columns, FROM, output columns
-//! 12. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
-//! 13. `select`: queries
-//! 14. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
+//! 6. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 7. `calls`, `type_name`: calls of functions, types
+//! 8. `object_names`, `operators`: names in literals, operators
+//! 9. `comparison`: comparisons and constructs built from them
+//! 10. `bind_expr`, `functions`, `special`, `subquery`: expressions
+//! 11. `aggregate`: aggregates
+//! 12. `assign`, `from`, `projection`: values for columns, FROM, output columns
+//! 13. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
+//! 14. `select`: queries
+//! 15. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
 
 mod access;
 mod aggregate;
@@ -52,6 +53,7 @@ mod projection;
 mod rel;
 mod select;
 mod set_operation;
+mod show;
 mod special;
 mod subquery;
 mod type_name;
@@ -65,10 +67,7 @@ use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use explain::analyzed_lines;
-pub(crate) use node::{
-    Actual, Aggregation, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan,
-    SortKey, Source, UpdatePlan, Whole,
-};
+pub(crate) use node::{Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, UpdatePlan, Whole};
 pub use node::{Notice, Plan, ResultColumn};
 
 use crate::catalog::Catalog;
@@ -79,7 +78,8 @@ use crate::parse::Parsed;
 use binder::Binder;
 use pgtypes::SqlType;
 pub(crate) use rel::{
-    FunctionScan, Join, JoinMethod, Rel, SetCall, SetKind, SetOperation, SetValues, WithBody, WithScan,
+    Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,
+    SetValues, SortKey, Source, WithBody, WithScan,
 };
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of

@@ -5,8 +5,8 @@ use sqlparser::ast::{Expr as Ast, LimitClause, OrderBy, OrderByKind, Query, Span
 use super::bind_expr::literal;
 use super::binder::{Binder, Scope};
 use super::names::fold_ident;
-use super::node::SortKey;
 use super::projection::Output;
+use super::rel::SortKey;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{query_start, start_of};

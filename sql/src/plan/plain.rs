@@ -2,7 +2,8 @@
 //! writes such rows to the client without building them in between.
 
 use super::access::{PLAIN_COLUMNS, PlainOutput};
-use super::node::{Body, Source};
+use super::node::Body;
+use super::rel::Source;
 use crate::expr::Expr;
 
 /// The output of a statement, if it is such a query.

@@ -1,13 +1,163 @@
-//! The relational nodes of a plan: what the rows of a query come from, beside a single table.
+//! Queries and the relational nodes that they read.
 //!
 //! A query ([`SelectPlan`]) is filter, aggregation, projection, DISTINCT, sort and limit over a source. A source may be
-//! such a node, whose inputs are nodes again, and a query is one too. Each node gives rows of a fixed width.
+//! another node, whose inputs are nodes again, and a query is one too. Each node gives rows of a fixed width.
 
-use super::node::SelectPlan;
+use kv::api::LockMode;
+
+use super::access::TableAccess;
+use super::aggregation::AggregateCall;
 use crate::expr::Expr;
 use crate::table::TableId;
 use pgtypes::SqlType;
 use pgtypes::functions::ProcRow;
+
+/// A query. Rows of a source pass filter, aggregation, projection, DISTINCT, sort and limit, in this order.
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    pub(crate) source: Source,
+    /// Over the source's row.
+    pub(crate) filter: Option<Expr>,
+    pub(crate) aggregation: Option<Aggregation>,
+    /// Over the source's or the aggregation's row. Expressions from `visible` on serve the sort only.
+    pub(crate) output: Vec<Expr>,
+    pub(crate) visible: usize,
+    pub(crate) distinct: bool,
+    /// DISTINCT ON: only the first row of those with these first output columns in common. Over sorted rows.
+    pub(crate) distinct_on: Vec<usize>,
+    /// Over the output. Empty if the source has the order already.
+    pub(crate) sort: Vec<SortKey>,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+    /// FOR UPDATE and the like: returned rows are locked.
+    pub(crate) lock: Option<RowLock>,
+    /// Names of the source's columns, for EXPLAIN.
+    pub(crate) names: Vec<String>,
+}
+
+impl SelectPlan {
+    /// One row without columns.
+    pub(crate) fn single() -> SelectPlan {
+        SelectPlan {
+            source: Source::Single,
+            filter: None,
+            aggregation: None,
+            output: Vec::new(),
+            visible: 0,
+            distinct: false,
+            distinct_on: Vec::new(),
+            sort: Vec::new(),
+            limit: None,
+            offset: None,
+            lock: None,
+            names: Vec::new(),
+        }
+    }
+
+    /// The first columns of a source, as they are.
+    pub(crate) fn of(source: Source, width: usize, names: Vec<String>) -> SelectPlan {
+        let output = (0..width).map(Expr::Column).collect();
+        SelectPlan { source, output, visible: width, names, ..SelectPlan::single() }
+    }
+
+    /// The rows of a query, as they are.
+    pub(crate) fn over(input: SelectPlan) -> SelectPlan {
+        let (width, names) = (input.visible, Vec::new());
+        SelectPlan::of(Source::Rel(Box::new(Rel::Query(Box::new(input)))), width, names)
+    }
+
+    /// The expressions that are evaluated before the first row.
+    pub(crate) fn fixed(&self) -> impl Iterator<Item = &Expr> {
+        let path = match &self.source {
+            Source::Table(access) => access.path.exprs(),
+            _ => Vec::new(),
+        };
+        path.into_iter().chain(&self.limit).chain(&self.offset)
+    }
+
+    /// Whether it only filters and projects.
+    pub(crate) fn is_simple(&self) -> bool {
+        self.aggregation.is_none()
+            && !self.distinct
+            && self.distinct_on.is_empty()
+            && self.sort.is_empty()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && self.lock.is_none()
+            && self.visible == self.output.len()
+    }
+
+    /// Whether it reads a table, as far as its own nodes go.
+    pub(crate) fn reads(&self, table: TableId) -> bool {
+        match &self.source {
+            Source::Single | Source::Values(_) => false,
+            Source::Table(access) => access.table.id == table,
+            Source::Rel(rel) => rel.reads(table),
+        }
+    }
+
+    /// Adds a condition over the source's row.
+    pub(crate) fn add_filter(&mut self, condition: Expr) {
+        self.filter = Some(match self.filter.take() {
+            None => condition,
+            Some(Expr::And(mut items)) => {
+                items.push(condition);
+                Expr::And(items)
+            }
+            Some(filter) => Expr::And(vec![filter, condition]),
+        });
+    }
+}
+
+/// The locks of the rows that a query returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowLock {
+    pub(crate) mode: LockMode,
+    pub(crate) wait: RowWait,
+}
+
+/// What a query does about rows that other transactions have locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RowWait {
+    /// Waits.
+    Queue,
+    /// SKIP LOCKED.
+    Skip,
+    /// NOWAIT.
+    NoWait,
+}
+
+/// The source of a query's rows.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// One row without columns.
+    Single,
+    /// Rows of expressions.
+    Values(Vec<Vec<Expr>>),
+    /// A table.
+    Table(TableAccess),
+    /// Another node.
+    Rel(Box<Rel>),
+}
+
+/// An aggregation. Its row has the keys of the group, then the aggregates.
+#[derive(Debug)]
+pub(crate) struct Aggregation {
+    /// GROUP BY, over the source's row. Without keys there is one group, also of no row.
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) calls: Vec<AggregateCall>,
+    /// HAVING, over the aggregation's row.
+    pub(crate) having: Option<Expr>,
+}
+
+/// A sort key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SortKey {
+    /// The output column.
+    pub(crate) column: usize,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
 
 /// A node.
 #[derive(Debug)]
@@ -167,10 +317,10 @@ pub(crate) struct WithQuery {
 #[derive(Debug)]
 pub(crate) enum WithBody {
     /// A query.
-    Query(SelectPlan),
+    Query(Box<SelectPlan>),
     /// A recursive one: `first`, then `step` over the rows that the last step has added, until it adds none. Without
     /// `all` rows that were there already are dropped.
-    Recursive { first: SelectPlan, step: SelectPlan, all: bool },
+    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool },
 }
 
 /// The plan of a sub-query in an expression.

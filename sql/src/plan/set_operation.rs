@@ -5,8 +5,8 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
 use super::names::fold_ident;
-use super::node::{ResultColumn, SelectPlan, Source};
-use super::rel::{Rel, SetKind, SetOperation, WithBody, WithQuery};
+use super::node::ResultColumn;
+use super::rel::{Rel, SelectPlan, SetKind, SetOperation, Source, WithBody, WithQuery};
 use super::with_name::WithName;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -141,7 +141,7 @@ impl Binder<'_> {
             (self.aggregates, self.targets) = (aggregates, targets);
             let (plan, columns) = bound?;
             let columns = self.renamed(columns, cte, &name)?;
-            self.add_with(name, columns, WithBody::Query(plan));
+            self.add_with(name, columns, WithBody::Query(Box::new(plan)));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Binder<'_> {
         let columns = self.renamed(columns, cte, &name)?;
         let query = self.with.len();
         // Its place is taken before the queries that the step has.
-        self.with.push(WithQuery { name: name.clone(), body: WithBody::Query(SelectPlan::single()) });
+        self.with.push(WithQuery { name: name.clone(), body: WithBody::Query(Box::new(SelectPlan::single())) });
         let inner = WithName { name: name.clone(), columns: columns.clone(), query, is_recursion: true };
         self.with_names.push(inner);
         let bound = self.operand(step);
@@ -188,7 +188,7 @@ impl Binder<'_> {
             let kind = (SetKind::Union, all);
             let (plan, columns) = self.combined(kind, (first, columns), (step, step_columns), at)?;
             if let Some(slot) = self.with.get_mut(query) {
-                slot.body = WithBody::Query(plan);
+                slot.body = WithBody::Query(Box::new(plan));
             }
             self.with_names.push(WithName { name, columns, query, is_recursion: false });
             return Ok(());
@@ -213,7 +213,7 @@ impl Binder<'_> {
             self.convert_column(&mut step, place, other.ty, ty, "UNION")?;
         }
         if let Some(slot) = self.with.get_mut(query) {
-            slot.body = WithBody::Recursive { first, step, all };
+            slot.body = WithBody::Recursive { first: Box::new(first), step: Box::new(step), all };
         }
         self.with_names.push(WithName { name, columns, query, is_recursion: false });
         Ok(())

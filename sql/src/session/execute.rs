@@ -313,10 +313,7 @@ impl Session {
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
-        if run.reads.is_some() || active.txn.reads().is_some() {
-            active.txn.set_reads(run.reads.clone());
-        }
-        active.txn.set_statement(run.snapshot.clone()); // another one may have begun since
+        run.resume(&mut active.txn);
         let (catalog, statement) = (Arc::clone(active.catalog().0), run.execution.statement());
         let io = self.settings.io(self.now, &*catalog);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);

@@ -266,6 +266,16 @@ pub(crate) struct Run {
     pub(crate) finished: bool,
 }
 
+impl Run {
+    /// Lets the transaction read as the statement does: another one may have run since.
+    pub(crate) fn resume(&self, txn: &mut txn::Transaction) {
+        if self.reads.is_some() || txn.reads().is_some() {
+            txn.set_reads(self.reads.clone());
+        }
+        txn.set_statement(self.snapshot.clone());
+    }
+}
+
 /// The result of SHOW.
 #[derive(Debug)]
 pub(crate) struct Listing {

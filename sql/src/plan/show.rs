@@ -1,0 +1,193 @@
+//! Expressions as EXPLAIN prints them: SQL with explicit parentheses.
+
+use crate::expr::{Call, ContextValue, Expr, SessionCall, SubqueryKind, Subscript};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
+
+/// An expression with a single pair of outer parentheses.
+pub(super) fn plain(expr: &Expr, names: &[String]) -> String {
+    let text = show(expr, names);
+    match (expr, text.strip_prefix('(').and_then(|t| t.strip_suffix(')'))) {
+        (Expr::Call(Call { operator: Some(_), .. }) | Expr::Compare { .. }, Some(inner)) => format!("({inner})"),
+        _ => text,
+    }
+}
+
+/// An expression as SQL with explicit parentheses. `names` are those of its columns.
+pub(super) fn show(expr: &Expr, names: &[String]) -> String {
+    let each = |items: &[Expr]| items.iter().map(|item| show(item, names)).collect::<Vec<_>>();
+    match expr {
+        Expr::Const(value) => constant(value),
+        Expr::Column(at) => names.get(*at).cloned().unwrap_or_else(|| format!("column{}", at + 1)),
+        Expr::Param(at) => format!("${}", at + 1),
+        Expr::Input { ty, text, .. } => format!("'{}'::{}", text.replace('\'', "''"), ty.name()),
+        Expr::Cast { expr, cast } => match &**expr {
+            simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), cast.to.name()),
+            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), cast.to.name()),
+        },
+        Expr::Compare { op, left, right } => format!("({} {} {})", show(left, names), op.symbol(), show(right, names)),
+        Expr::And(items) => format!("({})", each(items).join(" AND ")),
+        Expr::Or(items) => format!("({})", each(items).join(" OR ")),
+        Expr::Not(expr) => format!("(NOT {})", show(expr, names)),
+        Expr::IsNull { expr, negated } => format!("({} IS {}NULL)", show(expr, names), not(*negated)),
+        Expr::IsBool { expr, value, negated } => {
+            let word = if *value { "TRUE" } else { "FALSE" };
+            format!("({} IS {}{word})", show(expr, names), not(*negated))
+        }
+        Expr::Distinct { left, right, negated } => {
+            format!("({} IS {}DISTINCT FROM {})", show(left, names), not(*negated), show(right, names))
+        }
+        Expr::InList { expr, list, negated } => {
+            format!("({} {}IN ({}))", show(expr, names), not(*negated), each(list).join(", "))
+        }
+        Expr::InSet { expr, values, with_null, negated } => {
+            let mut list: Vec<String> = values.iter().map(constant).collect();
+            list.extend(with_null.then(|| "NULL".to_owned()));
+            format!("({} {}IN ({}))", show(expr, names), not(*negated), list.join(", "))
+        }
+        Expr::Case { branches, otherwise } => {
+            let arms: Vec<String> =
+                branches.iter().map(|(c, r)| format!("WHEN {} THEN {}", show(c, names), show(r, names))).collect();
+            format!("CASE {} ELSE {} END", arms.join(" "), show(otherwise, names))
+        }
+        Expr::Coalesce(items) => format!("COALESCE({})", each(items).join(", ")),
+        Expr::Extreme { greatest, items } => {
+            format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, each(items).join(", "))
+        }
+        Expr::Call(call) => show_call(call, names),
+        Expr::Elements { .. } | Expr::Array { .. } | Expr::Row { .. } | Expr::Subscript { .. } | Expr::Subquery(_) => {
+            show_composite(expr, names)
+        }
+        Expr::Session { call, args } => format!("{}({})", session_call(*call), each(args).join(", ")),
+        Expr::Context(value) => context(*value).to_owned(),
+        Expr::Let { values, body } => {
+            let values: Vec<String> = values
+                .iter()
+                .enumerate()
+                .map(|(at, value)| format!("{} = {}", local(at), show(value, names)))
+                .collect();
+            format!("({} WHERE {})", show(body, names), values.join(", "))
+        }
+        Expr::Local(at) => local(*at),
+        // As PostgreSQL shows what a node gets from above.
+        Expr::Outer(at) => format!("${at}"),
+        Expr::Aggregate(at) => format!("aggregate{}", at + 1),
+        Expr::SetValue(at) => format!("set{}", at + 1),
+    }
+}
+
+/// Arrays, rows, and what is over sub-queries.
+fn show_composite(expr: &Expr, names: &[String]) -> String {
+    let each = |items: &[Expr]| items.iter().map(|item| show(item, names)).collect::<Vec<_>>();
+    match expr {
+        Expr::Elements { function, left, array } => {
+            let word = if function.all { "ALL" } else { "ANY" };
+            format!("({} {} {word} ({}))", show(left, names), function.operator, show(array, names))
+        }
+        Expr::Array { items, .. } => format!("ARRAY[{}]", each(items).join(", ")),
+        Expr::Row { items, .. } => format!("ROW({})", each(items).join(", ")),
+        Expr::Subscript { array, subscripts } => {
+            let bound = |expr: &Option<Expr>| expr.as_ref().map(|expr| show(expr, names)).unwrap_or_default();
+            let shown = subscripts.iter().map(|subscript| match subscript {
+                Subscript::Index(index) => format!("[{}]", show(index, names)),
+                Subscript::Slice(lower, upper) => format!("[{}:{}]", bound(lower), bound(upper)),
+            });
+            format!("{}{}", show(array, names), shown.collect::<String>())
+        }
+        Expr::Subquery(subquery) => {
+            let name = format!("(SubPlan {})", subquery.plan + 1);
+            match &subquery.kind {
+                SubqueryKind::Elements { function, left } => {
+                    let word = if function.all { "ALL" } else { "ANY" };
+                    format!("({} {} {word} {name})", show(left, names), function.operator)
+                }
+                SubqueryKind::Rows { left } => format!("(({}) = ANY {name})", each(left).join(", ")),
+                SubqueryKind::Exists => format!("EXISTS{name}"),
+                SubqueryKind::Scalar | SubqueryKind::Array(_) => name,
+            }
+        }
+        other => show(other, names),
+    }
+}
+
+fn show_call(call: &Call, names: &[String]) -> String {
+    let args: Vec<String> = call
+        .args
+        .iter()
+        .zip(&call.types)
+        .map(|(arg, ty)| match arg {
+            Expr::Const(value) => typed_constant(value, *ty),
+            arg => show(arg, names),
+        })
+        .collect();
+    match (call.operator, args.as_slice()) {
+        (Some(operator), [left, right]) => format!("({left} {operator} {right})"),
+        (Some(operator), [only]) => format!("({operator} {only})"),
+        _ => format!("{}({})", call.function.name, args.join(", ")),
+    }
+}
+
+/// The name of a `Let` value.
+fn local(at: usize) -> String {
+    format!("value{}", at + 1)
+}
+
+fn not(negated: bool) -> &'static str {
+    if negated { "NOT " } else { "" }
+}
+
+fn session_call(call: SessionCall) -> &'static str {
+    match call {
+        SessionCall::CurrentSetting => "current_setting",
+        SessionCall::SetConfig => "set_config",
+        SessionCall::Sleep => "pg_sleep",
+        SessionCall::Advisory(call) => call.function(),
+    }
+}
+
+fn context(value: ContextValue) -> &'static str {
+    match value {
+        ContextValue::Now => "now()",
+        ContextValue::User => "CURRENT_USER",
+        ContextValue::Database => "current_database()",
+        ContextValue::Schema => "current_schema()",
+        ContextValue::Version => "version()",
+        ContextValue::BackendPid => "pg_backend_pid()",
+    }
+}
+
+/// A constant of a known type.
+fn typed_constant(value: &Datum, ty: SqlType) -> String {
+    let plain = matches!(ty.base(), SqlType::BOOL | SqlType::INT2 | SqlType::INT4 | SqlType::INT8 | SqlType::NUMERIC);
+    if plain || value.is_null() { constant(value) } else { quoted(value, ty) }
+}
+
+fn quoted(value: &Datum, ty: SqlType) -> String {
+    let text = wire::show(value, ty, &IoEnv::new(&TimeZone::utc(), Now(0)));
+    format!("'{}'::{}", text.replace('\'', "''"), ty.base_name())
+}
+
+/// A constant whose type the kind of its value tells.
+fn constant(value: &Datum) -> String {
+    match value {
+        Datum::Null => "NULL".to_owned(),
+        Datum::Bool(value) => value.to_string(),
+        Datum::Int(value) if *value < 0 => format!("({value})"),
+        Datum::Int(value) => value.to_string(),
+        Datum::Numeric(value) if value.signum() == Some(-1) => format!("({})", value.to_text()),
+        Datum::Numeric(value) => value.to_text(),
+        Datum::Float(_) => quoted(value, SqlType::FLOAT8),
+        Datum::Text(_) => quoted(value, SqlType::TEXT),
+        Datum::Padded(_) => quoted(value, SqlType::BPCHAR),
+        Datum::Bytes(_) => quoted(value, SqlType::BYTEA),
+        Datum::Interval(_) => quoted(value, SqlType::INTERVAL),
+        Datum::TimeTz(_) => quoted(value, SqlType::TIMETZ),
+        Datum::Uuid(_) => quoted(value, SqlType::UUID),
+        Datum::Jsonb(_) => quoted(value, SqlType::JSONB),
+        Datum::Record(_) => quoted(value, SqlType::RECORD),
+        Datum::Array(array) => {
+            let ty = SqlType::new(array.element()).array().unwrap_or(SqlType::TEXT_ARRAY);
+            quoted(value, ty)
+        }
+    }
+}
