@@ -12,13 +12,14 @@
 //! 3. `locking`, `pipeline`: locks of rows; the stages of a query
 //! 4. `changes`, `query`: changes of rows; a running query
 //! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 6. `analyze`: EXPLAIN ANALYZE
+//! 6. `analyze`, `copy`: EXPLAIN ANALYZE; COPY FROM
 
 mod aggregate;
 mod analyze;
 mod budget;
 mod changes;
 mod context;
+mod copy;
 mod cursor;
 mod insert;
 mod locking;
@@ -40,6 +41,7 @@ use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
 pub use context::ExecContext;
+pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;

@@ -17,7 +17,7 @@
 //! 7. `assign`, `projection`: values for columns, output columns
 //! 8. `order_limit`: ORDER BY, LIMIT, OFFSET
 //! 9. `select`: queries
-//! 10. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
+//! 10. `copy`, `ddl`, `insert`, `modify`: COPY; changes of schema; INSERT; UPDATE and DELETE
 
 mod access;
 mod aggregate;
@@ -28,6 +28,7 @@ mod calls;
 mod coerce;
 mod comparison;
 mod constants;
+mod copy;
 mod cost;
 mod ddl;
 mod explain;
@@ -51,10 +52,11 @@ use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateOrder};
+pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use node::{
-    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
-    UpdatePlan,
+    Actual, Analyze, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan,
+    SortKey, Source, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use type_name::resolve as type_of_name;
@@ -91,7 +93,7 @@ fn bind_on_this_stack(
     let params = binder.finish_params()?;
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
-        Body::Insert(_) | Body::Update(_) | Body::Delete(_) => (true, false),
+        Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
         Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };

@@ -8,6 +8,9 @@
 //! - `bind PORTAL STATEMENT [VALUE...] [in=0,1] [out=0,1]`: values as text, `NULL`, or `0x...`
 //! - `skipped TEXT`: a query string that the server has to skip; `call`: a function call; `stray`: copy messages
 //!   outside of COPY
+//! - `data BYTES`, `done`, `fail TEXT`: CopyData, CopyDone, CopyFail; `wait`: the replies up to ReadyForQuery
+//! - `sync_only`: Sync, without its replies
+//! - `copy TEXT`: a query string; its replies up to the one that asks for data
 //! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
 
 use std::collections::BTreeMap;
@@ -97,6 +100,24 @@ impl goldenscript::Runner for Runner {
                     raw.send(&message(b'c', b"")).await;
                     return Ok(String::new());
                 }
+                "copy" => {
+                    raw.send(&query(word(0))).await;
+                    return Ok(lines(&receive(raw, 1).await));
+                }
+                "data" | "done" | "fail" => {
+                    let (kind, body) = match command.name.as_str() {
+                        "data" => (b'd', bytes(word(0))),
+                        "done" => (b'c', Vec::new()),
+                        _ => (b'f', format!("{}\0", word(0)).into_bytes()),
+                    };
+                    raw.send(&message(kind, &body)).await;
+                    return Ok(String::new());
+                }
+                "sync_only" => {
+                    raw.send(&sync()).await;
+                    return Ok(String::new());
+                }
+                "wait" => {}
                 "terminate" => raw.send(&message(b'X', b"")).await,
                 "cancel" => {
                     let mut other = Raw::open(address).await;
@@ -127,15 +148,17 @@ fn lines(replies: &[Reply]) -> String {
 }
 
 fn value(text: &str) -> Option<Vec<u8>> {
-    if text == "NULL" {
-        return None;
-    }
+    (text != "NULL").then(|| bytes(text))
+}
+
+/// Text, or bytes as `0x...`.
+fn bytes(text: &str) -> Vec<u8> {
     match text.strip_prefix("0x") {
         Some(hex) => {
             let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
-            Some(digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect())
+            digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect()
         }
-        None => Some(text.as_bytes().to_vec()),
+        None => text.as_bytes().to_vec(),
     }
 }
 
@@ -177,6 +200,11 @@ fn settings() {
 #[test]
 fn pipelines() {
     run("pipelines");
+}
+
+#[test]
+fn copy() {
+    run("copy");
 }
 
 #[test]
