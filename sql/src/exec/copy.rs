@@ -28,6 +28,9 @@ const ROW_BYTES: usize = 64 << 20;
 /// Bytes that are looked at in one unit of [`Turn`].
 const BYTES_IN_UNIT: usize = 100;
 
+/// The work of taking any bytes, in units of [`Turn`]: a client may send each row, or each byte, in a message.
+const SLICE_UNITS: usize = 10;
+
 /// Bytes that are looked at before other tasks of the thread run.
 const SLICE_BYTES: usize = 64 << 10;
 
@@ -61,7 +64,7 @@ impl CopyIn {
                 let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail);
                 return Err(self.locate(error));
             }
-            self.turn.spend(slice.len() / BYTES_IN_UNIT).await;
+            self.turn.spend(SLICE_UNITS + slice.len() / BYTES_IN_UNIT).await;
         }
         Ok(())
     }
