@@ -99,15 +99,14 @@ pub(super) async fn insert_rows(
         None
     };
     // The undo log grows with every new key, so row ids are unique within a transaction.
-    let mut sequence = ctx.txn.changes() as u64;
+    let first = ctx.txn.changes() as u64;
     let mut prepared = Vec::with_capacity(rows.len());
-    for row in rows {
+    for (sequence, row) in (first..).zip(rows) {
         let key = match hidden {
             Some(start_ts) => key::hidden_key(table.storage, start_ts, sequence),
             None => key::row_key(table, &row)
                 .ok_or_else(|| of_all(CodecError::new("row", "its key is not complete").into()))?,
         };
-        sequence += 1;
         prepared.push((key, row));
     }
     if ctx.locks_rows

@@ -62,13 +62,13 @@ impl goldenscript::Runner for Runner {
             list.unwrap_or("").split(',').filter(|c| !c.is_empty()).map(|c| c.parse().expect("a format")).collect()
         };
         runtime.block_on(async {
+            if let Some(messages) = unanswered(&command.name, word(0)) {
+                raw.send(&messages).await;
+                return Ok(String::new());
+            }
             match command.name.as_str() {
                 "query" => raw.send(&query(word(0))).await,
                 "sync" => raw.send(&sync()).await,
-                "skipped" => {
-                    raw.send(&query(word(0))).await;
-                    return Ok(String::new());
-                }
                 "flush" => {
                     raw.send(&flush()).await;
                     return Ok(lines(&receive(raw, word(0).parse()?).await));
@@ -95,27 +95,9 @@ impl goldenscript::Runner for Runner {
                     return Ok(String::new());
                 }
                 "call" => raw.send(&message(b'F', b"\0\0\0\0")).await,
-                "stray" => {
-                    raw.send(&message(b'd', b"data")).await;
-                    raw.send(&message(b'c', b"")).await;
-                    return Ok(String::new());
-                }
                 "copy" => {
                     raw.send(&query(word(0))).await;
                     return Ok(lines(&receive(raw, 1).await));
-                }
-                "data" | "done" | "fail" => {
-                    let (kind, body) = match command.name.as_str() {
-                        "data" => (b'd', bytes(word(0))),
-                        "done" => (b'c', Vec::new()),
-                        _ => (b'f', format!("{}\0", word(0)).into_bytes()),
-                    };
-                    raw.send(&message(kind, &body)).await;
-                    return Ok(String::new());
-                }
-                "sync_only" => {
-                    raw.send(&sync()).await;
-                    return Ok(String::new());
                 }
                 "wait" => {}
                 "terminate" => raw.send(&message(b'X', b"")).await,
@@ -130,6 +112,19 @@ impl goldenscript::Runner for Runner {
             Ok(format!("{}\n", raw.transcript().await.join("\n")))
         })
     }
+}
+
+/// The messages of a command whose answer comes later, or never.
+fn unanswered(command: &str, word: &str) -> Option<Vec<u8>> {
+    Some(match command {
+        "skipped" => query(word),
+        "stray" => [message(b'd', b"data"), message(b'c', b"")].concat(),
+        "data" => message(b'd', &bytes(word)),
+        "done" => message(b'c', b""),
+        "fail" => message(b'f', format!("{word}\0").as_bytes()),
+        "sync_only" => sync(),
+        _ => return None,
+    })
 }
 
 async fn receive(raw: &mut Raw, count: usize) -> Vec<Reply> {
