@@ -9,8 +9,8 @@
 //!
 //! 1. `statement`: the grammar
 //! 2. `options`: the checked options
-//! 3. `fields`: a row of optional bytes
-//! 4. `binary`, `lines`, `split`: binary rows; lines of the text formats; fields of a line
+//! 3. `fields`, `lines`: a row of optional bytes; lines of the text formats
+//! 4. `binary`, `split`: binary rows; fields of a line
 //! 5. `reader`, `writer`: data to rows, rows to data
 
 mod binary;

@@ -265,9 +265,10 @@ impl CopyReader {
                     let text = String::from_utf8_lossy(text);
                     format!("column name mismatch in header line field {field}: got \"{text}\", expected \"{name}\"")
                 }
-                None => format!(
-                    "column name mismatch in header line field {field}: got null value (\"{null}\"), expected \"{name}\""
-                ),
+                None => {
+                    let got = format!("got null value (\"{null}\")");
+                    format!("column name mismatch in header line field {field}: {got}, expected \"{name}\"")
+                }
             };
             return Err(format_error(message));
         }

@@ -222,6 +222,9 @@ fn written_fields() {
     assert_eq!(binary, format!("{header}\\x00\\x01\\x00\\x00\\x00\\x01x\\xff\\xff"));
 }
 
+/// Values with all that the formats treat in some way.
+const VALUES: &str = "[ -~\\n\\r\\t\\\\é\"';|,.n]{0,12}";
+
 /// Statements to read and to write, with options that go together.
 const ROUND_TRIPS: &[(&str, &str)] = &[
     ("copy t from stdin", "copy t to stdout"),
@@ -238,7 +241,7 @@ const ROUND_TRIPS: &[(&str, &str)] = &[
 proptest! {
     #[test]
     fn what_is_written_is_read_again_in_any_pieces(
-        rows in prop::collection::vec(prop::collection::vec(prop::option::of("[ -~\\n\\r\\t\\\\é\"';|,.n]{0,12}"), 2), 0..6),
+        rows in prop::collection::vec(prop::collection::vec(prop::option::of(VALUES), 2), 0..6),
         at in 0..ROUND_TRIPS.len(),
         cuts in prop::collection::vec(0usize..200, 0..8),
     ) {

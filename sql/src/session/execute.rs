@@ -6,7 +6,7 @@ use std::time::Duration;
 use pgwire::messages::response::CommandComplete;
 use tokio::time::Instant;
 
-use super::copy::CopyOut;
+use super::copy_out::CopyOut;
 use super::fault::Fault;
 use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
 use super::reads::LastRead;
@@ -354,13 +354,10 @@ impl Session {
             lock_timeout: self.settings.lock_timeout(),
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
         };
-        let start = out.position();
-        let (bound, formats) = (&run.bound, &run.formats);
-        let columns = bound.plan.columns.as_deref();
-        let takes_locks = bound.plan.takes_locks;
-        let mut copy = run.copy.as_mut();
+        let (bound, formats, mut copy) = (&run.bound, &run.formats, run.copy.as_mut());
+        let (start, columns) = (out.position(), bound.plan.columns.as_deref());
         let mut put = |row: &[DatumRef<'_>]| {
-            if takes_locks {
+            if bound.plan.takes_locks {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
             }
             match (columns, &mut copy) {

@@ -15,7 +15,7 @@
 //!
 //! # Layers
 //!
-//! 1. `bounded_map`, `fault`, `interrupt`, `plans`, `reads`, `rows`: parts without knowledge of the session
+//! 1. `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reads`, `rows`: parts without knowledge of the session
 //! 2. `control`: the session's own statements
 //! 3. `txn_state`: the state of the transaction
 //! 4. `settings`: the values of settings
@@ -31,6 +31,7 @@ mod bounded_map;
 mod command;
 mod control;
 mod copy;
+mod copy_out;
 mod execute;
 mod extended;
 pub(crate) mod fault;

@@ -11,7 +11,7 @@ use sqlparser::ast::{SetExpr, Statement};
 use txn::{StatementSnapshot, Transaction, View};
 
 use super::control::Control;
-use super::copy::CopyOut;
+use super::copy_out::CopyOut;
 use super::reads::{Clause, Hints, Moment};
 use super::rows::Formats;
 use crate::copy::{self, CopyStatement};
