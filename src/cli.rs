@@ -232,7 +232,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(10..))]
     pub(crate) max_advisory_locks: u32,
     /// The most that one transaction may write, 1MiB to 4GiB; its node keeps that in memory until it commits
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::config::parse_transaction_size)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = crate::config::parse_transaction_size)]
     pub(crate) max_transaction_size: u64,
     /// The flags of the Raft log.
     #[command(flatten)]

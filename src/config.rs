@@ -437,7 +437,7 @@ pub(crate) mod tests {
             push_interval: Duration::from_millis(2),
             shadow_reads: 0.0,
             max_advisory_locks: 100_000,
-            max_transaction_size: 64 << 20,
+            max_transaction_size: 256 << 20,
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),

@@ -65,6 +65,8 @@ impl SqlState {
     pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState("22P02");
     /// `invalid_binary_representation`
     pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState("22P03");
+    /// `bad_copy_file_format`
+    pub const BAD_COPY_FILE_FORMAT: SqlState = SqlState("22P04");
     /// `untranslatable_character`
     pub const UNTRANSLATABLE_CHARACTER: SqlState = SqlState("22P05");
     /// `not_null_violation`

@@ -27,6 +27,8 @@ pub struct SqlError {
     pub hint: Option<Box<str>>,
     /// The position in the statement, in characters from 1.
     pub position: Option<u32>,
+    /// Where it happened: the line of COPY's data.
+    pub context: Option<Box<str>>,
     /// Table and constraint of a constraint violation.
     pub constraint: Option<Box<ConstraintFields>>,
 }
@@ -47,7 +49,15 @@ pub struct ConstraintFields {
 impl SqlError {
     /// An error with a code and a message.
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError { code, message: message.into(), detail: None, hint: None, position: None, constraint: None }
+        SqlError {
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            context: None,
+            constraint: None,
+        }
     }
 
     /// XX000 for a state that only a defect of this program can reach.
@@ -72,6 +82,12 @@ impl SqlError {
         if let (SqlState::TRANSACTION_RESOLUTION_UNKNOWN, Some(command), Some(host)) = (self.code, &self.detail, host) {
             self.detail = Some(format!("{command} --host {host}").into());
         }
+        self
+    }
+
+    /// With a context, unless it has one.
+    pub(crate) fn context(mut self, context: impl FnOnce() -> Option<String>) -> SqlError {
+        self.context = self.context.or_else(|| context().map(String::into_boxed_str));
         self
     }
 

@@ -131,7 +131,7 @@ mod tests {
             push_interval: Duration::ZERO,
             shadow_reads: 0.0,
             max_advisory_locks: 10,
-            max_transaction_size: 64 << 20,
+            max_transaction_size: 256 << 20,
             raft_log: raft_log(),
             membership: Membership::SingleNode,
             locality: Locality::default(),

@@ -20,9 +20,9 @@ pub(crate) const SHADOW_KIB: usize = 8 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// Bytes of keys and values in the buffer, including those kept for rollback to a savepoint, plus 64 bytes for
-    /// each. Default 64 MiB.
+    /// each. Default 256 MiB.
     pub bytes: usize,
-    /// Number of keys written. Default 300,000.
+    /// Number of keys written. Default 2,000,000.
     pub keys: usize,
     /// Bytes of one key. Default 16 KiB.
     pub key_bytes: usize,
@@ -32,7 +32,7 @@ pub struct BufferLimits {
 
 impl Default for BufferLimits {
     fn default() -> BufferLimits {
-        BufferLimits { bytes: 64 << 20, keys: 300_000, key_bytes: 16 << 10, value_bytes: 4 << 20 }
+        BufferLimits { bytes: 256 << 20, keys: 2_000_000, key_bytes: 16 << 10, value_bytes: 4 << 20 }
     }
 }
 

@@ -146,7 +146,10 @@ impl Cast {
 }
 
 /// Applies the modifier of a type.
-fn modify(value: Datum, ty: SqlType, is_explicit: bool) -> Result<Datum, ValueError> {
+///
+/// # Errors
+/// Those of PostgreSQL for a value that does not fit (22001, 22003).
+pub fn modify(value: Datum, ty: SqlType, is_explicit: bool) -> Result<Datum, ValueError> {
     match ty.row().modifier {
         Some(modifier) if ty.typmod >= 0 && !value.is_null() => (modifier.apply)(value, ty, is_explicit),
         _ => Ok(value),

@@ -83,11 +83,26 @@ impl Changes {
 /// Locks the keys of new rows, so that no other transaction inserts them. Waits for one that does. 23505 if one of them
 /// exists.
 pub(super) async fn lock_unused(table: &Table, rows: &[(Key, Row)], ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+    match find_used(table, rows, ctx).await? {
+        Some(at) => Err(rows.get(at).map_or_else(
+            || SqlError::internal("a duplicate key is of no row"),
+            |(_, row)| duplicate_key(table, row, &ctx.io),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// As [`lock_unused`]; the first row whose key exists is returned.
+pub(super) async fn find_used(
+    table: &Table,
+    rows: &[(Key, Row)],
+    ctx: &mut ExecContext<'_>,
+) -> Result<Option<usize>, SqlError> {
     if table.has_hidden_key() {
-        return Ok(());
+        return Ok(None);
     }
     let mut turn = Turn::new();
-    for rows in rows.chunks(CHECKED_AT_ONCE) {
+    for (chunk, rows) in rows.chunks(CHECKED_AT_ONCE).enumerate() {
         // A key that the transaction has written is its own. One that it inserts twice fails when it is stored.
         let mut seen = HashSet::with_capacity(rows.len());
         let new = rows.iter().map(|(key, _)| key).filter(|key| !ctx.txn.has_written(key) && seen.insert(*key));
@@ -97,14 +112,12 @@ pub(super) async fn lock_unused(table: &Table, rows: &[(Key, Row)], ctx: &mut Ex
             continue;
         }
         if let Some(taken) = lock_absent(table, keys, ctx).await? {
-            let row = rows.iter().find(|(key, _)| *key == taken).map(|(_, row)| row);
-            return Err(row.map_or_else(
-                || TxnError::AlreadyExists { key: taken }.into(),
-                |row| duplicate_key(table, row, &ctx.io),
-            ));
+            let at = rows.iter().position(|(key, _)| *key == taken);
+            let at = at.ok_or_else(|| SqlError::from(TxnError::AlreadyExists { key: taken }))?;
+            return Ok(Some(chunk * CHECKED_AT_ONCE + at));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The error of storing a row whose key must not exist.

@@ -11,12 +11,13 @@ use kv::Key;
 use kv::api::{LockMode, Presence, RowFound};
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, lock_unused, rehearse, store_error};
+use super::changes::{Changes, STORE_UNITS, find_used, lock_unused, rehearse, store_error};
 use super::context::ExecContext;
 use super::cursor;
 use super::locking::{Lock, lock_keys};
 use super::query::QueryRun;
 use super::rows::{Row, check_not_null, row_bytes};
+use crate::catalog::duplicate_key;
 use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState, storage_error};
@@ -83,6 +84,43 @@ pub(super) async fn run(
         }
         inserter.chunk(rows, ctx, params).await?;
     }
+}
+
+/// Inserts complete rows of a table, which have passed its checks. An error names its row, if it is of one.
+pub(super) async fn insert_rows(
+    table: &Table,
+    rows: Vec<Row>,
+    ctx: &mut ExecContext<'_>,
+) -> Result<(), (SqlError, Option<usize>)> {
+    let of_all = |error: SqlError| (error, None);
+    let hidden = if table.has_hidden_key() {
+        Some(ctx.txn.take_start_ts().await.map_err(|error| of_all(storage_error(error)))?)
+    } else {
+        None
+    };
+    // The undo log grows with every new key, so row ids are unique within a transaction.
+    let first = ctx.txn.changes() as u64;
+    let mut prepared = Vec::with_capacity(rows.len());
+    for (sequence, row) in (first..).zip(rows) {
+        let key = match hidden {
+            Some(start_ts) => key::hidden_key(table.storage, start_ts, sequence),
+            None => key::row_key(table, &row)
+                .ok_or_else(|| of_all(CodecError::new("row", "its key is not complete").into()))?,
+        };
+        prepared.push((key, row));
+    }
+    if ctx.locks_rows
+        && let Some(at) = find_used(table, &prepared, ctx).await.map_err(of_all)?
+    {
+        let duplicate = prepared.get(at).map(|(_, row)| duplicate_key(table, row, &ctx.io));
+        return Err((duplicate.unwrap_or_else(|| SqlError::internal("a duplicate key is of no row")), Some(at)));
+    }
+    for (at, (key, row)) in prepared.into_iter().enumerate() {
+        let value = row::encode(table, &row);
+        let stored = if hidden.is_some() { ctx.txn.put(key, value) } else { ctx.txn.insert(key, value) };
+        stored.map_err(|error| (store_error(table, &row, error, ctx), Some(at)))?;
+    }
+    Ok(())
 }
 
 impl Inserter<'_> {

@@ -14,13 +14,14 @@
 //! 6. `query`: running queries and the nodes that they read
 //! 7. `changes`: changes of rows
 //! 8. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 9. `analyze`: EXPLAIN ANALYZE
+//! 9. `analyze`, `copy`: EXPLAIN ANALYZE; COPY FROM
 
 mod aggregate;
 mod analyze;
 mod budget;
 mod changes;
 mod context;
+mod copy;
 mod cursor;
 mod functions;
 mod input;
@@ -46,6 +47,7 @@ use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
 pub use context::{ExecContext, StatementState};
+pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;

@@ -9,7 +9,6 @@ const SINGLE: &[&str] = &[
     "CHECKPOINT",
     "CLUSTER",
     "COMMENT",
-    "COPY",
     "DO",
     "GRANT",
     "IMPORT",
@@ -93,7 +92,6 @@ mod tests {
             ("alter table t add column b int", "ALTER TABLE"),
             ("alter default privileges grant select on tables to ann", "ALTER DEFAULT PRIVILEGES"),
             ("do $$ begin end $$", "DO"),
-            ("copy t from stdin", "COPY"),
             ("lock table t", "LOCK"),
         ] {
             let error = unsupported(text).expect(text);

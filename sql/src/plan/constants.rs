@@ -75,6 +75,10 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             visit_access(&plan.access, visitor)?;
             plan.filter.iter().chain(plan.returning.iter().flatten()).try_for_each(visitor)
         }
+        Body::CopyFrom(plan) => {
+            let defaults = plan.defaults.iter().map(|(_, expr)| expr);
+            defaults.chain(&plan.filter).try_for_each(visitor)
+        }
         Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::Nothing(_) | Body::Explain(_) => Ok(()),
     }
 }

@@ -129,7 +129,7 @@ impl Printer<'_> {
             Body::Update(update) => self.update(update),
             Body::Delete(delete) => self.delete(delete),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
-            Body::Truncate(_) | Body::CreateTable(_) | Body::DropTable(_) | Body::Nothing(_) => {
+            Body::CopyFrom(_) | Body::Truncate(_) | Body::CreateTable(_) | Body::DropTable(_) | Body::Nothing(_) => {
                 self.node(0, "Utility Statement".to_owned(), |_| 0);
             }
         }

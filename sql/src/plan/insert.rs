@@ -18,7 +18,7 @@ use crate::table::Table;
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
 
-/// Limit of rows of one VALUES. A transaction cannot write more keys.
+/// Limit of rows of one VALUES. COPY is for more.
 const MAX_ROWS: usize = 300_000;
 
 impl Binder<'_> {

@@ -183,6 +183,7 @@ impl Plan {
             Body::Insert(plan) => &plan.table,
             Body::Update(plan) => &plan.access.table,
             Body::Delete(plan) => &plan.access.table,
+            Body::CopyFrom(plan) => &plan.table,
             Body::Select(SelectPlan { source: Source::Table(access), lock: Some(_), .. }) => &access.table,
             _ => return None,
         };
@@ -223,6 +224,8 @@ pub(crate) enum Body {
     Delete(DeletePlan),
     /// TRUNCATE.
     Truncate(Vec<Arc<Table>>),
+    /// COPY FROM.
+    CopyFrom(CopyFromPlan),
     /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
     CreateTable(Option<NewTable>),
     /// DROP TABLE of the existing tables.
@@ -245,6 +248,18 @@ pub(crate) struct InsertPlan {
     pub(crate) conflict: Conflict,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
+}
+
+/// COPY FROM.
+#[derive(Debug)]
+pub(crate) struct CopyFromPlan {
+    pub(crate) table: Arc<Table>,
+    /// The positions of the table's columns that the data has, in its order.
+    pub(crate) columns: Vec<usize>,
+    /// The other columns and their default values.
+    pub(crate) defaults: Vec<(usize, Expr)>,
+    /// Over the new row.
+    pub(crate) filter: Option<Expr>,
 }
 
 /// The action of INSERT for a duplicate key.

@@ -12,7 +12,7 @@
 //! A violation is a [`SqlError`] (08P01), and the connection must then be closed. A string that is not UTF-8 is an
 //! error of its message only ([`Frontend::BadText`]): the frame's end is known. Pure: bytes in, messages out.
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::extendedquery::{Bind, Close, Describe, Execute, Parse};
 use pgwire::messages::simplequery::Query;
 use pgwire::messages::{DecodeContext, Message, ProtocolVersion};
@@ -22,6 +22,9 @@ use pgtypes::utf8;
 
 /// Limit of a startup packet, in bytes with its length word. PostgreSQL's limit.
 pub(crate) const MAX_STARTUP_BYTES: usize = 10_004;
+
+/// The type and the length of a message, in bytes.
+const HEADER_BYTES: usize = 5;
 
 /// Limit of messages that carry at most a name, in bytes.
 const MAX_SMALL_MESSAGE_BYTES: usize = 10_000;
@@ -49,8 +52,12 @@ pub(crate) enum Frontend {
     Terminate,
     /// A function call by OID. Not supported.
     FunctionCall,
-    /// Copy data outside of COPY. The protocol has servers ignore it.
-    StrayCopy,
+    /// Data of COPY FROM. The protocol has servers ignore this one and the next two outside of COPY.
+    CopyData(Bytes),
+    /// The end of the data of COPY FROM.
+    CopyDone,
+    /// The client gives COPY FROM up. Holds its reason.
+    CopyFail(String),
     /// A message with a string that is not UTF-8. Holds the error, 22021.
     BadText {
         /// Whether the message is a query string, which gets ReadyForQuery.
@@ -58,6 +65,27 @@ pub(crate) enum Frontend {
         /// The error.
         error: Box<SqlError>,
     },
+}
+
+impl Frontend {
+    /// The type of the message.
+    pub(crate) fn kind(&self) -> u8 {
+        match self {
+            Frontend::Query(_) | Frontend::BadText { is_query: true, .. } => b'Q',
+            Frontend::Parse(_) | Frontend::BadText { .. } => b'P',
+            Frontend::Bind(_) => b'B',
+            Frontend::Describe(_) => b'D',
+            Frontend::Execute(_) => b'E',
+            Frontend::Close(_) => b'C',
+            Frontend::Flush => b'H',
+            Frontend::Sync => b'S',
+            Frontend::Terminate => b'X',
+            Frontend::FunctionCall => b'F',
+            Frontend::CopyData(_) => b'd',
+            Frontend::CopyDone => b'c',
+            Frontend::CopyFail(_) => b'f',
+        }
+    }
 }
 
 /// Splits messages off a buffer.
@@ -83,7 +111,7 @@ impl Gateway {
             return Ok(None);
         }
         let mut frame = input.split_to(1 + length);
-        match check_body(kind, frame.get(5..).unwrap_or_default()) {
+        match check_body(kind, frame.get(HEADER_BYTES..).unwrap_or_default()) {
             Ok(()) => self.decode(kind, &mut frame),
             Err(error) if error.code == SqlState::CHARACTER_NOT_IN_REPERTOIRE => {
                 Ok(Some(Frontend::BadText { is_query: kind == b'Q', error: Box::new(error) }))
@@ -134,7 +162,9 @@ impl Gateway {
             b'S' => Some(Frontend::Sync),
             b'X' => Some(Frontend::Terminate),
             b'F' => Some(Frontend::FunctionCall),
-            _ => Some(Frontend::StrayCopy),
+            b'd' => Some(Frontend::CopyData(frame.split_off(HEADER_BYTES).freeze())),
+            b'c' => Some(Frontend::CopyDone),
+            _ => Some(Frontend::CopyFail(reason(frame.get(HEADER_BYTES..).unwrap_or_default()))),
         };
         match message {
             Some(message) => Ok(Some(message)),
@@ -145,6 +175,12 @@ impl Gateway {
     fn codec<M: Message>(&self, frame: &mut BytesMut) -> Result<Option<M>, SqlError> {
         M::decode(frame, &self.context).map_err(|e| violation(format!("invalid message format: {e}")))
     }
+}
+
+/// The text of CopyFail. Its body is not checked, because it is ignored outside of COPY.
+fn reason(body: &[u8]) -> String {
+    let end = body.iter().position(|byte| *byte == 0).unwrap_or(body.len());
+    String::from_utf8_lossy(body.get(..end).unwrap_or_default()).into_owned()
 }
 
 /// 08P01, a protocol violation.

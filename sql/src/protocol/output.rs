@@ -111,6 +111,9 @@ impl Output {
         if let Some(position) = error.position {
             add(b'P', &position.saturating_add(char_offset).to_string());
         }
+        if let Some(context) = &error.context {
+            add(b'W', context);
+        }
         if let Some(constraint) = &error.constraint {
             add(b's', &constraint.schema);
             add(b't', &constraint.table);
@@ -230,7 +233,8 @@ mod tests {
     #[test]
     fn an_error_has_all_fields_and_no_nul() {
         let mut out = Output::new(Box::new(tokio::io::sink()), 1024);
-        let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, "du\0p").detail("d").hint("h").at(3);
+        let error = SqlError::new(SqlState::UNIQUE_VIOLATION, "du\0p").detail("d").hint("h").at(3);
+        let mut error = error.context(|| Some("w".to_owned())).context(|| unreachable!("it has one"));
         error.constraint = Some(Box::new(crate::error::ConstraintFields {
             schema: "public".into(),
             table: "t".into(),
@@ -241,7 +245,7 @@ mod tests {
         let text = out.buffer().escape_ascii().to_string();
         assert!(
             text.ends_with(
-                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00\
+                "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00Ww\\x00\
                  spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
             ),
             "{text}"

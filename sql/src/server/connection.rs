@@ -5,11 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use futures::FutureExt;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, SecretKey};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +17,8 @@ use super::registry::{Registered, Registry};
 use crate::clock;
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
-use crate::protocol::frame::{Frontend, Gateway, violation};
+use crate::protocol::frame::{Frontend, violation};
+use crate::protocol::input::{Input, READ_BYTES, SharedInput};
 use crate::protocol::output::{Output, Severity};
 use crate::protocol::startup::{PROTOCOL_3_0, Packet, StartupRequest, next_packet};
 use crate::session::fault::Fault;
@@ -26,15 +26,6 @@ use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
 use crate::session::state::NodeContext;
 use crate::session::{Next, Session};
-
-/// Least buffer space before a read.
-const READ_BYTES: usize = 8 << 10;
-
-/// Most buffer space reserved at once for a message of known length.
-const READ_AHEAD_BYTES: usize = 256 << 10;
-
-/// An input buffer larger than this is freed when empty.
-const KEEP_BYTES: usize = 64 << 10;
 
 /// Time and bytes for draining the input after the last reply: closing a socket with unread input would discard the
 /// reply.
@@ -53,15 +44,16 @@ pub(crate) struct Node {
 
 /// Serves one connection. `permit` counts it as a handshake until the session starts. A panic ends only this
 /// connection, with an error to the client.
-pub(crate) async fn run<R: AsyncRead + Unpin>(
+pub(crate) async fn run(
     node: Arc<Node>,
-    reader: R,
+    reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
     permit: OwnedSemaphorePermit,
     stop: CancellationToken,
 ) {
     let out = Output::new(writer, node.config.reply_buffer_bytes);
-    let mut connection = Connection { node, reader, input: BytesMut::new(), out };
+    let input = Arc::new(Mutex::new(Input::new(reader, node.config.max_message_bytes)));
+    let mut connection = Connection { node, input, out };
     match AssertUnwindSafe(connection.serve(permit, &stop)).catch_unwind().await {
         Ok(Ok(())) => connection.close().await,
         Ok(Err(fault)) => connection.fail(fault).await,
@@ -69,10 +61,9 @@ pub(crate) async fn run<R: AsyncRead + Unpin>(
     }
 }
 
-struct Connection<R> {
+struct Connection {
     node: Arc<Node>,
-    reader: R,
-    input: BytesMut,
+    input: SharedInput,
     out: Output,
 }
 
@@ -86,7 +77,7 @@ enum Wait {
     TimedOut,
 }
 
-impl<R: AsyncRead + Unpin> Connection<R> {
+impl Connection {
     async fn serve(&mut self, permit: OwnedSemaphorePermit, stop: &CancellationToken) -> Result<(), Fault> {
         match self.begin(permit, stop).await? {
             // `message_loop` drops the session's registration before the closing handshake.
@@ -125,11 +116,12 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     /// Reads packets up to the startup packet.
     async fn read_startup(&mut self) -> Result<Option<StartupRequest>, Fault> {
         let (mut ssl_requested, mut gss_requested) = (false, false);
+        let mut input = self.input.lock().await;
         loop {
-            let Some(packet) = next_packet(&mut self.input).map_err(Fault::Fatal)? else {
-                match self.read(READ_BYTES).await? {
-                    Wait::Bytes => continue,
-                    Wait::Closed | Wait::TimedOut => return Ok(None),
+            let Some(packet) = next_packet(&mut input.buffer).map_err(Fault::Fatal)? else {
+                match input.read(READ_BYTES).await? {
+                    0 => return Ok(None),
+                    _ => continue,
                 }
             };
             match packet {
@@ -153,7 +145,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             }
             // Bytes after the request, sent before its answer, were not encrypted. Treating them as encrypted input
             // would let a man in the middle inject statements.
-            if !self.input.is_empty() {
+            if !input.buffer.is_empty() {
                 let error = violation("received unencrypted data after SSL or GSS request").detail(
                     "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
                 );
@@ -185,6 +177,7 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
         let interrupt = registered.interrupt.clone();
         let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, interrupt);
+        session.input = Some(self.input.clone());
         session.send_startup_replies(&key, &mut self.out)?;
         Ok((session, registered))
     }
@@ -192,15 +185,17 @@ impl<R: AsyncRead + Unpin> Connection<R> {
     /// Handles messages until the client leaves.
     async fn message_loop(&mut self, mut session: Session, registered: Registered) -> Result<(), Fault> {
         let _counted = self.node.context.metrics.connection();
-        let gateway = Gateway::new(self.node.config.max_message_bytes);
         let mut request_start = None;
         let mut turn = Turn::new();
         loop {
-            let Some(message) = gateway.next(&mut self.input).map_err(Fault::Fatal)? else {
-                if self.input.is_empty() {
+            let mut input = self.input.lock().await;
+            let Some(message) = input.next().map_err(Fault::Fatal)? else {
+                if input.buffer.is_empty() {
                     turn = Turn::new();
                 }
-                match self.wait(&gateway, &session, &registered).await? {
+                let waited = wait(&mut input, &session, &registered).await?;
+                drop(input);
+                match waited {
                     Wait::Bytes => continue,
                     Wait::Closed => return Ok(()),
                     Wait::TimedOut => {
@@ -211,7 +206,9 @@ impl<R: AsyncRead + Unpin> Connection<R> {
             };
             let start = *request_start.get_or_insert_with(clock::instant);
             let ends = matches!(message, Frontend::Query(_) | Frontend::Sync | Frontend::FunctionCall);
-            let sync_follows = self.input.first() == Some(&b'S');
+            let sync_follows = input.sync_follows();
+            let has_more = !input.buffer.is_empty();
+            drop(input);
             if session.handle(message, sync_follows, &mut self.out).await? == Next::Close {
                 return Ok(());
             }
@@ -219,35 +216,11 @@ impl<R: AsyncRead + Unpin> Connection<R> {
                 self.node.context.metrics.request(clock::instant().duration_since(start).as_secs_f64());
                 request_start = None;
             }
-            if !self.input.is_empty() {
+            if has_more {
                 // Few messages of a pipeline wait for anything if their data is on this node.
                 turn.spend(MESSAGE_UNITS).await;
             }
         }
-    }
-
-    /// Waits for more input, until the idle timeout or the server's stop.
-    async fn wait(&mut self, gateway: &Gateway, session: &Session, registered: &Registered) -> Result<Wait, Fault> {
-        if self.input.is_empty() && self.input.capacity() > KEEP_BYTES {
-            self.input = BytesMut::new();
-        }
-        let missing = gateway.missing(&self.input).clamp(READ_BYTES, READ_AHEAD_BYTES);
-        let limit = session.idle_limit().map(|(limit, error)| (clock::instant() + limit, error));
-        let idle = session.is_idle();
-        tokio::select! {
-            biased;
-            read = self.read(missing) => read,
-            () = registered.interrupt.stopped(idle) => Err(Fault::Fatal(registered.interrupt.end_error())),
-            error = idle_too_long(limit) => Err(Fault::Fatal(error)),
-            () = at_deadline(session.deadline) => Ok(Wait::TimedOut),
-        }
-    }
-
-    /// Reads once into at least `room` bytes of space. The buffer grows with received bytes, never by claimed lengths.
-    async fn read(&mut self, room: usize) -> Result<Wait, Fault> {
-        self.input.reserve(room);
-        let count = self.reader.read_buf(&mut self.input).await?;
-        Ok(if count == 0 { Wait::Closed } else { Wait::Bytes })
     }
 
     /// Sends the error, then closes.
@@ -280,10 +253,10 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         let shutdown = async {
             self.out.finish().await?;
             let mut left = LINGER_BYTES;
+            let mut input = self.input.lock().await;
             while left > 0 {
-                self.input.clear();
-                self.input.reserve(READ_BYTES);
-                match self.reader.read_buf(&mut self.input).await? {
+                input.buffer.clear();
+                match input.read(READ_BYTES).await? {
                     0 => break,
                     count => left = left.saturating_sub(count),
                 }
@@ -292,6 +265,19 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         };
         // The client may have left already.
         let _ = timeout_at(deadline, shutdown).await;
+    }
+}
+
+/// Waits for more input, until the idle timeout or the server's stop.
+async fn wait(input: &mut Input, session: &Session, registered: &Registered) -> Result<Wait, Fault> {
+    let limit = session.idle_limit().map(|(limit, error)| (clock::instant() + limit, error));
+    let idle = session.is_idle();
+    tokio::select! {
+        biased;
+        read = input.read_more() => Ok(if read? { Wait::Bytes } else { Wait::Closed }),
+        () = registered.interrupt.stopped(idle) => Err(Fault::Fatal(registered.interrupt.end_error())),
+        error = idle_too_long(limit) => Err(Fault::Fatal(error)),
+        () = at_deadline(session.deadline) => Ok(Wait::TimedOut),
     }
 }
 
@@ -319,7 +305,7 @@ mod tests {
 
     use kv::client::Client;
     use kv::memory::MemoryCluster;
-    use tokio::io::ReadBuf;
+    use tokio::io::{AsyncReadExt, ReadBuf};
     use tokio::sync::Semaphore;
     use tso::TsoClient;
     use txn::Database;
@@ -355,7 +341,7 @@ mod tests {
         let node = node(&metrics);
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        run(node, Broken(false), Box::new(ours), permit, CancellationToken::new()).await;
+        run(node, Box::new(Broken(false)), Box::new(ours), permit, CancellationToken::new()).await;
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).await.unwrap();
         let text = received.escape_ascii().to_string();

@@ -172,7 +172,7 @@ impl SqlServer {
             match TcpStream::from_std(stream) {
                 Ok(stream) => {
                     let (reader, writer) = stream.into_split();
-                    connection::run(node, reader, Box::new(writer), permit, stop).await;
+                    connection::run(node, Box::new(reader), Box::new(writer), permit, stop).await;
                 }
                 Err(error) => tracing::warn!("cannot serve a connection: {error}"),
             }

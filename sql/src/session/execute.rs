@@ -6,6 +6,7 @@ use std::time::Duration;
 use pgwire::messages::response::CommandComplete;
 use tokio::time::Instant;
 
+use super::copy_out::CopyOut;
 use super::fault::Fault;
 use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
 use super::reads::LastRead;
@@ -269,13 +270,28 @@ impl Session {
         // It is better not to run again what takes advisory locks.
         let locks_rows = !commit_follows || self.is_contended || bound.plan.takes_locks;
         let snapshot = active.txn.statement();
-        Ok(Run { bound, execution, formats, reads, notices, commit_follows, locks_rows, snapshot, finished: false })
+        let copy = CopyOut::of(bound.copy.as_ref());
+        Ok(Run {
+            bound,
+            execution,
+            formats,
+            reads,
+            notices,
+            commit_follows,
+            locks_rows,
+            snapshot,
+            finished: false,
+            copy,
+        })
     }
 
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
         let mut turn = Turn::new();
+        if let (Some(copy), Some(columns)) = (&mut run.copy, &run.bound.plan.columns) {
+            copy.begin(columns, out.buffer())?;
+        }
         let width = 1 + run.bound.plan.columns.as_ref().map_or(0, Vec::len);
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
@@ -293,6 +309,9 @@ impl Session {
                 return Ok(Progress::Suspended);
             }
         }
+        if let Some(copy) = &mut run.copy {
+            copy.end(out.buffer())?;
+        }
         for message in std::mem::take(&mut run.notices) {
             self.send_notice(&Notice::note(SqlState::SUCCESSFUL_COMPLETION, &message), out)?;
         }
@@ -304,7 +323,10 @@ impl Session {
             };
             self.send_notice(&notice, out)?;
         }
-        Ok(Progress::Complete(tag_text(&run.execution.tag(), sent)))
+        Ok(Progress::Complete(match &run.copy {
+            Some(_) => format!("COPY {sent}"),
+            None => tag_text(&run.execution.tag(), sent),
+        }))
     }
 
     /// Sends up to `wanted` rows. Returns their number, fewer only at the end. A statement without result columns ends
@@ -331,16 +353,16 @@ impl Session {
             params: run.bound.params.len(),
             statement: statement.as_deref(),
         };
-        let start = out.position();
-        let (bound, formats) = (&run.bound, &run.formats);
-        let (columns, takes_locks) = (bound.plan.columns.as_deref(), bound.plan.takes_locks);
+        let (bound, formats, mut copy) = (&run.bound, &run.formats, run.copy.as_mut());
+        let (start, columns) = (out.position(), bound.plan.columns.as_deref());
         let mut put = |row: &[DatumRef<'_>]| {
-            if takes_locks {
+            if bound.plan.takes_locks {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
             }
-            match columns {
-                Some(columns) => put_row(out.buffer(), row, columns, formats, &io),
-                None => Ok(()),
+            match (columns, &mut copy) {
+                (Some(columns), Some(copy)) => copy.row(row, columns, &io, out.buffer()),
+                (Some(columns), None) => put_row(out.buffer(), row, columns, formats, &io),
+                (None, _) => Ok(()),
             }
         };
         // A replica takes a shared one, with the first read.

@@ -280,6 +280,15 @@ impl Session {
             return Err(changed_result().into());
         }
         call.bound = bound;
+        if call.bound.receives_data() {
+            // The end of the data and Sync come together.
+            let tag = Box::pin(self.copy_in(call, is_first, out)).await?;
+            self.last_complete = Some(out.position());
+            out.put(&CommandComplete::new(tag))?;
+            return Ok(true);
+        }
+        // The rows of COPY have no limit.
+        let limit = if call.bound.copy.is_some() { 0 } else { limit };
         // A statement without result columns ignores the limit. Some drivers send one anyway.
         let whole = limit == 0 || call.bound.plan.columns.is_none();
         let commit_follows = is_first && whole;
@@ -331,7 +340,7 @@ impl Session {
             Progress::Suspended => out.put(&PortalSuspended::new())?,
         }
         // A portal with result columns can be executed again at its end; one without cannot.
-        if run.bound.plan.columns.is_some() {
+        if run.bound.plan.columns.is_some() && run.copy.is_none() {
             portal.action = Action::Run(run);
         }
         Ok(complete)

@@ -67,6 +67,10 @@ pub(super) fn bind_body(
     catalog: &Catalog,
     provisional: bool,
 ) -> Result<Arc<BoundStatement>, SqlError> {
+    if let Some(copy) = &query.copy {
+        let (plan, spec) = plan::bind_copy(&query.parsed()?, copy, catalog)?;
+        return Ok(Arc::new(BoundStatement::new(plan, provisional)?.with_copy(spec)));
+    }
     let plan = plan::bind(&query.parsed()?, declared, catalog)?;
     Ok(Arc::new(BoundStatement::new(plan, provisional)?))
 }

@@ -4,7 +4,7 @@
 //! [`Output`]. The submodules: the session's state ([`state`]) and that of its transaction ([`txn_state`]); the
 //! session's own statements, parsed by [`control`] and executed by [`command`]; settings ([`settings`]); which snapshot
 //! a statement reads ([`reads`], [`snapshot`]); the simple ([`simple`]) and the extended ([`extended`]) query protocol;
-//! execution of plans ([`execute`]); cancellation ([`interrupt`]).
+//! execution of plans ([`execute`]); COPY ([`copy`]); cancellation ([`interrupt`]).
 //!
 //! Invariants:
 //! 1. `active`, the transaction in the store, exists only in the states `Implicit` and `Explicit`, and in `Failed` if
@@ -15,7 +15,7 @@
 //!
 //! # Layers
 //!
-//! 1. `bounded_map`, `fault`, `interrupt`, `plans`, `reads`, `rows`: parts without knowledge of the session
+//! 1. `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reads`, `rows`: parts without knowledge of the session
 //! 2. `control`: the session's own statements
 //! 3. `txn_state`: the state of the transaction
 //! 4. `settings`: the values of settings
@@ -23,13 +23,15 @@
 //! 6. `state`: the state of the session, the components of the node
 //! 7. `long_text`: parsing and binding, on other threads if a text is long
 //! 8. `snapshot`: which snapshot a statement reads
-//! 9. `execute`, `savepoints`: execution of plans; SAVEPOINT and ROLLBACK TO
+//! 9. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
 //! 10. `command`: execution of the session's own statements
 //! 11. `simple`, `extended`: the query protocols
 
 mod bounded_map;
 mod command;
 mod control;
+mod copy;
+mod copy_out;
 mod execute;
 mod extended;
 pub(crate) mod fault;

@@ -171,6 +171,10 @@ impl Session {
                 self.state.check_not_failed()?;
                 let bound = self.plan(query, None, None).await?;
                 let params = self.check_constants(&bound, Vec::new()).await?;
+                if bound.receives_data() {
+                    let call = Call { query: query.clone(), bound, params, formats: Formats::TEXT };
+                    return Box::pin(self.copy_in(call, commit_follows, out)).await;
+                }
                 // RETURNING: an error, also one of the commit, replaces the whole reply.
                 let undone = bound.plan.changes_rows().then(|| out.position());
                 let call = Call { query: query.clone(), bound, params, formats: Formats::TEXT };

@@ -28,6 +28,7 @@ use crate::clock::{self, WallClock};
 use crate::coop::{MANY, Workers, drop_elsewhere};
 use crate::error::{SqlError, SqlState};
 use crate::metrics::SqlMetrics;
+use crate::protocol::input::SharedInput;
 use crate::protocol::output::{Notice, Output, Severity};
 use crate::table::Table;
 use pgtypes::{SqlType, TimeZone};
@@ -242,6 +243,8 @@ pub(crate) struct Session {
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) interrupt: Arc<Interrupt>,
+    /// Where COPY FROM reads the client's data. Set by the connection.
+    pub(crate) input: Option<SharedInput>,
     pub(crate) settings: Settings,
     pub(crate) state: TxnState,
     pub(crate) active: Option<ActiveTxn>,
@@ -303,6 +306,7 @@ impl Session {
             user,
             database,
             interrupt,
+            input: None,
             settings,
             state: TxnState::new(),
             active: None,

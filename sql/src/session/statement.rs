@@ -11,13 +11,15 @@ use sqlparser::ast::{SetExpr, Statement};
 use txn::{StatementSnapshot, Transaction, View};
 
 use super::control::Control;
+use super::copy_out::CopyOut;
 use super::reads::{Clause, Hints, Moment};
 use super::rows::Formats;
+use crate::copy::{self, CopyStatement};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Execution, Row};
 use crate::lexer;
 use crate::parse::{self, Parsed};
-use crate::plan::{Plan, ResultColumn};
+use crate::plan::{CopySpec, Plan, ResultColumn};
 use pgtypes::{Datum, SqlType};
 
 /// Limit of result columns, as in PostgreSQL.
@@ -49,20 +51,27 @@ pub(crate) struct Query {
     pub(crate) as_of: Option<Arc<Moment>>,
     /// Its hints.
     pub(crate) hints: Option<Box<Hints>>,
+    /// COPY: the tree is that of its source.
+    pub(crate) copy: Option<Box<CopyStatement>>,
 }
 
 impl Query {
     /// Parses the text of one statement; `None` if it has only comments.
     pub(crate) fn parse(text: &str) -> Result<Option<Query>, SqlError> {
         let hints = Hints::of(text)?.map(Box::new);
-        let (mut statements, clause) = parse_text(text)?;
+        let copy = copy::parse(text)?.map(Box::new);
+        let (mut statements, clause) = parse_source(text, copy.as_deref())?;
         let Some(parsed) = statements.pop() else { return Ok(None) };
         if !statements.is_empty() {
             return Err(several_commands());
         }
         let as_of = clause.map(|clause| Arc::new(clause.moment));
-        let (is_read, command) = (only_reads(&parsed.tree), lexer::command_name(text));
-        Ok(Some(Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command, is_read, as_of, hints }))
+        let is_read = only_reads(&parsed.tree) && !copy.as_ref().is_some_and(|copy| copy.is_from);
+        let command = match &copy {
+            Some(copy) if copy.is_query() => lexer::command_name(parsed.text.as_str()),
+            _ => lexer::command_name(text),
+        };
+        Ok(Some(Query { text: text.into(), parsed: Mutex::new(Some(parsed)), command, is_read, as_of, hints, copy }))
     }
 
     /// Takes the syntax tree, if it is there.
@@ -75,8 +84,16 @@ impl Query {
         if let Some(parsed) = self.take_tree() {
             return Ok(parsed);
         }
-        let again = parse_text(&self.text)?.0.pop();
+        let again = parse_source(&self.text, self.copy.as_deref())?.0.pop();
         again.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement has become empty"))
+    }
+}
+
+/// Parses statements, or what COPY reads.
+fn parse_source(text: &str, copy: Option<&CopyStatement>) -> Result<(Vec<Parsed>, Option<Clause>), SqlError> {
+    match copy {
+        None => parse_text(text),
+        Some(copy) => parse_text(&copy.source(text)).map_err(|error| copy.locate(text, error)),
     }
 }
 
@@ -117,6 +134,8 @@ pub(crate) struct BoundStatement {
     pub(crate) provisional: bool,
     /// The parameter types. Later bindings declare the same.
     pub(crate) params: Arc<[SqlType]>,
+    /// COPY: what becomes of its rows.
+    pub(crate) copy: Option<CopySpec>,
     row_text: Bytes,
     row_binary: Bytes,
 }
@@ -130,12 +149,22 @@ impl BoundStatement {
             None => (Bytes::new(), Bytes::new()),
         };
         let params = plan.params.as_slice().into();
-        Ok(BoundStatement { plan, provisional, params, row_text, row_binary })
+        Ok(BoundStatement { plan, provisional, params, copy: None, row_text, row_binary })
+    }
+
+    /// As one of COPY.
+    pub(crate) fn with_copy(self, copy: CopySpec) -> BoundStatement {
+        BoundStatement { copy: Some(copy), ..self }
+    }
+
+    /// Whether it is COPY FROM.
+    pub(crate) fn receives_data(&self) -> bool {
+        matches!(self.copy, Some(CopySpec::From { .. }))
     }
 
     /// The encoded RowDescription in these result formats; `None` for a statement without result columns.
     pub(crate) fn row_description(&self, formats: &Formats) -> Result<Option<Bytes>, SqlError> {
-        let Some(columns) = &self.plan.columns else {
+        let Some(columns) = self.plan.columns.as_ref().filter(|_| self.copy.is_none()) else {
             return Ok(None);
         };
         match formats.uniform() {
@@ -264,6 +293,8 @@ pub(crate) struct Run {
     pub(crate) snapshot: StatementSnapshot,
     /// Whether all rows were produced.
     pub(crate) finished: bool,
+    /// COPY TO: the messages of the rows.
+    pub(crate) copy: Option<CopyOut>,
 }
 
 impl Run {

@@ -322,7 +322,6 @@ drop extension pgcrypto;
 grant select on t to ann;
 revoke all on t from ann;
 comment on table t is 'x';
-copy t from stdin;
 lock table t;
 do $$ begin end $$;
 call p();
@@ -348,7 +347,6 @@ ERROR 0A000: DROP EXTENSION is not supported yet
 ERROR 0A000: GRANT is not supported yet
 ERROR 0A000: REVOKE is not supported yet
 ERROR 0A000: COMMENT is not supported yet
-ERROR 0A000: COPY is not supported yet [at 6]
 ERROR 0A000: LOCK is not supported yet
 ERROR 0A000: DO is not supported yet
 ERROR 0A000: CALL is not supported yet [at 6]

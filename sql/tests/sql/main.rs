@@ -4,6 +4,7 @@
 
 mod advisory;
 mod behaviour;
+mod copy;
 mod gateways;
 mod replica_reads;
 mod scripts;

@@ -8,6 +8,9 @@
 //! - `bind PORTAL STATEMENT [VALUE...] [in=0,1] [out=0,1]`: values as text, `NULL`, or `0x...`
 //! - `skipped TEXT`: a query string that the server has to skip; `call`: a function call; `stray`: copy messages
 //!   outside of COPY
+//! - `data BYTES`, `done`, `fail TEXT`: CopyData, CopyDone, CopyFail; `wait`: the replies up to ReadyForQuery
+//! - `sync_only`: Sync, without its replies
+//! - `copy TEXT`: a query string; its replies up to the one that asks for data
 //! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
 
 use std::collections::BTreeMap;
@@ -59,13 +62,13 @@ impl goldenscript::Runner for Runner {
             list.unwrap_or("").split(',').filter(|c| !c.is_empty()).map(|c| c.parse().expect("a format")).collect()
         };
         runtime.block_on(async {
+            if let Some(messages) = unanswered(&command.name, word(0)) {
+                raw.send(&messages).await;
+                return Ok(String::new());
+            }
             match command.name.as_str() {
                 "query" => raw.send(&query(word(0))).await,
                 "sync" => raw.send(&sync()).await,
-                "skipped" => {
-                    raw.send(&query(word(0))).await;
-                    return Ok(String::new());
-                }
                 "flush" => {
                     raw.send(&flush()).await;
                     return Ok(lines(&receive(raw, word(0).parse()?).await));
@@ -92,11 +95,11 @@ impl goldenscript::Runner for Runner {
                     return Ok(String::new());
                 }
                 "call" => raw.send(&message(b'F', b"\0\0\0\0")).await,
-                "stray" => {
-                    raw.send(&message(b'd', b"data")).await;
-                    raw.send(&message(b'c', b"")).await;
-                    return Ok(String::new());
+                "copy" => {
+                    raw.send(&query(word(0))).await;
+                    return Ok(lines(&receive(raw, 1).await));
                 }
+                "wait" => {}
                 "terminate" => raw.send(&message(b'X', b"")).await,
                 "cancel" => {
                     let mut other = Raw::open(address).await;
@@ -109,6 +112,19 @@ impl goldenscript::Runner for Runner {
             Ok(format!("{}\n", raw.transcript().await.join("\n")))
         })
     }
+}
+
+/// The messages of a command whose answer comes later, or never.
+fn unanswered(command: &str, word: &str) -> Option<Vec<u8>> {
+    Some(match command {
+        "skipped" => query(word),
+        "stray" => [message(b'd', b"data"), message(b'c', b"")].concat(),
+        "data" => message(b'd', &bytes(word)),
+        "done" => message(b'c', b""),
+        "fail" => message(b'f', format!("{word}\0").as_bytes()),
+        "sync_only" => sync(),
+        _ => return None,
+    })
 }
 
 async fn receive(raw: &mut Raw, count: usize) -> Vec<Reply> {
@@ -127,15 +143,17 @@ fn lines(replies: &[Reply]) -> String {
 }
 
 fn value(text: &str) -> Option<Vec<u8>> {
-    if text == "NULL" {
-        return None;
-    }
+    (text != "NULL").then(|| bytes(text))
+}
+
+/// Text, or bytes as `0x...`.
+fn bytes(text: &str) -> Vec<u8> {
     match text.strip_prefix("0x") {
         Some(hex) => {
             let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
-            Some(digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect())
+            digits.map(|pair| u8::from_str_radix(pair, 16).expect("hex")).collect()
         }
-        None => Some(text.as_bytes().to_vec()),
+        None => text.as_bytes().to_vec(),
     }
 }
 
@@ -177,6 +195,11 @@ fn settings() {
 #[test]
 fn pipelines() {
     run("pipelines");
+}
+
+#[test]
+fn copy() {
+    run("copy");
 }
 
 #[test]

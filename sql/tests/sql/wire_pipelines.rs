@@ -200,7 +200,7 @@ async fn a_portal_reads_its_snapshot_across_pages() {
 /// a transaction may buffer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn updates_under_an_open_portal_keep_one_old_row() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_transactions_of(64 << 20, MemoryCluster::new()).await;
     let mut client = server.connect().await;
     let setup = "create table t (id int primary key, v text); insert into t values (1, 'old'), (2, 'old')";
     client.batch_execute(setup).await.expect("runs");

@@ -203,6 +203,14 @@ impl Reply {
                 format!("DataRow [{}]", values.collect::<Vec<_>>().join(", "))
             }
             b'E' | b'N' => self.show_fields(),
+            b'G' | b'H' => {
+                let name = if self.kind == b'G' { "CopyInResponse" } else { "CopyOutResponse" };
+                let (format, columns) = (body.get_u8(), body.get_u16());
+                let formats: Vec<u16> = (0..columns).map(|_| body.get_u16()).collect();
+                format!("{name} {format} {formats:?}")
+            }
+            b'd' => format!("CopyData \"{}\"", self.body.escape_ascii()),
+            b'c' => "CopyDone".to_owned(),
             other => format!("{} {:?}", char::from(other), self.body),
         }
     }
@@ -211,9 +219,14 @@ impl Reply {
         let name = if self.kind == b'E' { "ErrorResponse" } else { "NoticeResponse" };
         let field = |code| self.field(code).unwrap_or_default();
         let mut text = format!("{name} {} {} {}", field(b'S'), field(b'C'), field(b'M'));
-        for (code, title) in
-            [(b'D', "detail"), (b'H', "hint"), (b'P', "position"), (b't', "table"), (b'n', "constraint")]
-        {
+        for (code, title) in [
+            (b'D', "detail"),
+            (b'H', "hint"),
+            (b'P', "position"),
+            (b'W', "context"),
+            (b't', "table"),
+            (b'n', "constraint"),
+        ] {
             if let Some(value) = self.field(code) {
                 text.push_str(&format!(" | {title}: {value}"));
             }

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tso::{TsRange, TsoClient, TsoError, TsoSource};
-use txn::Database;
+use txn::{BufferLimits, Database, TxnConfig};
 
 /// The longest wait of a test for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -174,12 +174,14 @@ struct Place {
     endpoint: Arc<dyn Endpoint>,
     /// Whether it is on the oracle's node.
     has_oracle: bool,
+    /// How much a transaction may write.
+    buffer: BufferLimits,
 }
 
 impl Place {
     /// The oracle's node.
     fn home(cluster: MemoryCluster) -> Place {
-        Place { endpoint: Arc::new(cluster.clone()), cluster, has_oracle: true }
+        Place { endpoint: Arc::new(cluster.clone()), cluster, has_oracle: true, buffer: BufferLimits::default() }
     }
 }
 
@@ -209,7 +211,7 @@ impl TestServer {
 
     /// As [`TestServer::over`], with requests to the stores over `endpoint`.
     pub(crate) async fn over_endpoint(cluster: &MemoryCluster, endpoint: Arc<dyn Endpoint>) -> TestServer {
-        let place = Place { cluster: cluster.clone(), endpoint, has_oracle: false };
+        let place = Place { cluster: cluster.clone(), endpoint, has_oracle: false, buffer: BufferLimits::default() };
         TestServer::build(gateway_config(), place, Duration::from_secs(1), None).await
     }
 
@@ -223,13 +225,22 @@ impl TestServer {
         TestServer::build(config, Place::home(cluster), Duration::from_secs(1), Some(clock)).await
     }
 
+    /// With default settings, and transactions of at most `bytes`.
+    pub(crate) async fn with_transactions_of(bytes: usize, cluster: MemoryCluster) -> TestServer {
+        let buffer = BufferLimits { bytes, ..BufferLimits::default() };
+        let place = Place { buffer, ..Place::home(cluster) };
+        TestServer::build(gateway_config(), place, Duration::from_secs(1), None).await
+    }
+
     async fn build(config: SqlConfig, place: Place, grace: Duration, clock: Option<WallClock>) -> TestServer {
-        let Place { cluster, endpoint, has_oracle } = place;
+        let Place { cluster, endpoint, has_oracle, buffer } = place;
         let config = SqlConfig { node_id: next_node(), ..config };
         config.validate().expect("valid settings");
         let asked = Arc::new(AtomicU64::new(0));
         let oracle = Oracle { tso: cluster.tso(), is_local: has_oracle, asked: asked.clone() };
-        let db = Database::new(Client::new(endpoint), TsoClient::new(Arc::new(oracle)));
+        let settings = TxnConfig { buffer, ..TxnConfig::default() };
+        let tso = TsoClient::new(Arc::new(oracle));
+        let db = Database::with_config(Client::new(endpoint), tso, settings, &Registry::new()).expect("valid settings");
         let registry = Registry::new();
         let metrics = SqlMetrics::new(&registry).expect("fresh registry");
         let server = match clock {

@@ -1,0 +1,170 @@
+//! COPY FROM: the client's bytes to rows of the table.
+//!
+//! A row is completed, with its default values and its checks, when its bytes have come. Complete rows wait until there
+//! are enough to be stored together. So the memory of a statement is that of one batch and of the row that is being
+//! received, apart from the transaction's own writes. Every error names the line of the data.
+
+use std::sync::Arc;
+
+use super::changes::STORE_UNITS;
+use super::context::ExecContext;
+use super::insert::insert_rows;
+use super::rows::{Row, check_not_null, empty_row, row_bytes};
+use crate::coop::Turn;
+use crate::copy::CopyReader;
+use crate::error::{SqlError, SqlState};
+use crate::expr::eval::{eval, qualifies};
+use crate::plan::{Body, CopyFromPlan, Plan};
+use pgtypes::cast::modify;
+use pgtypes::{Datum, Format};
+
+/// Rows, and their bytes, that are stored together.
+const BATCH_ROWS: usize = 512;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Limit of the bytes of one row of the data.
+const ROW_BYTES: usize = 64 << 20;
+
+/// Bytes that are looked at in one unit of [`Turn`].
+const BYTES_IN_UNIT: usize = 100;
+
+/// The work of taking any bytes, in units of [`Turn`]: a client may send each row, or each byte, in a message.
+const SLICE_UNITS: usize = 10;
+
+/// Bytes that are looked at before other tasks of the thread run.
+const SLICE_BYTES: usize = 64 << 10;
+
+/// A COPY FROM under execution.
+pub(crate) struct CopyIn {
+    plan: Arc<Plan>,
+    reader: CopyReader,
+    format: Format,
+    /// Complete rows that are not stored yet, with their lines.
+    waiting: Vec<Row>,
+    lines: Vec<u64>,
+    waiting_bytes: usize,
+    stored: u64,
+    turn: Turn,
+}
+
+impl CopyIn {
+    /// Begins. `plan` is one of COPY FROM.
+    pub(crate) fn new(plan: Arc<Plan>, reader: CopyReader, format: Format) -> CopyIn {
+        let (waiting, lines) = (Vec::new(), Vec::new());
+        CopyIn { plan, reader, format, waiting, lines, waiting_bytes: 0, stored: 0, turn: Turn::new() }
+    }
+
+    /// Takes bytes of the client. They may end anywhere.
+    pub(crate) async fn push(&mut self, bytes: &[u8], ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+        for slice in bytes.chunks(SLICE_BYTES) {
+            self.reader.push(slice);
+            self.take_rows(ctx).await?;
+            if self.reader.waiting() > ROW_BYTES {
+                let detail = format!("A row of the data has more than {} MiB.", ROW_BYTES >> 20);
+                let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail);
+                return Err(self.locate(error));
+            }
+            self.turn.spend(SLICE_UNITS + slice.len() / BYTES_IN_UNIT).await;
+        }
+        Ok(())
+    }
+
+    /// Ends: stores what is left. Returns the number of rows.
+    pub(crate) async fn finish(&mut self, ctx: &mut ExecContext<'_>) -> Result<u64, SqlError> {
+        self.reader.finish();
+        self.take_rows(ctx).await?;
+        self.store(ctx).await?;
+        Ok(self.stored)
+    }
+
+    /// An error that comes from outside, with its place in the data.
+    pub(crate) fn interrupted(&mut self, error: SqlError) -> SqlError {
+        // It waits for the next row.
+        let _ = self.reader.next();
+        self.locate(error)
+    }
+
+    fn locate(&self, error: SqlError) -> SqlError {
+        self.locate_at(error, self.reader.place(None))
+    }
+
+    fn locate_at(&self, error: SqlError, place: Option<String>) -> SqlError {
+        error.context(|| place.map(|place| format!("COPY {}, {place}", table_name(&self.plan))))
+    }
+
+    /// Completes the rows whose bytes are there.
+    async fn take_rows(&mut self, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+        let plan = Arc::clone(&self.plan);
+        let Body::CopyFrom(body) = &plan.body else { return Err(SqlError::internal("no plan of COPY FROM")) };
+        let row_units = plan.cost.row + 2 * body.table.columns.len() + STORE_UNITS;
+        loop {
+            match self.next_row(body, ctx) {
+                Ok(None) => return Ok(()),
+                Ok(Some(Some(row))) => {
+                    self.waiting_bytes += row_bytes(&row);
+                    self.waiting.push(row);
+                    self.lines.push(self.reader.line());
+                }
+                Ok(Some(None)) => {}
+                Err((error, column)) => return Err(self.locate_at(error, self.reader.place(column))),
+            }
+            if self.waiting.len() >= BATCH_ROWS || self.waiting_bytes >= BATCH_BYTES {
+                self.store(ctx).await?;
+            }
+            self.turn.spend(row_units).await;
+        }
+    }
+
+    /// The next row of the table; `Some(None)` if WHERE leaves it out. An error names the column of its value.
+    #[expect(clippy::option_option, reason = "there is none, or it does not count")]
+    fn next_row(
+        &mut self,
+        body: &CopyFromPlan,
+        ctx: &ExecContext<'_>,
+    ) -> Result<Option<Option<Row>>, (SqlError, Option<usize>)> {
+        let of_row = |error: SqlError| (error, None);
+        let Some(fields) = self.reader.next().map_err(of_row)? else { return Ok(None) };
+        let table = &*body.table;
+        let mut row = empty_row(table);
+        for (at, (field, place)) in fields.iter().zip(&body.columns).enumerate() {
+            let (Some(bytes), Some(column)) = (field, table.columns.get(*place)) else { continue };
+            let value = Datum::decode(column.ty, self.format, bytes, &ctx.io);
+            let fitted = value.and_then(|value| modify(value, column.ty, false));
+            row[*place] = fitted.map_err(|error| (error.into(), Some(at)))?;
+        }
+        let env = ctx.env(&[]);
+        for (place, default) in &body.defaults {
+            row[*place] = eval(default, &[], &env).map_err(of_row)?.into_owned();
+        }
+        if let Some(filter) = &body.filter
+            && !qualifies(filter, &row, &env).map_err(of_row)?
+        {
+            return Ok(Some(None));
+        }
+        check_not_null(table, &row, &ctx.io).map_err(of_row)?;
+        Ok(Some(Some(row)))
+    }
+
+    /// Stores the rows that wait.
+    async fn store(&mut self, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+        let Body::CopyFrom(body) = &self.plan.body else { return Err(SqlError::internal("no plan of COPY FROM")) };
+        let rows = std::mem::take(&mut self.waiting);
+        let lines = std::mem::take(&mut self.lines);
+        self.waiting_bytes = 0;
+        self.stored += rows.len() as u64;
+        match insert_rows(&body.table, rows, ctx).await {
+            Ok(()) => Ok(()),
+            Err((error, row)) => {
+                let line = row.and_then(|row| lines.get(row)).or(lines.last());
+                Err(self.locate_at(error, line.map(|line| format!("line {line}"))))
+            }
+        }
+    }
+}
+
+fn table_name(plan: &Plan) -> &str {
+    match &plan.body {
+        Body::CopyFrom(body) => &body.table.name,
+        _ => "",
+    }
+}

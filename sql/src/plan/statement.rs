@@ -1,0 +1,199 @@
+//! Binding of statements: which part of the binder takes a tree, and what the whole plan says of it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
+
+use super::binder::Binder;
+use super::node::{Analyze, Body, Conflict, InsertPlan, Plan, ResultColumn, Whole};
+use super::rel::WithBody;
+use super::{constants, cost, ddl, explain, joins, plain, select};
+use crate::catalog::Catalog;
+use crate::deep_stack;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::parse::Parsed;
+use pgtypes::SqlType;
+
+/// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
+/// these). `declared` are the client's parameter types; `Unknown` or missing ones are inferred. Without the list, as in
+/// the simple protocol, there are no parameters. The session handles transaction control and SET/SHOW itself.
+pub fn bind(statement: &Parsed, declared: Option<&[SqlType]>, catalog: &Catalog) -> Result<Arc<Plan>, SqlError> {
+    // The binder bounds its own recursion, but the tree's span methods walk the whole tree.
+    deep_stack::run(statement.is_deep(), || bind_on_this_stack(statement, declared, catalog))
+}
+
+fn bind_on_this_stack(
+    statement: &Parsed,
+    declared: Option<&[SqlType]>,
+    catalog: &Catalog,
+) -> Result<Arc<Plan>, SqlError> {
+    let mut binder = Binder::new(statement, declared, catalog);
+    let (analyze, (body, columns)) = match analyzed(&binder, &statement.tree)? {
+        Some((analyze, explained)) => {
+            let (body, _) = bind_tree(&mut binder, explained)?;
+            (Some(analyze), (body, Some(vec![explain::column()])))
+        }
+        None => (None, bind_tree(&mut binder, &statement.tree)?),
+    };
+    let mut body = body;
+    settle(&mut body, &mut binder);
+    let params = binder.finish_params()?;
+    let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
+    let whole = Whole { body: &body, subplans: &subplans, with: &with };
+    let (writes, is_ddl) = match &body {
+        Body::Select(select) => (select.lock.is_some(), false),
+        Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
+        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
+        Body::Nothing(_) | Body::Explain(_) => (false, false),
+    };
+    let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
+    let lookups = binder.take_lookups();
+    let notices = if matches!(body, Body::Explain(_)) || analyze.is_some() { Vec::new() } else { binder.notices };
+    Ok(Arc::new(Plan {
+        valid_for: AtomicU64::new(catalog.version),
+        lookups,
+        command: command(&statement.tree),
+        params,
+        columns,
+        writes,
+        is_ddl,
+        outside_block_only,
+        constant_parts: constants::any_in(&whole),
+        takes_locks: takes_locks(&whole)?,
+        cost: cost::of(&whole),
+        plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
+        notices,
+        analyze,
+        subplans,
+        with,
+        body,
+    }))
+}
+
+/// Chooses access paths and join methods, once all conditions are where they go.
+fn settle(body: &mut Body, binder: &mut Binder<'_>) {
+    match body {
+        Body::Select(plan) => joins::attach(plan),
+        Body::Insert(plan) => joins::attach(&mut plan.source),
+        _ => {}
+    }
+    binder.subplans.iter_mut().for_each(|subplan| joins::attach(&mut subplan.plan));
+    for with in &mut binder.with {
+        match &mut with.body {
+            WithBody::Query(plan) => joins::attach(plan),
+            WithBody::Recursive { first, step, .. } => {
+                joins::attach(first);
+                joins::attach(step);
+            }
+        }
+    }
+}
+
+/// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
+pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
+    let mut found = false;
+    let body = whole.body;
+    constants::visit(whole, &mut |expr| {
+        found |= expr.takes_locks();
+        Ok(())
+    })?;
+    let select = match body {
+        Body::Select(select) => Some(select),
+        Body::Insert(insert) => Some(&insert.source),
+        _ => None,
+    };
+    let refuse = |place: &str| {
+        let message = format!("functions of advisory locks in {place} are not supported");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    };
+    if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {
+        return refuse("LIMIT and OFFSET");
+    }
+    if found && let Body::Insert(InsertPlan { conflict: Conflict::DoUpdate { assignments, filter }, .. }) = body {
+        let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
+        if exprs.into_iter().any(Expr::takes_locks) {
+            return refuse("ON CONFLICT");
+        }
+    }
+    Ok(found)
+}
+
+/// The statement that EXPLAIN ANALYZE runs, with its options.
+fn analyzed<'t>(binder: &Binder<'_>, tree: &'t Statement) -> Result<Option<(Analyze, &'t Statement)>, SqlError> {
+    let Statement::Explain { analyze, statement, format, options, .. } = tree else { return Ok(None) };
+    let options = options.as_deref().unwrap_or_default();
+    let Some(analyze) = binder.check_explain(*analyze, format.as_ref(), options)? else { return Ok(None) };
+    match &**statement {
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            Ok(Some((analyze, statement)))
+        }
+        _ => Err(binder.unsupported("EXPLAIN ANALYZE of this statement is", tree.span().start)),
+    }
+}
+
+/// The name of a statement that writes, where its text begins with another word.
+fn command(tree: &Statement) -> Option<&'static str> {
+    let tree = match tree {
+        Statement::Explain { statement, .. } => match &**statement {
+            Statement::Insert(_) => return Some("INSERT"),
+            Statement::Update(_) => return Some("UPDATE"),
+            Statement::Delete(_) => return Some("DELETE"),
+            explained => explained,
+        },
+        tree => tree,
+    };
+    let Statement::Query(query) = tree else { return None };
+    let clause = query.locks.last()?;
+    Some(match (clause.lock_type, query.locks.iter().any(select::is_key_lock)) {
+        (LockType::Update, false) => "SELECT FOR UPDATE",
+        (LockType::Update, true) => "SELECT FOR NO KEY UPDATE",
+        (LockType::Share, false) => "SELECT FOR SHARE",
+        (LockType::Share, true) => "SELECT FOR KEY SHARE",
+    })
+}
+
+/// Binds a tree to a plan's body and the columns of its result.
+fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<Vec<ResultColumn>>), SqlError> {
+    match tree {
+        Statement::Query(query) => {
+            let (plan, columns) = binder.query(query)?;
+            Ok((Body::Select(plan), Some(columns)))
+        }
+        Statement::Insert(insert) => {
+            let (plan, columns) = binder.insert(insert)?;
+            Ok((Body::Insert(plan), columns))
+        }
+        Statement::Update(update) => {
+            let (plan, columns) = binder.update(update)?;
+            Ok((Body::Update(plan), columns))
+        }
+        Statement::Delete(delete) => {
+            let from = match &delete.from {
+                FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from) => from,
+            };
+            let (plan, columns) = binder.delete(delete, from)?;
+            Ok((Body::Delete(plan), columns))
+        }
+        Statement::Truncate(truncate) => Ok((binder.truncate(truncate)?, None)),
+        Statement::CreateTable(create) => Ok((binder.create_table(create)?, None)),
+        Statement::Drop { object_type: ObjectType::Table, if_exists, names, temporary: false, .. } => {
+            Ok((binder.drop_table(names, *if_exists)?, None))
+        }
+        Statement::Drop { object_type, .. } => {
+            Err(binder.unsupported(&format!("DROP {object_type} is"), tree.span().start))
+        }
+        Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), ddl::VACUUM)?, None)),
+        Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),
+        Statement::Explain { analyze, statement, format, options, .. } => {
+            binder.check_explain(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
+            let (mut body, _) = bind_tree(binder, statement)?;
+            settle(&mut body, binder);
+            let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
+            constants::check(&whole, &[])?;
+            Ok((Body::Explain(explain::lines(&whole)), Some(vec![explain::column()])))
+        }
+        other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),
+    }
+}
