@@ -5,7 +5,6 @@
 //! unknown type choose a category. Polymorphic types are solved at the end.
 
 use crate::cast::{CastContext, cast_context, is_relabel};
-use crate::oid::Oid;
 use crate::row::Category;
 use crate::sql_type::SqlType;
 
@@ -320,10 +319,4 @@ fn by_known_type(left: &mut Vec<usize>, lists: &[&[SqlType]], given: &[SqlType])
     if fitting.len() == 1 {
         *left = fitting;
     }
-}
-
-/// The operator of a name and operand types, exactly.
-pub fn exact_operator(name: &str, left: Oid, right: Oid) -> Option<&'static OperatorRow> {
-    let fits = |row: &&OperatorRow| row.left.is_some_and(|ty| ty.oid == left) && row.right.oid == right;
-    operators::named(name).iter().copied().find(fits)
 }

@@ -51,8 +51,6 @@ pub enum Run {
     OrderedSet(u8, AggregateFn),
     /// By the session, which has the catalog, the locks, the settings: not in this crate.
     Session,
-    /// The same, to a set of rows.
-    SessionSet,
 }
 
 /// A function, as a row of `pg_proc`.
@@ -184,7 +182,7 @@ impl ProcRow {
 
     /// Whether it returns a set.
     pub fn returns_set(&self) -> bool {
-        matches!(self.run, Run::Set(_) | Run::SessionSet)
+        matches!(self.run, Run::Set(_))
     }
 
     /// Whether it is an aggregate.

@@ -117,19 +117,27 @@ fn call(row: &ProcRow, types: &[SqlType], result: SqlType, fields: &[&str], env:
     outcome().unwrap_or_else(|error| format!("!{} {}", error.code().0, escape(error.message())))
 }
 
+/// A function with the types of its arguments and result in the calls below.
+type Head = (&'static ProcRow, Vec<SqlType>, SqlType);
+
+/// The function of a line `OID name(types) -> type`.
+fn head_of(heading: &str) -> Head {
+    let (oid, rest) = heading.split_once(' ').unwrap();
+    let (signature, result) = rest.rsplit_once(" -> ").unwrap();
+    let (_, args) = signature.trim_end_matches(')').split_once('(').unwrap();
+    let types = args.split(',').filter(|name| !name.is_empty()).map(ty).collect();
+    let row = find(Oid(oid.parse().unwrap())).unwrap_or_else(|| panic!("no function {heading}"));
+    (row, types, ty(result))
+}
+
 fn check_file(path: &Path, wrong: &mut String) {
     let zone = TimeZone::find("America/New_York").unwrap();
     let env = IoEnv::new(&zone, Now(0));
     let text = std::fs::read_to_string(path).unwrap();
-    let mut head: Option<(&ProcRow, Vec<SqlType>, SqlType)> = None;
+    let mut head: Option<Head> = None;
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("# ") {
-            let (oid, rest) = heading.split_once(' ').unwrap();
-            let (signature, result) = rest.rsplit_once(" -> ").unwrap();
-            let (_, args) = signature.trim_end_matches(')').split_once('(').unwrap();
-            let types = args.split(',').filter(|name| !name.is_empty()).map(ty).collect();
-            let row = find(Oid(oid.parse().unwrap())).unwrap_or_else(|| panic!("no function {heading}"));
-            head = Some((row, types, ty(result)));
+            head = Some(head_of(heading));
             continue;
         }
         let (row, types, result) = head.as_ref().unwrap();

@@ -5,14 +5,12 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::budget::Budget;
-use super::rows::Row;
-use super::rows::distinct_key;
+use super::rows::{Row, distinct_key, key_order};
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 use crate::expr::eval::{Env, eval, is_true};
 use crate::plan::{AggregateCall, AggregateOrder, Aggregation};
 use pgtypes::Datum;
-use pgtypes::datum::compare;
 use pgtypes::functions::{Aggregate, Args, Run};
 
 /// The groups of an aggregation.
@@ -194,19 +192,7 @@ impl Accumulator {
 }
 
 fn order(keys: &[AggregateOrder], a: &[Datum], b: &[Datum]) -> Ordering {
-    for ((key, a), b) in keys.iter().zip(a).zip(b) {
-        let order = match (a.is_null(), b.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) if key.nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if key.nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) if key.descending => compare(b, a),
-            (false, false) => compare(a, b),
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
+    let pairs = keys.iter().zip(a.iter().zip(b));
+    let mut orders = pairs.map(|(key, (a, b))| key_order(a, b, key.descending, key.nulls_first));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }

@@ -12,14 +12,13 @@ use kv::Key;
 use super::aggregate::Groups;
 use super::budget::Budget;
 use super::context::ExecContext;
-use super::rows::{Row, distinct_key, row_bytes};
+use super::rows::{Row, distinct_key, key_order, row_bytes};
 use crate::coop::{MANY, Turn, drop_elsewhere, on_other_thread};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, is_true, qualifies};
 use crate::plan::{Aggregation, RowCounts, SelectPlan, SortKey};
 use pgtypes::Datum;
-use pgtypes::datum::compare;
 
 /// First page when all rows will be read.
 const FULL_PAGE: u32 = 1024;
@@ -407,20 +406,6 @@ fn sort_first(rows: &mut Vec<(Option<Key>, Row)>, keys: &[SortKey], most: usize)
 
 /// The order of two output rows.
 fn order(keys: &[SortKey], a: &Row, b: &Row) -> Ordering {
-    for key in keys {
-        let (a, b) = (&a[key.column], &b[key.column]);
-        let order = match (a.is_null(), b.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) if key.nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if key.nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) if key.descending => compare(b, a),
-            (false, false) => compare(a, b),
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
+    let mut orders = keys.iter().map(|key| key_order(&a[key.column], &b[key.column], key.descending, key.nulls_first));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }

@@ -1,9 +1,12 @@
 //! Rows, and operations on them that several parts of the executor share.
 
+use std::cmp::Ordering;
+
 use crate::catalog::PUBLIC;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
+use pgtypes::datum::compare;
 use pgtypes::{Datum, IoEnv, wire};
 
 /// A row of a result.
@@ -17,6 +20,19 @@ pub(super) fn empty_row(table: &Table) -> Row {
 /// The approximate bytes of a row.
 pub(super) fn row_bytes(row: &Row) -> usize {
     size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
+}
+
+/// The order of two values of a sort key.
+pub(super) fn key_order(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) if nulls_first => Ordering::Less,
+        (true, false) => Ordering::Greater,
+        (false, true) if nulls_first => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) if descending => compare(b, a),
+        (false, false) => compare(a, b),
+    }
 }
 
 /// Bytes that are equal if and only if the values are. NULLs are equal to each other.

@@ -36,10 +36,9 @@ impl Binder<'_> {
             let message = format!("aggregate functions are not allowed in {}", self.clause);
             return Err(self.error(SqlState::GROUPING_ERROR, message, at));
         }
-        let bound_columns = self.aggregates.inside;
         self.aggregates.inside = true;
         let parts = self.aggregate_parts(call, &list.asts, scope);
-        self.aggregates.inside = bound_columns;
+        self.aggregates.inside = false;
         let Parts { args, ordered, filter } = parts?;
         let direct_count = args.len();
         let is_within = !call.within_group.is_empty();

@@ -26,7 +26,7 @@ const NO_PREFIX_HINT: &str =
     "No operator matches the given name and argument type. You might need to add an explicit type cast.";
 const OPERATOR_NOT_UNIQUE_HINT: &str =
     "Could not choose a best candidate operator. You might need to add explicit type casts.";
-pub(super) const NO_FUNCTION_HINT: &str =
+const NO_FUNCTION_HINT: &str =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
 const FUNCTION_NOT_UNIQUE_HINT: &str =
     "Could not choose a best candidate function. You might need to add explicit type casts.";
@@ -62,7 +62,6 @@ pub(super) fn failure(failed: &Failure, named: Named<'_>) -> SqlError {
 }
 
 /// The arguments of a call.
-#[derive(Default)]
 pub(super) struct Arguments<'a> {
     /// The values.
     pub(super) values: Vec<Typed>,
@@ -77,32 +76,37 @@ impl Arguments<'_> {
     pub(super) fn of(values: Vec<Typed>) -> Arguments<'static> {
         Arguments { values, names: Vec::new(), is_variadic: false }
     }
+
+    /// The function of a name that takes them.
+    fn resolve(&self, name: &str) -> Result<Choice, Failure> {
+        let types: Vec<SqlType> = self.values.iter().map(|arg| arg.ty).collect();
+        resolve::function(name, Given { types: &types, names: &self.names, is_variadic: self.is_variadic })
+    }
 }
 
 impl Binder<'_> {
-    /// Finds the function of a name. A name that is a type casts.
+    /// Finds the function of a name.
     pub(super) fn choose(&self, name: &str, args: &Arguments<'_>, at: Location) -> Result<Choice, SqlError> {
-        let types: Vec<SqlType> = args.values.iter().map(|arg| arg.ty).collect();
-        let given = Given { types: &types, names: &args.names, is_variadic: args.is_variadic };
-        resolve::function(name, given).map_err(|failed| {
-            let shown: Vec<String> = args.values.iter().map(|arg| arg.type_name().to_owned()).collect();
-            let shown = format!("{name}({})", shown.join(", "));
-            let mut error = failure(&failed, Named::Function(&shown));
-            error.position = Some(self.position(at));
-            error
-        })
+        args.resolve(name).map_err(|failed| self.no_function(&failed, name, args, at))
+    }
+
+    fn no_function(&self, failed: &Failure, name: &str, args: &Arguments<'_>, at: Location) -> SqlError {
+        let shown: Vec<&str> = args.values.iter().map(Typed::type_name).collect();
+        let shown = format!("{name}({})", shown.join(", "));
+        failure(failed, Named::Function(&shown)).at(self.position(at))
     }
 
     /// Applies the function of a name to bound arguments.
     pub(super) fn call(&mut self, name: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
-        if let ([arg], []) = (args.values.as_slice(), args.names.as_slice())
-            && let Err(Failure::Cast(ty)) =
-                resolve::function(name, Given { types: &[arg.ty], names: &[], is_variadic: args.is_variadic })
-        {
-            let value = self.coerce(arg.clone(), ty, CastContext::Explicit)?;
-            return value.ok_or_else(|| self.unsupported("this cast is", at));
-        }
-        let choice = self.choose(name, &args, at)?;
+        let choice = match (args.resolve(name), args.values.as_slice()) {
+            (Ok(choice), _) => choice,
+            // The name of a type casts its one argument.
+            (Err(Failure::Cast(ty)), [arg]) => {
+                let value = self.coerce(arg.clone(), ty, CastContext::Explicit)?;
+                return value.ok_or_else(|| self.unsupported("this cast is", at));
+            }
+            (Err(failed), _) => return Err(self.no_function(&failed, name, &args, at)),
+        };
         if choice.function.returns_set() {
             return self.set_value(name, args, at);
         }

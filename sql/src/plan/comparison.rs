@@ -15,7 +15,7 @@ use crate::expr::{CompareOp, Elementwise, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use pgtypes::cast::CastContext;
 use pgtypes::datum::compare;
-use pgtypes::functions::common_type;
+use pgtypes::functions::{common_type, resolve};
 use pgtypes::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.
@@ -69,7 +69,7 @@ impl Binder<'_> {
     /// Converts two operands to types whose values compare alike.
     fn comparable(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<(Expr, Expr), SqlError> {
         let types = (left.ty, right.ty);
-        let (_, choice) = self.comparison("=", left.ty, right.ty).map_err(|failed| {
+        let (_, choice) = resolve::binary("=", left.ty, right.ty).map_err(|failed| {
             let shown = format!("{} = {}", types.0.base_name(), types.1.base_name());
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(ast.0.span(), "=", ast.1.span()))
         })?;
@@ -281,7 +281,7 @@ impl Binder<'_> {
     ) -> Result<Expr, SqlError> {
         let symbol = if negated { "<>" } else { "=" };
         let first = items.first().map_or(value, |(_, ast)| *ast);
-        let (_, choice) = self.comparison(symbol, operand.ty, common).map_err(|failed| {
+        let (_, choice) = resolve::binary(symbol, operand.ty, common).map_err(|failed| {
             let shown = format!("{} {symbol} {}", operand.type_name(), common.base_name());
             let error = failure(&failed, Named::Operator(&shown, 2));
             self.keyword_position(error, value, word, first)
@@ -382,7 +382,7 @@ impl Binder<'_> {
             SqlType::UNKNOWN => SqlType::UNKNOWN,
             ty => ty.element().ok_or_else(|| wrong(self, "op ANY/ALL (array) requires array on right side"))?,
         };
-        let (row, choice) = self.comparison(symbol, value.ty, element).map_err(|failed| {
+        let (row, choice) = resolve::binary(symbol, value.ty, element).map_err(|failed| {
             let shown = format!("{} {symbol} {}", value.type_name(), element.base_name());
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(left.span(), symbol, right.span()))
         })?;

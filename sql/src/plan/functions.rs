@@ -18,7 +18,7 @@ use crate::expr::eval::fold;
 use crate::expr::{CompareOp, ContextValue, Expr};
 use crate::parse::start_of;
 use pgtypes::cast::{Cast, CastContext};
-use pgtypes::functions;
+use pgtypes::functions::{self, resolve};
 use pgtypes::{Datum, SqlType};
 
 /// The parts of an argument list.
@@ -192,7 +192,7 @@ impl Binder<'_> {
     /// `NULLIF(a, b)` is CASE WHEN a = b THEN NULL ELSE a END. `a` has its type in the comparison.
     fn nullif(&mut self, values: &[Typed], ast: Operands<'_>, at: Location) -> Result<Typed, SqlError> {
         let [left, right] = values else { return Err(self.unsupported("this function call is", at)) };
-        let ty = match self.comparison("=", left.ty, right.ty) {
+        let ty = match resolve::binary("=", left.ty, right.ty) {
             Ok((_, choice)) => choice.args.first().map_or(left.ty, |(_, ty)| *ty),
             Err(_) => left.ty,
         };

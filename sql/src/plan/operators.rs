@@ -11,7 +11,7 @@ use crate::parse::is_distinct;
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
 use pgtypes::functions::OperatorRow;
-use pgtypes::functions::resolve::{self, Choice, Failure};
+use pgtypes::functions::resolve::{self, Choice};
 
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
@@ -99,16 +99,6 @@ impl Binder<'_> {
             args.push(value.ok_or_else(|| self.unsupported("this operand is", at))?.expr);
         }
         Ok(args)
-    }
-
-    /// The comparison of two values by an operator: the types that its sides take, and its row.
-    pub(super) fn comparison(
-        &self,
-        symbol: &str,
-        left: SqlType,
-        right: SqlType,
-    ) -> Result<(&'static OperatorRow, Choice), Failure> {
-        resolve::binary(symbol, left, right)
     }
 }
 

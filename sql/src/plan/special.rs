@@ -1,8 +1,6 @@
 //! Expressions with a syntax of their own that are calls of functions: EXTRACT, TRIM, AT TIME ZONE, LIKE, ...
 
-use sqlparser::ast::{
-    CeilFloorKind, DateTimeField, Expr as Ast, ExtractSyntax, Interval, TrimWhereField, ValueWithSpan,
-};
+use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr as Ast, ExtractSyntax, Interval, TrimWhereField};
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
@@ -15,17 +13,19 @@ use pgtypes::cast::CastContext;
 use pgtypes::datetime::{self, IntervalTypmod};
 use pgtypes::{Datum, SqlType};
 
-/// LIKE and its relatives: the operator, its negation, and the words in the text.
-struct LikeForm<'e> {
-    negated: bool,
+/// The words of LIKE and its relatives.
+struct LikeWords {
+    /// The operator and its negation.
     operators: [&'static str; 2],
+    /// The word in the text.
     word: &'static str,
     /// The function that makes a pattern of the operator from one with another escape character.
     escape_function: &'static str,
-    text: &'e Ast,
-    pattern: &'e Ast,
-    escape: Option<&'e ValueWithSpan>,
 }
+
+const LIKE: LikeWords = LikeWords { operators: ["~~", "!~~"], word: "like", escape_function: "like_escape" };
+const ILIKE: LikeWords = LikeWords { operators: ["~~*", "!~~*"], word: "ilike", escape_function: "like_escape" };
+const SIMILAR: LikeWords = LikeWords { operators: ["~", "!~"], word: "similar", escape_function: "similar_to_escape" };
 
 fn word(text: &str, at: Location) -> Typed {
     Typed::new(Expr::Const(Datum::Text(text.into())), SqlType::TEXT, at)
@@ -111,51 +111,31 @@ impl Binder<'_> {
 
     /// Binds LIKE, ILIKE and SIMILAR TO.
     pub(super) fn like_node(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
-        let form = match ast {
-            Ast::Like { negated, any: false, expr, pattern, escape_char } => LikeForm {
-                negated: *negated,
-                operators: ["~~", "!~~"],
-                word: "like",
-                escape_function: "like_escape",
-                text: expr,
-                pattern,
-                escape: escape_char.as_ref(),
-            },
-            Ast::ILike { negated, any: false, expr, pattern, escape_char } => LikeForm {
-                negated: *negated,
-                operators: ["~~*", "!~~*"],
-                word: "ilike",
-                escape_function: "like_escape",
-                text: expr,
-                pattern,
-                escape: escape_char.as_ref(),
-            },
-            Ast::SimilarTo { negated, expr, pattern, escape_char } => LikeForm {
-                negated: *negated,
-                operators: ["~", "!~"],
-                word: "similar",
-                escape_function: "similar_to_escape",
-                text: expr,
-                pattern,
-                escape: escape_char.as_ref(),
-            },
+        let (words, negated, text, pattern, escape) = match ast {
+            Ast::Like { negated, any: false, expr, pattern, escape_char } => {
+                (LIKE, *negated, expr, pattern, escape_char)
+            }
+            Ast::ILike { negated, any: false, expr, pattern, escape_char } => {
+                (ILIKE, *negated, expr, pattern, escape_char)
+            }
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => (SIMILAR, *negated, expr, pattern, escape_char),
             other => return Err(self.unsupported_expr(other)),
         };
-        let first_word = if form.negated { "not" } else { form.word };
-        self.refuse_nonassociative(Level::Between, form.text, Some(form.pattern), first_word)?;
-        let left = self.expr(form.text, scope)?;
-        let mut right = self.expr(form.pattern, scope)?;
+        let first_word = if negated { "not" } else { words.word };
+        self.refuse_nonassociative(Level::Between, text, Some(pattern), first_word)?;
+        let left = self.expr(text, scope)?;
+        let mut right = self.expr(pattern, scope)?;
         let at = left.at;
-        let mut args = Vec::new();
-        if let Some(escape) = form.escape {
-            args.push(self.value(escape, false)?);
+        // A pattern of SIMILAR TO is always made one of a regular expression.
+        if escape.is_some() || words.word == SIMILAR.word {
+            let mut args = vec![right];
+            if let Some(escape) = escape {
+                args.push(self.value(escape, false)?);
+            }
+            right = self.call(words.escape_function, Arguments::of(args), at)?;
         }
-        if form.escape.is_some() || form.word == "similar" {
-            args.insert(0, right);
-            right = self.call(form.escape_function, Arguments::of(args), at)?;
-        }
-        let operator = form.operators[usize::from(form.negated)];
-        self.operator(operator, first_word, left, right, (form.text, form.pattern))
+        let operator = words.operators[usize::from(negated)];
+        self.operator(operator, first_word, left, right, (text, pattern))
     }
 
     /// `[NOT] OVERLAPS` of two pairs.

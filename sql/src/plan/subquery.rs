@@ -16,6 +16,7 @@ use crate::expr::{Elementwise, Expr, Subquery, SubqueryKind};
 use crate::parse::{query_start, start_of};
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
+use pgtypes::functions::resolve;
 
 /// Enough rows to tell that a scalar sub-query has too many.
 const SCALAR_ROWS: usize = 2;
@@ -140,7 +141,7 @@ impl Binder<'_> {
 
     /// The types in which a value and a column are equal.
     fn equal_types(&self, value: &Typed, column: SqlType) -> Result<(SqlType, SqlType), SqlError> {
-        let (_, choice) = self.comparison("=", value.ty, column).map_err(|failed| {
+        let (_, choice) = resolve::binary("=", value.ty, column).map_err(|failed| {
             let shown = format!("{} = {}", value.type_name(), column.base_name());
             failure(&failed, Named::Operator(&shown, 2)).at(self.position(value.at))
         })?;
@@ -190,7 +191,7 @@ impl Binder<'_> {
         let (mut plan, columns, args) = self.inner_query(query, scope)?;
         let message = if columns.is_empty() { "subquery has too few columns" } else { "subquery has too many columns" };
         let ty = self.one_column(&columns, query, message)?;
-        let (row, choice) = self.comparison(symbol, left.ty, ty).map_err(|failed| {
+        let (row, choice) = resolve::binary(symbol, left.ty, ty).map_err(|failed| {
             let shown = format!("{} {symbol} {}", left.type_name(), ty.base_name());
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(value.span(), symbol, query.span()))
         })?;

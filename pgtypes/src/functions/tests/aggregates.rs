@@ -6,8 +6,6 @@
 
 use super::*;
 
-type Head = (&'static ProcRow, Vec<SqlType>, SqlType);
-
 fn values<'a>(types: &[SqlType], row: &str, env: &IoEnv<'_>) -> Result<Vec<Cow<'a, Datum>>, ValueError> {
     let parse = |(ty, field): (&SqlType, &str)| match field {
         "\\N" => Ok(Cow::Owned(Datum::Null)),
@@ -49,12 +47,7 @@ fn results_of_aggregates_are_those_of_postgresql() {
     let mut wrong = String::new();
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("# ") {
-            let (oid, rest) = heading.split_once(' ').unwrap();
-            let (signature, result) = rest.rsplit_once(" -> ").unwrap();
-            let (_, args) = signature.trim_end_matches(')').split_once('(').unwrap();
-            let types = args.split(',').filter(|name| !name.is_empty()).map(ty).collect();
-            let row = find(Oid(oid.parse().unwrap())).unwrap_or_else(|| panic!("no function {heading}"));
-            head = Some((row, types, ty(result)));
+            head = Some(head_of(heading));
             continue;
         }
         let head = head.as_ref().unwrap();
