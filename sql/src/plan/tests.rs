@@ -1,11 +1,14 @@
 //! Binding without a cluster: parameter types, errors, access paths.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::error::SqlState;
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::parse;
 use crate::table::{Column, ColumnId, StorageId, Table, TableId};
-use pgtypes::Datum;
+use pgtypes::{Datum, SqlType};
 
 fn catalog() -> Catalog {
     let column =
