@@ -109,6 +109,8 @@ async fn prepared(tables: &Catalog) -> Database {
         locks_rows: false,
         lock_timeout: None,
         advisory: None,
+        params: 0,
+        statement: None,
     };
     let mut execution = Execution::new(bound, Vec::new()).expect("valid");
     execution.next(&mut ctx, 1).await.expect("it runs");

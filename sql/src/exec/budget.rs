@@ -29,7 +29,7 @@ impl Budget {
             return Ok(());
         }
         let detail =
-            format!("The statement needs more than {} MiB for sorting, DISTINCT or returned rows.", self.limit >> 20);
+            format!("The statement needs more than {} MiB of memory for sorts, groups, joins or returned rows.", self.limit >> 20);
         Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail))
     }
 
