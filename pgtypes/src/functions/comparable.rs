@@ -13,7 +13,8 @@ fn has_equality(ty: SqlType) -> bool {
     !matches!(compared(ty), SqlType::JSON | SqlType::REFCURSOR | SqlType::PG_NODE_TREE)
 }
 
-fn has_order(ty: SqlType) -> bool {
+/// Whether the values of a type have an order.
+pub fn has_order(ty: SqlType) -> bool {
     has_equality(ty) && !matches!(compared(ty), SqlType::XID | SqlType::CID | SqlType::ACLITEM)
 }
 

@@ -36,6 +36,7 @@ mod times;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use comparable::has_order;
 pub use aggregate::Aggregate;
 pub use args::Args;
 pub use common::common_type;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{key, row};
-use crate::table::{Column, ColumnId, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use pgtypes::datum::compare;
 use pgtypes::{Datum, SqlType};
 
@@ -22,6 +22,8 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         columns: columns.collect(),
         primary_key: key.to_vec(),
         key_name: "t_pkey".to_owned(),
+        key_id: IndexId(16_999),
+        indexes: Vec::new(),
     };
     table.check().unwrap();
     table

@@ -1,25 +1,32 @@
 //! The executor: runs a plan over a transaction and returns rows in batches.
 //!
 //! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
-//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows; they do all their work in the
-//! first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a [`crate::coop::Turn`].
+//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows, all by one [`writer`]; they do all
+//! their work in the first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a [`crate::coop::Turn`].
 //!
 //! # Layers
 //!
 //! 1. `budget`, `context`, `report`, `rows`: memory accounting, the environment, how reads were served, operations on
 //!    rows
-//! 2. `aggregate`, `cursor`, `plain`: accumulators, reading, rows of plain columns
-//! 3. `locking`, `pipeline`: locks of rows; the stages of a query
-//! 4. `changes`, `query`: changes of rows; a running query
-//! 5. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 6. `analyze`: EXPLAIN ANALYZE
+//! 2. `aggregate`, `index_cursor`: accumulators, scans of indexes
+//! 3. `cursor`, `plain`: reading, rows of plain columns
+//! 4. `locking`, `pipeline`: locks of rows; the stages of a query
+//! 5. `changes`, `query`: changes of rows; a running query
+//! 6. `writer`: the writer of rows and of their entries in indexes
+//! 7. `upsert`: ON CONFLICT
+//! 8. `build`, `check`, `insert`, `modify`: builds indexes, compares them with their tables; INSERT; UPDATE and DELETE
+//! 9. `alter`, `analyze`: changes of a table's indexes and keys; EXPLAIN ANALYZE
 
 mod aggregate;
+mod alter;
 mod analyze;
 mod budget;
+mod build;
 mod changes;
+mod check;
 mod context;
 mod cursor;
+mod index_cursor;
 mod insert;
 mod locking;
 mod modify;
@@ -28,6 +35,8 @@ mod plain;
 mod query;
 mod report;
 mod rows;
+mod upsert;
+mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,6 +48,7 @@ use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
+pub use check::{CheckedTable, check_table};
 pub use context::ExecContext;
 use pgtypes::Datum;
 use plain::Sink;
@@ -237,6 +247,12 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
         Body::Truncate(tables) => {
             schema.truncate(ctx.txn, tables).await?;
             "TRUNCATE TABLE"
+        }
+        Body::AlterTables(tag, changes) => {
+            for change in changes {
+                alter::run(change, schema, ctx.txn, &ctx.io).await?;
+            }
+            tag
         }
         _ => "",
     })

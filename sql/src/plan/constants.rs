@@ -47,7 +47,7 @@ pub(super) fn visit(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlErr
         Body::Insert(plan) => {
             visit_select(&plan.source, visitor)?;
             plan.columns.iter().flatten().try_for_each(&mut *visitor)?;
-            if let Conflict::DoUpdate { assignments, filter } = &plan.conflict {
+            if let Conflict::DoUpdate { assignments, filter, .. } = &plan.conflict {
                 assignments.iter().map(|(_, expr)| expr).chain(filter).try_for_each(&mut *visitor)?;
             }
             plan.returning.iter().flatten().try_for_each(visitor)
@@ -62,7 +62,12 @@ pub(super) fn visit(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlErr
             visit_access(&plan.access, visitor)?;
             plan.filter.iter().chain(plan.returning.iter().flatten()).try_for_each(visitor)
         }
-        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::Nothing(_) | Body::Explain(_) => Ok(()),
+        Body::CreateTable(_)
+        | Body::DropTable(_)
+        | Body::Truncate(_)
+        | Body::AlterTables(..)
+        | Body::Nothing(_)
+        | Body::Explain(_) => Ok(()),
     }
 }
 
@@ -90,6 +95,10 @@ fn visit_access(access: &TableAccess, visitor: &mut Visitor<'_>) -> Result<(), S
         AccessPath::Range { prefix, lower, upper } => {
             let bounds = lower.iter().chain(upper).map(|bound| &bound.value);
             prefix.iter().chain(bounds).try_for_each(visitor)
+        }
+        AccessPath::Index(scan) => {
+            let bounds = scan.lower.iter().chain(&scan.upper).map(|bound| &bound.value);
+            scan.prefixes.iter().flatten().flatten().chain(bounds).try_for_each(visitor)
         }
     }
 }

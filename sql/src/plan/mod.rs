@@ -2,36 +2,45 @@
 //!
 //! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
 //! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query over at most one table ([`select`]), a
-//! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`]). [`access`] derives key bounds from the filter
-//! and so chooses between point get, range scan and full scan. [`explain`] prints a plan.
+//! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`], [`index_ddl`]). [`access`] derives key bounds
+//! from the filter and so chooses between point get, range scan, scan of an index and full scan. [`explain`] prints a
+//! plan.
 //!
 //! # Layers
 //!
-//! 1. `access`, `type_name`: parts without knowledge of the binder
-//! 2. `node`: the nodes of a plan
-//! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//! 1. `bound_index`, `conditions`, `type_name`: parts without knowledge of the binder: indexes as expressions, conjuncts
+//!    that bound a key, names of types
+//! 2. `index_path`: scans of secondary indexes
+//! 3. `access`: access paths
+//! 4. `node`: the nodes of a plan
+//! 5. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 4. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 5. `calls`, `operators`: calls of functions and operators
-//! 6. `aggregate`, `bind_expr`, `comparison`, `functions`, `special`: expressions
-//! 7. `assign`, `projection`: values for columns, output columns
-//! 8. `order_limit`: ORDER BY, LIMIT, OFFSET
-//! 9. `select`: queries
-//! 10. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
+//! 6. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 7. `calls`, `operators`: calls of functions and operators
+//! 8. `aggregate`, `bind_expr`, `comparison`, `functions`, `special`: expressions
+//! 9. `assign`, `index`, `projection`: values for columns, of indexes, output columns
+//! 10. `order_limit`: ORDER BY, LIMIT, OFFSET
+//! 11. `select`: queries
+//! 12. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
 
 mod access;
 mod aggregate;
 mod assign;
 mod bind_expr;
 mod binder;
+mod bound_index;
 mod calls;
 mod coerce;
 mod comparison;
+mod conditions;
 mod constants;
 mod cost;
 mod ddl;
 mod explain;
 mod functions;
+mod index;
+mod index_ddl;
+mod index_path;
 mod insert;
 mod modify;
 mod names;
@@ -49,12 +58,15 @@ use std::sync::atomic::AtomicU64;
 
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
-pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
+pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateOrder};
 pub(crate) use explain::analyzed_lines;
+pub(crate) use bound_index::{BoundIndex, TableWrite};
+pub(crate) use conditions::KeyBound;
+pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
-    UpdatePlan,
+    Actual, Alteration, Analyze, Arbiters, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait,
+    SelectPlan, SortKey, Source, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use type_name::resolve as type_of_name;
@@ -92,7 +104,7 @@ fn bind_on_this_stack(
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) => (true, false),
-        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
+        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
@@ -136,7 +148,7 @@ fn takes_locks(body: &Body) -> Result<bool, SqlError> {
     if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {
         return refuse("LIMIT and OFFSET");
     }
-    if found && let Body::Insert(InsertPlan { conflict: Conflict::DoUpdate { assignments, filter }, .. }) = body {
+    if found && let Body::Insert(InsertPlan { conflict: Conflict::DoUpdate { assignments, filter, .. }, .. }) = body {
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {
             return refuse("ON CONFLICT");
@@ -206,6 +218,11 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Drop { object_type: ObjectType::Table, if_exists, names, temporary: false, .. } => {
             Ok((binder.drop_table(names, *if_exists)?, None))
         }
+        Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
+            Ok((binder.drop_index(names, *if_exists)?, None))
+        }
+        Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
+        Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
         Statement::Drop { object_type, .. } => {
             Err(binder.unsupported(&format!("DROP {object_type} is"), tree.span().start))
         }

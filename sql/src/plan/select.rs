@@ -8,10 +8,13 @@ use sqlparser::ast::{
     TableWithJoins, Values,
 };
 
-use super::access::{self, TableAccess};
+use super::access::{self, AccessPath, TableAccess};
 use super::aggregate::AggregateState;
 use super::binder::{Binder, Scope, Typed};
+use super::bound_index::BoundIndex;
 use super::coerce::Unified;
+use super::index::bind_indexes;
+use super::index_path::{OrderBy, Wanted};
 use super::names::{fold_ident, is_default};
 use super::node::{Aggregation, ResultColumn, RowLock, RowWait, SelectPlan, Source};
 use super::projection::Output;
@@ -96,7 +99,8 @@ impl Binder<'_> {
             names: scope.names(),
         };
         if let Some(table) = table {
-            attach(&mut plan, table);
+            let indexes = bind_indexes(&table, self.catalog)?;
+            attach(&mut plan, table, &indexes);
         }
         Ok((plan, columns))
     }
@@ -290,27 +294,8 @@ const fn lock_name(mode: LockMode) -> &'static str {
 }
 
 /// Makes a table the source of a plan: chooses the access path, drops a redundant sort, marks the columns in use.
-pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
-    let (path, filter) = access::choose(&table, plan.filter.take());
-    plan.filter = filter;
-    let mut reverse = false;
-    if plan.aggregation.is_none() {
-        let order: Option<Vec<(usize, bool)>> = plan
-            .sort
-            .iter()
-            .map(|key| match plan.output[key.column] {
-                // Key columns are never NULL, so the place of NULLs does not matter.
-                Expr::Column(column) => Some((column, key.descending)),
-                _ => None,
-            })
-            .collect();
-        if let Some(direction) = order.and_then(|order| access::gives_order(&table, &path, &order)) {
-            plan.sort.clear();
-            reverse = direction;
-        }
-    }
+pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>, indexes: &[BoundIndex]) {
     let mut needed = vec![false; table.columns.len()];
-    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
     match &plan.aggregation {
         Some(aggregation) => {
             for call in &aggregation.calls {
@@ -319,5 +304,30 @@ pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
         }
         None => plan.output.iter().for_each(|expr| expr.mark_columns(&mut needed)),
     }
-    plan.source = Source::Table(TableAccess { table, path, reverse, needed });
+    let mut columns = needed.clone();
+    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut columns));
+    let sort = if plan.aggregation.is_some() { &[][..] } else { &plan.sort };
+    let order = sort.iter().map(|key| OrderBy {
+        expr: plan.output[key.column].clone(),
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    });
+    let wanted = Wanted {
+        order: order.collect(),
+        has_limit: plan.limit.is_some(),
+        columns: if plan.lock.is_some() { Vec::new() } else { columns },
+    };
+    let choice = access::choose(&table, indexes, plan.filter.take(), &wanted);
+    plan.filter = choice.filter;
+    let mut reverse = false;
+    if let Some(direction) = choice.direction.filter(|_| plan.aggregation.is_none()) {
+        plan.sort.clear();
+        reverse = direction;
+    }
+    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
+    if let (AccessPath::Index(scan), Some(_)) = (&choice.path, plan.lock) {
+        // A locked row that has changed is looked at again.
+        scan.recheck.iter().for_each(|recheck| recheck.mark_columns(&mut needed));
+    }
+    plan.source = Source::Table(TableAccess { table, path: choice.path, reverse, needed });
 }

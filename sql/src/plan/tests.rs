@@ -4,7 +4,7 @@ use super::*;
 use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::parse::parse;
-use crate::table::{Column, ColumnId, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use pgtypes::Datum;
 
 fn catalog() -> Catalog {
@@ -28,6 +28,8 @@ fn catalog() -> Catalog {
             ],
             primary_key: vec![0, 1],
             key_name: "t_pkey".to_owned(),
+            key_id: IndexId(16_999),
+            indexes: Vec::new(),
         }],
     )
 }
@@ -270,6 +272,8 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             columns: vec![column(1, "id"), column(2, "v")],
             primary_key: vec![0],
             key_name: "k_pkey".to_owned(),
+            key_id: IndexId(16_999),
+            indexes: Vec::new(),
         };
         bind(&parse(sql).unwrap()[0], Some(&[]), &Catalog::new(1, [table])).unwrap()
     };
