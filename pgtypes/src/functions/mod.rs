@@ -36,10 +36,10 @@ mod times;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub use comparable::has_order;
 pub use aggregate::Aggregate;
 pub use args::Args;
 pub use common::common_type;
+pub use comparable::has_order;
 pub use operator::OperatorRow;
 pub use polymorphic::Mismatch;
 pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};

@@ -23,7 +23,9 @@ use bytes::Bytes;
 
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
-use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId};
+use crate::table::{
+    Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
+};
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Category, SqlType};
 

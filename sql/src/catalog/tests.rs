@@ -37,10 +37,7 @@ fn sample() -> Table {
             name: "i".to_owned(),
             columns: vec![
                 IndexColumn { value: IndexedValue::Column(1), order: descending },
-                IndexColumn {
-                    value: IndexedValue::Expression { text, ty: SqlType::TEXT },
-                    order: KeyOrder::default(),
-                },
+                IndexColumn { value: IndexedValue::Expression { text, ty: SqlType::TEXT }, order: KeyOrder::default() },
             ],
             unique: true,
             is_constraint: true,
@@ -54,10 +51,21 @@ fn sample() -> Table {
 fn golden_descriptor() {
     let bytes = descriptor::encode(&sample());
     // Each line is a field: its tag, its length, its body.
-    let columns = ["0b", "010101", "020117", "04026964", "0500", "14", "010102", "02029308", "03010e", "040176", "0603277827"];
+    let columns =
+        ["0b", "010101", "020117", "04026964", "0500", "14", "010102", "02029308", "03010e", "040176", "0603277827"];
     let key = ["0103818001", "0206745f706b6579", "030100"];
     let index_columns = ["07", "010101", "0500", "0600", "0d", "02086c6f776572287629", "030119"];
-    let index = ["0103828001", "0203838001", "030169", "0416", &index_columns.concat(), "0500", "0600", "07066964203e2030", "080100"];
+    let index = [
+        "0103828001",
+        "0203838001",
+        "030169",
+        "0416",
+        &index_columns.concat(),
+        "0500",
+        "0600",
+        "07066964203e2030",
+        "080100",
+    ];
     let length = |parts: &[&str]| format!("{:02x}", parts.concat().len() / 2);
     let fields = [
         "0103808001",

@@ -167,12 +167,7 @@ fn type_of(table: &Table, index: &Index, at: usize) -> Result<SqlType, CodecErro
 
 /// Decodes what an entry tells of its row into `row`, which has a place for every column of the table: the columns of
 /// the index that are columns of the table, the primary key, the included columns. Returns the key of the row.
-pub fn decode(
-    table: &Table,
-    index: &Index,
-    (key, value): (&Key, &[u8]),
-    row: &mut [Datum],
-) -> Result<Key, CodecError> {
+pub fn decode(table: &Table, index: &Index, (key, value): (&Key, &[u8]), row: &mut [Datum]) -> Result<Key, CodecError> {
     let entry = read_key(table, index, key)?;
     let row_key = row_of(table, index, &entry, value)?;
     let (reader, layout) = (Reader::new(value)?, Layout::of(table, index));

@@ -34,11 +34,7 @@ pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
 }
 
 /// Encodes values by their ids, which grow, are at least 1 and at most `count`. `row` has at least these values.
-pub(super) fn encode_values<'v>(
-    count: usize,
-    row: &[Datum],
-    values: impl Iterator<Item = (u16, &'v Datum)>,
-) -> Bytes {
+pub(super) fn encode_values<'v>(count: usize, row: &[Datum], values: impl Iterator<Item = (u16, &'v Datum)>) -> Bytes {
     let mut data = Vec::with_capacity(row.iter().map(stored::size_hint).sum());
     let mut ends = Vec::with_capacity(row.len());
     let mut presence = vec![0u8; count.div_ceil(8)];

@@ -44,7 +44,8 @@ pub(super) async fn fill(
     txn: &mut Transaction,
     io: &IoEnv<'_>,
 ) -> Result<(), SqlError> {
-    let storages: Vec<StorageId> = new.storages().filter(|storage| old.storages().all(|known| known != *storage)).collect();
+    let storages: Vec<StorageId> =
+        new.storages().filter(|storage| old.storages().all(|known| known != *storage)).collect();
     if storages.is_empty() {
         return Ok(());
     }

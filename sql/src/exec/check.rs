@@ -43,7 +43,8 @@ pub struct CheckedTable {
 pub async fn check_table(txn: &Transaction, catalog: &Catalog, name: &str) -> Result<CheckedTable, SqlError> {
     let missing = || SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
     let table = catalog.table(name).ok_or_else(missing)?.clone();
-    let mut check = Check { write: TableWrite::bind(table, catalog)?, zone: TimeZone::utc(), found: Default::default() };
+    let mut check =
+        Check { write: TableWrite::bind(table, catalog)?, zone: TimeZone::utc(), found: Default::default() };
     check.rows(txn).await?;
     for at in 0..check.write.indexes.len() {
         check.index(at, txn).await?;
@@ -121,7 +122,8 @@ impl Check {
             let mut leads: Vec<(Key, Bytes, Key)> = Vec::with_capacity(page.len());
             for (key, value) in page {
                 self.found.entries += 1;
-                let row_key = self.bound(at).map(|(index, _)| entry_form::row_key(&self.write.table, index, (&key, &value)));
+                let row_key =
+                    self.bound(at).map(|(index, _)| entry_form::row_key(&self.write.table, index, (&key, &value)));
                 match row_key {
                     Some(Ok(row_key)) => leads.push((key, value, row_key)),
                     Some(Err(error)) => self.differs(format!("index {name}: entry {key:?}: {error}")),

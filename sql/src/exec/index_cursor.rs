@@ -21,8 +21,8 @@ use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::eval::{Env, eval};
 use crate::plan::{IndexScan, KeyBound, PrefixValue};
 use crate::table::{Index, Table};
-use pgtypes::codec::key::{KeyOrder, put_ordered};
 use pgtypes::Datum;
+use pgtypes::codec::key::{KeyOrder, put_ordered};
 
 /// The most rows that are read together.
 const ROWS_AT_ONCE: usize = 256;
@@ -57,11 +57,8 @@ impl IndexCursor {
         }
         ranges.sort_unstable();
         ranges.dedup();
-        let ranges = ranges.into_iter().map(|(start, end)| ScanRange {
-            start: Key::new(start),
-            end: Key::new(end),
-            reverse,
-        });
+        let ranges =
+            ranges.into_iter().map(|(start, end)| ScanRange { start: Key::new(start), end: Key::new(end), reverse });
         let ranges = if reverse { ranges.rev().collect() } else { ranges.collect() };
         let (index, covers) = (scan.index, scan.covers);
         let table = Arc::clone(table);

@@ -148,7 +148,8 @@ impl<'p> Upsert<'p> {
         if !ctx.locks_rows {
             return Ok(HashMap::new());
         }
-        let is_new = |change: &&PreparedChange| !self.unique_keys(change, true).any(|(_, key)| found.contains_key(&key));
+        let is_new =
+            |change: &&PreparedChange| !self.unique_keys(change, true).any(|(_, key)| found.contains_key(&key));
         let keys = proposed.iter().filter(is_new).flat_map(|change| self.unique_keys(change, false));
         let keys: Vec<Key> = keys.map(|(_, key)| key).collect();
         self.lock_proposed(keys, Presence::Absent, ctx).await
@@ -201,9 +202,8 @@ impl<'p> Upsert<'p> {
         others: &HashMap<Key, Bytes>,
         ctx: &mut ExecContext<'_>,
     ) -> Result<Row, SqlError> {
-        let taken = self.unique_keys(&change, false).find(|(_, key)| {
-            others.contains_key(key) && !ctx.txn.has_written(key)
-        });
+        let taken =
+            self.unique_keys(&change, false).find(|(_, key)| others.contains_key(key) && !ctx.txn.has_written(key));
         if let Some((_, key)) = taken {
             return Err(writer.duplicate(&change, &key, ctx));
         }

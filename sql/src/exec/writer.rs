@@ -233,11 +233,7 @@ impl<'p> RowWriter<'p> {
 
     /// Locks the unique keys that changes give and take away, if the statement locks rows. 23505 if one of those that
     /// must not exist does.
-    pub(super) async fn lock(
-        &mut self,
-        changes: &[PreparedChange],
-        ctx: &mut ExecContext<'_>,
-    ) -> Result<(), SqlError> {
+    pub(super) async fn lock(&mut self, changes: &[PreparedChange], ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
         if !ctx.locks_rows {
             return Ok(());
         }
@@ -333,11 +329,8 @@ impl<'p> RowWriter<'p> {
         is_known: bool,
         ctx: &mut ExecContext<'_>,
     ) -> Result<(), SqlError> {
-        let buffered = if is_known {
-            ctx.txn.put(key.clone(), value.clone())
-        } else {
-            ctx.txn.insert(key.clone(), value.clone())
-        };
+        let buffered =
+            if is_known { ctx.txn.put(key.clone(), value.clone()) } else { ctx.txn.insert(key.clone(), value.clone()) };
         buffered.map_err(|error| match error {
             TxnError::AlreadyExists { key } => self.duplicate(change, &key, ctx),
             other => storage_error(other),

@@ -58,7 +58,8 @@ pub(super) fn rewrite(
 }
 
 fn may_need_rewrite(token: &Token) -> bool {
-    let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged", "only", "concurrently"];
+    let subjects =
+        ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged", "only", "concurrently"];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
 

@@ -312,8 +312,7 @@ impl<'a> Binder<'a> {
         })?;
         match parts.last() {
             Some(name) if *name != found.name => {
-                let error = self.error(SqlState::WRONG_OBJECT_TYPE, format!("cannot open relation \"{name}\""), at);
-                Err(error.detail("This operation is not supported for indexes."))
+                Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is an index"), at))
             }
             _ => Ok(found),
         }

@@ -281,7 +281,7 @@ impl Binder<'_> {
     }
 
     /// The position of the next occurrence of a word after a location.
-    fn position_after(&self, at: Location, word: &str) -> u32 {
+    pub(super) fn position_after(&self, at: Location, word: &str) -> u32 {
         let text = &self.statement.text;
         let start = text.offset(at).unwrap_or(text.as_str().len());
         match text.as_str()[start..].to_ascii_lowercase().find(word) {
@@ -311,8 +311,7 @@ impl Binder<'_> {
         self.check_single_key(table, key, || position)?;
         key.name = constraint.name.as_ref().map(fold_ident);
         let place = |name: &str| columns.iter().position(|column| column.name == name);
-        let found =
-            self.constraint_columns(&constraint.columns, place, "primary key constraint", (at, position))?;
+        let found = self.constraint_columns(&constraint.columns, place, "primary key constraint", (at, position))?;
         key.columns.extend(found.into_iter().map(|(place, _)| place));
         Ok(())
     }
@@ -351,6 +350,9 @@ impl Binder<'_> {
             let mut table = self.table(&target.name);
             if let Err(error) = &mut table {
                 error.position = None;
+                if error.code == SqlState::WRONG_OBJECT_TYPE {
+                    error.message = error.message.replace("is an index", "is not a table");
+                }
             }
             let table = table?;
             if !tables.iter().any(|t| t.id == table.id) {

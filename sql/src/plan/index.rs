@@ -82,5 +82,6 @@ fn damaged() -> SqlError {
 
 /// Whether the value follows from the row alone.
 pub(super) fn is_immutable(expr: &Expr) -> bool {
-    !expr.is_volatile() && !expr.any(&|node| needs_session(node) || matches!(node, Expr::Context(_) | Expr::Input { .. }))
+    !expr.is_volatile()
+        && !expr.any(&|node| needs_session(node) || matches!(node, Expr::Context(_) | Expr::Input { .. }))
 }

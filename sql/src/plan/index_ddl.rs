@@ -27,16 +27,50 @@ const MAX_NAME: usize = 63;
 /// The storage parameters of PostgreSQL's indexes. They are accepted, and mean nothing here.
 const STORAGE_PARAMETERS: [&str; 2] = ["fillfactor", "deduplicate_items"];
 
-/// The operator classes that order values as the key form does. Under the collation C, so do those of patterns.
+/// PostgreSQL's operator classes for B-trees.
+const OPERATOR_CLASSES: [&str; 32] = [
+    "array_ops",
+    "bool_ops",
+    "bpchar_ops",
+    "bpchar_pattern_ops",
+    "bytea_ops",
+    "char_ops",
+    "cidr_ops",
+    "date_ops",
+    "enum_ops",
+    "float4_ops",
+    "float8_ops",
+    "inet_ops",
+    "int2_ops",
+    "int4_ops",
+    "int8_ops",
+    "interval_ops",
+    "jsonb_ops",
+    "macaddr_ops",
+    "name_ops",
+    "numeric_ops",
+    "oid_ops",
+    "oidvector_ops",
+    "pg_lsn_ops",
+    "record_ops",
+    "text_ops",
+    "text_pattern_ops",
+    "time_ops",
+    "timestamp_ops",
+    "timestamptz_ops",
+    "timetz_ops",
+    "uuid_ops",
+    "varchar_ops",
+];
+
+/// Whether an operator class orders values of a type as the key form does. Under the collation C, so do those of
+/// patterns.
 fn is_operator_class(name: &str, ty: SqlType) -> bool {
-    let base = name.strip_suffix("_ops").unwrap_or("");
-    let text = ["text", "text_pattern", "varchar", "varchar_pattern", "bpchar", "bpchar_pattern", "name"];
-    let times = ["timestamp", "timestamptz", "date", "time", "timetz", "interval"];
-    match base {
-        base if text.contains(&base) => ty.is_text(),
+    let Some(base) = name.strip_suffix("_ops") else { return false };
+    match base.strip_suffix("_pattern").unwrap_or(base) {
+        "text" | "varchar" | "bpchar" | "name" => ty.is_text(),
         "array" => ty.element().is_some(),
-        "cidr" | "inet" => false,
-        base => base == ty.base_name() || base == ty.row().name || times.contains(&base) && base == ty.row().name,
+        base => base == ty.row().name,
     }
 }
 
@@ -51,7 +85,7 @@ impl Binder<'_> {
             return Err(self.unsupported("this option of CREATE INDEX is", at));
         }
         create.with.iter().try_for_each(|option| self.storage_parameter(option))?;
-        let given = create.name.as_ref().map(|name| self.index_name(name, &table)).transpose()?;
+        let given = create.name.as_ref().map(|name| self.index_name(name)).transpose()?;
         if let Some(name) = &given
             && self.look_up_relation(name).is_some()
         {
@@ -125,15 +159,16 @@ impl Binder<'_> {
     }
 
     /// The folded name of a new index. It is in the schema of its table.
-    fn index_name(&self, name: &ObjectName, table: &Table) -> Result<String, SqlError> {
+    fn index_name(&self, name: &ObjectName) -> Result<String, SqlError> {
         let ident = name.0.last().and_then(|part| part.as_ident());
         ident.map_or(Ok(()), |ident| self.check_new_name(ident))?;
         let parts = self.name_parts(name)?;
         match parts.as_slice() {
             [name] => Ok(name.clone()),
+            // An index is in the schema of its table.
             _ => {
-                let message = format!("an index of \"{}\" is in the schema of its table", table.name);
-                Err(self.error(SqlState::SYNTAX_ERROR, message, name.span().start))
+                let position = self.position_after(name.span().start, ".");
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \".\"").at(position))
             }
         }
     }
@@ -165,10 +200,7 @@ impl Binder<'_> {
         self.check_operator_class(column.operator_class.as_ref(), ty)?;
         let options = &column.column.options;
         let descends = options.asc == Some(false);
-        Ok(IndexColumn {
-            value,
-            order: KeyOrder { descends, nulls_first: options.nulls_first.unwrap_or(descends) },
-        })
+        Ok(IndexColumn { value, order: KeyOrder { descends, nulls_first: options.nulls_first.unwrap_or(descends) } })
     }
 
     fn check_operator_class(&self, class: Option<&ObjectName>, ty: SqlType) -> Result<(), SqlError> {
@@ -183,6 +215,10 @@ impl Binder<'_> {
         let name = self.name_parts(class)?.pop().unwrap_or_default();
         if is_operator_class(&name, ty) {
             return Ok(());
+        }
+        if OPERATOR_CLASSES.contains(&name.as_str()) {
+            let message = format!("operator class \"{name}\" does not accept data type {}", ty.name());
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         let message = format!("operator class \"{name}\" does not exist for access method \"btree\"");
         Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
@@ -203,9 +239,7 @@ impl Binder<'_> {
         }
         let text = inner.to_string();
         match stored_expression(&text, table, self.catalog) {
-            Ok((again, ty)) if again == value.expr && ty == value.ty => {
-                Ok((IndexedValue::Expression { text, ty }, ty))
-            }
+            Ok((again, ty)) if again == value.expr && ty == value.ty => Ok((IndexedValue::Expression { text, ty }, ty)),
             _ => Err(self.unsupported("this index expression is", start_of(ast))),
         }
     }
@@ -335,10 +369,8 @@ impl Binder<'_> {
                 return Err(error.hint("Use DROP TABLE to remove a table."));
             }
             if table.index(&shown).is_none_or(|index| index.is_constraint) {
-                let message = format!(
-                    "cannot drop index {shown} because constraint {shown} on table {} requires it",
-                    table.name
-                );
+                let message =
+                    format!("cannot drop index {shown} because constraint {shown} on table {} requires it", table.name);
                 let hint = format!("You can drop constraint {shown} on table {} instead.", table.name);
                 return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
             }

@@ -77,12 +77,7 @@ pub(super) struct Candidate {
 }
 
 /// The best scan of an index for these conditions, if any index serves.
-pub(super) fn best(
-    table: &Table,
-    indexes: &[BoundIndex],
-    conditions: &[Expr],
-    wanted: &Wanted,
-) -> Option<Candidate> {
+pub(super) fn best(table: &Table, indexes: &[BoundIndex], conditions: &[Expr], wanted: &Wanted) -> Option<Candidate> {
     let mut best: Option<Candidate> = None;
     for (at, bound) in indexes.iter().enumerate() {
         let candidate = candidate(table, (at, bound), conditions, wanted);

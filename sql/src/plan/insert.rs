@@ -7,8 +7,8 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, ScopeTable, Typed};
-use super::names::{fold_ident, is_default};
 use super::bound_index::TableWrite;
+use super::names::{fold_ident, is_default};
 use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn, SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -240,7 +240,11 @@ impl Binder<'_> {
         };
         let arbiters = Arbiters {
             primary_key: !table.has_hidden_key() && is_key(table.primary_key.clone()),
-            indexes: table.indexes.iter().map(|index| index.unique && index.plain_columns().is_some_and(is_key)).collect(),
+            indexes: table
+                .indexes
+                .iter()
+                .map(|index| index.unique && index.plain_columns().is_some_and(is_key))
+                .collect(),
         };
         if arbiters.is_empty() {
             let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";

@@ -60,9 +60,9 @@ use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateOrder};
-pub(crate) use explain::analyzed_lines;
 pub(crate) use bound_index::{BoundIndex, TableWrite};
 pub(crate) use conditions::KeyBound;
+pub(crate) use explain::analyzed_lines;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
     Actual, Alteration, Analyze, Arbiters, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait,

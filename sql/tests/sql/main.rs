@@ -5,6 +5,7 @@
 mod advisory;
 mod behaviour;
 mod gateways;
+mod indexes;
 mod replica_reads;
 mod scripts;
 mod support;
