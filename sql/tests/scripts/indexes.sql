@@ -9,6 +9,18 @@ create index concurrently if not exists named on t (c);
 create index if not exists named on t (c);
 select 't_a_idx'::regclass, 't_a_idx1'::regclass, 't_a_b_expr_idx'::regclass, 't_lower_idx'::regclass, 'named'::regclass;
 ----
+CREATE TABLE
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+ERROR 42883: function lower(text) does not exist [at 27]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+CREATE INDEX
+NOTICE 42P07: relation "named" already exists, skipping
+CREATE INDEX
+NOTICE 42P07: relation "named" already exists, skipping
+CREATE INDEX
+ERROR 42P01: relation "t_lower_idx" does not exist [at 79]
 
 # What CREATE INDEX refuses.
 create index named on t (c);
@@ -28,6 +40,23 @@ create index public.x on t (a);
 create table j (j json);
 create index on j (j);
 ----
+ERROR 42P07: relation "named" already exists
+ERROR 42P07: relation "t" already exists
+ERROR 42703: column "nope" does not exist
+ERROR 42703: column "nope" does not exist
+ERROR 42P01: relation "nope" does not exist
+ERROR 0A000: access method "hash" is not supported yet [at 17]
+ERROR 42704: access method "nope" does not exist
+ERROR 0A000: NULLS NOT DISTINCT is not supported yet [at 24]
+ERROR 0A000: function random is not supported yet [at 21]
+ERROR 42P17: functions in index predicate must be marked IMMUTABLE
+ERROR 42804: argument of WHERE must be type boolean, not type integer [at 29]
+ERROR 22023: unrecognized parameter "nope"
+ERROR 42804: operator class "text_ops" does not accept data type integer
+ERROR 42601: syntax error at or near "." [at 20]
+CREATE TABLE
+ERROR 42704: data type json has no default operator class for access method "btree"
+HINT: You must specify an operator class for the index or define a default operator class for the data type.
 
 # An index is no table.
 select * from named;
@@ -40,6 +69,18 @@ drop index t_a_idx1, t_a_idx;
 drop index concurrently if exists t_a_b_expr_idx;
 create table named (a int);
 ----
+ERROR 42809: "named" is an index [at 15]
+ERROR 42809: "named" is not a table
+HINT: Use DROP INDEX to remove an index.
+ERROR 42809: "named" is not a table
+ERROR 42809: "t" is not an index
+HINT: Use DROP TABLE to remove a table.
+ERROR 42704: index "nope" does not exist
+NOTICE 00000: index "nope" does not exist, skipping
+DROP INDEX
+DROP INDEX
+DROP INDEX
+ERROR 42P07: relation "named" already exists
 
 # Unique indexes. NULLs are distinct, rows outside of a partial index may repeat.
 insert into t values (1, 'One', 1, 1.50), (2, 'one', 0, 1.50), (3, null, 1, null), (4, null, 1, null);
@@ -54,6 +95,23 @@ select * from t order by a;
 drop table t;
 drop table j;
 ----
+INSERT 0 4
+INSERT 0 1
+BEGIN
+INSERT 0 1
+COMMIT
+UPDATE 1
+UPDATE 1
+UPDATE 1
+a:int4|b:text|c:int4|d:numeric
+1|two|1|1.50
+2|one|1|1.50
+3|NULL|1|NULL
+4|NULL|1|NULL
+5|ONE|7|2.00
+5|ONE|7|2.00
+DROP TABLE
+DROP TABLE
 
 # UNIQUE constraints of columns and tables.
 create table u (id int primary key, a int unique, b int, c int constraint cc unique, unique (b, c), unique (a), constraint named2 unique (b));
@@ -72,6 +130,29 @@ create table v (a int, constraint u_pkey primary key (a));
 create table v (a int unique deferrable);
 create table v (a int, constraint v unique (a));
 ----
+CREATE TABLE
+regclass:regclass|regclass:regclass|regclass:regclass|regclass:regclass|regclass:regclass
+u_pkey|u_a_key|cc|u_b_c_key|named2
+INSERT 0 2
+ERROR 23505: duplicate key value violates unique constraint "u_a_key"
+DETAIL: Key (a)=(1) already exists.
+ERROR 23505: duplicate key value violates unique constraint "u_pkey"
+DETAIL: Key (id)=(1) already exists.
+ERROR 23505: duplicate key value violates unique constraint "named2"
+DETAIL: Key (b)=(1) already exists.
+ERROR 23505: duplicate key value violates unique constraint "cc"
+DETAIL: Key (c)=(2) already exists.
+ERROR 23505: duplicate key value violates unique constraint "cc"
+DETAIL: Key (c)=(3) already exists.
+ERROR 2BP01: cannot drop index cc because constraint cc on table u requires it
+HINT: You can drop constraint cc on table u instead.
+ERROR 2BP01: cannot drop index u_pkey because constraint u_pkey on table u requires it
+HINT: You can drop constraint u_pkey on table u instead.
+ERROR 42701: column "a" appears twice in unique constraint [at 24]
+ERROR 42703: column "b" named in key does not exist [at 24]
+ERROR 42P07: relation "u_pkey" already exists
+CREATE TABLE
+ERROR 42P07: relation "v" already exists
 
 # Keys that rows exchange are duplicates, as in PostgreSQL; keys that earlier rows give up are free.
 update u set a = 3 - a;
@@ -87,6 +168,26 @@ insert into u values (8, 0, 9, 9);
 commit;
 select * from u order by id;
 ----
+ERROR 23505: duplicate key value violates unique constraint "u_a_key"
+DETAIL: Key (a)=(2) already exists.
+ERROR 23505: duplicate key value violates unique constraint "u_pkey"
+DETAIL: Key (id)=(2) already exists.
+ERROR 23505: duplicate key value violates unique constraint "u_a_key"
+DETAIL: Key (a)=(2) already exists.
+UPDATE 2
+id:int4|a:int4|b:int4|c:int4
+1|0|1|1
+2|1|2|2
+BEGIN
+DELETE 1
+INSERT 0 1
+UPDATE 1
+INSERT 0 1
+COMMIT
+id:int4|a:int4|b:int4|c:int4
+2|1|2|2
+7|5|1|1
+8|0|9|9
 
 # ON CONFLICT takes any unique key.
 insert into u values (9, 5, 50, 50) on conflict (a) do nothing;
@@ -112,6 +213,51 @@ commit;
 select * from u order by id;
 drop table u;
 ----
+INSERT 0 0
+id:int4|a:int4|b:int4|c:int4
+7|5|50|1
+INSERT 0 1
+id:int4|a:int4|b:int4|c:int4
+107|5|51|1
+INSERT 0 1
+INSERT 0 0
+ERROR 23505: duplicate key value violates unique constraint "named2"
+DETAIL: Key (b)=(51) already exists.
+id:int4|a:int4|b:int4|c:int4
+107|10|51|1
+INSERT 0 1
+id:int4
+11
+INSERT 0 1
+ERROR 21000: ON CONFLICT DO UPDATE command cannot affect row a second time
+HINT: Ensure that no rows proposed for insertion within the same command have duplicate constrained values.
+ERROR 23505: duplicate key value violates unique constraint "u_pkey"
+DETAIL: Key (id)=(11) already exists.
+ERROR 23505: duplicate key value violates unique constraint "u_pkey"
+DETAIL: Key (id)=(2) already exists.
+ERROR 42P10: there is no unique or exclusion constraint matching the ON CONFLICT specification
+ERROR 42704: constraint "nope" for table "u" does not exist
+BEGIN
+INSERT 0 1
+id:int4|a:int4|b:int4|c:int4
+20|20|21|20
+INSERT 0 1
+id:int4|a:int4|b:int4|c:int4
+20|23|21|20
+INSERT 0 1
+id:int4|a:int4|b:int4|c:int4
+24|20|24|24
+INSERT 0 1
+INSERT 0 1
+ERROR 23505: duplicate key value violates unique constraint "u_pkey"
+DETAIL: Key (id)=(25) already exists.
+ROLLBACK
+id:int4|a:int4|b:int4|c:int4
+2|1|2|2
+8|0|9|9
+11|11|61|61
+107|10|51|1
+DROP TABLE
 
 # A table without a primary key, and a unique index.
 create table h (a int unique, b int);
@@ -124,6 +270,20 @@ insert into h values (1, 3);
 delete from h where a = 7;
 select * from h order by a;
 ----
+CREATE TABLE
+INSERT 0 2
+a:int4|b:int4
+1|4
+INSERT 0 1
+INSERT 0 0
+ERROR 23505: duplicate key value violates unique constraint "h_a_key"
+DETAIL: Key (a)=(1) already exists.
+UPDATE 1
+INSERT 0 1
+DELETE 1
+a:int4|b:int4
+1|3
+2|2
 
 # ALTER TABLE: keys of tables with rows, and their constraints.
 alter table h add primary key (b);
@@ -155,6 +315,47 @@ insert into n values (1), (null);
 alter table n add primary key (a);
 drop table n;
 ----
+ALTER TABLE
+regclass:regclass
+h_pkey
+ERROR 23505: duplicate key value violates unique constraint "h_pkey"
+DETAIL: Key (b)=(4) already exists.
+ERROR 42P16: multiple primary keys for table "h" are not allowed
+ALTER TABLE
+INSERT 0 2
+ERROR 23505: could not create unique index "h_pkey"
+DETAIL: Key (b)=(4) is duplicated.
+ERROR 23505: could not create unique index "hb"
+DETAIL: Key (b)=(4) is duplicated.
+UPDATE 1
+ALTER TABLE
+ERROR 23505: duplicate key value violates unique constraint "hb"
+DETAIL: Key (b)=(5) already exists.
+ALTER TABLE
+ERROR 23502: null value in column "b" of relation "h" violates not-null constraint
+DETAIL: Failing row contains (7, null).
+ERROR 42704: constraint "hb" of relation "h" does not exist
+NOTICE 00000: constraint "hb" of relation "h" does not exist, skipping
+ALTER TABLE
+ERROR 42P07: relation "h" already exists
+ERROR 42703: column "nope" named in key does not exist [at 24]
+ERROR 42P01: relation "nope" does not exist
+NOTICE 00000: relation "nope" does not exist, skipping
+ALTER TABLE
+ERROR 0A000: CHECK constraints are not supported yet [at 26]
+ERROR 0A000: this form of ALTER TABLE is not supported yet [at 13]
+ERROR 23502: null value in column "a" of relation "h" violates not-null constraint
+DETAIL: Failing row contains (null, 5).
+a:int4|b:int4
+1|3
+2|2
+4|4
+5|5
+DROP TABLE
+CREATE TABLE
+INSERT 0 2
+ERROR 23502: column "a" of relation "n" contains null values
+DROP TABLE
 
 # A schema change in a block, with rows of the block and without.
 create table s (id int primary key, a int);
@@ -190,3 +391,44 @@ explain select id from s where a > 0 order by a desc limit 5;
 drop index s_a, s_b;
 drop table s;
 ----
+CREATE TABLE
+INSERT 0 2
+BEGIN
+ERROR 23505: could not create unique index "s_a_idx"
+DETAIL: Key (a)=(1) is duplicated.
+ROLLBACK
+BEGIN
+INSERT 0 1
+CREATE INDEX
+id:int4
+3
+Index Only Scan using s_a on s
+  Index Cond: (a = 3)
+COMMIT
+id:int4
+1
+2
+BEGIN
+CREATE TABLE
+INSERT 0 2
+CREATE INDEX
+ALTER TABLE
+ERROR 23505: duplicate key value violates unique constraint "s2_a_idx"
+DETAIL: Key (a)=(20) already exists.
+ROLLBACK
+BEGIN
+INSERT 0 1
+ERROR 0A000: an index of a table that a REPEATABLE READ transaction has written to is not supported yet
+ROLLBACK
+BEGIN
+TRUNCATE TABLE
+INSERT 0 1
+CREATE INDEX
+COMMIT
+id:int4|a:int4
+5|5
+Limit
+  ->  Index Only Scan Backward using s_a on s
+        Index Cond: (a > 0)
+DROP INDEX
+DROP TABLE

@@ -83,9 +83,8 @@ coalesce:int4
 \params a b
 select $1 || $2;
 ----
-params text text
-?column?:text
-ab
+ERROR 42725: operator is not unique: unknown || unknown [at 11]
+HINT: Could not choose a best candidate operator. You might need to add explicit type casts.
 
 \params 1
 select $1 is null or id = $1 from t;
@@ -157,28 +156,28 @@ nullif:int4
 \params 1
 select $1 in (1, 2.5);
 ----
-params float8
+params numeric
 ?column?:bool
 t
 
 \params 7
 select $1 + 1, $1 + 2.5, $1::bigint;
 ----
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 19]
-HINT: Cast the decimal numbers to double precision.
+params int4
+?column?:int4|?column?:numeric|int8:int8
+8|9.5|7
 
 \params a
 select $1 = 'a', $1 || 'b';
 ----
-params text
-?column?:bool|?column?:text
-t|ab
+ERROR 22P02: malformed array literal: "b" [at 24]
+DETAIL: Array value must start with "{" or dimension information.
 
 \params 5
 select coalesce($1, 1), greatest($1, 2.5);
 ----
 params int4
-coalesce:int4|greatest:float8
+coalesce:int4|greatest:numeric
 5|5
 
 \params 5

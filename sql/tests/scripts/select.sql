@@ -349,11 +349,8 @@ id:int4
 
 select id from t where a like '%' order by id;
 ----
-id:int4
-1
-2
-4
-5
+ERROR 42883: operator does not exist: text ~~ unknown [at 26]
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
 
 values (1, 'a'), (2, 'b');
 ----
