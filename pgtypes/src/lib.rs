@@ -10,18 +10,19 @@
 //!
 //! 1. `oid`, `sqlstate`: names of objects, the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
-//! 3. `datetime`, `form`, `numeric`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal numbers;
-//!    types; text from outside; UUIDs
-//! 4. `boolean`, `bytea`, `bytea_text`, `float`, `integer`, `json`, `text`, `timestamp`: values in texts and their
-//!    functions
-//! 5. `datum`: values and their sort order
-//! 6. `row`, `string`: what a row of the table of types has; lengths of texts
-//! 7. `forms`: the forms of the types
-//! 8. `rows`: the table
-//! 9. `lookup`: the type of an OID or a name
-//! 10. `codec`, `wire`: values in keys and rows; on the wire
-//! 11. `cast`: conversions between types
-//! 12. `functions`: functions, operators, aggregates
+//! 3. `datetime`, `form`, `numeric`, `shortest`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal
+//!    numbers; digits of floats; types; text from outside; UUIDs
+//! 4. `boolean`, `bytea_text`, `float`, `integer`, `timestamp`: values in texts
+//! 5. `text`: functions of texts
+//! 6. `bytea`, `json`: functions of bytes; JSON
+//! 7. `datum`: values and their sort order
+//! 8. `row`, `string`: what a row of the table of types has; lengths of texts
+//! 9. `forms`: the forms of the types
+//! 10. `rows`: the table
+//! 11. `lookup`: the type of an OID or a name
+//! 12. `codec`, `wire`: values in keys and rows; on the wire
+//! 13. `cast`: conversions between types
+//! 14. `functions`: functions, operators, aggregates
 
 mod boolean;
 pub mod bytea;
@@ -43,6 +44,7 @@ pub mod numeric;
 mod oid;
 mod row;
 mod rows;
+mod shortest;
 mod sql_type;
 mod sqlstate;
 pub mod string;

@@ -1,6 +1,7 @@
 //! Casts of `jsonb` to scalars.
 
-use super::{mismatch, numbers};
+use super::numbers;
+use super::row::mismatch;
 use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::json::Jsonb;

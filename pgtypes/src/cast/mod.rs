@@ -2,75 +2,26 @@
 //!
 //! # Layers
 //!
-//! 1. `numbers`, `strings`, `times`: casts by kind of value
-//! 2. `documents`: casts of JSON
-//! 3. `rows`: the table
+//! 1. `row`: what a row of the table has
+//! 2. `numbers`, `strings`, `times`: casts by kind of value
+//! 3. `documents`: casts of JSON
+//! 4. `rows`: the table
 
 mod documents;
 mod numbers;
+mod row;
 mod rows;
 mod strings;
 mod times;
 
 use crate::datum::{Datum, Repr};
 use crate::error::ValueError;
-use crate::oid::Oid;
 use crate::row::{Category, IoEnv};
 use crate::sql_type::SqlType;
 use crate::wire;
 pub use numbers::{int_to_float, to_int};
-
-/// The context in which a cast may be applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CastContext {
-    /// Anywhere in an expression.
-    Implicit,
-    /// Storing a value into a column.
-    Assignment,
-    /// Only with CAST or `::`.
-    Explicit,
-}
-
-impl CastContext {
-    /// The letter in `pg_cast`.
-    pub fn letter(self) -> char {
-        match self {
-            CastContext::Implicit => 'i',
-            CastContext::Assignment => 'a',
-            CastContext::Explicit => 'e',
-        }
-    }
-}
-
-/// Converts a value that is not NULL.
-type CastFn = fn(Datum, SqlType, &IoEnv<'_>) -> Result<Datum, ValueError>;
-
-/// How a value becomes one of another type.
-#[derive(Clone, Copy, Debug)]
-enum Method {
-    /// The value is the same.
-    Relabel,
-    /// By the text form of both types.
-    Text,
-    /// By a function.
-    Function(CastFn),
-    /// By the cast of the elements of an array.
-    Elements,
-}
-
-/// A row of `pg_cast`.
-#[derive(Clone, Copy, Debug)]
-pub struct CastRow {
-    /// The type of the value.
-    pub from: Oid,
-    /// The type that it gets.
-    pub to: Oid,
-    /// Where the cast is applied.
-    pub context: CastContext,
-    /// The function of `pg_proc` that it is; [`Oid::NONE`] for none.
-    pub function: Oid,
-    method: Method,
-}
+pub use row::{CastContext, CastRow};
+use row::{Method, mismatch};
 
 /// A cast between two types, with their modifiers.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +133,7 @@ impl Cast {
         };
         modify(value, self.to, self.is_explicit)
     }
+
     /// Converts an array, element by element.
     fn apply_to_elements(&self, value: Datum, env: &IoEnv<'_>) -> Result<Datum, ValueError> {
         let (Datum::Array(array), Some(from), Some(to)) = (value, self.from.element(), self.to.element()) else {
@@ -215,8 +167,4 @@ fn is_name(ty: SqlType) -> bool {
             | SqlType::REGROLE
             | SqlType::REGCOLLATION
     )
-}
-
-fn mismatch() -> ValueError {
-    ValueError::internal("a cast got a value of another type")
 }

@@ -1,8 +1,9 @@
 //! The rows of `pg_cast`: which casts there are, where they apply and what they do.
 
-use super::CastContext::{self, Assignment, Explicit, Implicit};
-use super::Method::{self, Function, Relabel, Text};
-use super::{CastRow, documents, numbers, strings, times};
+use super::row::CastContext::{self, Assignment, Explicit, Implicit};
+use super::row::CastRow;
+use super::row::Method::{self, Function, Relabel, Text};
+use super::{documents, numbers, strings, times};
 use crate::oid::Oid;
 use crate::sql_type::SqlType as T;
 
@@ -25,19 +26,19 @@ pub(super) static ROWS: &[CastRow] = &[
     row(T::NAME, T::VARCHAR, Assignment, 1401, Relabel),
     row(T::INT8, T::INT2, Assignment, 714, Function(numbers::to_narrower)),
     row(T::INT8, T::INT4, Assignment, 480, Function(numbers::to_narrower)),
-    row(T::INT8, T::REGPROC, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::OID, Implicit, 1287, Function(numbers::to_oid)),
+    row(T::INT8, T::REGPROC, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::OID, Implicit, 1287, Function(numbers::wide_to_oid)),
     row(T::INT8, T::FLOAT4, Implicit, 652, Function(numbers::int_to_real)),
     row(T::INT8, T::FLOAT8, Implicit, 482, Function(numbers::int_to_double)),
     row(T::INT8, T::NUMERIC, Implicit, 1781, Function(numbers::int_to_numeric)),
-    row(T::INT8, T::REGPROCEDURE, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGOPER, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGOPERATOR, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGCLASS, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGTYPE, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGNAMESPACE, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGROLE, Implicit, 1287, Function(numbers::to_oid)),
-    row(T::INT8, T::REGCOLLATION, Implicit, 1287, Function(numbers::to_oid)),
+    row(T::INT8, T::REGPROCEDURE, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGOPER, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGOPERATOR, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGCLASS, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGTYPE, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGNAMESPACE, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGROLE, Implicit, 1287, Function(numbers::wide_to_oid)),
+    row(T::INT8, T::REGCOLLATION, Implicit, 1287, Function(numbers::wide_to_oid)),
     row(T::INT2, T::INT8, Implicit, 754, Relabel),
     row(T::INT2, T::INT4, Implicit, 313, Relabel),
     row(T::INT2, T::REGPROC, Implicit, 313, Function(numbers::to_oid)),

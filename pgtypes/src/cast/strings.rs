@@ -1,6 +1,6 @@
 //! Casts between strings, and of booleans and numbers to them.
 
-use super::mismatch;
+use super::row::mismatch;
 use crate::datum::{Datum, unpadded};
 use crate::error::ValueError;
 use crate::row::IoEnv;

@@ -1,6 +1,6 @@
 //! Casts between dates, times and spans of time. Infinite timestamps have no time.
 
-use super::mismatch;
+use super::row::mismatch;
 use crate::datetime::{Date, Time, Timestamp, TimestampTz};
 use crate::datum::Datum;
 use crate::error::ValueError;

@@ -8,7 +8,7 @@
 //! | text, bytea | the bytes with `00` written `00 ff`, then `00 01`; of `character` without the blanks at its end |
 //! | numeric, interval, timetz, uuid | their own key forms, without what equal values differ in |
 //! | jsonb | its order, as bytea; the value cannot be read from it |
-//! | array | `01` and its form for each element, `02` for NULL, `00`; then the number of dimensions, lengths, lower bounds |
+//! | array | `01` and its form for each element, `02` for NULL, `00`; then count of dimensions, lengths, lower bounds |
 //!
 //! Every encoding is prefix-free, so columns need no separators. Equal values have equal bytes. What they do not tell
 //! of a value ([`loses`]) is stored beside the key.

@@ -8,7 +8,9 @@
 //! | text, bytea, uuid | the bytes |
 //! | numeric | its own form |
 //! | interval, timetz, jsonb | as on the wire |
-//! | array | number of dimensions; length and lower bound of each; for each element its length plus one and its form, 0 for NULL (integers as varints) |
+//! | array | number of dimensions; length and lower bound of each; the elements |
+//!
+//! An element of an array is its length plus one and its form, or 0 for NULL. The numbers of an array are varints.
 
 use super::{Malformed, take};
 use crate::datetime::{Interval, TimeTz};

@@ -2,7 +2,7 @@
 //!
 //! # Layers
 //!
-//! 1. `array`, `boolean`, `bytea`, `enums`, `float`, `integer`, `numeric`, `record`, `string`, `times`, `uuid`: the types
+//! 1. `array`, `boolean`, `bytea`, `enums`, `float`, `integer`, `numeric`, `record`, `string`, `times`, `uuid`: types
 //! 2. `json`, `reg`: types with forms of others
 
 pub(crate) mod array;

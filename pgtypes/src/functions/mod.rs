@@ -5,14 +5,15 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `common`, `comparable`, `operator`: arguments of a call; the common type of values; the types whose values
-//!    are compared; the rows of operators
+//! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `times`: the topics, and the operators
-//! 5. `aggregates`, `numbers`: topics that use others
-//! 6. `polymorphic`: what polymorphic types stand for
-//! 7. `resolve`: which function a call means
+//! 4. `casts`, `compare`, `enums`, `json`, `session`, `text`, `times`: the topics
+//! 5. `arrays`, `numbers`: topics that use others
+//! 6. `aggregates`: the aggregates
+//! 7. `polymorphic`, `table`: what polymorphic types stand for; all functions
+//! 8. `operators`: the operators
+//! 9. `resolve`: which function a call means
 
 mod aggregate;
 mod aggregates;
@@ -20,7 +21,6 @@ mod args;
 mod arrays;
 mod casts;
 mod common;
-mod comparable;
 mod compare;
 mod enums;
 mod json;
@@ -31,83 +31,17 @@ mod polymorphic;
 pub mod resolve;
 mod row;
 mod session;
+mod table;
+mod text;
 mod times;
-
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
 pub use aggregate::Aggregate;
 pub use args::Args;
 pub use common::common_type;
-pub use comparable::has_order;
 pub use operator::OperatorRow;
 pub use polymorphic::Mismatch;
 pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
-
-use crate::oid::Oid;
-
-/// The rows of each topic.
-static TOPICS: &[&[ProcRow]] = &[
-    aggregates::ROWS,
-    aggregates::EXTREMES,
-    aggregates::SUMS,
-    aggregates::VARIANCES,
-    aggregates::PAIRS,
-    arrays::ROWS,
-    casts::ROWS,
-    compare::NUMBERS,
-    compare::TEXTS,
-    compare::TIMES,
-    compare::VALUES,
-    enums::ROWS,
-    json::BUILD,
-    json::EDIT,
-    json::TEXT,
-    json::TREE,
-    numbers::INTEGERS,
-    numbers::FLOATS,
-    numbers::DECIMALS,
-    numbers::BUCKETS,
-    numbers::PICTURES,
-    numbers::SERIES,
-    numbers::POSITIONS,
-    session::ROWS,
-    times::arithmetic::ROWS,
-    times::fields::ROWS,
-    times::forms::ROWS,
-    times::make::ROWS,
-    times::periods::ROWS,
-    times::zones::ROWS,
-];
-
-struct Index {
-    by_oid: HashMap<Oid, &'static ProcRow>,
-    by_name: HashMap<&'static str, Vec<&'static ProcRow>>,
-}
-
-static INDEX: LazyLock<Index> = LazyLock::new(|| {
-    let mut index = Index { by_oid: HashMap::new(), by_name: HashMap::new() };
-    for row in all() {
-        index.by_oid.insert(row.oid, row);
-        index.by_name.entry(row.name).or_default().push(row);
-    }
-    index
-});
-
-/// All functions.
-pub fn all() -> impl Iterator<Item = &'static ProcRow> {
-    TOPICS.iter().copied().flatten()
-}
-
-/// The function of an OID.
-pub fn find(oid: Oid) -> Option<&'static ProcRow> {
-    INDEX.by_oid.get(&oid).copied()
-}
-
-/// The functions of a name.
-pub fn named(name: &str) -> &'static [&'static ProcRow] {
-    INDEX.by_name.get(name).map_or(&[], Vec::as_slice)
-}
+pub use table::{all, find, named};
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::operator::OperatorRow;
+use super::table::find;
 use crate::oid::Oid;
 use crate::sql_type::SqlType as T;
 
@@ -29,7 +30,7 @@ pub fn named(name: &str) -> &'static [&'static OperatorRow] {
 
 /// All operators, those whose function exists.
 pub fn all() -> impl Iterator<Item = &'static OperatorRow> {
-    ROWS.iter().filter(|row| super::find(row.function).is_some())
+    ROWS.iter().filter(|row| find(row.function).is_some())
 }
 
 /// Sorted by OID.

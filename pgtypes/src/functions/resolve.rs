@@ -10,9 +10,10 @@ use crate::row::Category;
 use crate::sql_type::SqlType;
 
 use super::operator::OperatorRow;
+use super::operators;
 use super::polymorphic::{self, Mismatch, is_polymorphic};
 use super::row::ProcRow;
-use super::{find, named, operators};
+use super::table::{find, named};
 
 /// Where the value of a function's argument comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

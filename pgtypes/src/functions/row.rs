@@ -177,11 +177,6 @@ impl ProcRow {
         ProcRow { columns, ..self }
     }
 
-    /// As one that the session computes to a set of rows.
-    pub(in crate::functions) const fn of_session_set(self) -> ProcRow {
-        ProcRow { run: Run::SessionSet, ..self }
-    }
-
     /// As an aggregate over ordered rows, with so many direct arguments.
     pub(in crate::functions) const fn ordered_set(self, direct: u8, run: AggregateFn) -> ProcRow {
         ProcRow { run: Run::OrderedSet(direct, run), ..self }

@@ -8,12 +8,14 @@
 mod aggregates;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 
 use super::*;
 use crate::datum::{Datum, Record};
 use crate::error::ValueError;
+use crate::oid::Oid;
 use crate::timestamp::{Now, TimeZone};
 use crate::{IoEnv, SqlType, find_name, wire};
 

@@ -9,8 +9,8 @@
 //! 1. `escape`, `lexer`, `path`: strings, tokens, elements of paths
 //! 2. `parser`: the grammar, over a builder of values
 //! 3. `value`: `Jsonb` and its forms
-//! 4. `access`, `contain`, `convert`, `edit`, `order`: functions of `Jsonb`; `text`: `Json` and its functions;
-//!    `build`: JSON from rendered parts
+//! 4. `access`, `build`, `contain`, `convert`, `edit`, `order`, `text`: functions of `Jsonb`, JSON from rendered parts,
+//!    `Json` and its functions
 
 mod access;
 mod build;

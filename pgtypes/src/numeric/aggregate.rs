@@ -7,8 +7,9 @@ use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
 
 use super::arithmetic::{div_scale, div_to_scale};
+use super::decimal;
 use super::logarithm::sqrt_at;
-use super::{Class, Numeric, Repr, decimal};
+use super::value::{Class, Numeric, Repr};
 use crate::error::ValueError;
 
 /// A sum of numbers of any scales: `(wide + big) / 10^scale`.

@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::decimal::{self, Shape};
-use super::{Class, MAX_PRECISION, MAX_SCALE, Numeric};
+use super::value::{Class, MAX_PRECISION, MAX_SCALE, Numeric};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

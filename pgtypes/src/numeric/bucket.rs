@@ -1,6 +1,6 @@
 //! `width_bucket`: the bucket of a histogram of equal widths that a number belongs to.
 
-use super::Numeric;
+use super::value::Numeric;
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

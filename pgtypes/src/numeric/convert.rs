@@ -2,7 +2,7 @@
 
 use num_traits::ToPrimitive;
 
-use super::{Class, Numeric};
+use super::value::{Class, Numeric};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

@@ -3,9 +3,12 @@
 //! A line is a function, its arguments and its result, separated by tabs. An error is `!`, its SQLSTATE, its message
 //! and, behind ` DETAIL `, its detail. `NULL` is SQL's null.
 
+use std::fmt;
+
 use bytes::BytesMut;
 
 use super::*;
+use crate::error::ValueError;
 
 type Outcome = Result<String, ValueError>;
 

@@ -4,7 +4,8 @@ use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{Signed, Zero};
 
-use super::{Numeric, decimal, overflow};
+use super::decimal;
+use super::value::{Numeric, overflow};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

@@ -23,7 +23,8 @@
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{ToPrimitive, Zero};
 
-use super::{Class, MAX_INTEGER_DIGITS, MAX_SCALE, Numeric, decimal};
+use super::decimal;
+use super::value::{Class, MAX_INTEGER_DIGITS, MAX_SCALE, Numeric};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

@@ -7,15 +7,12 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::arithmetic::{MIN_SIGNIFICANT, clamp_scale, div_to_scale, division_by_zero};
-use super::{Class, Numeric, decimal, overflow, series, wire};
+use super::series::{self, EXTRA_DIGITS, LOG10_E, truncated};
+use super::value::{Class, Numeric, overflow};
+use super::{decimal, wire};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
-/// `log10(e)` with the digits that PostgreSQL has. The choice of a scale may depend on the last one.
-#[expect(clippy::approx_constant, reason = "not the nearest float on purpose")]
-pub(super) const LOG10_E: f64 = 0.434_294_481_903_252;
-/// Digits that intermediate results have beyond the final one.
-pub(super) const EXTRA_DIGITS: i64 = 8;
 /// The largest estimated weight that counts in the choice of a scale.
 const WEIGHT_LIMIT: f64 = 2000.0;
 /// Arguments from this on overflow `exp`.
@@ -145,11 +142,6 @@ impl Numeric {
         let log = f64::from(lead).ln() + exponent.to_f64().unwrap_or(0.0) * std::f64::consts::LN_10;
         Ok(truncated(log.abs().log10()))
     }
-}
-
-/// The integer part of a float of moderate size.
-pub(super) fn truncated(value: f64) -> i64 {
-    value.to_i64().unwrap_or(0)
 }
 
 /// The square root at a scale, of a number that is not negative.

@@ -4,9 +4,10 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::arithmetic::{MIN_SIGNIFICANT, clamp_scale, div_to_scale, division_by_zero};
-use super::logarithm::{EXTRA_DIGITS, LOG10_E, exp_to_scale, truncated};
-use super::series::Positive;
-use super::{Class, MAX_INTEGER_DIGITS, Numeric, decimal, overflow, series, wire};
+use super::logarithm::exp_to_scale;
+use super::series::{self, EXTRA_DIGITS, LOG10_E, Positive, truncated};
+use super::value::{Class, MAX_INTEGER_DIGITS, Numeric, overflow};
+use super::{decimal, wire};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

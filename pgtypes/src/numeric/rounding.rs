@@ -4,7 +4,8 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::ToPrimitive;
 
-use super::{MAX_SCALE, Numeric, Repr, decimal};
+use super::decimal;
+use super::value::{MAX_SCALE, Numeric, Repr};
 use crate::error::ValueError;
 
 /// `round` and `trunc` treat scales beyond this as this.

@@ -10,14 +10,19 @@ use std::cmp::Ordering;
 
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer;
-use num_traits::{One, Zero};
+use num_traits::{One, ToPrimitive, Zero};
 
 use super::arithmetic::div_to_scale;
-use super::logarithm::{EXTRA_DIGITS, LOG10_E, truncated};
 use super::{decimal, wire};
 
+/// `log10(e)` with the digits that PostgreSQL has. The choice of a scale may depend on the last one.
+#[expect(clippy::approx_constant, reason = "not the nearest float on purpose")]
+pub(super) const LOG10_E: f64 = 0.434_294_481_903_252;
+/// Digits that intermediate results have beyond the final one.
+pub(super) const EXTRA_DIGITS: i64 = 8;
 /// Arguments up to this need no reduction for the series of the exponential.
 const NEAR_ZERO: f64 = 0.01;
+
 /// A positive number `value / 10^scale`. The scale may be negative.
 #[derive(Clone)]
 pub(super) struct Positive {
@@ -48,6 +53,11 @@ impl Positive {
         let value = decimal::rescale(&self.value.clone().into(), self.scale, scale);
         value.cmp(&decimal::rescale(&tenths.into(), 1, scale))
     }
+}
+
+/// The integer part of a float of moderate size.
+pub(super) fn truncated(value: f64) -> i64 {
+    value.to_i64().unwrap_or(0)
 }
 
 /// The square root of `value / 10^scale` at scale `target`, both of which may be negative.

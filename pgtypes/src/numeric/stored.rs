@@ -15,7 +15,8 @@
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{ToPrimitive, Zero};
 
-use super::{MAX_INTEGER_DIGITS, MAX_SCALE, Numeric, Repr, decimal};
+use super::decimal;
+use super::value::{MAX_INTEGER_DIGITS, MAX_SCALE, Numeric, Repr};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

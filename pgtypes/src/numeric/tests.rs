@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use bytes::BytesMut;
 use proptest::prelude::*;
 
+use super::value::overflow;
 use super::*;
 
 fn number(text: &str) -> Numeric {

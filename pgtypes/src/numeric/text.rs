@@ -1,9 +1,13 @@
 //! The text form of `numeric`: what `numeric_in` accepts, what `numeric_out` prints.
 
+use std::fmt;
+
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::Zero;
 
-use super::{MAX_INTEGER_DIGITS, MAX_SCALE, Numeric, Repr, Typmod, decimal, overflow};
+use super::decimal;
+use super::typmod::Typmod;
+use super::value::{MAX_INTEGER_DIGITS, MAX_SCALE, Numeric, Repr, overflow};
 use crate::error::ValueError;
 use crate::letters::is_space;
 use crate::sqlstate::SqlState;
@@ -71,6 +75,18 @@ impl Numeric {
         }
         text.extend(std::iter::repeat_n('0', digits - exact));
         Some(format!("{text}e{exponent:+03}"))
+    }
+}
+
+impl fmt::Debug for Numeric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Numeric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
     }
 }
 

@@ -5,7 +5,8 @@ use std::fmt;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::{Class, MAX_PRECISION, Numeric, decimal};
+use super::decimal;
+use super::value::{Class, MAX_PRECISION, Numeric};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

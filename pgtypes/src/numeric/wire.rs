@@ -7,7 +7,9 @@ use bytes::{BufMut, BytesMut};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{ToPrimitive, Zero};
 
-use super::{Class, MAX_SCALE, Numeric, Typmod, decimal};
+use super::decimal;
+use super::typmod::Typmod;
+use super::value::{Class, MAX_SCALE, Numeric};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

@@ -107,7 +107,8 @@ impl Catalog {
     }
 
     /// The table with this storage.
-    pub(super) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+    /// The table of an id.
+    pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
         self.by_id.get(&id)
     }
 

@@ -103,8 +103,13 @@ fn golden_index_entries() {
         let entry = index::entry(&table, &index, &row[1..3], &row_key, row);
         let mut back = vec![Datum::Null; 4];
         let found = index::decode(&table, &index, (&entry.key, &entry.value), &mut back).unwrap();
-        assert_eq!((found, index::row_key(&table, &index, (&entry.key, &entry.value)).unwrap()), (row_key.clone(), row_key));
-        assert!(back.iter().zip(row).all(|(a, b)| a.is_null() == b.is_null() && (a.is_null() || compare(a, b).is_eq())));
+        assert_eq!(
+            (found, index::row_key(&table, &index, (&entry.key, &entry.value)).unwrap()),
+            (row_key.clone(), row_key)
+        );
+        assert!(
+            back.iter().zip(row).all(|(a, b)| a.is_null() == b.is_null() && (a.is_null() || compare(a, b).is_eq()))
+        );
         assert_eq!(format!("{back:?}"), format!("{row:?}"), "values that the key does not tell exactly");
         entry
     };
@@ -113,7 +118,10 @@ fn golden_index_entries() {
     assert!(found.is_unique);
     assert_eq!(hex(found.key.as_bytes()), ["740000010269", "01", "7efe", "01", "8000000000000000"].concat());
     // Ids: 1 the row, 2 and 3 the columns, 4 the primary key, 5 the included column.
-    assert_eq!(hex(&found.value), ["02", "01", "05", "15", "02060 7".replace(' ', "").as_str(), "8105", "00000080", "76"].concat());
+    assert_eq!(
+        hex(&found.value),
+        ["02", "01", "05", "15", "02060 7".replace(' ', "").as_str(), "8105", "00000080", "76"].concat()
+    );
     // With NULL: the row is in the key.
     let found = entry(&[Datum::Int(5), Datum::Null, Datum::Float(1.0), Datum::Null]);
     assert!(!found.is_unique);

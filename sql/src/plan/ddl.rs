@@ -224,7 +224,10 @@ impl Binder<'_> {
                     key.name = option.name.as_ref().map(fold_ident);
                 }
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
-                ColumnOption::Unique(_) => {
+                ColumnOption::Unique(constraint) => {
+                    if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
+                        return Err(self.unsupported("DEFERRABLE constraints are", at));
+                    }
                     unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
                 }
                 ColumnOption::ForeignKey(_) => return Err(self.unsupported("foreign keys are", at)),

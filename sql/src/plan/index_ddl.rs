@@ -19,7 +19,6 @@ use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
-use pgtypes::functions::has_order;
 
 /// Limit of names, in bytes.
 const MAX_NAME: usize = 63;
@@ -72,6 +71,14 @@ fn is_operator_class(name: &str, ty: SqlType) -> bool {
         "array" => ty.element().is_some(),
         base => base == ty.row().name,
     }
+}
+
+/// Whether the values of a type have an order: PostgreSQL has an operator class for it.
+fn has_order(ty: SqlType) -> bool {
+    let compared = ty.element().unwrap_or(ty).base();
+    let without =
+        [SqlType::JSON, SqlType::REFCURSOR, SqlType::PG_NODE_TREE, SqlType::XID, SqlType::CID, SqlType::ACLITEM];
+    !without.contains(&compared)
 }
 
 impl Binder<'_> {

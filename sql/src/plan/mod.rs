@@ -8,23 +8,27 @@
 //!
 //! # Layers
 //!
-//! 1. `bound_index`, `conditions`, `type_name`: parts without knowledge of the binder: indexes as expressions, conjuncts
-//!    that bound a key, names of types
+//! 1. `aggregation`, `bound_index`, `conditions`: parts without knowledge of the binder: aggregations, indexes as
+//!    expressions, conjuncts that bound a key
 //! 2. `index_path`: scans of secondary indexes
 //! 3. `access`: access paths
 //! 4. `node`: the nodes of a plan
 //! 5. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 6. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 7. `calls`, `operators`: calls of functions and operators
-//! 8. `aggregate`, `bind_expr`, `comparison`, `functions`, `special`: expressions
-//! 9. `assign`, `index`, `projection`: values for columns, of indexes, output columns
-//! 10. `order_limit`: ORDER BY, LIMIT, OFFSET
-//! 11. `select`: queries
-//! 12. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
+//! 7. `calls`, `type_name`: calls of functions, types
+//! 8. `object_names`, `operators`: names in literals, operators
+//! 9. `comparison`: comparisons and constructs built from them
+//! 10. `bind_expr`, `functions`, `special`: expressions
+//! 11. `aggregate`: aggregates
+//! 12. `assign`, `index`, `projection`: values for columns, of indexes, output columns
+//! 13. `order_limit`: ORDER BY, LIMIT, OFFSET
+//! 14. `select`: queries
+//! 15. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
 
 mod access;
 mod aggregate;
+mod aggregation;
 mod assign;
 mod bind_expr;
 mod binder;
@@ -45,6 +49,7 @@ mod insert;
 mod modify;
 mod names;
 mod node;
+mod object_names;
 mod operators;
 mod order_limit;
 mod plain;
@@ -59,7 +64,7 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
-pub(crate) use aggregate::{AggregateCall, AggregateOrder};
+pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use bound_index::{BoundIndex, TableWrite};
 pub(crate) use conditions::KeyBound;
 pub(crate) use explain::analyzed_lines;
@@ -69,7 +74,6 @@ pub(crate) use node::{
     SelectPlan, SortKey, Source, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
-pub(crate) use type_name::resolve as type_of_name;
 
 use crate::catalog::Catalog;
 use crate::deep_stack;

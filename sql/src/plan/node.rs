@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kv::api::LockMode;
 
 use super::access::{PlainOutput, TableAccess};
-use super::aggregate::AggregateCall;
+use super::aggregation::AggregateCall;
 use super::bound_index::TableWrite;
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::access::{self, AccessPath, TableAccess};
-use super::aggregate::AggregateState;
+use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::bound_index::BoundIndex;
 use super::coerce::Unified;

@@ -177,10 +177,9 @@ id:int8
 explain select id from p where not id = 1 and v like '%e';
 select id from p where not id = 1 and v like '%e';
 ----
-ERROR 42883: operator does not exist: text ~~ unknown [at 49]
-HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
-ERROR 42883: operator does not exist: text ~~ unknown [at 41]
-HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+Full Scan on p
+  Filter: ((NOT (id = 1)) AND (v ~~ '%e'::text))
+id:int8
 
 explain select count(*) from p where id > 0;
 select count(*) from p where id > 0;

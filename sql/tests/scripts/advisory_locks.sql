@@ -25,8 +25,8 @@ f
 WARNING 01000: you don't own a lock of type ExclusiveLock
 pg_advisory_unlock:bool
 f
-ERROR 42883: function length(text) does not exist [at 80]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+pg_typeof:regtype|is_null:bool|length:int4
+void|f|0
 pg_advisory_lock:void|pg_try_advisory_lock:bool
 NULL|NULL
 pg_advisory_unlock_all:void

@@ -123,7 +123,8 @@ HINT: No function matches the given name and argument types. You might need to a
 
 select sum() from t;
 ----
-ERROR 42809: sum(*) must be used to call a parameterless aggregate function [at 8]
+ERROR 42883: function sum() does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 
 select sum(*) from t;
 ----

@@ -1,4 +1,4 @@
-# Decimal literals are floats, but exact next to integers. Arithmetic that PostgreSQL computes in numeric is refused.
+# Decimal literals are numeric.
 create table t (id bigint primary key, n int);
 insert into t values (9007199254740992, 1), (9007199254740993, 2), (9223372036854775807, 3), (-5, -5);
 ----
@@ -142,7 +142,7 @@ id:int4
 2
 CREATE TABLE
 
-# Functions, aggregates and casts of numeric round otherwise than those of floats.
+# Functions, aggregates and casts of numeric round as those of numeric.
 select round(2.5);
 select abs(n - 0.5) from d;
 select sqrt(2.0);
@@ -184,8 +184,8 @@ coalesce:numeric
 25
 0.5
 UPDATE 2
-ERROR 22P02: malformed array literal: "x" [at 8]
-DETAIL: Array value must start with "{" or dimension information.
+?column?:text
+x1000
 
 # A plain literal is exact in integers, floats and text. Next to floats it is one.
 update d set n = -2.5, b = 2.5, f = 0.1, s = 1.5 returning n, b, f, s;
@@ -215,7 +215,7 @@ id:int4
 ?column?:float8|round:float8
 0.30000000000000004|2
 
-# What PostgreSQL compares as numeric, floats compare alike only if they keep all digits.
+# Numbers compare with all their digits.
 select 12345678901234567890 = 12345678901234567891;
 select 0.1 = 0.10000000000000000001;
 select id from t where id = coalesce(null, 9007199254740992.0);
@@ -261,7 +261,7 @@ id:int8
 9223372036854775807
 f:float8
 
-# A literal that a float cannot keep is refused where it is no literal any more. It was rounded silently.
+# A literal keeps its digits where it is no literal any more. It was rounded silently.
 select coalesce(12345678901234567890, 1.5);
 select greatest(12345678901234567890, 1.5);
 select least(1, 0.10000000000000000001);
@@ -391,7 +391,7 @@ column1:numeric
 1.5
 2
 
-# There is no negative zero. A number beyond the floats is none here.
+# There is no negative zero. A number may be beyond the floats.
 select -0.0, -(0.0), - coalesce(0.0, 1), -(+0.0), -(0.0::float8);
 select 1e400;
 select 1e-400;
@@ -410,7 +410,7 @@ id:int8
 9007199254740995
 9223372036854775807
 
-# What PostgreSQL has for numeric is not supported yet. What it has not does not exist.
+# What PostgreSQL has for numeric, and what it has not.
 select round(2.567, 2);
 select round('2.567', 2);
 select round(5, 2);

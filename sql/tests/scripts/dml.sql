@@ -62,8 +62,8 @@ INSERT 0 1
 
 select id, v, length(v) from t where id = 9;
 ----
-ERROR 42883: function length(character varying) does not exist [at 15]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+id:int4|v:varchar|length:int4
+9|abc  |5
 
 insert into t (id, nope) values (1, 2);
 ----

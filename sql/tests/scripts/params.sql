@@ -83,8 +83,9 @@ coalesce:int4
 \params a b
 select $1 || $2;
 ----
-ERROR 42725: operator is not unique: unknown || unknown [at 11]
-HINT: Could not choose a best candidate operator. You might need to add explicit type casts.
+params text text
+?column?:text
+ab
 
 \params 1
 select $1 is null or id = $1 from t;
@@ -170,8 +171,9 @@ params int4
 \params a
 select $1 = 'a', $1 || 'b';
 ----
-ERROR 22P02: malformed array literal: "b" [at 24]
-DETAIL: Array value must start with "{" or dimension information.
+params text
+?column?:bool|?column?:text
+t|ab
 
 \params 5
 select coalesce($1, 1), greatest($1, 2.5);

@@ -349,8 +349,11 @@ id:int4
 
 select id from t where a like '%' order by id;
 ----
-ERROR 42883: operator does not exist: text ~~ unknown [at 26]
-HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+id:int4
+1
+2
+4
+5
 
 values (1, 'a'), (2, 'b');
 ----

@@ -82,7 +82,9 @@ impl Draws {
             4 => {
                 let target = ["id", "a"][self.0.random_range(0..2)];
                 let row = self.row();
-                format!("insert into t values {row} on conflict ({target}) do update set b = excluded.b, n = excluded.n")
+                format!(
+                    "insert into t values {row} on conflict ({target}) do update set b = excluded.b, n = excluded.n"
+                )
             }
             5 => format!(
                 "insert into t values {} on conflict (a) do update set a = {}, c = {}",
@@ -266,7 +268,8 @@ async fn a_row_that_has_left_the_range_of_an_index_scan_does_not_count() {
     let config = gateway_config();
     let server = TestServer::with(config, MemoryCluster::new(), Duration::from_secs(1)).await;
     let (a, b) = (server.connect().await, server.connect().await);
-    run(&a, "create table t (id int primary key, a int); create index on t (a); insert into t values (1, 1), (2, 1)").await;
+    run(&a, "create table t (id int primary key, a int); create index on t (a); insert into t values (1, 1), (2, 1)")
+        .await;
     for (statement, expected) in [
         ("update t set a = a + 100 where a = 1 returning id", vec!["2"]),
         ("delete from t where a = 1 returning id", vec!["2"]),
@@ -277,7 +280,8 @@ async fn a_row_that_has_left_the_range_of_an_index_scan_does_not_count() {
         run(&b, "begin").await;
         let waiting = async { run(&b, statement).await };
         let commit = async {
-            super::support::eventually("it waits", || server.cluster.row_locks().iter().any(|l| l.wait.is_some())).await;
+            super::support::eventually("it waits", || server.cluster.row_locks().iter().any(|l| l.wait.is_some()))
+                .await;
             run(&a, "commit").await;
         };
         let (found, ()) = tokio::join!(waiting, commit);

@@ -1,13 +1,13 @@
 //! Arrays from elements and arrays: appending, concatenation, filling, and arrays in an array.
 
-use super::{Array, Dimension, MAX_DIMENSIONS, too_many_dimensions, too_many_elements};
-use crate::datum::Datum;
+use super::{MAX_DIMENSIONS, too_many_dimensions, too_many_elements};
+use crate::datum::value::{Array, Datum, Dimension};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;
 
-/// The bytes of the largest value in PostgreSQL.
-const MAX_BYTES: usize = 0x3fff_ffff;
+/// The bytes of the largest array in PostgreSQL.
+pub(crate) const MAX_BYTES: usize = 0x3fff_ffff;
 
 fn not_a_list() -> ValueError {
     ValueError::new(SqlState::DATA_EXCEPTION, "argument must be empty or one-dimensional array")

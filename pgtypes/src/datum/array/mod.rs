@@ -8,15 +8,13 @@ mod join;
 mod search;
 mod subscripts;
 
-use std::cmp::Ordering;
-
-use super::{Datum, compare};
+use super::value::{Array, Datum, Dimension};
 use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;
 
 pub use join::ArrayOfArrays;
-pub(crate) use join::too_many_bytes;
+pub(crate) use join::{MAX_BYTES, too_many_bytes};
 pub use subscripts::SliceBounds;
 
 /// The most dimensions.
@@ -24,31 +22,11 @@ pub const MAX_DIMENSIONS: usize = 6;
 /// The most elements.
 pub const MAX_ELEMENTS: usize = 134_217_727;
 
-/// A dimension of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dimension {
-    /// The number of elements.
-    pub length: i32,
-    /// The subscript of the first one.
-    pub lower: i32,
-}
-
 impl Dimension {
     /// A dimension whose subscripts begin with 1.
     pub fn of_length(length: i32) -> Dimension {
         Dimension { length, lower: 1 }
     }
-}
-
-/// An array.
-///
-/// Invariants: `elements` has as many as the product of the lengths, none if there is no dimension; there are at most
-/// [`MAX_DIMENSIONS`], and no length is 0.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Array {
-    element: Oid,
-    dimensions: Vec<Dimension>,
-    elements: Vec<Datum>,
 }
 
 impl Array {
@@ -99,24 +77,32 @@ impl Array {
     /// The number of elements of such dimensions.
     ///
     /// # Errors
-    /// 54000 for too many dimensions or elements, and for subscripts beyond `integer`.
-    pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
-        if dimensions.len() > MAX_DIMENSIONS {
-            return Err(too_many_dimensions(dimensions.len()));
-        }
-        let mut count: i64 = 1;
+    /// 54000 for too many elements.
+    fn count(dimensions: &[Dimension]) -> Result<usize, ValueError> {
+        let mut count: i64 = i64::from(!dimensions.is_empty());
         for dimension in dimensions {
             count *= i64::from(dimension.length);
             if dimension.length < 0 || i32::try_from(count).is_err() {
                 return Err(too_many_elements());
             }
         }
-        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_ELEMENTS).ok_or_else(too_many_elements)?;
+        usize::try_from(count).ok().filter(|count| *count <= MAX_ELEMENTS).ok_or_else(too_many_elements)
+    }
+
+    /// The number of elements of such dimensions.
+    ///
+    /// # Errors
+    /// 54000 for too many dimensions or elements, and for subscripts beyond `integer`.
+    pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
+        if dimensions.len() > MAX_DIMENSIONS {
+            return Err(too_many_dimensions(dimensions.len()));
+        }
+        let count = Array::count(dimensions)?;
         if let Some(far) = dimensions.iter().find(|dimension| dimension.lower.checked_add(dimension.length).is_none()) {
             let message = format!("array lower bound is too large: {}", far.lower);
             return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        Ok(if dimensions.is_empty() { 0 } else { count })
+        Ok(count)
     }
 
     /// An array of several dimensions.
@@ -177,25 +163,6 @@ impl Array {
         }
         self.elements.get(at)
     }
-
-    /// Memory of the elements, for budgets.
-    pub fn memory(&self) -> usize {
-        self.elements.iter().map(Datum::memory).sum()
-    }
-
-    /// PostgreSQL's order: element by element with NULL last, then by their number, then by the number of dimensions,
-    /// then by their lengths, then by their lower bounds.
-    pub fn compare(&self, other: &Array) -> Ordering {
-        let mut pairs = self.elements.iter().zip(&other.elements);
-        let unequal = pairs.find_map(|(a, b)| Some(compare(a, b)).filter(|order| order.is_ne()));
-        let shape = |array: &Array| {
-            let lengths: Vec<i32> = array.dimensions.iter().map(|dimension| dimension.length).collect();
-            let lowers: Vec<i32> = array.dimensions.iter().map(|dimension| dimension.lower).collect();
-            (array.dimensions.len(), lengths, lowers)
-        };
-        let by_shape = || shape(self).cmp(&shape(other));
-        unequal.unwrap_or_else(|| self.elements.len().cmp(&other.elements.len()).then_with(by_shape))
-    }
 }
 
 /// 54000
@@ -209,3 +176,6 @@ pub(crate) fn too_many_elements() -> ValueError {
     let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
     ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,8 @@
 //!
 //! The searches take NULL for equal to NULL; the sets take it for no element.
 
-use super::{Array, Dimension};
-use crate::datum::{Datum, compare, compare_same};
+use crate::datum::compare::{compare, compare_same};
+use crate::datum::value::{Array, Datum, Dimension};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 

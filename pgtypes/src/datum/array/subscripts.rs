@@ -3,8 +3,8 @@
 //! What subscripts out of the bounds do is PostgreSQL's: a slice is cut to the bounds, and an assignment extends an
 //! array of one dimension, with NULL in a gap. The elements of other arrays stay in their bounds.
 
-use super::{Array, Dimension, MAX_DIMENSIONS, too_many_elements};
-use crate::datum::Datum;
+use super::{MAX_DIMENSIONS, too_many_elements};
+use crate::datum::value::{Array, Datum, Dimension};
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 
@@ -172,8 +172,7 @@ impl Array {
             };
             dimensions.push(Dimension::of_span(Span { first, last })?);
         }
-        let count = Array::check_dimensions(&dimensions)?;
-        match source.elements.get(..count) {
+        match source.elements.get(..Array::count(&dimensions)?) {
             Some(elements) => Array::new(element, dimensions, elements.to_vec()),
             None => Err(source_too_small()),
         }

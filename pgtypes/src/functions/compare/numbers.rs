@@ -1,7 +1,7 @@
 //! The rows of comparisons. Numbers: boolean, integers, `oid` and its like, floats, `numeric`. All sizes of a kind
 //! compare with each other.
 
-use super::{cmp, cmp_difference, eq, eq_bits, ge, gt, larger, le, lt, ne, ne_bits, smaller};
+use super::order::{cmp, cmp_difference, eq, eq_bits, ge, gt, larger, le, lt, ne, ne_bits, smaller};
 use crate::functions::row::{ProcRow, scalar};
 use crate::sql_type::SqlType as T;
 

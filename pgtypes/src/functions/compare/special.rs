@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use super::order::sign;
 use crate::datetime::{Date, Timestamp, TimestampTz};
 use crate::datum::{Array, Datum, Record, compare_same};
 use crate::error::ValueError;
@@ -52,7 +53,7 @@ pub(super) fn cmp(args: &Args<'_>) -> Result<Datum, ValueError> {
             return Ok(Datum::Int(difference));
         }
     }
-    Ok(super::sign(order))
+    Ok(sign(order))
 }
 
 /// The first argument if it is greater, else the second one.
@@ -68,6 +69,11 @@ pub(super) fn smaller(args: &Args<'_>) -> Result<Datum, ValueError> {
 /// Whether a type has an order; `Err` with PostgreSQL's error if not.
 pub(in crate::functions) fn check_order(ty: T) -> Result<(), ValueError> {
     check(ty, Need::Order)
+}
+
+/// Whether a type has an operator `=`; `Err` with PostgreSQL's error if not.
+pub(in crate::functions) fn check_equality(ty: T) -> Result<(), ValueError> {
+    check(ty, Need::Equality)
 }
 
 /// The order of two values of a type with an order.

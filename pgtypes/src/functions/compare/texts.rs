@@ -1,7 +1,7 @@
 //! The rows of comparisons. Texts and bytes: `"char"`, `name`, `text`, `character`, `bytea`. The order is that of
 //! bytes, so the orders of patterns are the same.
 
-use super::{cmp_bytes, cmp_names, eq, ge, gt, larger, larger_or_first, le, lt, ne, smaller, smaller_or_first};
+use super::order::{cmp_bytes, cmp_names, eq, ge, gt, larger, larger_or_first, le, lt, ne, smaller, smaller_or_first};
 use crate::functions::row::{ProcRow, scalar};
 use crate::sql_type::SqlType as T;
 

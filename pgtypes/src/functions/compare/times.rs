@@ -1,6 +1,7 @@
 //! The rows of comparisons. Dates, times and intervals.
 
-use super::{cmp, eq, ge, gt, larger, le, lt, ne, smaller, special};
+use super::order::{cmp, eq, ge, gt, larger, le, lt, ne, smaller};
+use super::special;
 use crate::functions::row::{ProcRow, scalar};
 use crate::sql_type::SqlType as T;
 

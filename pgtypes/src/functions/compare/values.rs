@@ -1,6 +1,7 @@
 //! The rows of comparisons. UUIDs, JSON, arrays, rows, enums, and types of the catalog.
 
-use super::{cmp, cmp_bytes, eq, ge, gt, larger, le, lt, ne, smaller, special};
+use super::order::{cmp, cmp_bytes, eq, ge, gt, larger, le, lt, ne, smaller};
+use super::special;
 use crate::functions::row::{ProcRow, scalar};
 use crate::sql_type::SqlType as T;
 

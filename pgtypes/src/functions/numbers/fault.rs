@@ -10,7 +10,7 @@ pub(super) fn out_of_range(ty: SqlType) -> ValueError {
 }
 
 /// 22003 for a float that would be infinite.
-pub(super) fn overflow() -> ValueError {
+pub(in crate::functions) fn overflow() -> ValueError {
     ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
 

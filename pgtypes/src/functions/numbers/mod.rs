@@ -17,6 +17,7 @@ mod picture;
 mod series;
 
 use super::row::ProcRow;
+pub(super) use fault::overflow as float_overflow;
 
 /// Arithmetic and bits of `smallint`, `integer` and `bigint`.
 pub(super) static INTEGERS: &[ProcRow] = integer::ROWS;

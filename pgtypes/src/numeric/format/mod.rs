@@ -1,14 +1,18 @@
 //! `to_char` of numbers and `to_number`: number pictures, in the locale C.
 //!
 //! A picture is text with patterns: `9 0 . , D G V S SG MI PL PR L RN TH EEEE FM` and some that have no effect. Other
-//! text stands for itself. `picture` reads it, `write` renders a number by it, `read` reads a number by it. Unusual
-//! pictures give what PostgreSQL gives for them, as far as that is known.
+//! text stands for itself. Unusual pictures give what PostgreSQL gives for them, as far as that is known.
+//!
+//! # Layers
+//!
+//! 1. `picture`: reads a picture
+//! 2. `read`, `write`: read a number by it, render a number by it
 
 mod picture;
 mod read;
 mod write;
 
-use super::Numeric;
+use super::value::Numeric;
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
 use picture::Picture;

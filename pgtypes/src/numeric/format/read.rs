@@ -6,7 +6,8 @@
 
 use super::picture::{Anchor, Item, Picture};
 use crate::error::ValueError;
-use crate::numeric::{Numeric, Typmod};
+use crate::numeric::typmod::Typmod;
+use crate::numeric::value::Numeric;
 use crate::sqlstate::SqlState;
 
 /// `to_number(text, text)`; `None` for an empty picture. 42601 for a bad picture, 0A000 for pictures that only print,

@@ -2,8 +2,8 @@
 
 use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
 
-use super::keys::PUBLIC;
-use super::snapshot::Catalog;
+use super::type_name;
+use crate::catalog::{Catalog, PUBLIC};
 use crate::error::SqlState;
 use crate::parse;
 use crate::table::{IndexId, Table, TableId, quote_identifier};
@@ -140,7 +140,7 @@ fn find_type(name: &str) -> Result<Oid, ValueError> {
     let SetExpr::Select(select) = &*query.body else { return Err(missing()) };
     match select.projection.as_slice() {
         [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] => {
-            crate::plan::type_of_name(data_type).map(|ty| ty.oid).map_err(|_| missing())
+            type_name::resolve(data_type).map(|ty| ty.oid).map_err(|_| missing())
         }
         _ => Err(missing()),
     }
