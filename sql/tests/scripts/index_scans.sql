@@ -8,8 +8,7 @@ create unique index t_n on t (n desc) include (c);
 CREATE TABLE
 INSERT 0 5
 CREATE INDEX
-ERROR 42883: function lower(text) does not exist [at 28]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+CREATE INDEX
 CREATE INDEX
 CREATE INDEX
 
@@ -89,14 +88,16 @@ explain select id from t where n > 2 and b > 0;
 explain select id, c from t where c like 'x%' and a = 1;
 select id, c from t where c like 'x%' and a = 1;
 ----
-ERROR 42883: function lower(text) does not exist [at 32]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-ERROR 42883: function lower(text) does not exist [at 24]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-ERROR 42883: function lower(text) does not exist [at 32]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-ERROR 42883: function lower(text) does not exist [at 24]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+Index Scan using t_lower on t
+  Index Cond: (lower(c) = 'x'::text)
+id:int4
+1
+3
+Index Scan using t_lower on t
+  Index Cond: (lower(c) > 'x'::text)
+  Filter: (c <> 'z'::text)
+id:int4
+2
 Index Scan using t_part on t
   Index Cond: (b = 10)
 id:int4
@@ -109,10 +110,11 @@ id:int4
 1
 Index Scan using t_part on t
   Index Cond: (b > 0)
-ERROR 42883: operator does not exist: text ~~ unknown [at 37]
-HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
-ERROR 42883: operator does not exist: text ~~ unknown [at 29]
-HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+Index Scan using t_a_b on t
+  Index Cond: (a = 1)
+  Filter: (c ~~ 'x%'::text)
+id:int4|c:text
+1|x
 
 # Order: forward, backward, NULLs, LIMIT.
 explain select a, b from t order by a, b desc;
