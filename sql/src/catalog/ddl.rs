@@ -236,7 +236,7 @@ impl SchemaChange {
             self.node.count_read();
             // A change after start_ts makes the commit fail; this finds one from before that the plan has not seen.
             let stored = txn.get(&keys::table(table.id)).await.map_err(storage_error)?;
-            if !stored.is_some_and(|stored| stored == descriptor::encode(table)) {
+            if stored != Some(descriptor::encode(table)) {
                 return Err(doomed());
             }
             self.own.insert(table.id);

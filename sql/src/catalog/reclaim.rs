@@ -81,16 +81,23 @@ impl Reclaimer {
 
     /// Removes a batch from each of the first storages that have rows left.
     pub async fn step(&mut self, db: &Database) -> Result<Progress, TxnError> {
-        settle_builds(db).await?;
         let mut progress = Progress::default();
         let mut swept = 0;
         let mut seen = BTreeSet::new();
         let txn = db.begin().await?;
-        let (start, end) = keys::all_dropped();
+        // The records of filled storages come first.
+        let (start, end) = (keys::all_building().0, keys::all_dropped().1);
         let mut range = ScanRange { start, end, reverse: false };
+        let mut settled = false;
         loop {
             let page = txn.scan(&range, PAGE_RECORDS).await?;
             for (record, value) in page.pairs {
+                if keys::building_id(&record).is_some() {
+                    if !std::mem::replace(&mut settled, true) {
+                        progress.more |= settle_builds(db).await?;
+                    }
+                    continue;
+                }
                 if swept == MAX_STORAGES {
                     progress.more = true;
                     return Ok(progress);
@@ -134,13 +141,12 @@ impl Reclaimer {
 }
 
 /// Removes the records of filled storages whose schema changes are over. A storage that no table uses is dropped.
-async fn settle_builds(db: &Database) -> Result<(), TxnError> {
+/// Returns whether some were.
+async fn settle_builds(db: &Database) -> Result<bool, TxnError> {
     let mut txn = db.begin().await?;
     let (start, end) = keys::all_building();
     let page = txn.scan(&ScanRange { start, end, reverse: false }, PAGE_RECORDS).await?;
-    if page.pairs.is_empty() {
-        return Ok(());
-    }
+    let mut dropped = false;
     let internal = |error: SqlError| TxnError::Internal(error.to_string());
     let control = Control::read(&txn).await.map_err(internal)?;
     let catalog = Catalog::load(&txn).await.map_err(internal)?;
@@ -154,11 +160,13 @@ async fn settle_builds(db: &Database) -> Result<(), TxnError> {
         txn.delete(record)?;
         if !catalog.tables().any(|table| table.storages().any(|used| used == storage)) {
             txn.put(keys::dropped(storage), value)?;
+            dropped = true;
         }
     }
     match txn.commit().await {
+        Ok(_) => Ok(dropped),
         // Another reclaimer has done it.
-        Ok(_) | Err(TxnError::Conflict(_)) => Ok(()),
+        Err(TxnError::Conflict(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -27,6 +27,9 @@ use pgtypes::codec::key::{KeyOrder, put_ordered};
 /// The most rows that are read together.
 const ROWS_AT_ONCE: usize = 256;
 
+/// The first key of a range, and the first one behind it.
+type KeyRange = (Vec<u8>, Vec<u8>);
+
 /// A position in an index.
 pub(super) struct IndexCursor {
     table: Arc<Table>,
@@ -141,7 +144,7 @@ fn range(
     prefix: &[PrefixValue],
     (lower, upper): (&[KeyBound], &[KeyBound]),
     env: &Env<'_>,
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, SqlError> {
+) -> Result<Option<KeyRange>, SqlError> {
     let mut bytes = entry_form::prefix(index.storage);
     for (value, column) in prefix.iter().zip(&index.columns) {
         let value = match value {

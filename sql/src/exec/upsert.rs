@@ -33,11 +33,14 @@ pub(super) struct Upsert<'p> {
     write: &'p TableWrite,
     arbiters: &'p Arbiters,
     /// DO UPDATE; `None` for DO NOTHING.
-    update: Option<(&'p [(usize, Expr)], Option<&'p Expr>)>,
+    update: Option<Update<'p>>,
     /// The keys of the rows that this statement has inserted or changed.
     changed: HashSet<Key>,
     turn: Turn,
 }
+
+/// What DO UPDATE assigns, and its condition.
+type Update<'p> = (&'p [(usize, Expr)], Option<&'p Expr>);
 
 /// A unique key of a proposed row: of the primary key, or of the index at a position.
 type UniqueKey = (Option<usize>, Key);
@@ -246,7 +249,7 @@ impl<'p> Upsert<'p> {
         writer: &mut RowWriter<'p>,
         (key, old): (Key, Row),
         proposed: Row,
-        (assignments, filter): (&[(usize, Expr)], Option<&Expr>),
+        (assignments, filter): Update<'_>,
         ctx: &mut ExecContext<'_>,
         params: &[Datum],
     ) -> Result<Option<Row>, SqlError> {

@@ -55,7 +55,7 @@ impl Binder<'_> {
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = matches!(&source.source, Source::Table(access) if access.table.id == table.id);
-        let write = TableWrite::bind(table, self.catalog)?;
+        let write = Box::new(TableWrite::bind(table, self.catalog)?);
         Ok((InsertPlan { write, source, columns, reads_itself, conflict, returning }, result))
     }
 

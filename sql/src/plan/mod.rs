@@ -152,7 +152,10 @@ fn takes_locks(body: &Body) -> Result<bool, SqlError> {
     if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {
         return refuse("LIMIT and OFFSET");
     }
-    if found && let Body::Insert(InsertPlan { conflict: Conflict::DoUpdate { assignments, filter, .. }, .. }) = body {
+    if found
+        && let Body::Insert(insert) = body
+        && let Conflict::DoUpdate { assignments, filter, .. } = &insert.conflict
+    {
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {
             return refuse("ON CONFLICT");

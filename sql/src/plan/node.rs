@@ -294,7 +294,7 @@ pub(crate) struct SortKey {
 /// INSERT.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
-    pub(crate) write: TableWrite,
+    pub(crate) write: Box<TableWrite>,
     pub(crate) source: SelectPlan,
     /// The table's columns over a row of the source; `None` if the source's row is the table's.
     pub(crate) columns: Option<Vec<Expr>>,

@@ -433,3 +433,98 @@ Limit
         Index Cond: (a > 0)
 DROP INDEX
 DROP TABLE
+
+# A unique key that another transaction gives up or takes is waited for.
+create table w (id int primary key, a int unique, b int);
+insert into w values (1, 1, 1), (2, 2, 2);
+begin;
+delete from w where id = 1;
+\session b
+begin;
+\waits
+insert into w values (3, 1, 3);
+\session main
+commit;
+\session b
+\answer
+commit;
+begin;
+update w set a = 4 where a = 2 returning *;
+\session main
+\waits
+insert into w values (4, 4, 4);
+\session b
+commit;
+\session main
+\answer
+begin;
+update w set a = 5 where a = 4;
+\session b
+\waits
+insert into w values (6, 4, 6) on conflict (a) do update set b = 60 returning *;
+\session main
+rollback;
+\session b
+\answer
+begin isolation level repeatable read;
+select * from w order by a;
+\session main
+insert into w values (7, 7, 7);
+delete from w where a = 1;
+\session b
+insert into w values (8, 7, 8);
+rollback;
+begin isolation level repeatable read;
+select * from w order by a;
+\session main
+update w set a = 9 where a = 7;
+\session b
+update w set b = 0 where a = 7;
+rollback;
+select * from w order by a;
+\session main
+drop table w;
+----
+CREATE TABLE
+INSERT 0 2
+BEGIN
+DELETE 1
+BEGIN
+COMMIT
+INSERT 0 1
+COMMIT
+BEGIN
+id:int4|a:int4|b:int4
+2|4|2
+UPDATE 1
+COMMIT
+ERROR 23505: duplicate key value violates unique constraint "w_a_key"
+DETAIL: Key (a)=(4) already exists.
+BEGIN
+UPDATE 1
+ROLLBACK
+id:int4|a:int4|b:int4
+2|4|60
+INSERT 0 1
+BEGIN
+id:int4|a:int4|b:int4
+3|1|3
+2|4|60
+INSERT 0 1
+DELETE 1
+ERROR 23505: duplicate key value violates unique constraint "w_a_key"
+DETAIL: Key (a)=(7) already exists.
+ROLLBACK
+BEGIN
+id:int4|a:int4|b:int4
+2|4|60
+7|7|7
+UPDATE 1
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "t\x00\x00@,r\x81\x07": committed at 100000.*, after 100000.*
+HINT: The transaction might succeed if retried.
+ROLLBACK
+id:int4|a:int4|b:int4
+2|4|60
+7|9|7
+DROP TABLE
