@@ -438,8 +438,8 @@ impl Transaction {
         self.buffer.delete(key, seen_ts)
     }
 
-    /// As [`Transaction::put`], for a key that nobody writes without writing `owner` too: the entry of a row in an index.
-    /// So what was seen of the owner was seen of the key, which need not be locked.
+    /// As [`Transaction::put`], for a key that nobody writes without writing `owner` too: the entry of a row in an
+    /// index. So what was seen of the owner was seen of the key, which need not be locked.
     ///
     /// # Errors
     /// [`TxnError::TooLarge`]; see [`Transaction`].

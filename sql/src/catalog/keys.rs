@@ -5,7 +5,7 @@
 //! | `mi` | the next free table or storage id |
 //! | `mn{schema id}{name}` | the id of the table of that name |
 //! | `mt{table id}` | a table's descriptor |
-//! | `mb{storage id}` | the start_ts of the schema change that fills this storage before it commits ([`super::reclaim`]) |
+//! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
 //! | `msgc_ttl` | how long old versions are kept, in milliseconds |
 //! | `mv` | the catalog version and the transaction that wrote it |

@@ -4,9 +4,9 @@
 //! from before the drop is likely to run. A transaction that overlapped the drop may commit rows behind the first
 //! sweep. When a sweep begun at that age finds nothing, the record of the storage is removed too.
 //!
-//! A schema change that fills a storage before it commits has a record of that storage too, which it writes after it has
-//! closed the table. At any snapshot: if the table is closed by it, or its publication is under way, it may still commit.
-//! Otherwise its outcome is known: the storage is in use if a table names it, and dropped if none does.
+//! A schema change that fills a storage before it commits has a record of that storage too, which it writes after it
+//! has closed the table. At any snapshot: if the table is closed by it, or its publication is under way, it may still
+//! commit. Otherwise its outcome is known: the storage is in use if a table names it, and dropped if none does.
 //!
 //! Removed rows leave old versions behind, which a scan has to skip. So a sweep resumes where it stopped, and an empty
 //! storage is not scanned between its two sweeps. Positions are kept in memory only: another reclaimer starts its

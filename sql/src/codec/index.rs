@@ -5,9 +5,9 @@
 //! value  as of a row: 1 row | 1 + i: column i | 1 + columns + j: key column j of the row | ... included columns
 //! ```
 //!
-//! *row* is what follows the prefix in the row's key. It is in the key of an entry, unless the entry must be the only one
-//! with its columns: in a unique index, if none of them is NULL. Then it is in the value, and the key of the entry is
-//! what two transactions conflict on.
+//! *row* is what follows the prefix in the row's key. It is in the key of an entry, unless the entry must be the only
+//! one with its columns: in a unique index, if none of them is NULL. Then it is in the value, and the key of the entry
+//! is what two transactions conflict on.
 //!
 //! The value has what the key does not tell exactly ([`loses`]) of the columns and of the row's key, and the included
 //! columns. So an index tells each of its columns, each column of the primary key, and the included ones.

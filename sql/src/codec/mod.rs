@@ -2,7 +2,8 @@
 //!
 //! A row's key is `t{storage id}r{primary key}`, memory-comparable: byte order is SQL order ([`key`]). Its value holds
 //! the other columns, each under its column id, so a later schema can read an earlier row ([`row`]). An entry of a
-//! secondary index leads from its columns to a row ([`index`]). Golden tests pin them. `docs/formats.md` describes them.
+//! secondary index leads from its columns to a row ([`index`]). Golden tests pin them. `docs/formats.md` describes
+//! them.
 //!
 //! # Layers
 //!

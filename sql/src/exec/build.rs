@@ -1,15 +1,15 @@
 //! Fills the storages that a change of a table adds: entries of new indexes, and rows under new keys.
 //!
-//! The table is closed: nobody else writes to it or reads it. So its rows do not change, and each page of them is read and
-//! written in a transaction of its own, at a snapshot of its own. Memory and the size of a transaction are bounded by a
-//! page, whatever the table's size. Until the schema change commits, no descriptor names what is written, and if it does
-//! not commit, the reclaimer removes it ([`crate::catalog::SchemaChange::begin_build`]).
+//! The table is closed: nobody else writes to it or reads it. So its rows do not change, and each page of them is read
+//! and written in a transaction of its own, at a snapshot of its own. Memory and the size of a transaction are bounded
+//! by a page, whatever the table's size. Until the schema change commits, no descriptor names what is written, and if
+//! it does not commit, the reclaimer removes it ([`crate::catalog::SchemaChange::begin_build`]).
 //!
 //! Rows that the transaction of the schema change has written itself are in no snapshot but its own. If there are some,
 //! all is read and written in that transaction, and its limits apply.
 //!
-//! A unique key is inserted as one that must be absent. Two rows with the same key meet in one transaction, or the later
-//! transaction finds the key of the earlier one.
+//! A unique key is inserted as one that must be absent. Two rows with the same key meet in one transaction, or the
+//! later transaction finds the key of the earlier one.
 
 use bytes::Bytes;
 use kv::Key;
@@ -120,8 +120,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Reads the page at the start of a range and writes what follows from it. Returns the rows, and where the next page
-    /// starts.
+    /// Reads the page at the start of a range and writes what follows from it. Returns the rows, and where the next
+    /// page starts.
     async fn page(&self, range: &ScanRange, txn: &mut Transaction) -> Result<(Vec<Row>, Option<Key>), SqlError> {
         let page = txn.scan(range, PAGE_ROWS).await.map_err(storage_error)?;
         if page.resume.as_ref().is_some_and(|resume| *resume <= range.start) {

@@ -164,8 +164,8 @@ impl Cursor {
         Ok(rows)
     }
 
-    /// The next page of a table's stored rows, or of the entries of an index that has all columns in use; possibly empty.
-    /// `None` at the end.
+    /// The next page of a table's stored rows, or of the entries of an index that has all columns in use; possibly
+    /// empty. `None` at the end.
     pub(crate) async fn pairs(&mut self, txn: &Transaction) -> Result<Option<Vec<(Key, Bytes)>>, SqlError> {
         match &mut self.state {
             State::Points { keys, next } => {

@@ -3,8 +3,8 @@
 //! The bounds of the scan are ranges of keys, one for each prefix, in key order and apart. So the entries of one range
 //! after the other are in the order of the index, in either direction.
 //!
-//! The rows of a page of entries are read together. A store answers with as many as fit a page; if some are missing, the
-//! first half of the entries is tried alone. So a page has about the bytes of one answer, unless one row is larger.
+//! The rows of a page of entries are read together. A store answers with as many as fit a page; if some are missing,
+//! the first half of the entries is tried alone. So a page has about the bytes of one answer, unless one row is larger.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

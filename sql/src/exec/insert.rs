@@ -1,8 +1,8 @@
 //! INSERT.
 //!
-//! Uniqueness costs no read: the write requires that its unique keys do not exist, and the commit checks it. A statement
-//! that locks its rows locks the keys in batches: it waits for others that insert them, and reports the error itself, as
-//! in PostgreSQL ([`super::writer`]). ON CONFLICT looks them up ([`super::upsert`]).
+//! Uniqueness costs no read: the write requires that its unique keys do not exist, and the commit checks it. A
+//! statement that locks its rows locks the keys in batches: it waits for others that insert them, and reports the error
+//! itself, as in PostgreSQL ([`super::writer`]). ON CONFLICT looks them up ([`super::upsert`]).
 
 use super::budget::Budget;
 use super::changes::{Changes, STORE_UNITS, rehearse};

@@ -1,8 +1,9 @@
 //! The executor: runs a plan over a transaction and returns rows in batches.
 //!
 //! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
-//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows, all by one [`writer`]; they do all
-//! their work in the first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a [`crate::coop::Turn`].
+//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows, all by one [`writer`]; they do
+//! all their work in the first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a
+//! [`crate::coop::Turn`].
 //!
 //! # Layers
 //!

@@ -1,8 +1,8 @@
 //! UPDATE and DELETE.
 //!
-//! A page of rows is changed right after it is read ([`super::writer`]). A statement that may write what it has not read
-//! yet reads the transaction as it was at its start: one that reads an index, or that changes keys. Otherwise the write
-//! goes to the key just read, behind the cursor, so the scan does not see it.
+//! A page of rows is changed right after it is read ([`super::writer`]). A statement that may write what it has not
+//! read yet reads the transaction as it was at its start: one that reads an index, or that changes keys. Otherwise the
+//! write goes to the key just read, behind the cursor, so the scan does not see it.
 //!
 //! A statement that locks its rows (`locking`) locks a page of them before it changes them. If it names their keys and
 //! nothing else, it does not read them before.

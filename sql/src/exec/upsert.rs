@@ -1,8 +1,9 @@
 //! INSERT ... ON CONFLICT: looks the unique keys of proposed rows up, and skips or updates the rows that have them.
 //!
-//! The keys of the arbiters are looked up together, locked if the statement locks rows. An entry of a unique index leads
-//! to a row, which is then read, and locked for DO UPDATE. Whoever holds the lock of an entry keeps others from giving it
-//! to another row, so the row still has the key; otherwise the statement has met a conflict, and is run again.
+//! The keys of the arbiters are looked up together, locked if the statement locks rows. An entry of a unique index
+//! leads to a row, which is then read, and locked for DO UPDATE. Whoever holds the lock of an entry keeps others from
+//! giving it to another row, so the row still has the key; otherwise the statement has met a conflict, and is run
+//! again.
 //!
 //! New rows are plain puts: without locks, if another transaction inserts the same key, the commit conflicts and the
 //! retried statement sees that row. A duplicate of a unique key that is no arbiter is an error.

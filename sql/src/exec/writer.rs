@@ -3,16 +3,16 @@
 //! A change of a row is a change of its record and of its entries in the table's indexes ([`crate::codec::index`]), all
 //! in one transaction. So at every snapshot the indexes say the same as the rows. This rests on three rules:
 //!
-//! 1. Who changes the entries of a row changes the row too. So whatever was seen of the row was seen of its entries, and
-//!    they need no locks of their own ([`txn::Transaction::put_owned`]).
-//! 2. A key that must not exist twice is a key of the store: that of a row, and that of an entry of a unique index without
-//!    NULL. It is inserted as one that must be absent. A statement that locks rows locks it before, waits for others that
-//!    have it, and reports the duplicate itself; otherwise the commit does.
-//! 3. A statement that locks rows also locks the entries of unique indexes that it removes. So another one that wants to
-//!    insert such a key waits, as in PostgreSQL, and does not find the old entry.
+//! 1. Who changes the entries of a row changes the row too. So whatever was seen of the row was seen of its entries,
+//!    and they need no locks of their own ([`txn::Transaction::put_owned`]).
+//! 2. A key that must not exist twice is a key of the store: that of a row, and that of an entry of a unique index
+//!    without NULL. It is inserted as one that must be absent. A statement that locks rows locks it before, waits for
+//!    others that have it, and reports the duplicate itself; otherwise the commit does.
+//! 3. A statement that locks rows also locks the entries of unique indexes that it removes. So another one that wants
+//!    to insert such a key waits, as in PostgreSQL, and does not find the old entry.
 //!
-//! Rows are checked one after the other: what an earlier change of the statement has removed is free for a later one, and
-//! nothing else is. So two rows that exchange their keys are duplicates.
+//! Rows are checked one after the other: what an earlier change of the statement has removed is free for a later one,
+//! and nothing else is. So two rows that exchange their keys are duplicates.
 
 use std::collections::HashSet;
 
@@ -258,8 +258,8 @@ impl<'p> RowWriter<'p> {
         Ok(())
     }
 
-    /// The unique entries that changes remove, and the keys that must be absent before the first of them. A key that the
-    /// transaction has written is its own. One that the statement gives twice fails when it is applied.
+    /// The unique entries that changes remove, and the keys that must be absent before the first of them. A key that
+    /// the transaction has written is its own. One that the statement gives twice fails when it is applied.
     fn keys_to_lock(&self, changes: &[PreparedChange], ctx: &ExecContext<'_>) -> (Vec<Key>, Vec<Key>) {
         let (mut gone, mut absent) = (Vec::new(), Vec::new());
         let (mut free, mut seen): (HashSet<&Key>, HashSet<&Key>) = (HashSet::new(), HashSet::new());

@@ -167,8 +167,8 @@ fn is_index(word: &str) -> bool {
     word.eq_ignore_ascii_case("index")
 }
 
-/// Drops the first word `dropped` that follows the word `before`. There are no tables that inherit from others, and every
-/// DROP INDEX waits for its table in the same way.
+/// Drops the first word `dropped` that follows the word `before`. There are no tables that inherit from others, and
+/// every DROP INDEX waits for its table in the same way.
 fn without_word(statement: &[TokenWithSpan], before: &str, dropped: &str) -> Vec<TokenWithSpan> {
     let mut last = "";
     let mut found = None;

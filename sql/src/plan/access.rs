@@ -1,7 +1,8 @@
 //! Access paths: the part of a table that a statement reads, derived from its filter.
 //!
-//! Conditions that compare a primary key column, or a column of an index ([`super::index_path`]), with a row-independent
-//! value become key bounds. The remaining conditions stay in the filter. Bounds are expressions evaluated at execution, so one plan serves all parameters.
+//! Conditions that compare a primary key column, or a column of an index ([`super::index_path`]), with a
+//! row-independent value become key bounds. The remaining conditions stay in the filter. Bounds are expressions
+//! evaluated at execution, so one plan serves all parameters.
 
 use std::sync::Arc;
 

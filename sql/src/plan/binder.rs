@@ -277,8 +277,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The table of a folded name in `public`, if there is one; for the name of an index, its table. The plan is valid as
-    /// long as the result is the same.
+    /// The table of a folded name in `public`, if there is one; for the name of an index, its table. The plan is valid
+    /// as long as the result is the same.
     pub(super) fn look_up_relation(&self, name: &str) -> Option<std::sync::Arc<Table>> {
         let found = self.catalog.relation(name).cloned();
         let mut lookups = self.lookups.borrow_mut();

@@ -1,5 +1,5 @@
-//! The conjuncts of a filter, as far as they bound a key column: comparisons with values that are fixed before the first
-//! row, IN lists.
+//! The conjuncts of a filter, as far as they bound a key column: comparisons with values that are fixed before the
+//! first row, IN lists.
 
 use crate::expr::{CompareOp, Expr};
 use pgtypes::Datum;

@@ -217,7 +217,8 @@ impl Binder<'_> {
         Ok(Conflict::DoUpdate { arbiters, assignments, filter })
     }
 
-    /// The unique keys with the columns after ON CONFLICT. A partial index is none: its predicate would have to be named.
+    /// The unique keys with the columns after ON CONFLICT. A partial index is none: its predicate would have to be
+    /// named.
     fn inferred_arbiters(&self, table: &Table, idents: &[Ident]) -> Result<Arbiters, SqlError> {
         let mut columns = Vec::new();
         for ident in idents {

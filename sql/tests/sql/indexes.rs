@@ -294,3 +294,35 @@ async fn a_row_that_has_left_the_range_of_an_index_scan_does_not_count() {
         assert_eq!(check(&server.cluster, "t").await.described, Vec::<String>::new(), "{statement}");
     }
 }
+
+/// The entry that a writer removes is newer than the snapshot of its statement, as the row is that it has waited for.
+#[tokio::test]
+async fn a_writer_that_has_waited_replaces_the_newest_entries() {
+    let server = TestServer::start().await;
+    let (a, b) = (server.connect().await, server.connect().await);
+    run(&a, "create table t (id int primary key, a int unique, b int); create index on t (b)").await;
+    run(&a, "insert into t values (1, 1, 1)").await;
+    for (round, statement) in [
+        "update t set a = a + 1, b = b + 1 where id = 1",
+        "insert into t values (1, 0, 0) on conflict (id) do update set a = t.a + 1, b = t.b + 1",
+        "delete from t where id = 1",
+    ]
+    .iter()
+    .enumerate()
+    {
+        run(&a, "begin; update t set a = 50, b = 50 where id = 1").await;
+        run(&b, "begin; select 1").await;
+        let waiting = async { run(&b, statement).await };
+        let commit = async {
+            super::support::eventually("it waits", || server.cluster.row_locks().iter().any(|l| l.wait.is_some()))
+                .await;
+            run(&a, "commit").await;
+        };
+        tokio::join!(waiting, commit);
+        run(&b, "commit").await;
+        let found = run(&a, "select a, b from t").await;
+        let expected = vec![vec![Some("51".to_owned()); 2]; usize::from(round < 2)];
+        assert_eq!(found, expected, "{statement}");
+        assert_eq!(check(&server.cluster, "t").await.described, Vec::<String>::new(), "{statement}");
+    }
+}
