@@ -131,6 +131,8 @@ impl SqlState {
     pub const UNDEFINED_FUNCTION: SqlState = SqlState("42883");
     /// `undefined_table`
     pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
+    /// `dependent_objects_still_exist`
+    pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
     /// `undefined_parameter`
     pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
     /// A portal of this name exists.
@@ -143,6 +145,8 @@ impl SqlState {
     pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState("42P10");
     /// `invalid_table_definition`
     pub const INVALID_TABLE_DEFINITION: SqlState = SqlState("42P16");
+    /// `invalid_object_definition`
+    pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
     /// The cluster has no room for a statement: others come first.

@@ -12,7 +12,7 @@ use pgtypes::{Datum, IoEnv, SqlType, TimeZone};
 use sql::catalog::Catalog;
 use sql::codec::{key, row};
 use sql::exec::{ExecContext, Execution, NoSession};
-use sql::table::{Column, ColumnId, StorageId, Table, TableId};
+use sql::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use sql::{parse, plan};
 use tso::TsoClient;
 use txn::Database;
@@ -34,6 +34,8 @@ fn table() -> Table {
         ],
         primary_key: vec![0],
         key_name: "sbtest1_pkey".to_owned(),
+        key_id: IndexId(16_999),
+        indexes: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pgtypes::SqlType;
+use pgtypes::codec::key::KeyOrder;
 
 /// Identifies a table: its OID in `pg_class`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +17,10 @@ pub struct StorageId(pub u32);
 /// Identifies a column within its table across schema changes, from 1. Also its number in `pg_attribute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
+
+/// Identifies an index: its OID in `pg_class`. Drawn from the same counter as [`TableId`] and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexId(pub u32);
 
 impl fmt::Display for TableId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,9 +49,102 @@ pub struct Column {
     pub default: Option<String>,
 }
 
+/// What a column of an index holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexedValue {
+    /// The column of the table at this position.
+    Column(usize),
+    /// An expression over the table's columns.
+    Expression {
+        /// Valid SQL on its own.
+        text: String,
+        /// The type of its values.
+        ty: SqlType,
+    },
+}
+
+/// A key column of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexColumn {
+    /// The value.
+    pub value: IndexedValue,
+    /// Its order.
+    pub order: KeyOrder,
+}
+
+/// A secondary index. Its entries are in a key range of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// The index's id.
+    pub id: IndexId,
+    /// The id of its storage.
+    pub storage: StorageId,
+    /// The folded name.
+    pub name: String,
+    /// The key columns, in key order.
+    pub columns: Vec<IndexColumn>,
+    /// Whether no two entries without NULL are equal.
+    pub unique: bool,
+    /// Whether it belongs to a UNIQUE constraint of the same name.
+    pub is_constraint: bool,
+    /// Text of the condition of the rows that have entries; `None` for all rows.
+    pub predicate: Option<String>,
+    /// Positions of the columns that its entries hold beside the key.
+    pub included: Vec<usize>,
+}
+
+impl Index {
+    /// The type of a key column.
+    pub fn type_of(&self, table: &Table, at: usize) -> Option<SqlType> {
+        match &self.columns.get(at)?.value {
+            IndexedValue::Column(column) => table.columns.get(*column).map(|column| column.ty),
+            IndexedValue::Expression { ty, .. } => Some(*ty),
+        }
+    }
+
+    /// The key columns as SQL, for messages.
+    pub fn column_names(&self, table: &Table) -> Vec<String> {
+        let name = |column: &IndexColumn| match &column.value {
+            IndexedValue::Column(at) => table.columns.get(*at).map_or_else(String::new, |c| quote_identifier(&c.name)),
+            IndexedValue::Expression { text, .. } => expression_text(text),
+        };
+        self.columns.iter().map(name).collect()
+    }
+
+    /// The positions of its columns, if its key has no expressions and it has no predicate.
+    pub fn plain_columns(&self) -> Option<Vec<usize>> {
+        let column = |column: &IndexColumn| match column.value {
+            IndexedValue::Column(at) => Some(at),
+            IndexedValue::Expression { .. } => None,
+        };
+        if self.predicate.is_some() { None } else { self.columns.iter().map(column).collect() }
+    }
+}
+
+/// An expression of an index, in parentheses unless it is a plain call.
+fn expression_text(text: &str) -> String {
+    let name_end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let mut depth = 0usize;
+    let mut closed_early = false;
+    for (at, c) in text.char_indices().skip(name_end) {
+        match c {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth.saturating_sub(1);
+                closed_early |= depth == 0 && at + 1 < text.len();
+            }
+            _ => {}
+        }
+    }
+    let is_call = name_end > 0 && text[name_end..].starts_with('(') && text.ends_with(')') && !closed_early;
+    if is_call { text.to_owned() } else { format!("({text})") }
+}
+
 /// A table. Invariants, checked when a descriptor is read or created:
 /// 1. column ids and names are distinct, and there are at most [`MAX_COLUMNS`];
-/// 2. `primary_key` holds distinct positions in `columns`, all of them NOT NULL.
+/// 2. `primary_key` holds distinct positions in `columns`, all of them NOT NULL;
+/// 3. the names, ids and storages of indexes are distinct, also from those of the primary key and the table, and their
+///    columns are columns of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The table's id.
@@ -59,12 +157,18 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Positions of the primary key columns in `columns`, in key order. Empty for a hidden row id.
     pub primary_key: Vec<usize>,
-    /// The name of the primary key constraint. Empty without one.
+    /// The name of the primary key constraint, and of its index. Empty without one.
     pub key_name: String,
+    /// The OID of the primary key's index, whose entries are the rows. 0 without a primary key.
+    pub key_id: IndexId,
+    /// The secondary indexes, in the order of their ids.
+    pub indexes: Vec<Index>,
 }
 
 /// Limit of columns, as in PostgreSQL.
 pub const MAX_COLUMNS: usize = 1600;
+/// Limit of the columns of an index, as in PostgreSQL.
+pub const MAX_INDEX_COLUMNS: usize = 32;
 
 impl Table {
     /// The position of a column.
@@ -75,6 +179,16 @@ impl Table {
     /// Whether rows are identified by a hidden row id.
     pub fn has_hidden_key(&self) -> bool {
         self.primary_key.is_empty()
+    }
+
+    /// The secondary index of a name.
+    pub fn index(&self, name: &str) -> Option<&Index> {
+        self.indexes.iter().find(|index| index.name == name)
+    }
+
+    /// All storages of the table: that of its rows and those of its indexes.
+    pub fn storages(&self) -> impl Iterator<Item = StorageId> {
+        std::iter::once(self.storage).chain(self.indexes.iter().map(|index| index.storage))
     }
 
     /// Checks the invariants. The error names the first violated one.
@@ -96,8 +210,37 @@ impl Table {
         }
         match key.iter().find(|at| !self.columns.get(**at).is_some_and(|c| c.not_null)) {
             Some(at) => Err(format!("primary key column {at} is missing or nullable")),
-            None => Ok(()),
+            None => self.check_indexes(),
         }
+    }
+
+    fn check_indexes(&self) -> Result<(), String> {
+        let mut names: Vec<&str> = self.indexes.iter().map(|index| index.name.as_str()).collect();
+        names.extend([self.name.as_str(), self.key_name.as_str()].iter().filter(|name| !name.is_empty()));
+        let mut ids: Vec<u32> = self.indexes.iter().map(|index| index.id.0).collect();
+        ids.extend([self.id.0, self.key_id.0].iter().filter(|id| **id != 0));
+        let mut storages: Vec<StorageId> = self.storages().collect();
+        names.sort_unstable();
+        ids.sort_unstable();
+        storages.sort_unstable();
+        let repeats = names.windows(2).any(|w| w[0] == w[1])
+            || ids.windows(2).any(|w| w[0] == w[1])
+            || storages.windows(2).any(|w| w[0] == w[1]);
+        if repeats {
+            return Err("duplicate index".to_owned());
+        }
+        for index in &self.indexes {
+            let columns = index.columns.iter().filter_map(|column| match column.value {
+                IndexedValue::Column(at) => Some(at),
+                IndexedValue::Expression { .. } => None,
+            });
+            let exist = columns.chain(index.included.iter().copied()).all(|at| at < self.columns.len());
+            let count = index.columns.len() + index.included.len();
+            if !exist || index.columns.is_empty() || count > MAX_INDEX_COLUMNS {
+                return Err(format!("columns of index {}", index.name));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -111,6 +254,14 @@ pub(crate) fn quote_identifier(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expressions_have_parentheses_unless_they_are_calls() {
+        assert_eq!(expression_text("lower(a)"), "lower(a)");
+        assert_eq!(expression_text("a + 1"), "(a + 1)");
+        assert_eq!(expression_text("f(a) + g(b)"), "(f(a) + g(b))");
+        assert_eq!(expression_text("f(g(a), b)"), "f(g(a), b)");
+    }
 
     #[test]
     fn identifiers_are_quoted_when_needed() {

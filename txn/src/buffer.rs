@@ -232,6 +232,11 @@ impl WriteBuffer {
         merge_directed(own.into_iter(), page, limit, range.reverse)
     }
 
+    /// Whether a key of the range is written or deleted.
+    pub(crate) fn has_changes_in(&self, range: &ScanRange) -> bool {
+        self.changes_in(range).any(|(_, op)| own_value(op).is_some())
+    }
+
     fn changes_in(&self, range: &ScanRange) -> impl DoubleEndedIterator<Item = (&Key, &MutationOp)> {
         self.entries.range::<Key, _>(bounds_of(range)).map(|(key, entry)| (key, &entry.op))
     }

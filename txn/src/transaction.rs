@@ -438,6 +438,28 @@ impl Transaction {
         self.buffer.delete(key, seen_ts)
     }
 
+    /// As [`Transaction::put`], for a key that nobody writes without writing `owner` too: the entry of a row in an
+    /// index. So what was seen of the owner was seen of the key, which need not be locked.
+    ///
+    /// # Errors
+    /// [`TxnError::TooLarge`]; see [`Transaction`].
+    pub fn put_owned(&mut self, key: Key, value: Bytes, owner: &Key) -> Result<(), TxnError> {
+        self.check_writes();
+        let seen_ts = self.seen_ts_of_owner(owner);
+        self.buffer.put(key, value, seen_ts)
+    }
+
+    /// As [`Transaction::delete`], for a key as in [`Transaction::put_owned`].
+    ///
+    /// # Errors
+    /// [`TxnError::TooLarge`]; see [`Transaction`].
+    pub fn delete_owned(&mut self, key: Key, owner: &Key) -> Result<(), TxnError> {
+        self.check_writes();
+        let locked = self.locks.as_ref().and_then(|locks| locks.seen_ts(&key));
+        let seen_ts = locked.or_else(|| self.seen_ts_of_owner(owner));
+        self.buffer.delete(key, seen_ts)
+    }
+
     /// Buffers a lock: the commit conflicts with any change of `key` after `start_ts`, without changing the key. A key
     /// that is written is locked anyway.
     ///
@@ -454,6 +476,15 @@ impl Transaction {
     fn seen_ts(&self, key: &Key) -> Option<Timestamp> {
         let locked = self.locks.as_ref().and_then(|locks| locks.seen_ts(key));
         locked.or_else(|| self.read_ts.get().copied().filter(|_| self.has_statements))
+    }
+
+    /// What was seen of the keys of an owner. Nothing was committed to a locked owner between the commit that was seen
+    /// and the lock, so what the transaction has seen until then counts. That of the owner alone would not do: its
+    /// record may be collected while those of its keys are not.
+    fn seen_ts_of_owner(&self, owner: &Key) -> Option<Timestamp> {
+        let seen = self.seen_ts(owner)?;
+        let own = [&self.start_ts, &self.read_ts].into_iter().filter_map(|ts| ts.get().copied());
+        Some(own.fold(seen, Timestamp::max))
     }
 
     /// Locks rows in the memory of their leaders, in the order of `keys`, which are distinct. Returns what became of
@@ -528,6 +559,11 @@ impl Transaction {
         let snapshot = self.start_ts.get().copied().filter(|_| !self.has_statements);
         let seen_ts = self.seen_ts(&key).map(|seen| snapshot.map_or(seen, |snapshot| seen.min(snapshot)));
         self.buffer.share(key, mode, seen_ts)
+    }
+
+    /// Whether the transaction has written a key of a range.
+    pub fn has_written_in(&self, range: &ScanRange) -> bool {
+        self.buffer.has_changes_in(range)
     }
 
     /// Whether the transaction has written the row.

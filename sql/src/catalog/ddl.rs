@@ -7,16 +7,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tso::Timestamp;
-use txn::Transaction;
+use txn::{Database, Transaction, TxnError};
 
 use super::descriptor;
 use super::keys::{self, OwnerRecord};
 use super::lease::NodeCatalog;
-use super::snapshot::Catalog;
+use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
-use crate::table::{Column, StorageId, Table, TableId};
+use crate::table::{Column, Index, IndexId, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub struct NewTable {
     pub primary_key: Vec<usize>,
     /// The name of the primary key constraint. Empty without one.
     pub key_name: String,
+    /// The secondary indexes. Their ids and storages do not count.
+    pub indexes: Vec<Index>,
 }
 
 /// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
@@ -41,6 +43,8 @@ pub struct SchemaChange {
     catalog: Arc<Catalog>,
     /// Tables that no other transaction can use: it has closed or created them.
     own: HashSet<TableId>,
+    /// Storages that no other transaction has ever used. One that was undone may be among them.
+    fresh: HashSet<StorageId>,
     /// Whether it has written anything.
     changed: bool,
     /// Whether the store may hold marks of it, or its committed transaction.
@@ -72,8 +76,8 @@ impl SchemaChange {
     ) -> SchemaChange {
         let owner = txn.start_ts();
         node.state.changes.lock().insert(owner);
-        let (watch, own) = (live.watch(), HashSet::new());
-        SchemaChange { node, owner, watch, catalog, own, changed: false, unfinished: false }
+        let (watch, own, fresh) = (live.watch(), HashSet::new(), HashSet::new());
+        SchemaChange { node, owner, watch, catalog, own, fresh, changed: false, unfinished: false }
     }
 
     /// The catalog with the changes of this transaction.
@@ -119,17 +123,74 @@ impl SchemaChange {
     /// Creates a table. The binder has checked the name. If another transaction takes it meanwhile, the commit fails.
     pub(crate) async fn create_table(&mut self, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
         let id = self.node.allocate_id().await?;
-        let table = Table {
+        let key_id = if new.primary_key.is_empty() { 0 } else { self.node.allocate_id().await? };
+        let mut table = Table {
             id: TableId(id),
             storage: StorageId(id),
             name: new.name.clone(),
             columns: new.columns.clone(),
             primary_key: new.primary_key.clone(),
             key_name: new.key_name.clone(),
+            key_id: IndexId(key_id),
+            indexes: Vec::with_capacity(new.indexes.len()),
         };
-        table.check().map_err(|why| SqlError::new(SqlState::INTERNAL_ERROR, format!("bad table descriptor: {why}")))?;
+        for index in &new.indexes {
+            table.indexes.push(self.new_index(index).await?);
+        }
+        check(&table)?;
         txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
+        put_index_names(txn, None, &table)?;
+        self.fresh.insert(table.storage);
         self.put_table(txn, table)
+    }
+
+    /// The index with an id and a storage of its own.
+    pub(crate) async fn new_index(&self, index: &Index) -> Result<Index, SqlError> {
+        let id = self.node.allocate_id().await?;
+        Ok(Index { id: IndexId(id), storage: StorageId(id), ..index.clone() })
+    }
+
+    /// A storage that nothing uses, or the id of an index.
+    pub(crate) async fn allocate_id(&self) -> Result<u32, SqlError> {
+        self.node.allocate_id().await
+    }
+
+    /// Prepares a change of a table that others must not use meanwhile: returns when no other transaction can commit to
+    /// it any more, and none reads it.
+    pub(crate) async fn exclude(&mut self, txn: &Transaction, table: &Arc<Table>) -> Result<(), SqlError> {
+        self.close(txn, std::slice::from_ref(table)).await
+    }
+
+    /// Whether no other transaction can have written to the table's storage.
+    pub(crate) fn is_fresh(&self, table: &Table) -> bool {
+        self.fresh.contains(&table.storage)
+    }
+
+    /// Begins to fill storages in transactions of their own, before this one commits. It has closed their table.
+    /// If it does not commit, they are removed later ([`super::reclaim`]).
+    pub(crate) async fn begin_build(&self, storages: &[StorageId]) -> Result<Database, SqlError> {
+        let db = self.node.state.db.clone();
+        let mut txn = db.begin().await?;
+        for storage in storages {
+            let owner = keys::encode_dropped(self.owner);
+            txn.put(keys::building(*storage), owner).map_err(storage_error)?;
+        }
+        txn.commit().await?;
+        Ok(db)
+    }
+
+    /// Replaces a table's descriptor. The caller has excluded others from the table. Storages that it does not use any
+    /// more are removed later.
+    pub(crate) fn alter_table(&mut self, txn: &mut Transaction, old: &Table, new: Table) -> Result<(), SqlError> {
+        check(&new)?;
+        put_index_names(txn, Some(old), &new)?;
+        for storage in old.storages().filter(|storage| new.storages().all(|kept| kept != *storage)) {
+            mark_dropped(txn, storage)?;
+        }
+        if self.is_fresh(old) {
+            self.fresh.insert(new.storage);
+        }
+        self.put_table(txn, new)
     }
 
     /// Drops tables. Their rows become unreachable and are reclaimed later.
@@ -137,8 +198,11 @@ impl SchemaChange {
         self.close(txn, tables).await?;
         for table in tables {
             txn.delete(keys::name(&table.name)).map_err(storage_error)?;
+            for name in index_names(table) {
+                txn.delete(keys::name(name)).map_err(storage_error)?;
+            }
             txn.delete(keys::table(table.id)).map_err(storage_error)?;
-            mark_dropped(txn, table.storage)?;
+            table.storages().try_for_each(|storage| mark_dropped(txn, storage))?;
             self.catalog = Arc::new(self.catalog.without(self.node.own_version(), table.id));
         }
         if tables.is_empty() { Ok(()) } else { self.record(txn) }
@@ -149,8 +213,13 @@ impl SchemaChange {
         self.close(txn, tables).await?;
         for table in tables {
             let storage = StorageId(self.node.allocate_id().await?);
-            mark_dropped(txn, table.storage)?;
-            self.put_table(txn, Table { storage, ..(**table).clone() })?;
+            let mut emptied = Table { storage, ..(**table).clone() };
+            for index in &mut emptied.indexes {
+                index.storage = StorageId(self.node.allocate_id().await?);
+            }
+            table.storages().try_for_each(|storage| mark_dropped(txn, storage))?;
+            self.fresh.insert(storage);
+            self.put_table(txn, emptied)?;
         }
         Ok(())
     }
@@ -208,6 +277,28 @@ impl Drop for SchemaChange {
             node.state.changes.lock().remove(&owner);
         });
     }
+}
+
+fn check(table: &Table) -> Result<(), SqlError> {
+    table.check().map_err(|why| SqlError::new(SqlState::INTERNAL_ERROR, format!("bad table descriptor: {why}")))
+}
+
+/// Takes the names of a table's new indexes, and gives up those of the ones that are gone.
+fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> Result<(), SqlError> {
+    let before: Vec<&str> = old.map_or_else(Vec::new, |old| index_names(old).collect());
+    for gone in before.iter().filter(|name| index_names(new).all(|kept| kept != **name)) {
+        txn.delete(keys::name(gone)).map_err(storage_error)?;
+    }
+    for name in index_names(new).filter(|name| !before.contains(name)) {
+        let id = new.index(name).map_or(new.key_id, |index| index.id);
+        txn.insert(keys::name(name), keys::encode_id(id.0)).map_err(|error| match error {
+            TxnError::AlreadyExists { .. } => {
+                SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+            }
+            error => storage_error(error),
+        })?;
+    }
+    Ok(())
 }
 
 fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {

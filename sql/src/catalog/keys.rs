@@ -5,6 +5,7 @@
 //! | `mi` | the next free table or storage id |
 //! | `mn{schema id}{name}` | the id of the table of that name |
 //! | `mt{table id}` | a table's descriptor |
+//! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
 //! | `msgc_ttl` | how long old versions are kept, in milliseconds |
 //! | `mv` | the catalog version and the transaction that wrote it |
@@ -181,6 +182,22 @@ pub fn dropped_id(key: &Key) -> Option<StorageId> {
     Some(StorageId(u32::from_be_bytes(rest.try_into().ok()?)))
 }
 
+/// The key of the record that a storage is filled by a schema change.
+pub fn building(id: StorageId) -> Key {
+    with_id(b"mb", id.0)
+}
+
+/// The range of the records of storages that schema changes fill.
+pub fn all_building() -> (Key, Key) {
+    (Key::new(&b"mb"[..]), Key::new(&b"mc"[..]))
+}
+
+/// The storage id in a key made by [`building`].
+pub fn building_id(key: &Key) -> Option<StorageId> {
+    let rest = key.as_bytes().strip_prefix(b"mb")?;
+    Some(StorageId(u32::from_be_bytes(rest.try_into().ok()?)))
+}
+
 fn with_id(prefix: &[u8], id: u32) -> Key {
     let mut out = prefix.to_vec();
     out.extend_from_slice(&id.to_be_bytes());
@@ -273,14 +290,14 @@ pub fn decode_id(bytes: &[u8]) -> Result<u32, CodecError> {
     number::<4>(&mut rest, "catalog id").map(u32::from_be_bytes)
 }
 
-/// Encodes the value of [`dropped`]: the start_ts of the transaction that dropped the storage.
+/// Encodes the value of [`dropped`] and of [`building`]: the start_ts of the schema change.
 pub fn encode_dropped(at: Timestamp) -> Bytes {
     let mut out = vec![VERSION];
     out.extend_from_slice(&at.raw().to_be_bytes());
     out.into()
 }
 
-/// Decodes the value of [`dropped`].
+/// Decodes the value of [`dropped`] and of [`building`].
 pub fn decode_dropped(bytes: &[u8]) -> Result<Timestamp, CodecError> {
     let mut rest = versioned(bytes, "dropped storage")?;
     number::<8>(&mut rest, "dropped storage").map(|raw| Timestamp::from_raw(u64::from_be_bytes(raw)))

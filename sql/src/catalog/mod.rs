@@ -15,10 +15,10 @@
 //!
 //! 1. `keys`, `planted`: keys and small records, deliberate bugs
 //! 2. `descriptor`: table records
-//! 3. `reclaim`, `snapshot`: removal of dropped rows, the tables of a version
+//! 3. `snapshot`: the tables of a version
 //! 4. `control`, `uses`, `versions`: leases and schema changes under way, the live transactions of the node, catalogs
 //!    of the past
-//! 5. `lease`: the node's lease
+//! 5. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 6. `steps`: the steps of schema changes
 //! 7. `ddl`, `gc_ttl`, `keeper`, `past`: what a schema change writes; how long old versions are kept; keeps the lease;
 //!    begins reads in the past
@@ -45,7 +45,7 @@ pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
 pub use keys::{NodeId, PUBLIC};
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
-pub(crate) use snapshot::{Access, constraint_error, duplicate_key, row_name};
+pub(crate) use snapshot::{Access, constraint_error, duplicate_entry, duplicate_key, duplicate_rows, row_name};
 pub(crate) use steps::{closed_too_long, doomed};
 pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
 

@@ -4,6 +4,10 @@
 //! from before the drop is likely to run. A transaction that overlapped the drop may commit rows behind the first
 //! sweep. When a sweep begun at that age finds nothing, the record of the storage is removed too.
 //!
+//! A schema change that fills a storage before it commits has a record of that storage too, which it writes after it
+//! has closed the table. At any snapshot: if the table is closed by it, or its publication is under way, it may still
+//! commit. Otherwise its outcome is known: the storage is in use if a table names it, and dropped if none does.
+//!
 //! Removed rows leave old versions behind, which a scan has to skip. So a sweep resumes where it stopped, and an empty
 //! storage is not scanned between its two sweeps. Positions are kept in memory only: another reclaimer starts its
 //! sweeps again.
@@ -14,8 +18,11 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::{Database, TxnError};
 
+use super::control::Control;
 use super::keys;
+use super::snapshot::Catalog;
 use crate::codec;
+use crate::error::SqlError;
 use crate::table::StorageId;
 
 /// Rows removed per transaction.
@@ -78,11 +85,19 @@ impl Reclaimer {
         let mut swept = 0;
         let mut seen = BTreeSet::new();
         let txn = db.begin().await?;
-        let (start, end) = keys::all_dropped();
+        // The records of filled storages come first.
+        let (start, end) = (keys::all_building().0, keys::all_dropped().1);
         let mut range = ScanRange { start, end, reverse: false };
+        let mut settled = false;
         loop {
             let page = txn.scan(&range, PAGE_RECORDS).await?;
             for (record, value) in page.pairs {
+                if keys::building_id(&record).is_some() {
+                    if !std::mem::replace(&mut settled, true) {
+                        progress.more |= settle_builds(db).await?;
+                    }
+                    continue;
+                }
                 if swept == MAX_STORAGES {
                     progress.more = true;
                     return Ok(progress);
@@ -122,6 +137,37 @@ impl Reclaimer {
             Some(State::Empty) => None,
             Some(State::Waiting) | None => Some(Sweep::begin(storage, is_final)),
         }
+    }
+}
+
+/// Removes the records of filled storages whose schema changes are over. A storage that no table uses is dropped.
+/// Returns whether some were.
+async fn settle_builds(db: &Database) -> Result<bool, TxnError> {
+    let mut txn = db.begin().await?;
+    let (start, end) = keys::all_building();
+    let page = txn.scan(&ScanRange { start, end, reverse: false }, PAGE_RECORDS).await?;
+    let mut dropped = false;
+    let internal = |error: SqlError| TxnError::Internal(error.to_string());
+    let control = Control::read(&txn).await.map_err(internal)?;
+    let catalog = Catalog::load(&txn).await.map_err(internal)?;
+    for (record, value) in page.pairs {
+        let (Some(storage), Ok(owner)) = (keys::building_id(&record), keys::decode_dropped(&value)) else {
+            return Err(TxnError::Internal(format!("malformed record {record:?}")));
+        };
+        if !control.closed_by(owner).is_empty() || control.is_unpublished(owner) {
+            continue;
+        }
+        txn.delete(record)?;
+        if !catalog.tables().any(|table| table.storages().any(|used| used == storage)) {
+            txn.put(keys::dropped(storage), value)?;
+            dropped = true;
+        }
+    }
+    match txn.commit().await {
+        Ok(_) => Ok(dropped),
+        // Another reclaimer has done it.
+        Err(TxnError::Conflict(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -12,7 +12,7 @@ use super::descriptor;
 use super::keys::{self, OwnerRecord, PUBLIC, VersionRecord};
 use crate::codec::{self, CodecError};
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
-use crate::table::{StorageId, Table, TableId, quote_identifier};
+use crate::table::{Index, StorageId, Table, TableId, quote_identifier};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, TimeZone, wire};
 
@@ -26,6 +26,8 @@ pub struct Catalog {
     /// catalog has.
     pub version: u64,
     by_name: HashMap<String, Arc<Table>>,
+    /// The tables of indexes, by the names of the indexes. Tables and indexes share their names.
+    by_index: HashMap<String, Arc<Table>>,
     by_id: HashMap<TableId, Arc<Table>>,
     /// The closed tables, with the transactions that close them.
     closed: HashMap<TableId, Timestamp>,
@@ -50,8 +52,10 @@ impl Catalog {
 
     fn of(version: u64, tables: Vec<Arc<Table>>, closed: HashMap<TableId, Timestamp>) -> Catalog {
         let by_name = tables.iter().map(|table| (table.name.clone(), table.clone())).collect();
+        let indexes = tables.iter().flat_map(|table| index_names(table).map(|name| (name.to_owned(), table.clone())));
+        let by_index = indexes.collect();
         let by_id = tables.into_iter().map(|table| (table.id, table)).collect();
-        Catalog { version, by_name, by_id, closed }
+        Catalog { version, by_name, by_index, by_id, closed }
     }
 
     /// Loads the catalog at a transaction's snapshot. The transaction has no schema changes of its own.
@@ -87,6 +91,21 @@ impl Catalog {
         self.by_name.get(name)
     }
 
+    /// The table that has an index of this folded name.
+    pub fn table_of_index(&self, name: &str) -> Option<&Arc<Table>> {
+        self.by_index.get(name)
+    }
+
+    /// The table of this folded name, or the one that has an index of it.
+    pub(crate) fn relation(&self, name: &str) -> Option<&Arc<Table>> {
+        self.by_name.get(name).or_else(|| self.by_index.get(name))
+    }
+
+    /// All tables.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_id.values()
+    }
+
     /// The table with this storage.
     /// The table of an id.
     pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
@@ -96,6 +115,13 @@ impl Catalog {
     /// The table of a storage.
     pub(super) fn by_storage(&self, storage: StorageId) -> Option<&Arc<Table>> {
         self.by_id.values().find(|table| table.storage == storage)
+    }
+
+    /// The index of a storage, and its table.
+    fn index_of_storage(&self, storage: StorageId) -> Option<(&Arc<Table>, &Index)> {
+        let found = |table: &'_ Arc<Table>| table.indexes.iter().position(|index| index.storage == storage);
+        let (table, at) = self.by_id.values().find_map(|table| Some((table, found(table)?)))?;
+        Some((table, table.indexes.get(at)?))
     }
 
     /// Whether no table is closed.
@@ -123,6 +149,7 @@ impl Catalog {
     pub(super) fn with(&self, version: u64, table: Table) -> Catalog {
         let mut changed = self.without(version, table.id);
         let table = Arc::new(table);
+        changed.by_index.extend(index_names(&table).map(|name| (name.to_owned(), table.clone())));
         changed.by_name.insert(table.name.clone(), table.clone());
         changed.by_id.insert(table.id, table);
         changed
@@ -133,8 +160,15 @@ impl Catalog {
         let mut changed = Catalog { version, ..self.clone() };
         changed.by_id.remove(&table);
         changed.by_name.retain(|_, known| known.id != table);
+        changed.by_index.retain(|_, known| known.id != table);
         changed
     }
+}
+
+/// The names of a table's indexes, that of its primary key included.
+pub(super) fn index_names(table: &Table) -> impl Iterator<Item = &str> {
+    let names = std::iter::once(&table.key_name).chain(table.indexes.iter().map(|index| &index.name));
+    names.map(String::as_str).filter(|name| !name.is_empty())
 }
 
 /// The records of a range at a transaction's snapshot.
@@ -162,9 +196,14 @@ pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZ
     if let Some(name) = keys::name_of(key) {
         return Some(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
     }
+    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
+    if let Some((storage, _)) = codec::index::split_entry_key(key.as_bytes()) {
+        let (table, index) = catalog.index_of_storage(storage)?;
+        let entry = codec::index::read_key(table, index, key).ok()?;
+        return Some(duplicate_entry(table, index, &entry.values, &env));
+    }
     let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
     let table = catalog.by_storage(storage)?;
-    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
     let mut row = vec![Datum::Null; table.columns.len()];
     codec::key::get_row_key(table, key, &mut row).ok()?;
     Some(duplicate_key(table, &row, &env))
@@ -173,12 +212,17 @@ pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZ
 /// The name of the table of a row, and its key in the words of PostgreSQL's messages, `(id)=(5)`. `None` if the key is
 /// of no row of a table of this catalog. A row without a primary key has an empty text.
 pub(crate) fn row_name(catalog: &Catalog, key: &Key, zone: &TimeZone) -> Option<(String, String)> {
+    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
+    if let Some((storage, _)) = codec::index::split_entry_key(key.as_bytes()) {
+        let (table, index) = catalog.index_of_storage(storage)?;
+        let entry = codec::index::read_key(table, index, key).ok()?;
+        return Some((table.name.clone(), entry_text(table, index, &entry.values, &env)));
+    }
     let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
     let table = catalog.by_storage(storage)?;
     if table.has_hidden_key() {
         return Some((table.name.clone(), String::new()));
     }
-    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
     let mut row = vec![Datum::Null; table.columns.len()];
     codec::key::get_row_key(table, key, &mut row).ok()?;
     Some((table.name.clone(), key_text(table, &row, &env)))
@@ -192,16 +236,54 @@ fn key_text(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> String {
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 
+/// The columns of an index entry: `(a, lower(b))=(1, x)`.
+fn entry_text(table: &Table, index: &Index, values: &[Datum], env: &IoEnv<'_>) -> String {
+    let shown = values.iter().enumerate().map(|(at, value)| match index.type_of(table, at) {
+        Some(_) | None if value.is_null() => "null".to_owned(),
+        Some(ty) => wire::show(value, ty, env),
+        None => String::new(),
+    });
+    format!("({})=({})", index.column_names(table).join(", "), shown.collect::<Vec<_>>().join(", "))
+}
+
 /// 23505 for a duplicate primary key.
 pub(crate) fn duplicate_key(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> SqlError {
-    let message = format!("duplicate key value violates unique constraint \"{}\"", table.key_name);
-    let detail = format!("Key {} already exists.", key_text(table, row, env));
+    duplicate(table, &table.key_name, &key_text(table, row, env))
+}
+
+/// 23505 for a duplicate entry of a unique index with these columns.
+pub(crate) fn duplicate_entry(table: &Table, index: &Index, values: &[Datum], env: &IoEnv<'_>) -> SqlError {
+    duplicate(table, &index.name, &entry_text(table, index, values, env))
+}
+
+fn duplicate(table: &Table, constraint: &str, key: &str) -> SqlError {
+    let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
+    let detail = format!("Key {key} already exists.");
+    unique_violation(table, constraint, message, detail)
+}
+
+/// 23505 for rows that have the same primary key, or the same entry in an index (`Some`), when it is built.
+pub(crate) fn duplicate_rows(
+    table: &Table,
+    (name, index): (&str, Option<&Index>),
+    values: &[Datum],
+    env: &IoEnv<'_>,
+) -> SqlError {
+    let key = match index {
+        Some(index) => entry_text(table, index, values, env),
+        None => key_text(table, values, env),
+    };
+    let message = format!("could not create unique index \"{name}\"");
+    unique_violation(table, name, message, format!("Key {key} is duplicated."))
+}
+
+fn unique_violation(table: &Table, constraint: &str, message: String, detail: String) -> SqlError {
     let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: PUBLIC.to_owned(),
         table: table.name.clone(),
         column: None,
-        constraint: Some(table.key_name.clone()),
+        constraint: Some(constraint.to_owned()),
     }));
     error
 }

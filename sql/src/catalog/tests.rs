@@ -2,8 +2,9 @@
 
 use super::descriptor;
 use super::keys::{self, LeaseRecord, NodeId, OwnerRecord, VersionRecord};
-use crate::table::{Column, ColumnId, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
 use pgtypes::SqlType;
+use pgtypes::codec::key::KeyOrder;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -17,6 +18,8 @@ fn sample() -> Table {
         not_null,
         default: default.map(str::to_owned),
     };
+    let descending = KeyOrder { descends: true, nulls_first: true };
+    let text = "lower(v)".to_owned();
     Table {
         id: TableId(16_384),
         storage: StorageId(16_390),
@@ -27,38 +30,71 @@ fn sample() -> Table {
         ],
         primary_key: vec![0],
         key_name: "t_pkey".to_owned(),
+        key_id: IndexId(16_385),
+        indexes: vec![Index {
+            id: IndexId(16_386),
+            storage: StorageId(16_387),
+            name: "i".to_owned(),
+            columns: vec![
+                IndexColumn { value: IndexedValue::Column(1), order: descending },
+                IndexColumn { value: IndexedValue::Expression { text, ty: SqlType::TEXT }, order: KeyOrder::default() },
+            ],
+            unique: true,
+            is_constraint: true,
+            predicate: Some("id > 0".to_owned()),
+            included: vec![0],
+        }],
     }
 }
 
 #[test]
 fn golden_descriptor() {
     let bytes = descriptor::encode(&sample());
-    let expected = [
-        "02",
-        "808001",
-        "868001",
-        "0174",
-        "06745f706b6579",
-        "02",
-        "01",
-        "17",
-        "00",
-        "01",
-        "026964",
-        "02",
-        "9308",
-        "0e",
-        "02",
-        "0176",
-        "03277827",
-        "01",
-        "00",
+    // Each line is a field: its tag, its length, its body.
+    let columns =
+        ["0c", "010101", "020117", "04026964", "0500", "12", "010102", "02029308", "03010e", "040176", "0603277827"];
+    let key = ["0103818001", "0206745f706b6579", "030100"];
+    let index_columns = ["07", "010101", "0500", "0600", "0d", "02086c6f776572287629", "030119"];
+    let index = [
+        "0103828001",
+        "0203838001",
+        "030169",
+        "0416",
+        &index_columns.concat(),
+        "0500",
+        "0600",
+        "07066964203e2030",
+        "080100",
     ];
-    assert_eq!(hex(&bytes), expected.concat());
+    let length = |parts: &[&str]| format!("{:02x}", parts.concat().len() / 2);
+    let fields = [
+        "0103808001",
+        "0203868001",
+        "030174",
+        &["04", &length(&columns), &columns.concat()].concat(),
+        &["05", &length(&key), &key.concat()].concat(),
+        &["06", &format!("{:02x}", index.concat().len() / 2 + 1), &length(&index), &index.concat()].concat(),
+    ];
+    assert_eq!(hex(&bytes), ["03", &length(&fields), &fields.concat()].concat());
     assert_eq!(descriptor::decode(&bytes).unwrap(), sample());
     for end in 0..bytes.len() {
         assert!(descriptor::decode(&bytes[..end]).is_err(), "cut at {end}");
     }
+}
+
+/// A later release adds fields. A reader that does not know them would not keep what they say.
+#[test]
+fn unknown_and_repeated_fields_are_refused() {
+    let bytes = descriptor::encode(&sample());
+    let with = |field: &[u8]| {
+        let mut longer = bytes.to_vec();
+        longer.extend_from_slice(field);
+        longer[1] += u8::try_from(field.len()).unwrap();
+        descriptor::decode(&longer)
+    };
+    assert!(with(&[]).is_ok());
+    assert!(with(&[7, 0]).is_err());
+    assert!(with(&[6, 0]).is_err());
 }
 
 #[test]
@@ -66,6 +102,17 @@ fn broken_invariants_are_detected() {
     let mut table = sample();
     table.columns[1].name = "id".to_owned();
     assert!(descriptor::decode(&descriptor::encode(&table)).is_err());
+    for change in [
+        |table: &mut Table| table.indexes[0].storage = table.storage,
+        |table: &mut Table| table.indexes[0].name = "t_pkey".to_owned(),
+        |table: &mut Table| table.indexes[0].id = IndexId(16_384),
+        |table: &mut Table| table.indexes[0].included = vec![2],
+        |table: &mut Table| table.indexes[0].columns.clear(),
+    ] {
+        let mut table = sample();
+        change(&mut table);
+        assert!(descriptor::decode(&descriptor::encode(&table)).is_err());
+    }
     let mut table = sample();
     table.primary_key = vec![1];
     assert!(descriptor::decode(&descriptor::encode(&table)).is_err());
@@ -89,6 +136,8 @@ fn golden_records() {
     assert_eq!(hex(keys::name("t").as_bytes()), "6d6e0000089874");
     assert_eq!(hex(keys::table(TableId(16_384)).as_bytes()), "6d7400004000");
     assert_eq!(hex(keys::dropped(StorageId(16_384)).as_bytes()), "6d6400004000");
+    assert_eq!(hex(keys::building(StorageId(16_384)).as_bytes()), "6d6200004000");
+    assert_eq!(keys::building_id(&keys::building(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::dropped_id(&keys::dropped(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::name_of(&keys::name("größe")), Some("größe"));
 }

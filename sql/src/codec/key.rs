@@ -36,9 +36,14 @@ pub fn storage_range(storage: StorageId) -> (Key, Key) {
 
 /// The storage id and primary key part of a row key; `None` for other keys.
 pub fn split_row_key(key: &[u8]) -> Option<(StorageId, &[u8])> {
+    split(key, b'r')
+}
+
+/// The storage id and the rest of a key of a kind: `r` for rows, `i` for entries of indexes.
+pub(super) fn split(key: &[u8], kind: u8) -> Option<(StorageId, &[u8])> {
     let (prefix, rest) = key.split_at_checked(PREFIX_LEN)?;
     let id = u32::from_be_bytes(prefix[1..5].try_into().ok()?);
-    (prefix[0] == b't' && prefix[5] == b'r').then_some((StorageId(id), rest))
+    (prefix[0] == b't' && prefix[5] == kind).then_some((StorageId(id), rest))
 }
 
 /// The key of a row; `None` if a primary key column is NULL or missing.

@@ -17,7 +17,7 @@ use pgtypes::codec::{key as key_form, stored};
 use pgtypes::{Datum, DatumRef};
 
 use super::primitives::{CodecError, get_varint, put_varint};
-use crate::table::{Column, Table};
+use crate::table::Table;
 
 const WHAT: &str = "row value";
 /// The version of the format. Version 1 is no longer read.
@@ -25,18 +25,27 @@ pub const VERSION: u8 = 2;
 
 /// Encodes the columns of `row` that its key does not tell exactly.
 pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
-    let places = Places::of(table, row);
+    let count = table.columns.iter().map(|column| usize::from(column.id.0)).max().unwrap_or(0);
+    let stored = table.columns.iter().zip(row).enumerate().filter(|(at, (_, value))| {
+        let is_in_key = table.primary_key.contains(at) && !key_form::loses(value);
+        !value.is_null() && !is_in_key
+    });
+    encode_values(count, row, stored.map(|(_, (column, value))| (column.id.0, value)))
+}
+
+/// Encodes values by their ids, which grow, are at least 1 and at most `count`. `row` has at least these values.
+pub(super) fn encode_values<'v>(count: usize, row: &[Datum], values: impl Iterator<Item = (u16, &'v Datum)>) -> Bytes {
     let mut data = Vec::with_capacity(row.iter().map(stored::size_hint).sum());
     let mut ends = Vec::with_capacity(row.len());
-    let mut presence = vec![0u8; places.count.div_ceil(8)];
-    places.visit(|column, value| {
+    let mut presence = vec![0u8; count.div_ceil(8)];
+    for (id, value) in values {
         stored::put(value, &mut data);
         ends.push(data.len());
-        let bit = usize::from(column.id.0).saturating_sub(1);
+        let bit = usize::from(id).saturating_sub(1);
         if let Some(byte) = presence.get_mut(bit / 8) {
             *byte |= 1 << (bit % 8);
         }
-    });
+    }
     let width = match data.len() {
         0..=0xff => 1,
         0x100..=0xffff => 2,
@@ -44,7 +53,7 @@ pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
     };
     let mut out = Vec::with_capacity(5 + presence.len() + width * ends.len() + data.len());
     out.extend_from_slice(&[VERSION, width as u8]);
-    put_varint(places.count as u64, &mut out);
+    put_varint(count as u64, &mut out);
     out.extend_from_slice(&presence);
     for end in ends {
         out.extend_from_slice(end.to_le_bytes().get(..width).unwrap_or_default());
@@ -53,33 +62,8 @@ pub fn encode(table: &Table, row: &[Datum]) -> Bytes {
     out.into()
 }
 
-/// The values of a row that are stored.
-struct Places<'r> {
-    table: &'r Table,
-    row: &'r [Datum],
-    /// The highest id of the table's columns.
-    count: usize,
-}
-
-impl<'r> Places<'r> {
-    fn of(table: &'r Table, row: &'r [Datum]) -> Places<'r> {
-        let count = table.columns.iter().map(|column| usize::from(column.id.0)).max().unwrap_or(0);
-        Places { table, row, count }
-    }
-
-    /// Passes them in the order of the columns, which is that of their ids.
-    fn visit(&self, mut stored: impl FnMut(&Column, &Datum)) {
-        for (at, (column, value)) in self.table.columns.iter().zip(self.row).enumerate() {
-            let is_in_key = self.table.primary_key.contains(&at) && !key_form::loses(value);
-            if !value.is_null() && !is_in_key {
-                stored(column, value);
-            }
-        }
-    }
-}
-
-/// An encoded row.
-struct Reader<'v> {
+/// Encoded values.
+pub(super) struct Reader<'v> {
     count: u64,
     presence: &'v [u8],
     ends: &'v [u8],
@@ -88,7 +72,7 @@ struct Reader<'v> {
 }
 
 impl<'v> Reader<'v> {
-    fn new(value: &'v [u8]) -> Result<Reader<'v>, CodecError> {
+    pub(super) fn new(value: &'v [u8]) -> Result<Reader<'v>, CodecError> {
         let [version, width, rest @ ..] = value else { return Err(CodecError::new(WHAT, "cut short")) };
         if *version != VERSION {
             return Err(CodecError::new(WHAT, "unknown version"));
@@ -107,13 +91,12 @@ impl<'v> Reader<'v> {
         Ok(Reader { count, presence, ends, width, data })
     }
 
-    /// The stored value of a column.
-    fn get(&self, column: &Column) -> Result<Option<&'v [u8]>, CodecError> {
-        let id = u64::from(column.id.0);
-        if id == 0 || id > self.count {
+    /// The stored value of an id.
+    pub(super) fn get(&self, id: u16) -> Result<Option<&'v [u8]>, CodecError> {
+        if id == 0 || u64::from(id) > self.count {
             return Ok(None);
         }
-        let bit = usize::from(column.id.0) - 1;
+        let bit = usize::from(id) - 1;
         let (before, rest) = self.presence.split_at_checked(bit / 8).unwrap_or((self.presence, &[]));
         let byte = rest.first().copied().unwrap_or(0);
         if byte >> (bit % 8) & 1 == 0 {
@@ -137,7 +120,7 @@ impl<'v> Reader<'v> {
 pub fn decode(table: &Table, value: &[u8], needed: &[bool], row: &mut [Datum]) -> Result<(), CodecError> {
     let reader = Reader::new(value)?;
     for ((column, place), _) in table.columns.iter().zip(row).zip(needed).filter(|(_, needed)| **needed) {
-        if let Some(bytes) = reader.get(column)? {
+        if let Some(bytes) = reader.get(column.id.0)? {
             *place = stored::get_datum(column.ty, bytes)?;
         }
     }
@@ -154,7 +137,7 @@ pub fn visit<'v>(
 ) -> Result<(), CodecError> {
     let reader = Reader::new(value)?;
     for (at, (column, _)) in table.columns.iter().zip(needed).enumerate().filter(|(_, (_, needed))| **needed) {
-        if let Some(bytes) = reader.get(column)? {
+        if let Some(bytes) = reader.get(column.id.0)? {
             found(at, stored::get(column.ty, bytes)?);
         }
     }

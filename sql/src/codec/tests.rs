@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::{key, row};
-use crate::table::{Column, ColumnId, StorageId, Table, TableId};
+use super::{index, key, row};
+use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
+use pgtypes::codec::key::KeyOrder;
 use pgtypes::datum::compare;
 use pgtypes::{Datum, SqlType};
 
@@ -22,6 +23,8 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         columns: columns.collect(),
         primary_key: key.to_vec(),
         key_name: "t_pkey".to_owned(),
+        key_id: IndexId(16_999),
+        indexes: Vec::new(),
     };
     table.check().unwrap();
     table
@@ -73,6 +76,57 @@ fn golden_row() {
 fn golden_hidden_key() {
     let key = key::hidden_key(StorageId(1), tso::Timestamp::from_raw(0x0102_0304_0506_0708), 5);
     assert_eq!(hex(key.as_bytes()), "740000000172".to_owned() + "0102030405060708" + "8105");
+}
+
+#[test]
+fn golden_index_entries() {
+    let columns = [("id", SqlType::INT4), ("a", SqlType::INT4), ("f", SqlType::FLOAT8), ("v", SqlType::TEXT)];
+    let mut table = table(&columns, &[0]);
+    let column = |at, descends| IndexColumn {
+        value: IndexedValue::Column(at),
+        order: KeyOrder { descends, nulls_first: descends },
+    };
+    table.indexes.push(Index {
+        id: IndexId(17_000),
+        storage: StorageId(258),
+        name: "i".to_owned(),
+        columns: vec![column(1, true), column(2, false)],
+        unique: true,
+        is_constraint: false,
+        predicate: None,
+        included: vec![3],
+    });
+    table.check().unwrap();
+    let index = table.indexes[0].clone();
+    let entry = |row: &[Datum]| {
+        let row_key = key::row_key(&table, row).unwrap();
+        let entry = index::entry(&table, &index, &row[1..3], &row_key, row);
+        let mut back = vec![Datum::Null; 4];
+        let found = index::decode(&table, &index, (&entry.key, &entry.value), &mut back).unwrap();
+        assert_eq!(
+            (found, index::row_key(&table, &index, (&entry.key, &entry.value)).unwrap()),
+            (row_key.clone(), row_key)
+        );
+        assert!(
+            back.iter().zip(row).all(|(a, b)| a.is_null() == b.is_null() && (a.is_null() || compare(a, b).is_eq()))
+        );
+        assert_eq!(format!("{back:?}"), format!("{row:?}"), "values that the key does not tell exactly");
+        entry
+    };
+    // Unique without NULL: the row is in the value. -0 is beside the key.
+    let found = entry(&[Datum::Int(5), Datum::Int(1), Datum::Float(-0.0), Datum::Text("v".into())]);
+    assert!(found.is_unique);
+    assert_eq!(hex(found.key.as_bytes()), ["740000010269", "01", "7efe", "01", "8000000000000000"].concat());
+    // Ids: 1 the row, 2 and 3 the columns, 4 the primary key, 5 the included column.
+    assert_eq!(
+        hex(&found.value),
+        ["02", "01", "05", "15", "02060 7".replace(' ', "").as_str(), "8105", "00000080", "76"].concat()
+    );
+    // With NULL: the row is in the key.
+    let found = entry(&[Datum::Int(5), Datum::Null, Datum::Float(1.0), Datum::Null]);
+    assert!(!found.is_unique);
+    assert_eq!(hex(found.key.as_bytes()), ["740000010269", "00", "01", "bff0000000000000", "8105"].concat());
+    assert_eq!(hex(&found.value), ["02", "01", "05", "00"].concat());
 }
 
 #[test]
@@ -168,6 +222,7 @@ proptest! {
         let mut versioned = vec![2];
         versioned.extend_from_slice(&bytes);
         let _ = row::decode(&table, &versioned, &[true; 3], &mut out);
+        versioned[0] = 3;
         let _ = crate::catalog::descriptor::decode(&versioned);
         for ty in [SqlType::BOOL, SqlType::INT4, SqlType::FLOAT8, SqlType::TEXT, SqlType::BYTEA, SqlType::TIMESTAMPTZ] {
             let _ = key::get(ty, &mut &bytes[..]);

@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
-use super::changes::STORE_UNITS;
 use super::context::ExecContext;
-use super::insert::insert_rows;
 use super::rows::{Row, check_not_null, empty_row, row_bytes};
+use super::writer::{RowWriter, WriteError};
 use crate::coop::Turn;
 use crate::copy::CopyReader;
 use crate::error::{SqlError, SqlState};
@@ -96,7 +95,7 @@ impl CopyIn {
     async fn take_rows(&mut self, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
         let plan = Arc::clone(&self.plan);
         let Body::CopyFrom(body) = &plan.body else { return Err(SqlError::internal("no plan of COPY FROM")) };
-        let row_units = plan.cost.row + 2 * body.table.columns.len() + STORE_UNITS;
+        let row_units = plan.cost.row + 2 * body.write.table.columns.len();
         loop {
             match self.next_row(body, ctx) {
                 Ok(None) => return Ok(()),
@@ -124,7 +123,7 @@ impl CopyIn {
     ) -> Result<Option<Option<Row>>, (SqlError, Option<usize>)> {
         let of_row = |error: SqlError| (error, None);
         let Some(fields) = self.reader.next().map_err(of_row)? else { return Ok(None) };
-        let table = &*body.table;
+        let table = &*body.write.table;
         let mut row = empty_row(table);
         for (at, (field, place)) in fields.iter().zip(&body.columns).enumerate() {
             let (Some(bytes), Some(column)) = (field, table.columns.get(*place)) else { continue };
@@ -152,9 +151,9 @@ impl CopyIn {
         let lines = std::mem::take(&mut self.lines);
         self.waiting_bytes = 0;
         self.stored += rows.len() as u64;
-        match insert_rows(&body.table, rows, ctx).await {
-            Ok(()) => Ok(()),
-            Err((error, row)) => {
+        match RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await {
+            Ok(_) => Ok(()),
+            Err(WriteError { error, row }) => {
                 let line = row.and_then(|row| lines.get(row)).or(lines.last());
                 Err(self.locate_at(error, line.map(|line| format!("line {line}"))))
             }
@@ -164,7 +163,7 @@ impl CopyIn {
 
 fn table_name(plan: &Plan) -> &str {
     match &plan.body {
-        Body::CopyFrom(body) => &body.table.name,
+        Body::CopyFrom(body) => &body.write.table.name,
         _ => "",
     }
 }

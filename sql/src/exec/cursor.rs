@@ -8,6 +8,7 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::Transaction;
 
+use super::index_cursor::IndexCursor;
 use super::rows::{Row, empty_row};
 use crate::codec::{CodecError, key, row};
 use crate::coop::{MANY, Turn, on_other_thread};
@@ -49,6 +50,8 @@ enum State {
     Points { keys: Vec<Key>, next: usize },
     /// The rest of a range.
     Scan(ScanRange),
+    /// The rest of a scan of an index.
+    Index(Box<IndexCursor>),
     /// The end.
     AtEnd,
 }
@@ -105,6 +108,9 @@ impl Cursor {
             Source::Single => self.fixed(&[Vec::new()], 1, env).await,
             Source::Values(rows) => self.fixed(rows, wanted.clamp(1, MAX_PAGE) as usize, env).await,
             Source::Table(access) => match self.pairs(txn).await? {
+                Some(entries) if matches!(&access.path, AccessPath::Index(scan) if scan.covers) => {
+                    self.decode_entries(access, entries).await.map(Some)
+                }
                 Some(pairs) => self.decode_all(access, pairs).await.map(Some),
                 None => Ok(None),
             },
@@ -133,6 +139,23 @@ impl Cursor {
         Ok(Some(rows))
     }
 
+    /// Decodes entries of an index that has all columns in use.
+    async fn decode_entries(
+        &mut self,
+        access: &TableAccess,
+        entries: Vec<(Key, Bytes)>,
+    ) -> Result<Vec<KeyedRow>, SqlError> {
+        let State::Index(cursor) = &self.state else { return Ok(Vec::new()) };
+        let mut rows = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let mut row = empty_row(&access.table);
+            let row_key = cursor.decode((&key, &value), &mut row)?;
+            self.turn.spend(self.row_units + value.len() / BYTES_PER_UNIT).await;
+            rows.push((Some(row_key), row));
+        }
+        Ok(rows)
+    }
+
     async fn decode_all(&mut self, access: &TableAccess, pairs: Vec<(Key, Bytes)>) -> Result<Vec<KeyedRow>, SqlError> {
         let mut rows = Vec::with_capacity(pairs.len());
         for (key, value) in pairs {
@@ -143,7 +166,8 @@ impl Cursor {
         Ok(rows)
     }
 
-    /// The next page of a table's stored rows, possibly empty; `None` at the end.
+    /// The next page of a table's stored rows, or of the entries of an index that has all columns in use; possibly
+    /// empty. `None` at the end.
     pub(crate) async fn pairs(&mut self, txn: &Transaction) -> Result<Option<Vec<(Key, Bytes)>>, SqlError> {
         match &mut self.state {
             State::Points { keys, next } => {
@@ -182,6 +206,12 @@ impl Cursor {
                 }
                 Ok(Some(page.pairs))
             }
+            State::Index(cursor) => {
+                let page = cursor.next(txn, self.page).await?;
+                self.turn.spend(PAGE_UNITS + page.as_ref().map_or(0, Vec::len) * POINT_UNITS).await;
+                self.page = (self.page * 2).min(MAX_PAGE);
+                Ok(page)
+            }
             State::Fixed(_) | State::AtEnd => Ok(None),
         }
     }
@@ -216,6 +246,9 @@ async fn start(access: &TableAccess, env: &Env<'_>, turn: &mut Turn) -> Result<S
             }
             let keys = if keys.len() > MANY { on_other_thread(|| in_order(keys)).await? } else { in_order(keys) };
             Ok(State::Points { keys, next: 0 })
+        }
+        AccessPath::Index(scan) => {
+            Ok(State::Index(Box::new(IndexCursor::new((table, scan), access.reverse, env, turn).await?)))
         }
         AccessPath::Range { prefix, lower, upper } => {
             let mut bytes = key::row_prefix(table.storage);

@@ -1,30 +1,21 @@
 //! INSERT.
 //!
-//! Uniqueness of the primary key costs no read: the write requires that the key does not exist, and the commit checks
-//! it. A statement that locks its rows locks the keys in batches: it waits for others that insert them, and reports the
-//! error itself, as in PostgreSQL.
-
-use std::collections::{HashMap, HashSet};
-
-use bytes::Bytes;
-use kv::Key;
-use kv::api::{LockMode, Presence, RowFound};
+//! Uniqueness costs no read: the write requires that its unique keys do not exist, and the commit checks it. A
+//! statement that locks its rows locks the keys in batches: it waits for others that insert them, and reports the error
+//! itself, as in PostgreSQL ([`super::writer`]). ON CONFLICT looks them up ([`super::upsert`]).
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, find_used, lock_unused, rehearse, store_error};
+use super::changes::{Changes, STORE_UNITS, rehearse};
 use super::context::ExecContext;
-use super::cursor;
-use super::locking::{Lock, lock_keys};
 use super::query::QueryRun;
-use super::rows::{Row, check_not_null, row_bytes};
-use crate::catalog::duplicate_key;
-use crate::codec::{CodecError, key, row};
+use super::rows::{Row, row_bytes};
+use super::upsert::Upsert;
+use super::writer::RowWriter;
 use crate::coop::Turn;
-use crate::error::{SqlError, SqlState, storage_error};
+use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, qualifies};
+use crate::expr::eval::{Env, eval};
 use crate::plan::{Conflict, InsertPlan};
-use crate::table::Table;
 use pgtypes::Datum;
 
 /// Rows processed together.
@@ -33,12 +24,11 @@ const CHUNK: usize = 512;
 /// The state of one INSERT.
 struct Inserter<'p> {
     plan: &'p InsertPlan,
+    writer: RowWriter<'p>,
+    /// Set for ON CONFLICT.
+    upsert: Option<Upsert<'p>>,
     done: Changes,
     budget: Budget,
-    /// The first hidden row id of this statement.
-    first_id: u64,
-    /// Keys that this statement has inserted or changed, for ON CONFLICT.
-    changed_keys: HashSet<Key>,
     /// Work for a row.
     row_units: usize,
     turn: Turn,
@@ -52,14 +42,18 @@ pub(super) async fn run(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, row_units, ctx, params).await?;
-    // The undo log grows with every new key, so row ids are unique within a transaction.
-    let first_id = ctx.txn.changes() as u64;
+    let upsert = match &plan.conflict {
+        Conflict::Fail => None,
+        // Without a unique key nothing can be in the way.
+        Conflict::DoNothing(arbiters) if arbiters.is_empty() => None,
+        conflict => Upsert::new(&plan.write, conflict),
+    };
     let mut inserter = Inserter {
         plan,
+        writer: RowWriter::new(&plan.write, ctx),
+        upsert,
         done: Changes::default(),
         budget: Budget::of_statement(),
-        first_id,
-        changed_keys: HashSet::new(),
         row_units: row_units + STORE_UNITS,
         turn: Turn::new(),
     };
@@ -86,211 +80,33 @@ pub(super) async fn run(
     }
 }
 
-/// Inserts complete rows of a table, which have passed its checks. An error names its row, if it is of one.
-pub(super) async fn insert_rows(
-    table: &Table,
-    rows: Vec<Row>,
-    ctx: &mut ExecContext<'_>,
-) -> Result<(), (SqlError, Option<usize>)> {
-    let of_all = |error: SqlError| (error, None);
-    let hidden = if table.has_hidden_key() {
-        Some(ctx.txn.take_start_ts().await.map_err(|error| of_all(storage_error(error)))?)
-    } else {
-        None
-    };
-    // The undo log grows with every new key, so row ids are unique within a transaction.
-    let first = ctx.txn.changes() as u64;
-    let mut prepared = Vec::with_capacity(rows.len());
-    for (sequence, row) in (first..).zip(rows) {
-        let key = match hidden {
-            Some(start_ts) => key::hidden_key(table.storage, start_ts, sequence),
-            None => key::row_key(table, &row)
-                .ok_or_else(|| of_all(CodecError::new("row", "its key is not complete").into()))?,
-        };
-        prepared.push((key, row));
-    }
-    if ctx.locks_rows
-        && let Some(at) = find_used(table, &prepared, ctx).await.map_err(of_all)?
-    {
-        let duplicate = prepared.get(at).map(|(_, row)| duplicate_key(table, row, &ctx.io));
-        return Err((duplicate.unwrap_or_else(|| SqlError::internal("a duplicate key is of no row")), Some(at)));
-    }
-    for (at, (key, row)) in prepared.into_iter().enumerate() {
-        let value = row::encode(table, &row);
-        let stored = if hidden.is_some() { ctx.txn.put(key, value) } else { ctx.txn.insert(key, value) };
-        stored.map_err(|error| (store_error(table, &row, error, ctx), Some(at)))?;
-    }
-    Ok(())
-}
-
 impl Inserter<'_> {
     async fn chunk(&mut self, rows: Vec<Row>, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
-        let table = &*self.plan.table;
-        let hidden =
-            if table.has_hidden_key() { Some(ctx.txn.take_start_ts().await.map_err(storage_error)?) } else { None };
         let mut prepared = Vec::with_capacity(rows.len());
         for source in rows {
-            let env = ctx.env(params);
-            let row = match &self.plan.columns {
+            prepared.push(match &self.plan.columns {
                 None => source,
-                Some(columns) => table_row(columns, source, &env)?,
+                Some(columns) => table_row(columns, source, &ctx.env(params))?,
+            });
+            self.turn.spend(self.row_units).await;
+        }
+        // What takes advisory locks sees each row written before the next one.
+        let at_once = if ctx.takes_locks() { 1 } else { CHUNK };
+        let mut rows = prepared.into_iter();
+        while rows.len() > 0 {
+            let chunk: Vec<Row> = rows.by_ref().take(at_once).collect();
+            let written = match &mut self.upsert {
+                None => self.writer.insert_rows(chunk, ctx).await?,
+                Some(upsert) => upsert.write(&mut self.writer, chunk, ctx, params).await?,
             };
-            check_not_null(table, &row, &ctx.io)?;
-            let key = if let Some(start_ts) = hidden {
-                let sequence = self.first_id + self.done.count + prepared.len() as u64;
-                key::hidden_key(table.storage, start_ts, sequence)
-            } else {
-                key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?
-            };
-            prepared.push((key, row));
-            self.turn.spend(self.row_units).await;
-        }
-        match &self.plan.conflict {
-            Conflict::Fail => {
-                if ctx.locks_rows {
-                    lock_unused(table, &prepared, ctx).await?;
-                }
-                self.store_all(prepared, ctx, params).await
-            }
-            _ if table.has_hidden_key() => self.store_all(prepared, ctx, params).await,
-            conflict => self.resolve(conflict, prepared, ctx, params).await,
-        }
-    }
-
-    async fn store_all(
-        &mut self,
-        rows: Vec<(Key, Row)>,
-        ctx: &mut ExecContext<'_>,
-        params: &[Datum],
-    ) -> Result<(), SqlError> {
-        for (key, row) in rows {
-            rehearse(self.plan.returning.iter().flatten(), &row, ctx, params).await?;
-            self.store(key, row, ctx, params)?;
-            self.turn.spend(self.row_units).await;
-        }
-        Ok(())
-    }
-
-    /// Stores a row whose key must not exist.
-    fn store(&mut self, key: Key, row: Row, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<(), SqlError> {
-        let table = &*self.plan.table;
-        let value = row::encode(table, &row);
-        if table.has_hidden_key() {
-            ctx.txn.put(key, value).map_err(storage_error)?;
-        } else {
-            ctx.txn.insert(key, value).map_err(|error| store_error(table, &row, error, ctx))?;
-        }
-        self.record(&row, &ctx.env(params))
-    }
-
-    fn record(&mut self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
-        self.done.record(self.plan.returning.as_ref(), row, env, &mut self.budget)
-    }
-
-    /// ON CONFLICT: looks the keys up, locked if the statement locks rows, and skips or updates existing rows. New rows
-    /// are plain puts: without locks, if another transaction inserts the same key, the commit conflicts and the retried
-    /// statement sees that row.
-    async fn resolve(
-        &mut self,
-        conflict: &Conflict,
-        prepared: Vec<(Key, Row)>,
-        ctx: &mut ExecContext<'_>,
-        params: &[Datum],
-    ) -> Result<(), SqlError> {
-        let table = &*self.plan.table;
-        let keys: Vec<Key> = prepared.iter().map(|(key, _)| key.clone()).collect();
-        let found = if ctx.locks_rows {
-            lock_proposed(table, keys, conflict, ctx).await?
-        } else {
-            let mut found: HashMap<_, _> = ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().collect();
-            if matches!(conflict, Conflict::DoNothing) && !found.is_empty() {
-                // Other transactions may be about to delete them.
-                let present = keys.into_iter().filter(|key| found.contains_key(key)).collect();
-                let stays = lock_proposed(table, present, conflict, ctx).await?;
-                found.retain(|key, _| stays.contains_key(key));
-            }
-            found
-        };
-        for (key, row) in prepared {
-            self.turn.spend(self.row_units).await;
-            let changed_here = self.changed_keys.contains(&key);
-            let existing = found.get(&key).cloned();
-            match conflict {
-                Conflict::DoUpdate { .. } if changed_here => {
-                    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-                    let hint = "Ensure that no rows proposed for insertion within the same command have duplicate \
-                                constrained values.";
-                    return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
-                }
-                Conflict::DoUpdate { assignments, filter } if existing.is_some() => {
-                    let old = existing.unwrap_or_default();
-                    let old = cursor::decode(table, &key, &old, &vec![true; table.columns.len()])?;
-                    self.changed_keys.insert(key.clone());
-                    self.change(key, old, row, (assignments, filter.as_ref()), ctx, params).await?;
-                }
-                _ if changed_here || existing.is_some() => {}
-                _ => {
-                    self.changed_keys.insert(key.clone());
-                    ctx.txn.put(key, row::encode(table, &row)).map_err(storage_error)?;
-                    rehearse(self.plan.returning.iter().flatten(), &row, ctx, params).await?;
-                    self.record(&row, &ctx.env(params))?;
-                }
+            for row in written {
+                rehearse(self.plan.returning.iter().flatten(), &row, ctx, params).await?;
+                self.done.record(self.plan.returning.as_ref(), &row, &ctx.env(params), &mut self.budget)?;
+                self.turn.spend(self.row_units).await;
             }
         }
         Ok(())
     }
-
-    /// DO UPDATE of one row. The expressions see the old row followed by the proposed row.
-    async fn change(
-        &mut self,
-        key: Key,
-        old: Row,
-        proposed: Row,
-        (assignments, filter): (&[(usize, Expr)], Option<&Expr>),
-        ctx: &mut ExecContext<'_>,
-        params: &[Datum],
-    ) -> Result<(), SqlError> {
-        let table = &*self.plan.table;
-        let env = ctx.env(params);
-        let mut new = old.clone();
-        let both: Row = old.into_iter().chain(proposed).collect();
-        if let Some(filter) = filter
-            && !qualifies(filter, &both, &env)?
-        {
-            return Ok(());
-        }
-        for (column, expr) in assignments {
-            new[*column] = eval(expr, &both, &env)?.into_owned();
-        }
-        check_not_null(table, &new, &ctx.io)?;
-        ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-        rehearse(self.plan.returning.iter().flatten(), &new, ctx, params).await?;
-        self.record(&new, &env)
-    }
-}
-
-/// Locks the keys of proposed rows as far as the statement writes them: those that do not exist, and for DO UPDATE the
-/// others too. Returns the rows that exist, as they are now.
-async fn lock_proposed(
-    table: &Table,
-    keys: Vec<Key>,
-    conflict: &Conflict,
-    ctx: &mut ExecContext<'_>,
-) -> Result<HashMap<Key, Bytes>, SqlError> {
-    let (own, mut others): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|key| ctx.txn.has_written(key));
-    let mut found: HashMap<Key, Bytes> = ctx.txn.batch_get(&own).await.map_err(storage_error)?.into_iter().collect();
-    let mut seen = HashSet::with_capacity(others.len());
-    others.retain(|key| seen.insert(key.clone()));
-    let updates = matches!(conflict, Conflict::DoUpdate { .. });
-    let presence = if updates { Presence::Any } else { Presence::Absent };
-    let lock = Lock::to_change(LockMode::Update, ctx);
-    let rows = lock_keys(table, others.clone(), (lock, presence, false), ctx).await?;
-    for (key, row) in others.into_iter().zip(rows) {
-        if let RowFound::Present(value) = row.row {
-            found.insert(key, value);
-        }
-    }
-    Ok(found)
 }
 
 /// Builds a row of the table from a row of the source. Each source column is used at most once.

@@ -19,7 +19,7 @@ use super::rows::Row;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::qualifies;
-use crate::plan::TableAccess;
+use crate::plan::{AccessPath, TableAccess};
 use crate::table::Table;
 use pgtypes::Datum;
 
@@ -81,11 +81,12 @@ async fn strengthen(
 }
 
 /// Locks rows that were read in the snapshot. Returns those that count, as they are now. `again` evaluates a row that
-/// has changed: the condition of the statement, and what else follows from the row.
+/// has changed: the condition of the statement, and what else follows from the row. A row that was found by an index is
+/// first compared with the conditions that the index has served: its key is the same, but its columns are not.
 pub(super) async fn lock_read<T>(
     access: &TableAccess,
     rows: Vec<(Key, T)>,
-    lock: Lock,
+    (lock, params): (Lock, &[Datum]),
     ctx: &mut ExecContext<'_>,
     mut again: impl FnMut(Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
 ) -> Result<Vec<(Key, T)>, SqlError> {
@@ -105,6 +106,10 @@ pub(super) async fn lock_read<T>(
             Some(RowFound::Unchanged) => counted.push((key, row)),
             Some(RowFound::Present(newest)) => {
                 let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
+                let recheck = if let AccessPath::Index(scan) = &access.path { scan.recheck.as_ref() } else { None };
+                if !passes(recheck, &newest, ctx, params)? {
+                    continue;
+                }
                 let row = if ctx.rehearses() {
                     ctx.begin_rehearsal();
                     loop {

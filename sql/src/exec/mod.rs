@@ -1,29 +1,38 @@
 //! The executor: runs a plan over a transaction and returns rows in batches.
 //!
 //! A query is a [`cursor`] that reads pages of rows from the transaction, and a [`pipeline`] over them (filter,
-//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows; they do all their work in the
-//! first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a [`crate::coop::Turn`].
+//! aggregate, project, distinct, sort, limit). [`insert`] and [`modify`] change rows, all by one [`writer`]; they do
+//! all their work in the first call. [`budget`] bounds buffered memory. Every loop over rows counts its work in a
+//! [`crate::coop::Turn`].
 //!
 //! # Layers
 //!
 //! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
 //! 2. `context`: the environment
-//! 3. `aggregate`, `cursor`, `plain`: accumulators, reading, rows of plain columns
-//! 4. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
-//! 5. `functions`, `join`, `set_operation`: nodes over inputs
-//! 6. `query`: running queries and the nodes that they read
-//! 7. `changes`: changes of rows
-//! 8. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 9. `analyze`, `copy`: EXPLAIN ANALYZE; COPY FROM
+//! 3. `aggregate`, `index_cursor`: accumulators, scans of indexes
+//! 4. `cursor`, `plain`: reading, rows of plain columns
+//! 5. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
+//! 6. `functions`, `join`, `set_operation`: nodes over inputs
+//! 7. `query`: running queries and the nodes that they read
+//! 8. `changes`: changes of rows
+//! 9. `writer`: the writer of rows and of their entries in indexes
+//! 10. `upsert`: ON CONFLICT
+//! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM; INSERT;
+//!     UPDATE and DELETE
+//! 12. `alter`, `analyze`: changes of a table's indexes and keys; EXPLAIN ANALYZE
 
 mod aggregate;
+mod alter;
 mod analyze;
 mod budget;
+mod build;
 mod changes;
+mod check;
 mod context;
 mod copy;
 mod cursor;
 mod functions;
+mod index_cursor;
 mod input;
 mod insert;
 mod join;
@@ -35,6 +44,8 @@ mod query;
 mod report;
 mod rows;
 mod set_operation;
+mod upsert;
+mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,6 +57,7 @@ use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
+pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
 pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
@@ -256,6 +268,12 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
         Body::Truncate(tables) => {
             schema.truncate(ctx.txn, tables).await?;
             "TRUNCATE TABLE"
+        }
+        Body::AlterTables(tag, changes) => {
+            for change in changes {
+                alter::run(change, schema, ctx.txn, &ctx.io).await?;
+            }
+            tag
         }
         _ => "",
     })

@@ -1,28 +1,28 @@
 //! UPDATE and DELETE.
 //!
-//! A row is changed right after it is read. The write goes to the key just read, behind the cursor, so the scan does
-//! not see it. An UPDATE that changes keys reads all rows first, then deletes, then inserts, so that rows may exchange
-//! keys.
+//! A page of rows is changed right after it is read ([`super::writer`]). A statement that may write what it has not
+//! read yet reads the transaction as it was at its start: one that reads an index, or that changes keys. Otherwise the
+//! write goes to the key just read, behind the cursor, so the scan does not see it.
 //!
 //! A statement that locks its rows (`locking`) locks a page of them before it changes them. If it names their keys and
 //! nothing else, it does not read them before.
 
 use kv::Key;
 use kv::api::LockMode;
+use txn::View;
 
 use super::budget::Budget;
-use super::changes::{Changes, STORE_UNITS, lock_unused, rehearse, store_error};
+use super::changes::{Changes, STORE_UNITS, rehearse};
 use super::context::ExecContext;
 use super::cursor::{self, Cursor};
 use super::locking::{Lock, lock_newest, lock_read, passes};
-use super::rows::{Row, check_not_null, row_bytes};
-use crate::codec::{CodecError, key, row};
+use super::rows::Row;
+use super::writer::{RowChange, RowWriter};
 use crate::coop::Turn;
-use crate::error::{SqlError, storage_error};
+use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
-use crate::plan::{DeletePlan, RowCounts, Source, TableAccess, UpdatePlan};
-use crate::table::Table;
+use crate::plan::{AccessPath, DeletePlan, RowCounts, Source, TableAccess, UpdatePlan};
 use pgtypes::Datum;
 
 /// Rows per page.
@@ -36,6 +36,8 @@ struct Target<'p> {
     /// The strength of the locks.
     mode: LockMode,
     cursor: Cursor,
+    /// The state of the transaction that it reads, if that is not the newest.
+    view: Option<View>,
     /// Work for a row.
     row_units: usize,
     turn: Turn,
@@ -52,7 +54,13 @@ impl<'p> Target<'p> {
     ) -> Result<Target<'p>, SqlError> {
         let source = Source::Table(access.clone());
         let cursor = Cursor::new(&source, FIRST_PAGE, row_units, env).await?;
-        Ok(Target { source, access, filter, mode, cursor, row_units, turn: Turn::new(), counts: RowCounts::default() })
+        let (turn, counts) = (Turn::new(), RowCounts::default());
+        Ok(Target { source, access, filter, mode, cursor, view: None, row_units, turn, counts })
+    }
+
+    /// Keeps it from reading what the statement writes.
+    fn freeze(&mut self, ctx: &ExecContext<'_>) {
+        self.view = Some(ctx.txn.view());
     }
 
     async fn next(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
@@ -67,7 +75,7 @@ impl<'p> Target<'p> {
         let Some(rows) = self.read(ctx, params).await? else { return Ok(None) };
         let filter = self.filter;
         let again = |row: Row, ctx: &ExecContext<'_>| Ok(passes(filter, &row, ctx, params)?.then_some(row));
-        lock_read(self.access, rows, lock, ctx, again).await.map(Some)
+        lock_read(self.access, rows, (lock, params), ctx, again).await.map(Some)
     }
 
     /// Locks the rows of the next keys.
@@ -90,7 +98,15 @@ impl<'p> Target<'p> {
     /// Reads the next page. Returns the rows that pass.
     async fn read(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         let env = ctx.env(params);
-        let Some(page) = self.cursor.next(&self.source, ctx.txn, &env, FIRST_PAGE).await? else { return Ok(None) };
+        let has_view = self.view.is_some();
+        if has_view {
+            ctx.txn.set_view(self.view.take());
+        }
+        let page = self.cursor.next(&self.source, ctx.txn, &env, FIRST_PAGE).await;
+        if has_view {
+            self.view = ctx.txn.set_view(None);
+        }
+        let Some(page) = page? else { return Ok(None) };
         let mut rows = Vec::with_capacity(page.len());
         for (key, row) in page {
             let Some(key) = key else { continue };
@@ -121,16 +137,29 @@ pub(super) async fn delete(
     let mut target =
         Target::new(&plan.access, plan.filter.as_ref(), LockMode::Update, row_units, &ctx.env(params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
+    let mut writer = RowWriter::new(&plan.write, ctx);
+    if matches!(plan.access.path, AccessPath::Index(_)) {
+        target.freeze(ctx);
+    }
     while let Some(rows) = target.next(ctx, params).await? {
-        for (key, row) in rows {
-            ctx.txn.delete(key).map_err(storage_error)?;
-            rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
-            done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
-            target.spend().await;
+        let mut rows = rows.into_iter();
+        while rows.len() > 0 {
+            let chunk = rows.by_ref().take(at_once(ctx));
+            let changes = chunk.map(|(key, old)| RowChange::Delete { key, old }).collect();
+            for row in writer.write(changes, ctx).await? {
+                rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
+                done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+                target.spend().await;
+            }
         }
     }
     done.read = target.counts;
     Ok(done)
+}
+
+/// The rows that are written together. What takes advisory locks sees each row written before the next one.
+fn at_once(ctx: &ExecContext<'_>) -> usize {
+    if ctx.takes_locks() { 1 } else { usize::MAX }
 }
 
 /// Runs an UPDATE to its end. `row_units`: the work for a row, in units of [`Turn`].
@@ -140,75 +169,38 @@ pub(super) async fn update(
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let table = &*plan.access.table;
-    let mode = if plan.changes_key { LockMode::Update } else { LockMode::NoKeyUpdate };
+    let mode = if plan.changes_unique { LockMode::Update } else { LockMode::NoKeyUpdate };
     let mut target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &ctx.env(params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
-    let mut moved: Vec<(Key, Row)> = Vec::new();
-    while let Some(rows) = target.next(ctx, params).await? {
-        for (key, old) in rows {
-            target.spend().await;
-            rehearse(plan.assignments.iter().map(|(_, expr)| expr), &old, ctx, params).await?;
-            let new = changed(plan, old, &ctx.env(params))?;
-            check_not_null(table, &new, &ctx.io)?;
-            if plan.changes_key {
-                budget.charge(row_bytes(&new) + key.as_bytes().len())?;
-                moved.push((key, new));
-                continue;
-            }
-            ctx.txn.put(key, row::encode(table, &new)).map_err(storage_error)?;
-            rehearse(plan.returning.iter().flatten(), &new, ctx, params).await?;
-            done.record(plan.returning.as_ref(), &new, &ctx.env(params), &mut budget)?;
-        }
+    let mut writer = RowWriter::new(&plan.write, ctx);
+    if plan.changes_key || matches!(plan.access.path, AccessPath::Index(_)) {
+        target.freeze(ctx);
     }
-    for (_, row) in move_rows(table, moved, ctx).await? {
-        rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
-        done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
-        target.spend().await;
+    while let Some(rows) = target.next(ctx, params).await? {
+        let mut rows = rows.into_iter();
+        while rows.len() > 0 {
+            let mut changes = Vec::new();
+            for (key, old) in rows.by_ref().take(at_once(ctx)) {
+                target.spend().await;
+                rehearse(plan.assignments.iter().map(|(_, expr)| expr), &old, ctx, params).await?;
+                let new = changed(plan, &old, &ctx.env(params))?;
+                changes.push(RowChange::Update { key, old, new });
+            }
+            for row in writer.write(changes, ctx).await? {
+                rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
+                done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
+            }
+        }
     }
     done.read = target.counts;
     Ok(done)
 }
 
 /// Applies the assignments to a row. All of them see the old row.
-fn changed(plan: &UpdatePlan, old: Row, env: &Env<'_>) -> Result<Row, SqlError> {
-    let mut values = Vec::with_capacity(plan.assignments.len());
-    for (_, expr) in &plan.assignments {
-        values.push(eval(expr, &old, env)?.into_owned());
-    }
-    let mut new = old;
-    for ((column, _), value) in plan.assignments.iter().zip(values) {
-        new[*column] = value;
+fn changed(plan: &UpdatePlan, old: &Row, env: &Env<'_>) -> Result<Row, SqlError> {
+    let mut new = old.clone();
+    for (column, expr) in &plan.assignments {
+        new[*column] = eval(expr, old, env)?.into_owned();
     }
     Ok(new)
-}
-
-/// Stores rows under their new keys after deleting all old keys. Returns the rows with their new keys.
-async fn move_rows(
-    table: &Table,
-    rows: Vec<(Key, Row)>,
-    ctx: &mut ExecContext<'_>,
-) -> Result<Vec<(Key, Row)>, SqlError> {
-    let mut placed = Vec::with_capacity(rows.len());
-    let mut relocated = Vec::new();
-    let (mut turn, units) = (Turn::new(), STORE_UNITS + table.columns.len());
-    for (old_key, row) in rows {
-        turn.spend(units).await;
-        let new_key = key::row_key(table, &row).ok_or(CodecError::new("row", "its key is not complete"))?;
-        if new_key != old_key {
-            ctx.txn.delete(old_key).map_err(storage_error)?;
-            relocated.push((new_key.clone(), row.clone()));
-        } else {
-            ctx.txn.put(old_key, row::encode(table, &row)).map_err(storage_error)?;
-        }
-        placed.push((new_key, row));
-    }
-    if ctx.locks_rows {
-        lock_unused(table, &relocated, ctx).await?;
-    }
-    for (key, row) in relocated {
-        turn.spend(units).await;
-        ctx.txn.insert(key, row::encode(table, &row)).map_err(|error| store_error(table, &row, error, ctx))?;
-    }
-    Ok(placed)
 }

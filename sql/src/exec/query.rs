@@ -157,7 +157,7 @@ impl QueryRun {
                 break;
             }
             let again = |row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
-            let locked = lock_read(access, read, Lock { mode: lock.mode, wait }, ctx, again).await?;
+            let locked = lock_read(access, read, (Lock { mode: lock.mode, wait }, params), ctx, again).await?;
             for (key, row) in locked {
                 if is_confirmed {
                     let confirmed = match lock.mode {

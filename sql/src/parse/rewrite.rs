@@ -1,5 +1,6 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
-//! ANALYZE with options, CREATE UNLOGGED TABLE, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE.
+//! ANALYZE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX CONCURRENTLY, SELECT without a list,
+//! FOR NO KEY UPDATE and FOR KEY SHARE.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
@@ -42,7 +43,14 @@ pub(super) fn rewrite(
             Some(verb) if ["begin", "start", "set"].iter().any(|v| verb.eq_ignore_ascii_case(v)) => {
                 kept.extend(without_deferrable(statement));
             }
-            Some(verb) if verb.eq_ignore_ascii_case("create") => kept.extend(without_unlogged(statement)),
+            Some(verb) if verb.eq_ignore_ascii_case("create") => {
+                let statement = without_unlogged(statement);
+                let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
+                kept.extend(if is_index { without_word(&statement, "on", "only") } else { statement });
+            }
+            Some(verb) if verb.eq_ignore_ascii_case("drop") => {
+                kept.extend(without_word(statement, "index", "concurrently"));
+            }
             _ => kept.extend(with_trim_sets(statement)),
         }
     }
@@ -50,7 +58,8 @@ pub(super) fn rewrite(
 }
 
 fn may_need_rewrite(token: &Token) -> bool {
-    let subjects = ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged"];
+    let subjects =
+        ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged", "only", "concurrently"];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
 
@@ -151,6 +160,30 @@ fn without_unlogged(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         |found: Option<(usize, &str)>, expected: &str| found.is_some_and(|(_, w)| w.eq_ignore_ascii_case(expected));
     let unlogged = words().nth(1).filter(|_| is(words().nth(1), "unlogged") && is(words().nth(2), "table"));
     let kept = statement.iter().enumerate().filter(|(at, _)| unlogged.is_none_or(|(dropped, _)| dropped != *at));
+    kept.map(|(_, token)| token.clone()).collect()
+}
+
+fn is_index(word: &str) -> bool {
+    word.eq_ignore_ascii_case("index")
+}
+
+/// Drops the first word `dropped` that follows the word `before`. There are no tables that inherit from others, and
+/// every DROP INDEX waits for its table in the same way.
+fn without_word(statement: &[TokenWithSpan], before: &str, dropped: &str) -> Vec<TokenWithSpan> {
+    let mut last = "";
+    let mut found = None;
+    for (at, token) in statement.iter().enumerate() {
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
+        }
+        let here = word(&token.token).unwrap_or("");
+        if last.eq_ignore_ascii_case(before) && here.eq_ignore_ascii_case(dropped) {
+            found = Some(at);
+            break;
+        }
+        last = here;
+    }
+    let kept = statement.iter().enumerate().filter(|(at, _)| found != Some(*at));
     kept.map(|(_, token)| token.clone()).collect()
 }
 

@@ -1,18 +1,16 @@
 //! Access paths: the part of a table that a statement reads, derived from its filter.
 //!
-//! Conditions that compare a primary key column with a row-independent value become key bounds. The remaining
-//! conditions stay in the filter. Bounds are expressions evaluated at execution, so one plan serves all parameters.
+//! Conditions that compare a primary key column, or a column of an index ([`super::index_path`]), with a
+//! row-independent value become key bounds. The remaining conditions stay in the filter. Bounds are expressions
+//! evaluated at execution, so one plan serves all parameters.
 
 use std::sync::Arc;
 
+use super::bound_index::{BoundIndex, TableWrite};
+use super::conditions::{Bounds, KeyBound, MAX_LISTED, MAX_POINTS, alternatives, comparison, conjunction, conjuncts};
+use super::index_path::{self, IndexScan, OrderBy, Score, Wanted};
 use crate::expr::{CompareOp, Expr};
 use crate::table::Table;
-use pgtypes::Datum;
-
-/// Limit of keys of one list: IN, or ORs of whole keys.
-const MAX_LISTED: usize = 65_536;
-/// Limit of keys in the product of the lists of several key columns.
-const MAX_POINTS: usize = 4096;
 
 /// How a table is read.
 #[derive(Clone, Debug)]
@@ -25,6 +23,16 @@ pub(crate) struct TableAccess {
     pub(crate) reverse: bool,
     /// The columns in use. The others stay NULL.
     pub(crate) needed: Vec<bool>,
+    /// The indexes that may serve, in the order of the table's; none once the path is chosen.
+    pub(super) indexes: Vec<BoundIndex>,
+}
+
+impl TableAccess {
+    /// All columns of all rows.
+    pub(super) fn whole(table: Arc<Table>, indexes: Vec<BoundIndex>) -> TableAccess {
+        let needed = vec![true; table.columns.len()];
+        TableAccess { table, path: AccessPath::Full, reverse: false, needed, indexes }
+    }
 }
 
 /// A part of a table. Values are expressions without columns; NULL matches nothing.
@@ -34,6 +42,8 @@ pub(crate) enum AccessPath {
     Points(Vec<Vec<Expr>>),
     /// Rows whose key starts with `prefix` and whose next key column satisfies all bounds.
     Range { prefix: Vec<Expr>, lower: Vec<KeyBound>, upper: Vec<KeyBound> },
+    /// Rows by the entries of a secondary index.
+    Index(Box<IndexScan>),
     /// All rows.
     Full,
 }
@@ -61,75 +71,64 @@ impl AccessPath {
             AccessPath::Range { prefix, lower, upper } => {
                 prefix.iter().chain(lower.iter().chain(upper).map(|bound| &bound.value)).collect()
             }
+            AccessPath::Index(scan) => {
+                let bounds = scan.lower.iter().chain(&scan.upper).map(|bound| &bound.value);
+                scan.prefixes.iter().flatten().flatten().chain(bounds).collect()
+            }
         }
     }
-}
-
-/// A bound of a key column.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct KeyBound {
-    /// The value.
-    pub(crate) value: Expr,
-    /// Whether the value itself satisfies the bound.
-    pub(crate) inclusive: bool,
 }
 
 /// Access to all columns of a table, for statements that change rows.
-pub(super) fn whole_rows(table: Arc<Table>, filter: Option<Expr>) -> (TableAccess, Option<Expr>) {
-    let (path, filter) = choose(&table, filter);
-    let needed = vec![true; table.columns.len()];
-    (TableAccess { table, path, reverse: false, needed }, filter)
+pub(super) fn whole_rows(write: &TableWrite, filter: Option<Expr>) -> (TableAccess, Option<Expr>) {
+    let TableWrite { table, indexes } = write;
+    let Choice { path, filter, .. } = choose(table, indexes, filter, &Wanted::default());
+    let access = TableAccess { path, ..TableAccess::whole(table.clone(), Vec::new()) };
+    (access, filter)
+}
+
+/// A chosen path.
+pub(super) struct Choice {
+    pub(super) path: AccessPath,
+    /// The remaining filter.
+    pub(super) filter: Option<Expr>,
+    /// The direction in which the path returns rows in the wanted order (true: reverse). `None` if neither does.
+    pub(super) direction: Option<bool>,
 }
 
 /// Splits a filter into an access path and the remaining filter.
-pub(super) fn choose(table: &Table, filter: Option<Expr>) -> (AccessPath, Option<Expr>) {
+pub(super) fn choose(table: &Table, indexes: &[BoundIndex], filter: Option<Expr>, wanted: &Wanted) -> Choice {
     let mut conditions = Vec::new();
-    flatten(filter, &mut conditions);
+    filter.into_iter().for_each(|filter| conjuncts(filter, &mut conditions));
     let mut used = vec![false; conditions.len()];
-    let path = points(table, &conditions, &mut used).unwrap_or_else(|| range(table, &conditions, &mut used));
+    let by_key = match points(table, &conditions, &mut used) {
+        Some(path) => path,
+        None => range(table, &conditions, &mut used),
+    };
+    let mut direction = gives_order(table, &by_key, &wanted.order);
+    let mut path = by_key;
+    if !matches!(path, AccessPath::Points(_))
+        && let Some(candidate) = index_path::best(table, indexes, &conditions, wanted)
+        && candidate.score > score(&path, direction.is_some() && !wanted.order.is_empty())
+    {
+        (path, direction) = (AccessPath::Index(Box::new(candidate.scan)), candidate.direction);
+        used = candidate.used;
+    }
     let mut rest: Vec<Expr> = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(c, _)| c).collect();
     // A lock is taken for a row that passes everything else.
     rest.sort_by_key(Expr::takes_locks);
-    let filter = if rest.len() > 1 { Some(Expr::And(rest)) } else { rest.pop() };
-    (path, filter)
+    Choice { path, filter: conjunction(rest), direction }
 }
 
-/// The parts of a conjunction. `TRUE` has none.
-fn flatten(filter: Option<Expr>, out: &mut Vec<Expr>) {
-    match filter {
-        Some(Expr::And(items)) => items.into_iter().for_each(|item| flatten(Some(item), out)),
-        Some(Expr::Const(Datum::Bool(true))) | None => {}
-        Some(other) => out.push(other),
-    }
-}
-
-/// `column op value`, with the column on either side.
-fn comparison(expr: &Expr) -> Option<(usize, CompareOp, &Expr)> {
-    let Expr::Compare { op, left, right } = expr else { return None };
-    match (&**left, &**right) {
-        (Expr::Column(column), value) if value.is_fixed() => Some((*column, *op, value)),
-        (value, Expr::Column(column)) if value.is_fixed() => Some((*column, op.flip(), value)),
-        _ => None,
-    }
-}
-
-/// The values that a condition allows for a column: one for `=`, several for IN.
-fn alternatives(expr: &Expr, column: usize) -> Option<Vec<Expr>> {
-    match expr {
-        Expr::Compare { .. } => match comparison(expr)? {
-            (found, CompareOp::Eq, value) if found == column => Some(vec![value.clone()]),
-            _ => None,
-        },
-        Expr::InList { expr, list, negated: false } => {
-            let fits = **expr == Expr::Column(column) && list.len() <= MAX_LISTED && list.iter().all(Expr::is_fixed);
-            fits.then(|| list.clone())
+/// How good a path by the primary key is.
+fn score(path: &AccessPath, gives_order: bool) -> Score {
+    let (equal, bounds) = match path {
+        AccessPath::Range { prefix, lower, upper } => {
+            (prefix.len(), usize::from(!lower.is_empty() || !upper.is_empty()))
         }
-        Expr::InSet { expr, values, negated: false, .. } => {
-            let fits = **expr == Expr::Column(column) && values.len() <= MAX_LISTED;
-            fits.then(|| values.iter().cloned().map(Expr::Const).collect())
-        }
-        _ => None,
-    }
+        _ => (0, 0),
+    };
+    Score { is_unique: false, equal, bounds, gives_order, needs_no_rows: 2 }
 }
 
 /// Point gets, if every key column has a list of values.
@@ -147,7 +146,8 @@ fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<Acces
     let mut taken = Vec::new();
     let most = if table.primary_key.len() == 1 { MAX_LISTED } else { MAX_POINTS };
     for column in &table.primary_key {
-        let (at, values) = conditions.iter().enumerate().find_map(|(at, c)| Some((at, alternatives(c, *column)?)))?;
+        let key = Expr::Column(*column);
+        let (at, values) = conditions.iter().enumerate().find_map(|(at, c)| Some((at, alternatives(c, &key)?)))?;
         if keys.len().saturating_mul(values.len()) > most {
             return None;
         }
@@ -177,8 +177,8 @@ fn disjunction(table: &Table, condition: &Expr) -> Option<Vec<Vec<Expr>>> {
                 return None;
             }
             let value = |column: &usize| {
-                parts.iter().find_map(|part| match comparison(part)? {
-                    (found, CompareOp::Eq, value) if found == *column => Some(value.clone()),
+                parts.iter().find_map(|part| match comparison(part, &Expr::Column(*column))? {
+                    (CompareOp::Eq, value) => Some(value.clone()),
                     _ => None,
                 })
             };
@@ -190,34 +190,21 @@ fn disjunction(table: &Table, condition: &Expr) -> Option<Vec<Vec<Expr>>> {
 /// A range: equality on leading key columns, then bounds on the next one.
 fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
     let mut prefix = Vec::new();
-    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    let mut bounds = Bounds::default();
     for column in &table.primary_key {
-        let on_column = |condition: &Expr| {
-            comparison(condition).filter(|(found, _, _)| found == column).map(|(_, op, value)| (op, value.clone()))
-        };
-        let equal = conditions.iter().enumerate().find_map(|(at, c)| match on_column(c)? {
-            (CompareOp::Eq, value) => Some((at, value)),
+        let key = Expr::Column(*column);
+        let equal = conditions.iter().enumerate().find_map(|(at, c)| match comparison(c, &key)? {
+            (CompareOp::Eq, value) => Some((at, value.clone())),
             _ => None,
         });
-        if let Some((at, value)) = equal {
-            used[at] = true;
-            prefix.push(value);
-            continue;
-        }
-        for (at, condition) in conditions.iter().enumerate() {
-            let Some((op, value)) = on_column(condition) else { continue };
-            let (bounds, inclusive) = match op {
-                CompareOp::Greater => (&mut lower, false),
-                CompareOp::GreaterEq => (&mut lower, true),
-                CompareOp::Less => (&mut upper, false),
-                CompareOp::LessEq => (&mut upper, true),
-                CompareOp::Eq | CompareOp::NotEq => continue,
-            };
-            used[at] = true;
-            bounds.push(KeyBound { value, inclusive });
-        }
-        break;
+        let Some((at, value)) = equal else {
+            bounds = Bounds::of(conditions, &key, used);
+            break;
+        };
+        used[at] = true;
+        prefix.push(value);
     }
+    let Bounds { lower, upper } = bounds;
     if prefix.is_empty() && lower.is_empty() && upper.is_empty() {
         AccessPath::Full
     } else {
@@ -225,23 +212,24 @@ fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
     }
 }
 
-/// The direction (true: reverse) in which the path returns rows in this order of columns, each with its descending
-/// flag. `None` if neither direction does.
-pub(super) fn gives_order(table: &Table, path: &AccessPath, order: &[(usize, bool)]) -> Option<bool> {
+/// The direction (true: reverse) in which a path by the primary key returns rows in an order. `None` if neither
+/// direction does.
+fn gives_order(table: &Table, path: &AccessPath, order: &[OrderBy]) -> Option<bool> {
     let fixed = match path {
         AccessPath::Points(keys) if keys.len() <= 1 => return Some(false),
-        AccessPath::Points(_) => 0,
         AccessPath::Range { prefix, .. } => prefix.len(),
-        AccessPath::Full => 0,
+        AccessPath::Points(_) | AccessPath::Full | AccessPath::Index(_) => 0,
     };
     let key = &table.primary_key;
     let mut next = fixed;
     let mut direction = None;
-    for (column, descending) in order {
+    // Key columns are never NULL, so the place of NULLs does not matter.
+    for OrderBy { expr, descending, .. } in order {
         if next == key.len() && !key.is_empty() {
             // The whole key is compared: no rows are left to order.
             break;
         }
+        let Expr::Column(column) = expr else { return None };
         if key[..fixed].contains(column) {
             continue;
         }

@@ -407,9 +407,10 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The table of a folded name in `public`, if there is one. The plan is valid as long as the result is the same.
-    pub(super) fn look_up(&self, name: &str) -> Option<std::sync::Arc<Table>> {
-        let found = self.catalog.table(name).cloned();
+    /// The table of a folded name in `public`, if there is one; for the name of an index, its table. The plan is valid
+    /// as long as the result is the same.
+    pub(super) fn look_up_relation(&self, name: &str) -> Option<std::sync::Arc<Table>> {
+        let found = self.catalog.relation(name).cloned();
         let mut lookups = self.lookups.borrow_mut();
         if !lookups.iter().any(|lookup| lookup.name == name) {
             lookups.push(Lookup { name: name.to_owned(), found: found.clone() });
@@ -427,18 +428,24 @@ impl<'a> Binder<'a> {
         let at = name.span().start;
         let parts = self.name_parts(name)?;
         let found = match parts.as_slice() {
-            [table] => self.look_up(table),
-            [schema, table] if schema == crate::catalog::PUBLIC => self.look_up(table),
+            [table] => self.look_up_relation(table),
+            [schema, table] if schema == crate::catalog::PUBLIC => self.look_up_relation(table),
             [_, _] => None,
             _ => {
                 let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
                 return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
             }
         };
-        found.ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             let message = format!("relation \"{}\" does not exist", parts.join("."));
             self.error(SqlState::UNDEFINED_TABLE, message, at)
-        })
+        })?;
+        match parts.last() {
+            Some(name) if *name != found.name => {
+                Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is an index"), at))
+            }
+            _ => Ok(found),
+        }
     }
 }
 

@@ -60,7 +60,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         Body::Insert(plan) => {
             visit_select(&plan.source, visitor)?;
             plan.columns.iter().flatten().try_for_each(&mut *visitor)?;
-            if let Conflict::DoUpdate { assignments, filter } = &plan.conflict {
+            if let Conflict::DoUpdate { assignments, filter, .. } = &plan.conflict {
                 assignments.iter().map(|(_, expr)| expr).chain(filter).try_for_each(&mut *visitor)?;
             }
             plan.returning.iter().flatten().try_for_each(visitor)
@@ -79,7 +79,12 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             let defaults = plan.defaults.iter().map(|(_, expr)| expr);
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
-        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::Nothing(_) | Body::Explain(_) => Ok(()),
+        Body::CreateTable(_)
+        | Body::DropTable(_)
+        | Body::Truncate(_)
+        | Body::AlterTables(..)
+        | Body::Nothing(_)
+        | Body::Explain(_) => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 
 use super::binder::{Binder, Scope};
+use super::bound_index::TableWrite;
 use super::names::fold_ident;
 use super::node::{Body, CopyFromPlan, Plan, Whole};
 use super::statement::{bind, takes_locks};
@@ -158,7 +159,8 @@ fn copy_from(
     let defaults =
         others.map(|at| Ok((at, binder.default_of(&table.columns[at])?))).collect::<Result<_, SqlError>>()?;
     let lookups = binder.take_lookups();
-    let body = Body::CopyFrom(CopyFromPlan { table, columns, defaults, filter });
+    let write = TableWrite::bind(table, catalog)?;
+    let body = Body::CopyFrom(CopyFromPlan { write, columns, defaults, filter });
     // PostgreSQL allows none in WHERE either.
     if !binder.subplans.is_empty() {
         let message = "cannot use subquery in COPY FROM WHERE condition";

@@ -52,6 +52,10 @@ fn of_access(access: &TableAccess) -> (usize, usize, usize) {
             let bounds = lower.iter().chain(upper).map(|bound| &bound.value);
             (nodes(prefix.iter().chain(bounds)), 0, columns)
         }
+        AccessPath::Index(scan) => {
+            let bounds = scan.lower.iter().chain(&scan.upper).map(|bound| &bound.value);
+            (nodes(scan.prefixes.iter().flatten().flatten().chain(bounds)), 0, columns)
+        }
     }
 }
 

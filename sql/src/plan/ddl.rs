@@ -1,8 +1,8 @@
 //! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, Ident, IndexColumn, ObjectName,
-    PrimaryKeyConstraint, Spanned, SqlOption, TableConstraint, Truncate,
+    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName, PrimaryKeyConstraint, Spanned,
+    SqlOption, TableConstraint, Truncate, UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
 
@@ -14,7 +14,7 @@ use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
-use crate::table::{Column, ColumnId, MAX_COLUMNS, Table};
+use crate::table::{Column, ColumnId, Index, MAX_COLUMNS, Table};
 use pgtypes::SqlType;
 
 /// The tag of VACUUM, which cannot run in a transaction block.
@@ -28,13 +28,21 @@ struct PrimaryKey {
     seen: bool,
 }
 
+/// The UNIQUE constraints under construction: those of columns first, as far as they are known.
+#[derive(Default)]
+struct UniqueKeys<'t> {
+    /// The positions of columns with UNIQUE, and their constraints' names.
+    columns: Vec<(usize, Option<String>)>,
+    constraints: Vec<&'t UniqueConstraint>,
+}
+
 impl Binder<'_> {
     /// Binds CREATE TABLE.
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
         let name = self.new_name(&create.name)?;
-        if self.look_up(&name).is_some() {
+        if self.look_up_relation(&name).is_some() {
             let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
                 let message = format!("{message}, skipping");
@@ -49,9 +57,9 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
         let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
-        let mut key = PrimaryKey::default();
+        let (mut key, mut unique) = (PrimaryKey::default(), UniqueKeys::default());
         for def in &create.columns {
-            let column = self.new_column(&name, def, &columns, &mut key)?;
+            let column = self.new_column(&name, def, &columns, (&mut key, &mut unique))?;
             columns.push(column);
         }
         for constraint in &create.constraints {
@@ -59,9 +67,7 @@ impl Binder<'_> {
                 TableConstraint::PrimaryKey(constraint) => {
                     self.table_key(&name, constraint, &columns, &mut key)?;
                 }
-                TableConstraint::Unique(_) => {
-                    return Err(self.unsupported("UNIQUE constraints are", constraint.span().start));
-                }
+                TableConstraint::Unique(constraint) => unique.constraints.push(constraint),
                 TableConstraint::ForeignKey(_) => {
                     return Err(self.unsupported("foreign keys are", constraint.span().start));
                 }
@@ -72,12 +78,61 @@ impl Binder<'_> {
             }
         }
         key.columns.iter().for_each(|at| columns[*at].not_null = true);
-        let key_name = match (key.columns.is_empty(), key.name) {
+        let key_name = match (key.columns.is_empty(), key.name.take()) {
             (true, _) => String::new(),
-            (false, Some(given)) => given,
-            (false, None) => default_key_name(&name),
+            (false, Some(given)) => self.new_index_name(given, &name, &[])?,
+            (false, None) => self.free_name(&name, None, "pkey", &[]),
         };
-        Ok(Body::CreateTable(Some(NewTable { name, columns, primary_key: key.columns, key_name })))
+        let indexes = self.unique_keys(&name, &columns, (&key.columns, &key_name), &unique)?;
+        Ok(Body::CreateTable(Some(NewTable { name, columns, primary_key: key.columns, key_name, indexes })))
+    }
+
+    /// The indexes of UNIQUE constraints. One without a name that repeats another constraint is left out.
+    fn unique_keys(
+        &self,
+        table: &str,
+        columns: &[Column],
+        (key, key_name): (&[usize], &str),
+        unique: &UniqueKeys<'_>,
+    ) -> Result<Vec<Index>, SqlError> {
+        let mut taken = vec![table.to_owned(), key_name.to_owned()];
+        let mut indexes: Vec<Index> = Vec::new();
+        let place = |name: &str| columns.iter().position(|column| column.name == name);
+        let of_columns = unique.columns.iter().map(|(at, name)| {
+            let column = columns.get(*at).map_or("", |column| &column.name);
+            let index = self.unique_column(table, (*at, column), &taken);
+            (name.clone().map_or(index.clone(), |name| Index { name, ..index }), name.is_some())
+        });
+        let mut all: Vec<(Index, bool)> = of_columns.collect();
+        for constraint in &unique.constraints {
+            all.push((self.unique_index(table, constraint, place, &taken)?, constraint.name.is_some()));
+        }
+        for (index, is_named) in all {
+            let positions = index.plain_columns().unwrap_or_default();
+            let repeats = positions == key || indexes.iter().any(|other| other.columns == index.columns);
+            if repeats && !is_named {
+                continue;
+            }
+            let name = match is_named {
+                true => self.new_index_name(index.name, table, &taken)?,
+                false if taken.contains(&index.name) => {
+                    let names: Vec<&str> = positions.iter().map(|at| columns[*at].name.as_str()).collect();
+                    self.free_name(table, Some(&names.join("_")), "key", &taken)
+                }
+                false => index.name,
+            };
+            taken.push(name.clone());
+            indexes.push(Index { name, ..index });
+        }
+        Ok(indexes)
+    }
+
+    /// The name that a statement gives to an index. 42P07 if it is taken.
+    fn new_index_name(&self, name: String, table: &str, taken: &[String]) -> Result<String, SqlError> {
+        if name != table && !taken.contains(&name) && self.look_up_relation(&name).is_none() {
+            return Ok(name);
+        }
+        Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
     }
 
     fn refuse_options(&self, create: &CreateTable, at: Location) -> Result<(), SqlError> {
@@ -145,7 +200,7 @@ impl Binder<'_> {
         table: &str,
         def: &ColumnDef,
         earlier: &[Column],
-        key: &mut PrimaryKey,
+        (key, unique): (&mut PrimaryKey, &mut UniqueKeys<'_>),
     ) -> Result<Column, SqlError> {
         self.check_new_name(&def.name)?;
         let name = fold_ident(&def.name);
@@ -169,7 +224,12 @@ impl Binder<'_> {
                     key.name = option.name.as_ref().map(fold_ident);
                 }
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
-                ColumnOption::Unique(_) => return Err(self.unsupported("UNIQUE constraints are", at)),
+                ColumnOption::Unique(constraint) => {
+                    if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
+                        return Err(self.unsupported("DEFERRABLE constraints are", at));
+                    }
+                    unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
+                }
                 ColumnOption::ForeignKey(_) => return Err(self.unsupported("foreign keys are", at)),
                 ColumnOption::Check(_) => return Err(self.unsupported("CHECK constraints are", at)),
                 ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
@@ -186,7 +246,7 @@ impl Binder<'_> {
         Ok(column)
     }
 
-    fn column_collation(&self, name: &ObjectName, ty: SqlType) -> Result<(), SqlError> {
+    pub(super) fn column_collation(&self, name: &ObjectName, ty: SqlType) -> Result<(), SqlError> {
         let at = name.span().start;
         let collation = self.name_parts(name)?.pop().unwrap_or_default();
         if !ty.is_text() {
@@ -224,7 +284,7 @@ impl Binder<'_> {
     }
 
     /// The position of the next occurrence of a word after a location.
-    fn position_after(&self, at: Location, word: &str) -> u32 {
+    pub(super) fn position_after(&self, at: Location, word: &str) -> u32 {
         let text = &self.statement.text;
         let start = text.offset(at).unwrap_or(text.as_str().len());
         match text.as_str()[start..].to_ascii_lowercase().find(word) {
@@ -250,25 +310,12 @@ impl Binder<'_> {
         key: &mut PrimaryKey,
     ) -> Result<(), SqlError> {
         let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
-        let position = || match &constraint.name {
-            Some(name) => self.position_before(name.span.start, "constraint"),
-            None => self.position_before(at, "primary"),
-        };
-        self.check_single_key(table, key, position)?;
+        let position = self.constraint_position(constraint.name.as_ref(), at, "primary");
+        self.check_single_key(table, key, || position)?;
         key.name = constraint.name.as_ref().map(fold_ident);
-        for column in &constraint.columns {
-            let ident = index_column(column).ok_or_else(|| self.unsupported("this form of PRIMARY KEY is", at))?;
-            let name = fold_ident(ident);
-            let Some(place) = columns.iter().position(|c| c.name == name) else {
-                let message = format!("column \"{name}\" named in key does not exist");
-                return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position()));
-            };
-            if key.columns.contains(&place) {
-                let message = format!("column \"{name}\" appears twice in primary key constraint");
-                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message).at(position()));
-            }
-            key.columns.push(place);
-        }
+        let place = |name: &str| columns.iter().position(|column| column.name == name);
+        let found = self.constraint_columns(&constraint.columns, place, "primary key constraint", (at, position))?;
+        key.columns.extend(found.into_iter().map(|(place, _)| place));
         Ok(())
     }
 
@@ -288,6 +335,11 @@ impl Binder<'_> {
                     let message = format!("{message}, skipping");
                     self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
                 }
+                Err(error) if error.code == SqlState::WRONG_OBJECT_TYPE => {
+                    let shown = self.name_parts(name)?.pop().unwrap_or_default();
+                    let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not a table"));
+                    return Err(error.hint("Use DROP INDEX to remove an index."));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -301,6 +353,9 @@ impl Binder<'_> {
             let mut table = self.table(&target.name);
             if let Err(error) = &mut table {
                 error.position = None;
+                if error.code == SqlState::WRONG_OBJECT_TYPE {
+                    error.message = error.message.replace("is an index", "is not a table");
+                }
             }
             let table = table?;
             if !tables.iter().any(|t| t.id == table.id) {
@@ -319,26 +374,5 @@ impl Binder<'_> {
             })?;
         }
         Ok(Body::Nothing(tag))
-    }
-}
-
-/// `{table}_pkey`, with the table's name truncated to fit.
-fn default_key_name(table: &str) -> String {
-    let mut end = table.len().min(58);
-    while !table.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}_pkey", &table[..end])
-}
-
-/// The name of an index column that is a plain column.
-fn index_column(column: &IndexColumn) -> Option<&Ident> {
-    let options = &column.column.options;
-    if column.operator_class.is_some() || options.asc.is_some() || options.nulls_first.is_some() {
-        return None;
-    }
-    match &column.column.expr {
-        Ast::Identifier(ident) => Some(ident),
-        _ => None,
     }
 }

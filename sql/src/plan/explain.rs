@@ -3,15 +3,17 @@
 
 use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr as Ast, UtilityOption};
 
-use super::access::{AccessPath, KeyBound, TableAccess};
+use super::access::{AccessPath, TableAccess};
 use super::binder::Binder;
+use super::conditions::KeyBound;
+use super::index_path::{IndexScan, PrefixValue};
 use super::node::{Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, UpdatePlan, Whole};
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, Source, WithBody};
 use super::show::{plain, show};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::parse::NO_LOCATION;
-use crate::table::{Table, quote_identifier};
+use crate::table::{Index, Table, quote_identifier};
 use pgtypes::SqlType;
 
 impl Binder<'_> {
@@ -129,7 +131,12 @@ impl Printer<'_> {
             Body::Update(update) => self.update(update),
             Body::Delete(delete) => self.delete(delete),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
-            Body::CopyFrom(_) | Body::Truncate(_) | Body::CreateTable(_) | Body::DropTable(_) | Body::Nothing(_) => {
+            Body::CopyFrom(_)
+            | Body::Truncate(_)
+            | Body::CreateTable(_)
+            | Body::DropTable(_)
+            | Body::AlterTables(..)
+            | Body::Nothing(_) => {
                 self.node(0, "Utility Statement".to_owned(), |_| 0);
             }
         }
@@ -293,6 +300,15 @@ impl Printer<'_> {
                 let conditions = range(table, prefix, lower, upper, &names);
                 self.detail(depth, format!("Key: {conditions}"));
             }
+            AccessPath::Index(scan) => {
+                let only = if scan.covers { " Only" } else { "" };
+                let index = table.indexes.get(scan.index);
+                let using = quote_identifier(index.map_or("", |index| &index.name));
+                self.node(depth, format!("Index{only} Scan{backward} using {using} on {name}"), passed);
+                if let Some(conditions) = index.and_then(|index| index_conditions(table, index, scan, &names)) {
+                    self.detail(depth, format!("Index Cond: {conditions}"));
+                }
+            }
             AccessPath::Full => self.node(depth, format!("Full Scan{backward} on {name}"), passed),
         }
         if let Some(filter) = filter {
@@ -304,10 +320,10 @@ impl Printer<'_> {
     }
 
     fn insert(&mut self, plan: &InsertPlan) {
-        self.node(0, format!("Insert on {}", quote_identifier(&plan.table.name)), |run| run.returning);
+        self.node(0, format!("Insert on {}", quote_identifier(&plan.write.table.name)), |run| run.returning);
         match &plan.conflict {
             Conflict::Fail => {}
-            Conflict::DoNothing => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
+            Conflict::DoNothing(_) => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
             Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),
         }
         self.select(&plan.source, 1);
@@ -325,7 +341,6 @@ impl Printer<'_> {
 }
 
 fn points(table: &Table, keys: &[Vec<Expr>], names: &[String]) -> String {
-    const SHOWN: usize = 10;
     let columns: Vec<&str> = table.primary_key.iter().map(|at| names[*at].as_str()).collect();
     let key = |values: &Vec<Expr>| {
         let values: Vec<String> = values.iter().map(|value| show(value, names)).collect();
@@ -334,13 +349,7 @@ fn points(table: &Table, keys: &[Vec<Expr>], names: &[String]) -> String {
     let columns = if columns.len() == 1 { columns.concat() } else { format!("({})", columns.join(", ")) };
     match keys {
         [single] => format!("({columns} = {})", key(single)),
-        several => {
-            let mut shown: Vec<String> = several.iter().take(SHOWN).map(key).collect();
-            if several.len() > SHOWN {
-                shown.push(format!("... {} keys", several.len()));
-            }
-            format!("({columns} IN ({}))", shown.join(", "))
-        }
+        several => format!("({columns} IN ({}))", listed(several, key)),
     }
 }
 
@@ -348,11 +357,59 @@ fn range(table: &Table, prefix: &[Expr], lower: &[KeyBound], upper: &[KeyBound],
     let name = |at: usize| table.primary_key.get(at).map_or("", |column| names[*column].as_str());
     let mut parts: Vec<String> =
         prefix.iter().enumerate().map(|(at, value)| format!("({} = {})", name(at), show(value, names))).collect();
+    parts.extend(bound_texts(name(prefix.len()), lower, upper, names));
+    if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" AND ")) }
+}
+
+/// The conditions of a scan of an index; `None` without one.
+fn index_conditions(table: &Table, index: &Index, scan: &IndexScan, names: &[String]) -> Option<String> {
+    let columns = index.column_names(table);
+    let column = |at: usize| columns.get(at).map_or("", String::as_str);
+    let value = |value: &PrefixValue| value.as_ref().map_or_else(|| "NULL".to_owned(), |value| show(value, names));
+    let mut parts: Vec<String> = Vec::new();
+    match scan.prefixes.as_slice() {
+        [only] => parts.extend(only.iter().enumerate().map(|(at, found)| match found {
+            Some(found) => format!("({} = {})", column(at), show(found, names)),
+            None => format!("({} IS NULL)", column(at)),
+        })),
+        several => {
+            let width = several.first().map_or(0, Vec::len);
+            let key = |prefix: &Vec<PrefixValue>| {
+                let values: Vec<String> = prefix.iter().map(value).collect();
+                if values.len() == 1 { values.concat() } else { format!("({})", values.join(", ")) }
+            };
+            let left: Vec<&str> = (0..width).map(column).collect();
+            let left = if width == 1 { left.concat() } else { format!("({})", left.join(", ")) };
+            parts.push(format!("({left} IN ({}))", listed(several, key)));
+        }
+    }
+    let next = column(scan.prefixes.first().map_or(0, Vec::len));
+    parts.extend(bound_texts(next, &scan.lower, &scan.upper, names));
+    match parts.len() {
+        0 => None,
+        1 => Some(parts.concat()),
+        _ => Some(format!("({})", parts.join(" AND "))),
+    }
+}
+
+/// The first keys of a list.
+fn listed<K>(keys: &[K], key: impl Fn(&K) -> String) -> String {
+    const SHOWN: usize = 10;
+    let mut shown: Vec<String> = keys.iter().take(SHOWN).map(key).collect();
+    if keys.len() > SHOWN {
+        shown.push(format!("... {} keys", keys.len()));
+    }
+    shown.join(", ")
+}
+
+/// The bounds of a column: `(a > 1)`, `(a <= 5)`.
+fn bound_texts(name: &str, lower: &[KeyBound], upper: &[KeyBound], names: &[String]) -> Vec<String> {
+    let mut parts = Vec::new();
     for (bounds, symbol) in [(lower, ">"), (upper, "<")] {
         for bound in bounds {
             let equal = if bound.inclusive { "=" } else { "" };
-            parts.push(format!("({} {symbol}{equal} {})", name(prefix.len()), show(&bound.value, names)));
+            parts.push(format!("({name} {symbol}{equal} {})", show(&bound.value, names)));
         }
     }
-    if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" AND ")) }
+    parts
 }

@@ -11,7 +11,9 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Frame, MergedColumn, Scope, ScopeColumn, ScopeTable, Typed};
 use super::calls::Arguments;
 use super::coerce::Unified;
-use super::joins::{conjuncts, join, rel_width, table_scan};
+use super::conditions::conjuncts;
+use super::index::bind_indexes;
+use super::joins::{join, rel_width, table_scan};
 use super::node::ResultColumn;
 use super::rel::{FunctionScan, JoinKind, Rel, SetCall, WithScan};
 use crate::error::{SqlError, SqlState};
@@ -283,7 +285,8 @@ impl Binder<'_> {
             }
             let table = self.table(name)?;
             let scope = self.table_scope(&table, alias)?;
-            return Ok(Item { rel: table_scan(table, scope.names()), scope, lateral: None });
+            let indexes = bind_indexes(&table, self.catalog)?;
+            return Ok(Item { rel: table_scan(table, indexes, scope.names()), scope, lateral: None });
         }
         match factor {
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {

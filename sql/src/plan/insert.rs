@@ -7,13 +7,14 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
+use super::bound_index::TableWrite;
 use super::names::{fold_ident, is_default};
-use super::node::{Conflict, InsertPlan, ResultColumn};
+use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn};
 use super::rel::{SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{NO_LOCATION, query_start, start_of};
-use crate::table::Table;
+use crate::table::{Index, Table};
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
@@ -55,7 +56,8 @@ impl Binder<'_> {
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));
-        Ok((InsertPlan { table, source, columns, reads_itself, conflict, returning }, result))
+        let write = Box::new(TableWrite::bind(table, self.catalog)?);
+        Ok((InsertPlan { write, source, columns, reads_itself, conflict, returning }, result))
     }
 
     /// Positions of the target columns, in the order of the values.
@@ -174,14 +176,20 @@ impl Binder<'_> {
         on: &OnConflict,
         at: Location,
     ) -> Result<Conflict, SqlError> {
-        match &on.conflict_target {
-            Some(ConflictTarget::Columns(idents)) => self.check_conflict_columns(table, idents)?,
+        let arbiters = match &on.conflict_target {
+            Some(ConflictTarget::Columns(idents)) => self.inferred_arbiters(table, idents)?,
             Some(ConflictTarget::OnConstraint(name)) => {
                 let constraint = self.name_parts(name)?.pop().unwrap_or_default();
-                if table.has_hidden_key() || constraint != table.key_name {
+                let is_named = |index: &Index| index.is_constraint && index.name == constraint;
+                let arbiters = Arbiters {
+                    primary_key: !table.has_hidden_key() && constraint == table.key_name,
+                    indexes: table.indexes.iter().map(is_named).collect(),
+                };
+                if arbiters.is_empty() {
                     let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", table.name);
                     return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
                 }
+                arbiters
             }
             None if matches!(on.action, OnConflictAction::DoUpdate(_)) => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
@@ -189,27 +197,30 @@ impl Binder<'_> {
                     .error(SqlState::SYNTAX_ERROR, message, at)
                     .hint("For example, ON CONFLICT (column_name)."));
             }
-            None => {}
-        }
-        let OnConflictAction::DoUpdate(update) = &on.action else { return Ok(Conflict::DoNothing) };
+            None => Arbiters {
+                primary_key: !table.has_hidden_key(),
+                indexes: table.indexes.iter().map(|index| index.unique).collect(),
+            },
+        };
+        let OnConflictAction::DoUpdate(update) = &on.action else {
+            return Ok(Conflict::DoNothing(arbiters));
+        };
         let mut scope = Scope::of(table, alias);
         scope.extend(Scope::of(table, Some("excluded")));
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
             self.assignment(assignment, table, &scope, &mut assignments)?;
         }
-        if assignments.iter().any(|(column, _)| table.primary_key.contains(column)) {
-            return Err(self.unsupported("changing the primary key in ON CONFLICT DO UPDATE is", at));
-        }
         let filter = match &update.selection {
             Some(ast) => Some(self.condition(ast, &scope, "WHERE")?),
             None => None,
         };
-        Ok(Conflict::DoUpdate { assignments, filter })
+        Ok(Conflict::DoUpdate { arbiters, assignments, filter })
     }
 
-    /// The columns after ON CONFLICT must be the primary key's, the only unique constraint.
-    fn check_conflict_columns(&self, table: &Table, idents: &[Ident]) -> Result<(), SqlError> {
+    /// The unique keys with the columns after ON CONFLICT. A partial index is none: its predicate would have to be
+    /// named.
+    fn inferred_arbiters(&self, table: &Table, idents: &[Ident]) -> Result<Arbiters, SqlError> {
         let mut columns = Vec::new();
         for ident in idents {
             let name = fold_ident(ident);
@@ -222,15 +233,26 @@ impl Binder<'_> {
                 }
             }
         }
-        let mut key = table.primary_key.clone();
-        key.sort_unstable();
         columns.sort_unstable();
         columns.dedup();
-        if key.is_empty() || key != columns {
+        let is_key = |mut key: Vec<usize>| {
+            key.sort_unstable();
+            key.dedup();
+            key == columns
+        };
+        let arbiters = Arbiters {
+            primary_key: !table.has_hidden_key() && is_key(table.primary_key.clone()),
+            indexes: table
+                .indexes
+                .iter()
+                .map(|index| index.unique && index.plain_columns().is_some_and(is_key))
+                .collect(),
+        };
+        if arbiters.is_empty() {
             let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
-        Ok(())
+        Ok(arbiters)
     }
 }
 

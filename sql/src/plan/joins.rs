@@ -7,31 +7,18 @@
 use std::sync::Arc;
 
 use super::access::{self, AccessPath, TableAccess};
-
+use super::bound_index::BoundIndex;
+use super::conditions::{conjunction, conjuncts};
+use super::index_path::{OrderBy, Wanted};
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, Source};
 use crate::expr::{CompareOp, Expr};
 use crate::table::Table;
 use pgtypes::Datum;
 
-/// The parts of a conjunction.
-pub(super) fn conjuncts(condition: Expr, out: &mut Vec<Expr>) {
-    match condition {
-        Expr::And(items) => items.into_iter().for_each(|item| conjuncts(item, out)),
-        Expr::Const(Datum::Bool(true)) => {}
-        other => out.push(other),
-    }
-}
-
-/// A conjunction; `None` without parts.
-pub(super) fn conjunction(mut parts: Vec<Expr>) -> Option<Expr> {
-    if parts.len() > 1 { Some(Expr::And(parts)) } else { parts.pop() }
-}
-
 /// All columns of a table, as a node.
-pub(super) fn table_scan(table: Arc<Table>, names: Vec<String>) -> Rel {
+pub(super) fn table_scan(table: Arc<Table>, indexes: Vec<BoundIndex>, names: Vec<String>) -> Rel {
     let width = table.columns.len();
-    let access = TableAccess { table, path: AccessPath::Full, reverse: false, needed: vec![true; width] };
-    Rel::Query(Box::new(SelectPlan::of(Source::Table(access), width, names)))
+    Rel::Query(Box::new(SelectPlan::of(Source::Table(TableAccess::whole(table, indexes)), width, names)))
 }
 
 /// Which sides of a join a condition reads.
@@ -199,7 +186,8 @@ fn is_bounded(rel: &Rel) -> bool {
                     Source::Table(access) => match &access.path {
                         AccessPath::Points(_) => true,
                         AccessPath::Range { prefix, .. } => !prefix.is_empty(),
-                        _ => false,
+                        AccessPath::Index(scan) => scan.prefixes.iter().all(|prefix| !prefix.is_empty()),
+                        AccessPath::Full => false,
                     },
                     Source::Rel(source) => is_bounded(source),
                 }
@@ -294,31 +282,11 @@ fn look_up(join: &mut Join) {
 /// Chooses the access path of a query over a table, drops a redundant sort, marks the columns in use. Of other sources,
 /// settles the nodes.
 pub(super) fn attach(plan: &mut SelectPlan) {
-    let width = match &plan.source {
+    let mut needed = match &plan.source {
         Source::Single | Source::Values(_) => return,
-        Source::Table(access) => access.table.columns.len(),
-        Source::Rel(rel) => rel_width(rel),
+        Source::Table(access) => vec![false; access.table.columns.len()],
+        Source::Rel(rel) => vec![false; rel_width(rel)],
     };
-    if let Source::Table(access) = &mut plan.source {
-        let (path, filter) = access::choose(&access.table, plan.filter.take());
-        plan.filter = filter;
-        access.path = path;
-        if plan.aggregation.is_none() && plan.distinct_on.is_empty() {
-            let key = |key: &super::rel::SortKey| match plan.output.get(key.column) {
-                // Key columns are never NULL, so the place of NULLs does not matter.
-                Some(Expr::Column(column)) => Some((*column, key.descending)),
-                _ => None,
-            };
-            let order: Option<Vec<(usize, bool)>> = plan.sort.iter().map(key).collect();
-            let direction = order.and_then(|order| access::gives_order(&access.table, &access.path, &order));
-            if let Some(direction) = direction {
-                plan.sort.clear();
-                access.reverse = direction;
-            }
-        }
-    }
-    let mut needed = vec![false; width];
-    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
     match &plan.aggregation {
         Some(aggregation) => {
             aggregation.keys.iter().for_each(|key| key.mark_columns(&mut needed));
@@ -326,10 +294,53 @@ pub(super) fn attach(plan: &mut SelectPlan) {
         }
         None => plan.output.iter().for_each(|expr| expr.mark_columns(&mut needed)),
     }
-    match &mut plan.source {
-        Source::Table(access) => access.needed = needed,
-        Source::Rel(rel) => settle(rel, &needed),
-        Source::Single | Source::Values(_) => {}
+    if matches!(plan.source, Source::Table(_)) {
+        attach_table(plan, needed);
+    } else if let Source::Rel(rel) = &mut plan.source {
+        plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
+        settle(rel, &needed);
+    }
+}
+
+/// `needed`: the columns that are read apart from those of the filter.
+fn attach_table(plan: &mut SelectPlan, mut needed: Vec<bool>) {
+    let wanted = wanted(plan, &needed);
+    let Source::Table(access) = &mut plan.source else { return };
+    let indexes = std::mem::take(&mut access.indexes);
+    let choice = access::choose(&access.table, &indexes, plan.filter.take(), &wanted);
+    plan.filter = choice.filter;
+    access.path = choice.path;
+    if let Some(direction) = choice.direction.filter(|_| keeps_order(plan.aggregation.is_some(), &plan.distinct_on)) {
+        plan.sort.clear();
+        access.reverse = direction;
+    }
+    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
+    if let (AccessPath::Index(scan), Some(_)) = (&access.path, plan.lock) {
+        // A locked row that has changed is looked at again.
+        scan.recheck.iter().for_each(|recheck| recheck.mark_columns(&mut needed));
+    }
+    access.needed = needed;
+}
+
+/// Whether the sort is over the rows of the source, which may come in its order.
+fn keeps_order(is_grouped: bool, distinct_on: &[usize]) -> bool {
+    !is_grouped && distinct_on.is_empty()
+}
+
+/// What a query wants of the path to its table. `needed`: the columns that are read apart from those of the filter.
+fn wanted(plan: &SelectPlan, needed: &[bool]) -> Wanted {
+    let mut columns = needed.to_vec();
+    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut columns));
+    let is_ordered = keeps_order(plan.aggregation.is_some(), &plan.distinct_on);
+    let sort = if is_ordered { plan.sort.as_slice() } else { &[] };
+    let order = sort.iter().filter_map(|key| {
+        let expr = plan.output.get(key.column)?.clone();
+        Some(OrderBy { expr, descending: key.descending, nulls_first: key.nulls_first })
+    });
+    Wanted {
+        order: order.collect(),
+        has_limit: plan.limit.is_some(),
+        columns: if plan.lock.is_some() { Vec::new() } else { columns },
     }
 }
 

@@ -1,30 +1,34 @@
 //! The binder: turns a syntax tree into a typed plan.
 //!
 //! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
-//! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query over at most one table ([`select`]), a
-//! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`]). [`access`] derives key bounds from the filter
-//! and so chooses between point get, range scan and full scan. [`explain`] prints a plan.
+//! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query, which is a tree ([`select`], [`rel`]), a
+//! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`], [`index_ddl`]). [`access`] derives key bounds
+//! from the filter and so chooses between point get, range scan, scan of an index and full scan. [`explain`] prints a
+//! plan.
 //!
 //! # Layers
 //!
-//! 1. `access`, `aggregation`, `show`: parts without knowledge of the binder
-//! 2. `rel`: queries and the nodes that they read
-//! 3. `joins`, `node`: where conditions go; the plan of a statement
-//! 4. `with_name`: names of WITH
-//! 5. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//! 1. `aggregation`, `bound_index`, `conditions`, `show`: parts without knowledge of the binder: aggregations, indexes
+//!    as expressions, conjuncts that bound a key, expressions as text
+//! 2. `index_path`: scans of secondary indexes
+//! 3. `access`: access paths
+//! 4. `rel`: queries and the nodes that they read
+//! 5. `joins`, `node`: where conditions go; the plan of a statement
+//! 6. `with_name`: names of WITH
+//! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 6. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 7. `calls`, `type_name`: calls of functions, types
-//! 8. `object_names`, `operators`: names in literals, operators
-//! 9. `comparison`: comparisons and constructs built from them
-//! 10. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 11. `aggregate`: aggregates
-//! 12. `assign`, `from`, `projection`: values for columns, FROM, output columns
-//! 13. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
-//! 14. `select`: queries
-//! 15. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
-//! 16. `statement`: statements to plans
-//! 17. `copy`: COPY
+//! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 9. `calls`, `type_name`: calls of functions, types
+//! 10. `object_names`, `operators`: names in literals, operators
+//! 11. `comparison`: comparisons and constructs built from them
+//! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
+//! 13. `aggregate`, `index`: aggregates; binding of indexes
+//! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
+//! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
+//! 16. `select`: queries
+//! 17. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
+//! 18. `statement`: statements to plans
+//! 19. `copy`: COPY
 
 mod access;
 mod aggregate;
@@ -32,9 +36,11 @@ mod aggregation;
 mod assign;
 mod bind_expr;
 mod binder;
+mod bound_index;
 mod calls;
 mod coerce;
 mod comparison;
+mod conditions;
 mod constants;
 mod copy;
 mod cost;
@@ -43,6 +49,9 @@ mod explain;
 mod from;
 mod functions;
 mod grouping;
+mod index;
+mod index_ddl;
+mod index_path;
 mod insert;
 mod joins;
 mod modify;
@@ -63,11 +72,16 @@ mod subquery;
 mod type_name;
 mod with_name;
 
-pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
+pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregation::{AggregateCall, AggregateOrder};
+pub(crate) use bound_index::{BoundIndex, TableWrite};
+pub(crate) use conditions::KeyBound;
 pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::analyzed_lines;
-pub(crate) use node::{Actual, Analyze, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, UpdatePlan};
+pub(crate) use index_path::{IndexScan, PrefixValue};
+pub(crate) use node::{
+    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, UpdatePlan,
+};
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,

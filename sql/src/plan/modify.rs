@@ -7,11 +7,12 @@ use sqlparser::tokenizer::Location;
 
 use super::access::whole_rows;
 use super::binder::{Binder, Scope};
+use super::bound_index::TableWrite;
 use super::from::From;
 use super::node::{DeletePlan, ResultColumn, UpdatePlan};
 use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::table::Table;
+use crate::table::{Index, Table};
 
 impl Binder<'_> {
     /// Binds UPDATE.
@@ -31,9 +32,13 @@ impl Binder<'_> {
         }
         let filter = self.where_clause(update.selection.as_ref(), &scope)?;
         let (returning, columns) = self.returning(update.returning.as_deref(), &scope)?;
-        let changes_key = assignments.iter().any(|(column, _)| table.primary_key.contains(column));
-        let (access, filter) = whole_rows(table, filter);
-        Ok((UpdatePlan { access, filter, assignments, changes_key, returning }, columns))
+        let assigns = |column: &usize| assignments.iter().any(|(assigned, _)| assigned == column);
+        let changes_key = table.primary_key.iter().any(assigns);
+        let unique = table.indexes.iter().filter(|index| index.unique).filter_map(Index::plain_columns);
+        let changes_unique = changes_key || unique.flatten().any(|column| assigns(&column));
+        let write = TableWrite::bind(table.clone(), self.catalog)?;
+        let (access, filter) = whole_rows(&write, filter);
+        Ok((UpdatePlan { access, filter, assignments, write, changes_key, changes_unique, returning }, columns))
     }
 
     fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
@@ -64,7 +69,8 @@ impl Binder<'_> {
         let (table, scope) = self.changed_table(from, at)?;
         let filter = self.where_clause(delete.selection.as_ref(), &scope)?;
         let (returning, columns) = self.returning(delete.returning.as_deref(), &scope)?;
-        let (access, filter) = whole_rows(table, filter);
-        Ok((DeletePlan { access, filter, returning }, columns))
+        let write = TableWrite::bind(table, self.catalog)?;
+        let (access, filter) = whole_rows(&write, filter);
+        Ok((DeletePlan { access, filter, write, returning }, columns))
     }
 }

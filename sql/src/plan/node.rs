@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{PlainOutput, TableAccess};
+use super::bound_index::TableWrite;
 use super::rel::{SelectPlan, Source, Subplan, WithQuery};
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
@@ -135,7 +136,7 @@ pub(crate) struct Cost {
 pub(crate) struct Lookup {
     /// The folded name.
     pub(crate) name: String,
-    /// The table, if there is one.
+    /// The table, if there is one. For the name of an index, the table that has it.
     pub(crate) found: Option<Arc<Table>>,
 }
 
@@ -145,7 +146,7 @@ impl Plan {
         if self.valid_for.load(Ordering::Relaxed) == catalog.version {
             return true;
         }
-        let is_same = |lookup: &Lookup| match (&lookup.found, catalog.table(&lookup.name)) {
+        let is_same = |lookup: &Lookup| match (&lookup.found, catalog.relation(&lookup.name)) {
             (None, None) => true,
             (Some(then), Some(now)) => Arc::ptr_eq(then, now) || then == now,
             _ => false,
@@ -180,10 +181,10 @@ impl Plan {
     /// The storage of the rows that it inserts, changes or locks, if any.
     pub(crate) fn written_storage(&self) -> Option<StorageId> {
         let table = match &self.body {
-            Body::Insert(plan) => &plan.table,
+            Body::Insert(plan) => &plan.write.table,
             Body::Update(plan) => &plan.access.table,
             Body::Delete(plan) => &plan.access.table,
-            Body::CopyFrom(plan) => &plan.table,
+            Body::CopyFrom(plan) => &plan.write.table,
             Body::Select(SelectPlan { source: Source::Table(access), lock: Some(_), .. }) => &access.table,
             _ => return None,
         };
@@ -230,16 +231,28 @@ pub(crate) enum Body {
     CreateTable(Option<NewTable>),
     /// DROP TABLE of the existing tables.
     DropTable(Vec<Arc<Table>>),
+    /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.
+    AlterTables(&'static str, Vec<Alteration>),
     /// A statement without effect. Holds its tag.
     Nothing(&'static str),
     /// EXPLAIN. Holds the lines.
     Explain(Vec<String>),
 }
 
+/// A change of a table's descriptor.
+#[derive(Debug)]
+pub(crate) struct Alteration {
+    pub(crate) old: Arc<Table>,
+    /// The descriptor that the table is to have. New indexes have the id 0 and no storage; so has a new primary key.
+    pub(crate) new: Table,
+    /// Whether the keys of the rows change.
+    pub(crate) rewrites: bool,
+}
+
 /// INSERT.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
-    pub(crate) table: Arc<Table>,
+    pub(crate) write: Box<TableWrite>,
     pub(crate) source: SelectPlan,
     /// The table's columns over a row of the source; `None` if the source's row is the table's.
     pub(crate) columns: Option<Vec<Expr>>,
@@ -253,7 +266,7 @@ pub(crate) struct InsertPlan {
 /// COPY FROM.
 #[derive(Debug)]
 pub(crate) struct CopyFromPlan {
-    pub(crate) table: Arc<Table>,
+    pub(crate) write: TableWrite,
     /// The positions of the table's columns that the data has, in its order.
     pub(crate) columns: Vec<usize>,
     /// The other columns and their default values.
@@ -268,9 +281,25 @@ pub(crate) enum Conflict {
     /// An error.
     Fail,
     /// DO NOTHING.
-    DoNothing,
+    DoNothing(Arbiters),
     /// DO UPDATE. The expressions are over the old row followed by the proposed row (`excluded`).
-    DoUpdate { assignments: Vec<(usize, Expr)>, filter: Option<Expr> },
+    DoUpdate { arbiters: Arbiters, assignments: Vec<(usize, Expr)>, filter: Option<Expr> },
+}
+
+/// The unique keys whose duplicates ON CONFLICT is about. Those of others are errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arbiters {
+    /// Whether the primary key is one.
+    pub(crate) primary_key: bool,
+    /// For each index of the table, whether it is one.
+    pub(crate) indexes: Vec<bool>,
+}
+
+impl Arbiters {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.primary_key && !self.indexes.contains(&true)
+    }
 }
 
 /// UPDATE.
@@ -280,7 +309,11 @@ pub(crate) struct UpdatePlan {
     pub(crate) filter: Option<Expr>,
     /// Columns and their new values over the old row.
     pub(crate) assignments: Vec<(usize, Expr)>,
+    pub(crate) write: TableWrite,
+    /// Whether it assigns a column of the primary key.
     pub(crate) changes_key: bool,
+    /// Whether it assigns a column that another table may refer to: of the primary key or of a unique index.
+    pub(crate) changes_unique: bool,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
 }
@@ -290,6 +323,7 @@ pub(crate) struct UpdatePlan {
 pub(crate) struct DeletePlan {
     pub(crate) access: TableAccess,
     pub(crate) filter: Option<Expr>,
+    pub(crate) write: TableWrite,
     /// Over the old row.
     pub(crate) returning: Option<Vec<Expr>>,
 }

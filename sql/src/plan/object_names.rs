@@ -6,7 +6,7 @@ use super::type_name;
 use crate::catalog::{Catalog, PUBLIC};
 use crate::error::SqlState;
 use crate::parse;
-use crate::table::{TableId, quote_identifier};
+use crate::table::{IndexId, Table, TableId, quote_identifier};
 use pgtypes::{Label, Names, Oid, SqlType, ValueError, functions};
 
 /// The schema of built-in objects, and the one of tables.
@@ -30,11 +30,11 @@ impl Names for Catalog {
             SqlType::REGCLASS => {
                 let parts = parts(name)?;
                 let found = match parts.as_slice() {
-                    [table] => self.table(table),
-                    [schema, table] if schema == PUBLIC => self.table(table),
+                    [name] => self.relation_oid(name),
+                    [schema, name] if schema == PUBLIC => self.relation_oid(name),
                     _ => None,
                 };
-                found.map(|table| Oid(table.id.0)).ok_or_else(|| {
+                found.ok_or_else(|| {
                     let message = format!("relation \"{}\" does not exist", parts.join("."));
                     ValueError::new(SqlState::UNDEFINED_TABLE, message)
                 })
@@ -59,10 +59,34 @@ impl Names for Catalog {
                 PUBLIC_OID => Some(PUBLIC.to_owned()),
                 _ => None,
             },
-            SqlType::REGCLASS => self.by_id(TableId(oid.0)).map(|table| quote_identifier(&table.name)),
+            SqlType::REGCLASS => match self.by_id(TableId(oid.0)) {
+                Some(table) => Some(quote_identifier(&table.name)),
+                None => self.tables().find_map(|table| index_name(table, IndexId(oid.0))),
+            },
             _ => None,
         }
     }
+}
+
+impl Catalog {
+    /// The OID of a table or index.
+    fn relation_oid(&self, name: &str) -> Option<Oid> {
+        let table = self.relation(name)?;
+        let id = match table.index(name) {
+            Some(index) => index.id.0,
+            None if table.name == name => table.id.0,
+            None => table.key_id.0,
+        };
+        Some(Oid(id))
+    }
+}
+
+/// The name of an index of the table.
+fn index_name(table: &Table, id: IndexId) -> Option<String> {
+    if table.key_id == id && !table.has_hidden_key() {
+        return Some(quote_identifier(&table.key_name));
+    }
+    table.indexes.iter().find(|index| index.id == id).map(|index| quote_identifier(&index.name))
 }
 
 /// The folded parts of a name as a user writes it: `public."My Table"`.

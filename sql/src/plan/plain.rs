@@ -1,7 +1,7 @@
 //! Queries for plain columns of a table's rows, as they are stored and in the order of the access path. The executor
 //! writes such rows to the client without building them in between.
 
-use super::access::{PLAIN_COLUMNS, PlainOutput};
+use super::access::{AccessPath, PLAIN_COLUMNS, PlainOutput};
 use super::node::Body;
 use super::rel::Source;
 use crate::expr::Expr;
@@ -10,7 +10,8 @@ use crate::expr::Expr;
 pub(super) fn plain_output(body: &Body) -> Option<PlainOutput> {
     let Body::Select(select) = body else { return None };
     let Source::Table(access) = &select.source else { return None };
-    let is_plain = select.filter.is_none()
+    let is_plain = !matches!(&access.path, AccessPath::Index(scan) if scan.covers)
+        && select.filter.is_none()
         && select.aggregation.is_none()
         && !select.distinct
         && select.distinct_on.is_empty()

@@ -135,6 +135,11 @@ fn column_name(ast: &Ast) -> String {
     name_of(ast).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
+/// What an expression contributes to the name of an index.
+pub(super) fn index_column_name(ast: &Ast) -> String {
+    name_of(ast).map_or_else(|| "expr".to_owned(), |(name, _)| name)
+}
+
 /// A name for an expression. The flag is false for a fallback (the name of a type or construct).
 fn name_of(ast: &Ast) -> Option<(String, bool)> {
     let strong = |name: &str| Some((name.to_owned(), true));

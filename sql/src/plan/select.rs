@@ -6,12 +6,14 @@ use kv::api::LockMode;
 use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Values};
 use sqlparser::tokenizer::Location;
 
-use super::access::{AccessPath, TableAccess};
+use super::access::TableAccess;
 use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
+use super::conditions::{conjunction, conjuncts};
 use super::from::From;
-use super::joins::{conjunction, conjuncts, push};
+use super::index::bind_indexes;
+use super::joins::push;
 use super::names::{fold_ident, is_default};
 use super::node::ResultColumn;
 use super::projection::Output;
@@ -163,9 +165,8 @@ impl Binder<'_> {
         match from {
             From::Nothing => {}
             From::Table(table) => {
-                let needed = vec![true; table.columns.len()];
-                let path = AccessPath::Full;
-                plan.source = Source::Table(TableAccess { table, path, reverse: false, needed });
+                let indexes = bind_indexes(&table, self.catalog)?;
+                plan.source = Source::Table(TableAccess::whole(table, indexes));
                 plan.lock = lock;
             }
             From::Rel(_) if lock.is_some() => {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 use super::binder::Binder;
-use super::node::{Analyze, Body, Conflict, InsertPlan, Plan, ResultColumn, Whole};
+use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
 use super::rel::WithBody;
 use super::{constants, cost, ddl, explain, joins, plain, select};
 use crate::catalog::Catalog;
@@ -45,7 +45,7 @@ fn bind_on_this_stack(
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
-        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) => (true, true),
+        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
@@ -111,7 +111,10 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {
         return refuse("LIMIT and OFFSET");
     }
-    if found && let Body::Insert(InsertPlan { conflict: Conflict::DoUpdate { assignments, filter }, .. }) = body {
+    if found
+        && let Body::Insert(insert) = body
+        && let Conflict::DoUpdate { assignments, filter, .. } = &insert.conflict
+    {
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {
             return refuse("ON CONFLICT");
@@ -181,6 +184,11 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Drop { object_type: ObjectType::Table, if_exists, names, temporary: false, .. } => {
             Ok((binder.drop_table(names, *if_exists)?, None))
         }
+        Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
+            Ok((binder.drop_index(names, *if_exists)?, None))
+        }
+        Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
+        Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
         Statement::Drop { object_type, .. } => {
             Err(binder.unsupported(&format!("DROP {object_type} is"), tree.span().start))
         }

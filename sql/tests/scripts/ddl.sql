@@ -340,7 +340,7 @@ ERROR 0A000: CREATE TYPE is not supported yet
 ERROR 0A000: CREATE DOMAIN is not supported yet
 ERROR 0A000: CREATE MATERIALIZED VIEW is not supported yet [at 26]
 ERROR 0A000: CREATE ROLE is not supported yet
-ERROR 0A000: ALTER TABLE is not supported yet [at 13]
+ERROR 42P01: relation "t" does not exist
 ERROR 42704: unrecognized configuration parameter "a"
 ERROR 0A000: DROP FUNCTION is not supported yet
 ERROR 0A000: DROP EXTENSION is not supported yet

@@ -136,10 +136,11 @@ select * from s;
 ----
 CREATE TABLE
 INSERT 0 2
-UPDATE 2
+ERROR 23505: duplicate key value violates unique constraint "s_pkey"
+DETAIL: Key (id)=(2) already exists.
 id:int4|v:text
-1|b
-2|a
+1|a
+2|b
 
 # Deleting and inserting the same key.
 begin;
@@ -154,11 +155,11 @@ DELETE 1
 INSERT 0 1
 id:int4|v:text
 1|again
-2|a
+2|b
 COMMIT
 id:int4|v:text
 1|again
-2|a
+2|b
 
 # Two transactions create the same table: one wins.
 \session a

@@ -339,7 +339,7 @@ proptest! {
 /// Parses and binds. An error's position must lie within the text.
 fn check(text: &str) {
     use pgtypes::SqlType;
-    use sql::table::{Column, ColumnId, Table, TableId};
+    use sql::table::{Column, ColumnId, IndexId, Table, TableId};
     let column = |id, name: &str, not_null| Column {
         id: ColumnId(id),
         name: name.to_owned(),
@@ -354,6 +354,8 @@ fn check(text: &str) {
         columns: vec![column(1, "a", true), column(2, "b", false)],
         primary_key: vec![0],
         key_name: "t_pkey".to_owned(),
+        key_id: IndexId(16_999),
+        indexes: Vec::new(),
     };
     let catalog = Catalog::new(1, [table]);
     let within = |position: Option<u32>| position.is_none_or(|at| at as usize <= text.chars().count() + 1);

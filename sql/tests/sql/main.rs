@@ -6,6 +6,7 @@ mod advisory;
 mod behaviour;
 mod copy;
 mod gateways;
+mod indexes;
 mod replica_reads;
 mod scripts;
 mod support;

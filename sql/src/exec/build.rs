@@ -1,0 +1,232 @@
+//! Fills the storages that a change of a table adds: entries of new indexes, and rows under new keys.
+//!
+//! The table is closed: nobody else writes to it or reads it. So its rows do not change, and each page of them is read
+//! and written in a transaction of its own, at a snapshot of its own. Memory and the size of a transaction are bounded
+//! by a page, whatever the table's size. Until the schema change commits, no descriptor names what is written, and if
+//! it does not commit, the reclaimer removes it ([`crate::catalog::SchemaChange::begin_build`]).
+//!
+//! Rows that the transaction of the schema change has written itself are in no snapshot but its own. If there are some,
+//! all is read and written in that transaction, and its limits apply.
+//!
+//! A unique key is inserted as one that must be absent. Two rows with the same key meet in one transaction, or the
+//! later transaction finds the key of the earlier one.
+
+use bytes::Bytes;
+use kv::Key;
+use kv::client::ScanRange;
+use pgtypes::{Datum, IoEnv};
+use tso::Timestamp;
+use txn::{Database, Transaction, TxnError};
+
+use super::changes::STORE_UNITS;
+use super::cursor;
+use super::rows::Row;
+use super::writer::{entry_of, values_of};
+use crate::catalog::{PUBLIC, SchemaChange, duplicate_rows};
+use crate::codec::{CodecError, key, row};
+use crate::coop::Turn;
+use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
+use crate::expr::NoSession;
+use crate::expr::eval::Env;
+use crate::plan::TableWrite;
+use crate::table::{StorageId, Table};
+
+/// Rows per page.
+const PAGE_ROWS: u32 = 512;
+/// How often a page is tried. Nobody writes to the same keys; but the locks of a transaction may expire.
+const ATTEMPTS: u32 = 8;
+
+/// Fills what `new` has and `old` has not.
+pub(super) async fn fill(
+    old: &Table,
+    new: &Table,
+    schema: &SchemaChange,
+    txn: &mut Transaction,
+    io: &IoEnv<'_>,
+) -> Result<(), SqlError> {
+    let storages: Vec<StorageId> =
+        new.storages().filter(|storage| old.storages().all(|known| known != *storage)).collect();
+    if storages.is_empty() {
+        return Ok(());
+    }
+    let write = TableWrite::bind(std::sync::Arc::new(new.clone()), schema.catalog())?;
+    let builder = Builder { old, write, io: *io };
+    let (start, end) = key::storage_range(old.storage);
+    let range = ScanRange { start, end, reverse: false };
+    let has_own_rows = txn.has_written_in(&range);
+    if schema.is_fresh(old) {
+        return if has_own_rows { builder.fill_within(range, txn).await } else { Ok(()) };
+    }
+    if !has_own_rows {
+        let db = schema.begin_build(&storages).await?;
+        return builder.fill_apart(range, &db).await;
+    }
+    if !txn.has_statements() {
+        // Its snapshot lacks what was committed before others were excluded.
+        let message = "an index of a table that a REPEATABLE READ transaction has written to is not supported yet";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    txn.begin_statement();
+    builder.fill_within(range, txn).await
+}
+
+/// Writes the rows of a table for another descriptor of it.
+struct Builder<'b> {
+    old: &'b Table,
+    write: TableWrite,
+    io: IoEnv<'b>,
+}
+
+/// A key to write.
+struct NewKey {
+    key: Key,
+    value: Bytes,
+    /// The row's place in its page, and the index, if no other row may have the key.
+    unique: Option<(usize, Option<usize>)>,
+}
+
+impl Builder<'_> {
+    /// Fills in transactions of their own.
+    async fn fill_apart(&self, mut range: ScanRange, db: &Database) -> Result<(), SqlError> {
+        let mut attempts = 0;
+        loop {
+            let mut txn = db.begin().await?;
+            let (rows, resume) = self.page(&range, &mut txn).await?;
+            match txn.commit().await {
+                Ok(_) => attempts = 0,
+                Err(TxnError::AlreadyExists { key }) => return Err(self.duplicate(&rows, &key)?),
+                Err(TxnError::Conflict(_)) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    continue;
+                }
+                Err(TxnError::Undetermined { .. }) => {
+                    let message = "could not build an index because the outcome of a write is unknown";
+                    return Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message));
+                }
+                Err(error) => return Err(error.into()),
+            }
+            match resume {
+                Some(resume) => range.start = resume,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Fills in the transaction of the schema change.
+    async fn fill_within(&self, mut range: ScanRange, txn: &mut Transaction) -> Result<(), SqlError> {
+        while let (_, Some(resume)) = self.page(&range, txn).await? {
+            range.start = resume;
+        }
+        Ok(())
+    }
+
+    /// Reads the page at the start of a range and writes what follows from it. Returns the rows, and where the next
+    /// page starts.
+    async fn page(&self, range: &ScanRange, txn: &mut Transaction) -> Result<(Vec<Row>, Option<Key>), SqlError> {
+        let page = txn.scan(range, PAGE_ROWS).await.map_err(storage_error)?;
+        if page.resume.as_ref().is_some_and(|resume| *resume <= range.start) {
+            return Err(CodecError::new("page of a table", "does not advance").into());
+        }
+        let start_ts = txn.take_start_ts().await.map_err(storage_error)?;
+        let first_id = txn.changes() as u64;
+        let (mut rows, mut keys, mut turn) = (Vec::with_capacity(page.pairs.len()), Vec::new(), Turn::new());
+        for (at, (key, value)) in page.pairs.into_iter().enumerate() {
+            let row = cursor::decode(self.old, &key, &value, &vec![true; self.old.columns.len()])?;
+            self.put_row((at, key, &row), (start_ts, first_id + at as u64), &mut keys)?;
+            rows.push(row);
+            turn.spend(STORE_UNITS * (1 + self.write.indexes.len())).await;
+        }
+        for NewKey { key, value, unique } in keys {
+            let written = if unique.is_some() { txn.insert(key, value) } else { txn.put(key, value) };
+            match written {
+                Ok(()) => {}
+                Err(TxnError::AlreadyExists { key }) => return Err(self.duplicate(&rows, &key)?),
+                Err(error) => return Err(storage_error(error)),
+            }
+        }
+        Ok((rows, page.resume))
+    }
+
+    /// Adds what a row becomes. `id`: what makes its hidden row id, if it gets one.
+    fn put_row(
+        &self,
+        (at, old_key, row): (usize, Key, &Row),
+        id: (Timestamp, u64),
+        out: &mut Vec<NewKey>,
+    ) -> Result<(), SqlError> {
+        let new = &*self.write.table;
+        let is_rewritten = new.storage != self.old.storage;
+        let key = match is_rewritten {
+            false => old_key,
+            true => self.new_key(row, id)?,
+        };
+        if is_rewritten {
+            let unique = (!new.has_hidden_key()).then_some((at, None));
+            out.push(NewKey { key: key.clone(), value: row::encode(new, row), unique });
+        }
+        for (place, (index, bound)) in new.indexes.iter().zip(&self.write.indexes).enumerate() {
+            if self.old.indexes.iter().any(|known| known.storage == index.storage) {
+                continue;
+            }
+            if let Some(entry) = entry_of(&self.write, (index, bound), (&key, row), &self.env())? {
+                let unique = entry.is_unique.then_some((at, Some(place)));
+                out.push(NewKey { key: entry.key, value: entry.value, unique });
+            }
+        }
+        Ok(())
+    }
+
+    fn new_key(&self, row: &Row, (start_ts, number): (Timestamp, u64)) -> Result<Key, SqlError> {
+        let new = &*self.write.table;
+        if new.has_hidden_key() {
+            return Ok(key::hidden_key(new.storage, start_ts, number));
+        }
+        let null = new.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null());
+        if let Some((column, _)) = null {
+            let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, new.name);
+            let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            error.constraint = Some(Box::new(ConstraintFields {
+                schema: PUBLIC.to_owned(),
+                table: new.name.clone(),
+                column: Some(column.name.clone()),
+                constraint: None,
+            }));
+            return Err(error);
+        }
+        Ok(key::row_key(new, row).ok_or(CodecError::new("row", "its key is not complete"))?)
+    }
+
+    /// The error of two rows with the same key. One of them is in `rows`.
+    fn duplicate(&self, rows: &[Row], taken: &Key) -> Result<SqlError, SqlError> {
+        let table = &*self.write.table;
+        let env = self.env();
+        for row in rows {
+            if !table.has_hidden_key() && key::row_key(table, row).as_ref() == Some(taken) {
+                return Ok(duplicate_rows(table, (&table.key_name, None), row, &self.io));
+            }
+            for (index, bound) in table.indexes.iter().zip(&self.write.indexes) {
+                // The key of a unique entry does not tell the row.
+                let entry = entry_of(&self.write, (index, bound), (taken, row), &env)?;
+                if entry.is_some_and(|entry| entry.is_unique && entry.key == *taken) {
+                    let values: Vec<Datum> = values_of(bound, row, &env)?;
+                    return Ok(duplicate_rows(table, (&index.name, Some(index)), &values, &self.io));
+                }
+            }
+        }
+        Ok(TxnError::AlreadyExists { key: taken.clone() }.into())
+    }
+
+    /// The environment of the expressions of indexes, which depend on nothing but the row.
+    fn env(&self) -> Env<'_> {
+        Env {
+            params: &[],
+            io: self.io,
+            user: "",
+            database: "",
+            session: &NoSession,
+            first_outer: 0,
+            subqueries: None,
+            locals: &[],
+        }
+    }
+}

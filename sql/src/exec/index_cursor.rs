@@ -1,0 +1,188 @@
+//! Scans an index: entries in pages, then the rows that they lead to, in the order of the index.
+//!
+//! The bounds of the scan are ranges of keys, one for each prefix, in key order and apart. So the entries of one range
+//! after the other are in the order of the index, in either direction.
+//!
+//! The rows of a page of entries are read together. A store answers with as many as fit a page; if some are missing,
+//! the first half of the entries is tried alone. So a page has about the bytes of one answer, unless one row is larger.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kv::Key;
+use kv::client::ScanRange;
+use txn::Transaction;
+
+use super::rows::Row;
+use crate::codec::{CodecError, index as entry_form, key};
+use crate::coop::Turn;
+use crate::error::{SqlError, SqlState, storage_error};
+use crate::expr::eval::{Env, eval};
+use crate::plan::{IndexScan, KeyBound, PrefixValue};
+use crate::table::{Index, Table};
+use pgtypes::Datum;
+use pgtypes::codec::key::{KeyOrder, put_ordered};
+
+/// The most rows that are read together.
+const ROWS_AT_ONCE: usize = 256;
+
+/// The first key of a range, and the first one behind it.
+type KeyRange = (Vec<u8>, Vec<u8>);
+
+/// A position in an index.
+pub(super) struct IndexCursor {
+    table: Arc<Table>,
+    index: usize,
+    /// Whether the entries have all columns in use.
+    covers: bool,
+    /// What is left to scan, in the order of the scan.
+    ranges: VecDeque<ScanRange>,
+    /// The keys of rows whose entries were read.
+    pending: VecDeque<Key>,
+    /// The most rows that fit an answer, as far as known.
+    rows_at_once: usize,
+}
+
+impl IndexCursor {
+    /// A cursor at the start of a scan.
+    pub(super) async fn new(
+        (table, scan): (&Arc<Table>, &IndexScan),
+        reverse: bool,
+        env: &Env<'_>,
+        turn: &mut Turn,
+    ) -> Result<IndexCursor, SqlError> {
+        let index = table.indexes.get(scan.index).ok_or_else(|| SqlError::internal("an index is missing"))?;
+        let mut ranges = Vec::with_capacity(scan.prefixes.len());
+        for prefix in &scan.prefixes {
+            ranges.extend(range(index, prefix, (&scan.lower, &scan.upper), env)?);
+            turn.spend(1 + prefix.len()).await;
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        let ranges =
+            ranges.into_iter().map(|(start, end)| ScanRange { start: Key::new(start), end: Key::new(end), reverse });
+        let ranges = if reverse { ranges.rev().collect() } else { ranges.collect() };
+        let (index, covers) = (scan.index, scan.covers);
+        let table = Arc::clone(table);
+        Ok(IndexCursor { table, index, covers, ranges, pending: VecDeque::new(), rows_at_once: ROWS_AT_ONCE })
+    }
+
+    /// The next page, possibly empty; `None` at the end: stored rows, or entries if they have all columns in use.
+    pub(super) async fn next(
+        &mut self,
+        txn: &Transaction,
+        entries: u32,
+    ) -> Result<Option<Vec<(Key, Bytes)>>, SqlError> {
+        if self.pending.is_empty() {
+            let Some(page) = self.entries(txn, entries).await? else { return Ok(None) };
+            if self.covers {
+                return Ok(Some(page));
+            }
+            let index = self.index()?;
+            let keys = page.iter().map(|(key, value)| entry_form::row_key(&self.table, index, (key, value)));
+            let keys = keys.collect::<Result<VecDeque<Key>, CodecError>>()?;
+            self.pending = keys;
+        }
+        self.rows(txn).await.map(Some)
+    }
+
+    /// Decodes what an entry tells of its row. Returns the key of the row.
+    pub(super) fn decode(&self, entry: (&Key, &[u8]), row: &mut Row) -> Result<Key, SqlError> {
+        Ok(entry_form::decode(&self.table, self.index()?, entry, row)?)
+    }
+
+    fn index(&self) -> Result<&Index, SqlError> {
+        self.table.indexes.get(self.index).ok_or_else(|| SqlError::internal("an index is missing"))
+    }
+
+    /// The next page of entries.
+    async fn entries(&mut self, txn: &Transaction, limit: u32) -> Result<Option<Vec<(Key, Bytes)>>, SqlError> {
+        let Some(range) = self.ranges.front_mut() else { return Ok(None) };
+        let page = txn.scan(range, limit).await.map_err(storage_error)?;
+        match page.resume {
+            Some(resume) if range.reverse && resume < range.end => range.end = resume,
+            Some(resume) if !range.reverse && resume > range.start => range.start = resume,
+            Some(_) => return Err(CodecError::new("page of an index", "does not advance").into()),
+            None => drop(self.ranges.pop_front()),
+        }
+        Ok(Some(page.pairs))
+    }
+
+    /// The next rows whose entries were read.
+    async fn rows(&mut self, txn: &Transaction) -> Result<Vec<(Key, Bytes)>, SqlError> {
+        let mut count = self.pending.len().min(self.rows_at_once);
+        let mut found: HashMap<Key, Bytes> = HashMap::new();
+        while count > 0 {
+            let keys: Vec<Key> = self.pending.iter().take(count).cloned().collect();
+            let page = txn.batch_get_page(&keys).await.map_err(storage_error)?;
+            found = page.pairs.into_iter().collect();
+            if page.resume.is_none() || count == 1 {
+                break;
+            }
+            count /= 2;
+            self.rows_at_once = count;
+        }
+        let mut rows = Vec::with_capacity(count);
+        for key in self.pending.drain(..count) {
+            match found.remove(&key) {
+                Some(value) => rows.push((key, value)),
+                None => {
+                    let name = self.table.indexes.get(self.index).map_or("", |index| &index.name);
+                    let message = format!("index \"{name}\" has an entry without a row");
+                    return Err(SqlError::new(SqlState::DATA_CORRUPTED, message));
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The range of keys of a prefix and the bounds of the next column; `None` if it is empty.
+fn range(
+    index: &Index,
+    prefix: &[PrefixValue],
+    (lower, upper): (&[KeyBound], &[KeyBound]),
+    env: &Env<'_>,
+) -> Result<Option<KeyRange>, SqlError> {
+    let mut bytes = entry_form::prefix(index.storage);
+    for (value, column) in prefix.iter().zip(&index.columns) {
+        let value = match value {
+            None => Datum::Null,
+            Some(expr) => match eval(expr, &[], env)?.into_owned() {
+                // Nothing is equal to NULL.
+                Datum::Null => return Ok(None),
+                value => value,
+            },
+        };
+        put_ordered(&value, column.order, &mut bytes);
+    }
+    let Some(column) = index.columns.get(prefix.len()).filter(|_| !lower.is_empty() || !upper.is_empty()) else {
+        let end = key::successor(&bytes);
+        return Ok(Some((bytes, end)));
+    };
+    // NULL is neither above nor below anything, so its mark is outside. Any value has the mark of this one.
+    let mut marked = bytes.clone();
+    put_ordered(&Datum::Bool(false), KeyOrder::default(), &mut marked);
+    marked.truncate(bytes.len() + 1);
+    let (mut start, mut end) = (marked.clone(), key::successor(&marked));
+    let bounds = lower.iter().map(|bound| (bound, true)).chain(upper.iter().map(|bound| (bound, false)));
+    for (bound, is_lower) in bounds {
+        let value = eval(&bound.value, &[], env)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let mut at = bytes.clone();
+        put_ordered(&value, column.order, &mut at);
+        // Keys with the bound's own value lie between its bytes and their successor.
+        let is_start = is_lower != column.order.descends;
+        let behind = is_start != bound.inclusive;
+        let at = if behind { key::successor(&at) } else { at };
+        if is_start {
+            start = start.max(at);
+        } else {
+            end = end.min(at);
+        }
+    }
+    Ok((start < end).then_some((start, end)))
+}

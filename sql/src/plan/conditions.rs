@@ -1,0 +1,95 @@
+//! The conjuncts of a filter, as far as they bound a key column: comparisons with values that are fixed before the
+//! first row, IN lists.
+
+use crate::expr::{CompareOp, Expr};
+use pgtypes::Datum;
+
+/// Limit of keys of one list: IN, or ORs of whole keys.
+pub(super) const MAX_LISTED: usize = 65_536;
+/// Limit of keys in the product of the lists of several key columns.
+pub(super) const MAX_POINTS: usize = 4096;
+
+/// A bound of a key column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct KeyBound {
+    /// The value.
+    pub(crate) value: Expr,
+    /// Whether the value itself satisfies the bound.
+    pub(crate) inclusive: bool,
+}
+
+/// The parts of a conjunction. `TRUE` has none.
+pub(super) fn conjuncts(condition: Expr, out: &mut Vec<Expr>) {
+    match condition {
+        Expr::And(items) => items.into_iter().for_each(|item| conjuncts(item, out)),
+        Expr::Const(Datum::Bool(true)) => {}
+        other => out.push(other),
+    }
+}
+
+/// The conjunction of conditions; `None` of none.
+pub(super) fn conjunction(mut conditions: Vec<Expr>) -> Option<Expr> {
+    if conditions.len() > 1 { Some(Expr::And(conditions)) } else { conditions.pop() }
+}
+
+/// `key op value`, with the key on either side.
+pub(super) fn comparison<'e>(condition: &'e Expr, key: &Expr) -> Option<(CompareOp, &'e Expr)> {
+    let Expr::Compare { op, left, right } = condition else { return None };
+    if **left == *key && right.is_fixed() {
+        Some((*op, right))
+    } else if **right == *key && left.is_fixed() {
+        Some((op.flip(), left))
+    } else {
+        None
+    }
+}
+
+/// The values that a condition allows for a key column: one for `=`, several for IN.
+pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
+    match condition {
+        Expr::Compare { .. } => match comparison(condition, key)? {
+            (CompareOp::Eq, value) => Some(vec![value.clone()]),
+            _ => None,
+        },
+        Expr::InList { expr, list, negated: false } => {
+            let fits = **expr == *key && list.len() <= MAX_LISTED && list.iter().all(Expr::is_fixed);
+            fits.then(|| list.clone())
+        }
+        Expr::InSet { expr, values, negated: false, .. } => {
+            let fits = **expr == *key && values.len() <= MAX_LISTED;
+            fits.then(|| values.iter().cloned().map(Expr::Const).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The bounds of one key column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Bounds {
+    pub(super) lower: Vec<KeyBound>,
+    pub(super) upper: Vec<KeyBound>,
+}
+
+impl Bounds {
+    /// Those that conditions set. Marks the ones that it has used.
+    pub(super) fn of(conditions: &[Expr], key: &Expr, used: &mut [bool]) -> Bounds {
+        let mut found = Bounds::default();
+        for (condition, used) in conditions.iter().zip(used) {
+            let Some((op, value)) = comparison(condition, key) else { continue };
+            let (bounds, inclusive) = match op {
+                CompareOp::Greater => (&mut found.lower, false),
+                CompareOp::GreaterEq => (&mut found.lower, true),
+                CompareOp::Less => (&mut found.upper, false),
+                CompareOp::LessEq => (&mut found.upper, true),
+                CompareOp::Eq | CompareOp::NotEq => continue,
+            };
+            *used = true;
+            bounds.push(KeyBound { value: value.clone(), inclusive });
+        }
+        found
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lower.is_empty() && self.upper.is_empty()
+    }
+}

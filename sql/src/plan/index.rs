@@ -1,0 +1,87 @@
+//! Indexes as expressions over a table's rows: what a writer of a table evaluates to know a row's entries, and what a
+//! reader compares with its conditions.
+//!
+//! The catalog stores the expressions and the predicate of an index as SQL. They are immutable: neither the session nor
+//! the time has a part in their values.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
+
+use super::binder::{Binder, Scope};
+use super::bound_index::{BoundIndex, TableWrite};
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
+use crate::expr::eval::needs_session;
+use crate::parse::{self, Parsed};
+use crate::table::{IndexedValue, Table};
+use pgtypes::SqlType;
+
+impl TableWrite {
+    /// Binds the indexes of a table.
+    pub(crate) fn bind(table: Arc<Table>, catalog: &Catalog) -> Result<TableWrite, SqlError> {
+        let indexes = bind_indexes(&table, catalog)?;
+        Ok(TableWrite { table, indexes })
+    }
+}
+
+/// The indexes of a table as expressions over its rows.
+pub(crate) fn bind_indexes(table: &Table, catalog: &Catalog) -> Result<Vec<BoundIndex>, SqlError> {
+    let bind = |index: &crate::table::Index| {
+        let columns = index.columns.iter().map(|column| match &column.value {
+            IndexedValue::Column(at) => Ok(Expr::Column(*at)),
+            IndexedValue::Expression { text, .. } => stored_expression(text, table, catalog).map(|(expr, _)| expr),
+        });
+        let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+        let predicate = index.predicate.as_deref().map(|text| stored_condition(text, table, catalog)).transpose()?;
+        Ok(BoundIndex { columns, predicate })
+    };
+    table.indexes.iter().map(bind).collect()
+}
+
+/// Binds the stored text of an expression over a table's columns.
+pub(super) fn stored_expression(text: &str, table: &Table, catalog: &Catalog) -> Result<(Expr, SqlType), SqlError> {
+    bind_stored(text, catalog, |binder, ast| {
+        let value = binder.expr(ast, &Scope::of(table, None))?;
+        let value = binder.resolve_unknown(value)?;
+        Ok((value.expr, value.ty))
+    })
+}
+
+/// Binds the stored text of a condition over a table's columns.
+pub(super) fn stored_condition(text: &str, table: &Table, catalog: &Catalog) -> Result<Expr, SqlError> {
+    bind_stored(text, catalog, |binder, ast| binder.condition(ast, &Scope::of(table, None), "WHERE"))
+}
+
+fn bind_stored<T>(
+    text: &str,
+    catalog: &Catalog,
+    bind: impl FnOnce(&mut Binder<'_>, &Ast) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
+    let ast = only_expression(&statement).ok_or_else(damaged)?;
+    let mut binder = Binder::new(&statement, None, catalog);
+    binder.is_stored = true;
+    binder.clause = "index expressions";
+    bind(&mut binder, ast)
+}
+
+fn only_expression(statement: &Parsed) -> Option<&Ast> {
+    let Statement::Query(query) = &statement.tree else { return None };
+    let SetExpr::Select(select) = &*query.body else { return None };
+    match &select.projection[..] {
+        [SelectItem::UnnamedExpr(ast)] => Some(ast),
+        _ => None,
+    }
+}
+
+fn damaged() -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, "an expression of an index cannot be read")
+}
+
+/// Whether the value follows from the row alone.
+pub(super) fn is_immutable(expr: &Expr) -> bool {
+    !expr.is_volatile()
+        && !expr.any(&|node| needs_session(node) || matches!(node, Expr::Context(_) | Expr::Input { .. }))
+}

@@ -1,0 +1,610 @@
+//! Binding of CREATE INDEX, DROP INDEX and ALTER TABLE: each becomes the descriptor that a table is to have.
+//!
+//! New indexes have no ids yet; the executor gives them some. Their names are chosen here, as PostgreSQL chooses them.
+
+use sqlparser::ast::{
+    AlterTable, AlterTableOperation, CreateIndex, Expr as Ast, Ident, IndexColumn as AstColumn, IndexType,
+    NullsDistinctOption, ObjectName, PrimaryKeyConstraint, Spanned, TableConstraint, UniqueConstraint,
+};
+use sqlparser::tokenizer::Location;
+
+use super::binder::{Binder, Scope};
+use super::index::{is_immutable, stored_condition, stored_expression};
+use super::names::fold_ident;
+use super::node::{Alteration, Body, Notice};
+use super::projection::index_column_name;
+use crate::catalog::PUBLIC;
+use crate::error::{SqlError, SqlState};
+use crate::parse::{NO_LOCATION, start_of};
+use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
+use pgtypes::SqlType;
+use pgtypes::codec::key::KeyOrder;
+
+/// Limit of names, in bytes.
+const MAX_NAME: usize = 63;
+
+/// The storage parameters of PostgreSQL's indexes. They are accepted, and mean nothing here.
+const STORAGE_PARAMETERS: [&str; 2] = ["fillfactor", "deduplicate_items"];
+
+/// PostgreSQL's operator classes for B-trees.
+const OPERATOR_CLASSES: [&str; 32] = [
+    "array_ops",
+    "bool_ops",
+    "bpchar_ops",
+    "bpchar_pattern_ops",
+    "bytea_ops",
+    "char_ops",
+    "cidr_ops",
+    "date_ops",
+    "enum_ops",
+    "float4_ops",
+    "float8_ops",
+    "inet_ops",
+    "int2_ops",
+    "int4_ops",
+    "int8_ops",
+    "interval_ops",
+    "jsonb_ops",
+    "macaddr_ops",
+    "name_ops",
+    "numeric_ops",
+    "oid_ops",
+    "oidvector_ops",
+    "pg_lsn_ops",
+    "record_ops",
+    "text_ops",
+    "text_pattern_ops",
+    "time_ops",
+    "timestamp_ops",
+    "timestamptz_ops",
+    "timetz_ops",
+    "uuid_ops",
+    "varchar_ops",
+];
+
+/// Whether an operator class orders values of a type as the key form does. Under the collation C, so do those of
+/// patterns.
+fn is_operator_class(name: &str, ty: SqlType) -> bool {
+    let Some(base) = name.strip_suffix("_ops") else { return false };
+    match base.strip_suffix("_pattern").unwrap_or(base) {
+        "text" | "varchar" | "bpchar" | "name" => ty.is_text(),
+        "array" => ty.element().is_some(),
+        base => base == ty.row().name,
+    }
+}
+
+/// Whether the values of a type have an order: PostgreSQL has an operator class for it.
+fn has_order(ty: SqlType) -> bool {
+    let compared = ty.element().unwrap_or(ty).base();
+    let without =
+        [SqlType::JSON, SqlType::REFCURSOR, SqlType::PG_NODE_TREE, SqlType::XID, SqlType::CID, SqlType::ACLITEM];
+    !without.contains(&compared)
+}
+
+impl Binder<'_> {
+    /// Binds CREATE INDEX.
+    pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<Body, SqlError> {
+        let at = create.table_name.span().start;
+        let table = self.table(&create.table_name).map_err(|error| SqlError { position: None, ..error })?;
+        self.index_method(create.using.as_ref(), at)?;
+        self.distinct_nulls(create.nulls_distinct == Some(false), at)?;
+        if !create.index_options.is_empty() || !create.alter_options.is_empty() {
+            return Err(self.unsupported("this option of CREATE INDEX is", at));
+        }
+        create.with.iter().try_for_each(|option| self.storage_parameter(option))?;
+        let given = create.name.as_ref().map(|name| self.index_name(name)).transpose()?;
+        if let Some(name) = &given
+            && self.look_up_relation(name).is_some()
+        {
+            let message = format!("relation \"{name}\" already exists");
+            if create.if_not_exists {
+                let message = format!("{message}, skipping");
+                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
+                return Ok(Body::AlterTables("CREATE INDEX", Vec::new()));
+            }
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        let mut index = new_index(create.unique, false);
+        let mut names = Vec::new();
+        for column in &create.columns {
+            names.push(self.column_name_of(column));
+            index.columns.push(self.index_column(&table, column)?);
+        }
+        for ident in &create.include {
+            let name = fold_ident(ident);
+            let missing = || SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"));
+            index.included.push(table.column(&name).ok_or_else(missing)?);
+            names.push(name);
+        }
+        check_width(&index)?;
+        if let Some(ast) = &create.predicate {
+            index.predicate = Some(self.stored_predicate(&table, ast)?);
+        }
+        let joined = index_columns_name(&names);
+        index.name = match given {
+            Some(name) => name,
+            None => self.free_name(&table.name, Some(&joined), "idx", &[]),
+        };
+        let mut new = (*table).clone();
+        new.indexes.push(index);
+        Ok(Body::AlterTables("CREATE INDEX", vec![Alteration { old: table, new, rewrites: false }]))
+    }
+
+    fn index_method(&self, method: Option<&IndexType>, at: Location) -> Result<(), SqlError> {
+        let name = match method {
+            None | Some(IndexType::BTree) => return Ok(()),
+            Some(IndexType::Custom(ident)) => {
+                let name = fold_ident(ident);
+                if !["hash", "gin", "gist", "spgist", "brin"].contains(&name.as_str()) {
+                    let message = format!("access method \"{name}\" does not exist");
+                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+                }
+                name
+            }
+            Some(known) => known.to_string().to_lowercase(),
+        };
+        Err(self.unsupported(&format!("access method \"{name}\" is"), at))
+    }
+
+    fn distinct_nulls(&self, not_distinct: bool, at: Location) -> Result<(), SqlError> {
+        if not_distinct { Err(self.unsupported("NULLS NOT DISTINCT is", at)) } else { Ok(()) }
+    }
+
+    fn storage_parameter(&self, option: &Ast) -> Result<(), SqlError> {
+        let name = match option {
+            Ast::BinaryOp { left, .. } => match &**left {
+                Ast::Identifier(ident) => fold_ident(ident),
+                _ => String::new(),
+            },
+            Ast::Identifier(ident) => fold_ident(ident),
+            _ => String::new(),
+        };
+        if STORAGE_PARAMETERS.contains(&name.as_str()) {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("unrecognized parameter \"{name}\"")))
+    }
+
+    /// The folded name of a new index. It is in the schema of its table.
+    fn index_name(&self, name: &ObjectName) -> Result<String, SqlError> {
+        let ident = name.0.last().and_then(|part| part.as_ident());
+        ident.map_or(Ok(()), |ident| self.check_new_name(ident))?;
+        let parts = self.name_parts(name)?;
+        match parts.as_slice() {
+            [name] => Ok(name.clone()),
+            // An index is in the schema of its table.
+            _ => {
+                let position = self.position_after(name.span().start, ".");
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \".\"").at(position))
+            }
+        }
+    }
+
+    /// What a column contributes to the name of its index.
+    fn column_name_of(&self, column: &AstColumn) -> String {
+        index_column_name(&column.column.expr)
+    }
+
+    fn index_column(&mut self, table: &Table, column: &AstColumn) -> Result<IndexColumn, SqlError> {
+        let (mut ast, mut collation) = (&column.column.expr, None);
+        if let Ast::Collate { expr, collation: name } = ast {
+            (ast, collation) = (expr, Some(name));
+        }
+        let (value, ty) = match ast {
+            Ast::Identifier(ident) => {
+                let name = fold_ident(ident);
+                let Some(at) = table.column(&name) else {
+                    let message = format!("column \"{name}\" does not exist");
+                    return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+                };
+                (IndexedValue::Column(at), table.columns[at].ty)
+            }
+            ast => self.indexed_expression(table, ast)?,
+        };
+        if let Some(name) = collation {
+            self.column_collation(name, ty)?;
+        }
+        self.check_operator_class(column.operator_class.as_ref(), ty)?;
+        let options = &column.column.options;
+        let descends = options.asc == Some(false);
+        Ok(IndexColumn { value, order: KeyOrder { descends, nulls_first: options.nulls_first.unwrap_or(descends) } })
+    }
+
+    fn check_operator_class(&self, class: Option<&ObjectName>, ty: SqlType) -> Result<(), SqlError> {
+        if !has_order(ty) {
+            let name = ty.name();
+            let message = format!("data type {name} has no default operator class for access method \"btree\"");
+            let hint = "You must specify an operator class for the index or define a default operator class for the \
+                        data type.";
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).hint(hint));
+        }
+        let Some(class) = class else { return Ok(()) };
+        let name = self.name_parts(class)?.pop().unwrap_or_default();
+        if is_operator_class(&name, ty) {
+            return Ok(());
+        }
+        if OPERATOR_CLASSES.contains(&name.as_str()) {
+            let message = format!("operator class \"{name}\" does not accept data type {}", ty.name());
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        let message = format!("operator class \"{name}\" does not exist for access method \"btree\"");
+        Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+    }
+
+    /// An expression, after checking that its stored text binds to the same expression.
+    fn indexed_expression(&mut self, table: &Table, ast: &Ast) -> Result<(IndexedValue, SqlType), SqlError> {
+        let inner = match ast {
+            Ast::Nested(inner) => inner,
+            other => other,
+        };
+        self.clause = "index expressions";
+        let value = self.expr(inner, &Scope::of(table, None))?;
+        let value = self.resolve_unknown(value)?;
+        if !is_immutable(&value.expr) {
+            let message = "functions in index expression must be marked IMMUTABLE";
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+        let text = inner.to_string();
+        match stored_expression(&text, table, self.catalog) {
+            Ok((again, ty)) if again == value.expr && ty == value.ty => Ok((IndexedValue::Expression { text, ty }, ty)),
+            _ => Err(self.unsupported("this index expression is", start_of(ast))),
+        }
+    }
+
+    fn stored_predicate(&mut self, table: &Table, ast: &Ast) -> Result<String, SqlError> {
+        self.clause = "index predicates";
+        let condition = self.condition(ast, &Scope::of(table, None), "WHERE")?;
+        if !is_immutable(&condition) {
+            let message = "functions in index predicate must be marked IMMUTABLE";
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+        let text = ast.to_string();
+        match stored_condition(&text, table, self.catalog) {
+            Ok(again) if again == condition => Ok(text),
+            _ => Err(self.unsupported("this index predicate is", start_of(ast))),
+        }
+    }
+
+    /// Whether a name is free: no relation has it, nor is it one of `taken`.
+    fn is_free(&self, name: &str, taken: &[String]) -> bool {
+        !taken.iter().any(|other| other == name) && self.look_up_relation(name).is_none()
+    }
+
+    /// The first free name for an index: `{table}_{columns}_{label}`, with a number if that is taken.
+    pub(super) fn free_name(&self, table: &str, columns: Option<&str>, label: &str, taken: &[String]) -> String {
+        let mut pass = 0u32;
+        loop {
+            let label = if pass == 0 { label.to_owned() } else { format!("{label}{pass}") };
+            let name = object_name(table, columns, &label);
+            if self.is_free(&name, taken) {
+                return name;
+            }
+            pass = pass.saturating_add(1);
+        }
+    }
+
+    /// The index of a UNIQUE constraint. `taken`: names that the statement has given already.
+    pub(super) fn unique_index(
+        &self,
+        table: &str,
+        constraint: &UniqueConstraint,
+        place: impl Fn(&str) -> Option<usize>,
+        taken: &[String],
+    ) -> Result<Index, SqlError> {
+        let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
+        self.plain_constraint(constraint.index_type.as_ref(), constraint.index_options.is_empty(), at)?;
+        self.distinct_nulls(constraint.nulls_distinct == NullsDistinctOption::NotDistinct, at)?;
+        if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
+            return Err(self.unsupported("DEFERRABLE constraints are", at));
+        }
+        let position = || self.constraint_position(constraint.name.as_ref(), at, "unique");
+        let columns = self.constraint_columns(&constraint.columns, place, "unique constraint", (at, position()))?;
+        let names: Vec<String> = columns.iter().map(|(_, name)| name.clone()).collect();
+        let positions = columns.iter().map(|(place, _)| *place);
+        let name = match &constraint.name {
+            Some(ident) => fold_ident(ident),
+            None => self.free_name(table, Some(&index_columns_name(&names)), "key", taken),
+        };
+        let mut index = Index { name, ..new_index(true, true) };
+        index.columns = positions.map(plain_column).collect();
+        check_width(&index)?;
+        Ok(index)
+    }
+
+    /// The index of UNIQUE behind a column.
+    pub(super) fn unique_column(&self, table: &str, (at, column): (usize, &str), taken: &[String]) -> Index {
+        let name = self.free_name(table, Some(column), "key", taken);
+        Index { name, columns: vec![plain_column(at)], ..new_index(true, true) }
+    }
+
+    fn plain_constraint(&self, method: Option<&IndexType>, is_plain: bool, at: Location) -> Result<(), SqlError> {
+        self.index_method(method, at)?;
+        if is_plain { Ok(()) } else { Err(self.unsupported("this option of a constraint is", at)) }
+    }
+
+    /// Where PostgreSQL points for an error of a table constraint.
+    pub(super) fn constraint_position(&self, name: Option<&Ident>, at: Location, word: &str) -> u32 {
+        match name {
+            Some(name) => self.position_before(name.span.start, "constraint"),
+            None => self.position_before(at, word),
+        }
+    }
+
+    /// The columns of a key constraint.
+    pub(super) fn constraint_columns(
+        &self,
+        columns: &[AstColumn],
+        place: impl Fn(&str) -> Option<usize>,
+        what: &str,
+        (at, position): (Location, u32),
+    ) -> Result<Vec<(usize, String)>, SqlError> {
+        let mut out: Vec<(usize, String)> = Vec::with_capacity(columns.len());
+        for column in columns {
+            let ident = constraint_column(column).ok_or_else(|| self.unsupported("this form of a key is", at))?;
+            let name = fold_ident(ident);
+            let Some(place) = place(&name) else {
+                let message = format!("column \"{name}\" named in key does not exist");
+                return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position));
+            };
+            if out.iter().any(|(earlier, _)| *earlier == place) {
+                let message = format!("column \"{name}\" appears twice in {what}");
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message).at(position));
+            }
+            out.push((place, name));
+        }
+        Ok(out)
+    }
+
+    /// Binds DROP INDEX.
+    pub(super) fn drop_index(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
+        let mut changes: Vec<Alteration> = Vec::new();
+        for name in names {
+            let parts = self.name_parts(name)?;
+            let shown = parts.last().cloned().unwrap_or_default();
+            let in_public = parts.len() == 1 || parts.len() == 2 && parts[0] == PUBLIC;
+            let Some(table) = self.look_up_relation(&shown).filter(|_| in_public) else {
+                let message = format!("index \"{shown}\" does not exist");
+                if !if_exists {
+                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+                }
+                let message = format!("{message}, skipping");
+                self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+                continue;
+            };
+            if table.name == shown {
+                let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not an index"));
+                return Err(error.hint("Use DROP TABLE to remove a table."));
+            }
+            if table.index(&shown).is_none_or(|index| index.is_constraint) {
+                let message =
+                    format!("cannot drop index {shown} because constraint {shown} on table {} requires it", table.name);
+                let hint = format!("You can drop constraint {shown} on table {} instead.", table.name);
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
+            }
+            let known = changes.iter().position(|change| change.old.id == table.id);
+            let at = known.unwrap_or_else(|| {
+                let new = (*table).clone();
+                changes.push(Alteration { old: table, new, rewrites: false });
+                changes.len() - 1
+            });
+            if let Some(change) = changes.get_mut(at) {
+                change.new.indexes.retain(|index| index.name != shown);
+            }
+        }
+        Ok(Body::AlterTables("DROP INDEX", changes))
+    }
+
+    /// Binds ALTER TABLE.
+    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Body, SqlError> {
+        const TAG: &str = "ALTER TABLE";
+        let at = alter.name.span().start;
+        if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+            return Err(self.unsupported("this form of ALTER TABLE is", at));
+        }
+        let table = match self.table(&alter.name) {
+            Err(error) if error.code == SqlState::UNDEFINED_TABLE && alter.if_exists => {
+                let message = format!("{}, skipping", error.message);
+                self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+                return Ok(Body::AlterTables(TAG, Vec::new()));
+            }
+            Err(error) => return Err(SqlError { position: None, ..error }),
+            Ok(table) => table,
+        };
+        let mut change = Alteration { new: (*table).clone(), old: table, rewrites: false };
+        for operation in &alter.operations {
+            self.alteration(operation, &mut change, at)?;
+        }
+        let changes = if change.new == *change.old { Vec::new() } else { vec![change] };
+        Ok(Body::AlterTables(TAG, changes))
+    }
+
+    fn alteration(
+        &mut self,
+        operation: &AlterTableOperation,
+        change: &mut Alteration,
+        at: Location,
+    ) -> Result<(), SqlError> {
+        match operation {
+            AlterTableOperation::AddConstraint { constraint, not_valid: false } => match constraint {
+                TableConstraint::PrimaryKey(key) => self.add_primary_key(key, change),
+                TableConstraint::Unique(unique) => {
+                    let taken: Vec<String> = change.new.indexes.iter().map(|index| index.name.clone()).collect();
+                    let place = |name: &str| change.new.column(name);
+                    let index = self.unique_index(&change.new.name, unique, place, &taken)?;
+                    self.check_free(&index.name, &change.new)?;
+                    change.new.indexes.push(index);
+                    Ok(())
+                }
+                TableConstraint::ForeignKey(_) => Err(self.unsupported("foreign keys are", constraint.span().start)),
+                TableConstraint::Check(_) => Err(self.unsupported("CHECK constraints are", constraint.span().start)),
+                other => Err(self.unsupported("this table constraint is", other.span().start)),
+            },
+            AlterTableOperation::DropConstraint { if_exists, name, .. } => {
+                self.drop_constraint(&fold_ident(name), *if_exists, change)
+            }
+            _ => Err(self.unsupported("this form of ALTER TABLE is", at)),
+        }
+    }
+
+    /// 42P07 if a relation has the name, or another index of the same table.
+    fn check_free(&self, name: &str, table: &Table) -> Result<(), SqlError> {
+        if self.look_up_relation(name).is_none() && table.index(name).is_none() && table.key_name != name {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
+    }
+
+    fn add_primary_key(&mut self, key: &PrimaryKeyConstraint, change: &mut Alteration) -> Result<(), SqlError> {
+        let at = key.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
+        let table = &mut change.new;
+        if !table.has_hidden_key() {
+            let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        self.plain_constraint(key.index_type.as_ref(), key.index_options.is_empty(), at)?;
+        let position = self.constraint_position(key.name.as_ref(), at, "primary");
+        let place = |name: &str| table.column(name);
+        let columns = self.constraint_columns(&key.columns, place, "primary key constraint", (at, position))?;
+        let taken: Vec<String> = table.indexes.iter().map(|index| index.name.clone()).collect();
+        table.key_name = match &key.name {
+            Some(ident) => {
+                let name = fold_ident(ident);
+                self.check_free(&name, table)?;
+                name
+            }
+            None => self.free_name(&table.name, None, "pkey", &taken),
+        };
+        for (at, _) in &columns {
+            table.columns[*at].not_null = true;
+        }
+        table.primary_key = columns.into_iter().map(|(at, _)| at).collect();
+        change.rewrites = true;
+        Ok(())
+    }
+
+    fn drop_constraint(&mut self, name: &str, if_exists: bool, change: &mut Alteration) -> Result<(), SqlError> {
+        let table = &mut change.new;
+        if table.key_name == name && !table.has_hidden_key() {
+            (table.primary_key, table.key_name, table.key_id) = (Vec::new(), String::new(), IndexId(0));
+            change.rewrites = true;
+            return Ok(());
+        }
+        if table.index(name).is_some_and(|index| index.is_constraint) {
+            table.indexes.retain(|index| index.name != name);
+            return Ok(());
+        }
+        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+        if !if_exists {
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
+        let message = format!("{message}, skipping");
+        self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+        Ok(())
+    }
+}
+
+fn new_index(unique: bool, is_constraint: bool) -> Index {
+    Index {
+        id: IndexId(0),
+        storage: StorageId(0),
+        name: String::new(),
+        columns: Vec::new(),
+        unique,
+        is_constraint,
+        predicate: None,
+        included: Vec::new(),
+    }
+}
+
+fn plain_column(at: usize) -> IndexColumn {
+    IndexColumn { value: IndexedValue::Column(at), order: KeyOrder::default() }
+}
+
+fn check_width(index: &Index) -> Result<(), SqlError> {
+    if index.columns.len() + index.included.len() <= MAX_INDEX_COLUMNS {
+        return Ok(());
+    }
+    let message = format!("cannot use more than {MAX_INDEX_COLUMNS} columns in an index");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
+}
+
+/// The name of a column in a constraint that is a plain column.
+fn constraint_column(column: &AstColumn) -> Option<&Ident> {
+    let options = &column.column.options;
+    if column.operator_class.is_some() || options.asc.is_some() || options.nulls_first.is_some() {
+        return None;
+    }
+    match &column.column.expr {
+        Ast::Identifier(ident) => Some(ident),
+        _ => None,
+    }
+}
+
+/// The names of an index's columns in its own name. A name that occurs again gets a number.
+fn index_columns_name(columns: &[String]) -> String {
+    let mut names: Vec<String> = Vec::with_capacity(columns.len());
+    for column in columns {
+        let mut name = column.clone();
+        let mut number = 1;
+        while names.contains(&name) {
+            name = format!("{column}{number}");
+            number += 1;
+        }
+        names.push(name);
+    }
+    let mut joined = String::new();
+    for name in names {
+        if joined.len() >= MAX_NAME {
+            break;
+        }
+        if !joined.is_empty() {
+            joined.push('_');
+        }
+        joined.push_str(&name);
+    }
+    truncated(&joined, MAX_NAME).to_owned()
+}
+
+/// `{first}_{second}_{label}`. If it is too long, the longer of the two names is shortened.
+fn object_name(first: &str, second: Option<&str>, label: &str) -> String {
+    let room = MAX_NAME.saturating_sub(label.len() + 1 + second.map_or(0, |_| 1));
+    let (mut one, mut two) = (first.len(), second.map_or(0, str::len));
+    while one + two > room {
+        if one > two {
+            one -= 1;
+        } else {
+            two -= 1;
+        }
+    }
+    let first = truncated(first, one);
+    match second {
+        Some(second) => format!("{first}_{}_{label}", truncated(second, two)),
+        None => format!("{first}_{label}"),
+    }
+}
+
+fn truncated(text: &str, length: usize) -> &str {
+    let mut end = text.len().min(length);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_postgresql() {
+        assert_eq!(object_name("t", Some("a_b"), "idx"), "t_a_b_idx");
+        assert_eq!(object_name("t", None, "pkey"), "t_pkey");
+        let long = "x".repeat(63);
+        assert_eq!(object_name(&long, None, "pkey"), format!("{}_pkey", "x".repeat(58)));
+        assert_eq!(object_name(&long, Some("abc"), "idx"), format!("{}_abc_idx", "x".repeat(55)));
+        assert_eq!(object_name(&long, Some(&long), "idx"), format!("{}_{}_idx", "x".repeat(29), "x".repeat(29)));
+        assert_eq!(object_name("é".repeat(31).as_str(), None, "pkey"), format!("{}_pkey", "é".repeat(29)));
+        let columns = ["a", "expr", "expr"].map(str::to_owned);
+        assert_eq!(index_columns_name(&columns), "a_expr_expr1");
+    }
+}
