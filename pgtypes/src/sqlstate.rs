@@ -93,6 +93,14 @@ impl SqlState {
     pub const INVALID_NAME: SqlState = SqlState("42602");
     /// No savepoint has this name.
     pub const INVALID_SAVEPOINT: SqlState = SqlState("3B001");
+    /// A schema of that name exists.
+    pub const DUPLICATE_SCHEMA: SqlState = SqlState("42P06");
+    /// A database of that name exists.
+    pub const DUPLICATE_DATABASE: SqlState = SqlState("42P04");
+    /// The name is reserved.
+    pub const RESERVED_NAME: SqlState = SqlState("42939");
+    /// The object is in use.
+    pub const OBJECT_IN_USE: SqlState = SqlState("55006");
     /// No database has this name.
     pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
     /// `invalid_schema_name`

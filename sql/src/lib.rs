@@ -13,7 +13,7 @@
 //! 4. `metrics`: counters and histograms of the front end
 //! 5. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
 //! 6. `lexer`: tokens; splits query strings
-//! 7. `table`: descriptors of tables and columns
+//! 7. `object`, `table`: descriptors of databases, schemas, views, sequences; of tables and columns
 //! 8. `codec`: rows to keys and values
 //! 9. `catalog`: stored descriptors, their cache, schema changes
 //! 10. `advisory`: advisory locks
@@ -39,6 +39,7 @@ mod expr;
 mod lexer;
 pub mod lock_name;
 mod metrics;
+pub mod object;
 pub mod parse;
 pub mod plan;
 mod protocol;

@@ -5,6 +5,8 @@ use std::fmt;
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
 
+use crate::object::SchemaId;
+
 /// Identifies a table: its OID in `pg_class`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
@@ -151,6 +153,8 @@ pub struct Table {
     pub id: TableId,
     /// The id of its storage.
     pub storage: StorageId,
+    /// Its schema.
+    pub schema: SchemaId,
     /// The folded name.
     pub name: String,
     /// The columns in the order of `SELECT *`.

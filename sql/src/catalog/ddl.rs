@@ -6,21 +6,26 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use kv::api::LockMode;
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
 use super::descriptor;
 use super::keys::{self, OwnerRecord};
 use super::lease::NodeCatalog;
+use super::object_record;
 use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
+use crate::object::{Object, ObjectId, SchemaId};
 use crate::table::{Column, Index, IndexId, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewTable {
+    /// Its schema.
+    pub schema: SchemaId,
     /// The folded name.
     pub name: String,
     /// The columns, with ids from 1.
@@ -127,6 +132,7 @@ impl SchemaChange {
         let mut table = Table {
             id: TableId(id),
             storage: StorageId(id),
+            schema: new.schema,
             name: new.name.clone(),
             columns: new.columns.clone(),
             primary_key: new.primary_key.clone(),
@@ -138,7 +144,8 @@ impl SchemaChange {
             table.indexes.push(self.new_index(index).await?);
         }
         check(&table)?;
-        txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
+        keep_schema(txn, table.schema)?;
+        txn.insert(keys::name(table.schema, &table.name), keys::encode_id(id)).map_err(storage_error)?;
         put_index_names(txn, None, &table)?;
         self.fresh.insert(table.storage);
         self.put_table(txn, table)
@@ -197,15 +204,48 @@ impl SchemaChange {
     pub(crate) async fn drop_tables(&mut self, txn: &mut Transaction, tables: &[Arc<Table>]) -> Result<(), SqlError> {
         self.close(txn, tables).await?;
         for table in tables {
-            txn.delete(keys::name(&table.name)).map_err(storage_error)?;
+            txn.delete(keys::name(table.schema, &table.name)).map_err(storage_error)?;
             for name in index_names(table) {
-                txn.delete(keys::name(name)).map_err(storage_error)?;
+                txn.delete(keys::name(table.schema, name)).map_err(storage_error)?;
             }
             txn.delete(keys::table(table.id)).map_err(storage_error)?;
             table.storages().try_for_each(|storage| mark_dropped(txn, storage))?;
             self.catalog = Arc::new(self.catalog.without(self.node.own_version(), table.id));
         }
         if tables.is_empty() { Ok(()) } else { self.record(txn) }
+    }
+
+    /// Creates an object, which has an id of its own. The binder has checked the name. If another transaction takes it
+    /// meanwhile, or drops its schema, the commit fails.
+    pub(crate) fn create_object(&mut self, txn: &mut Transaction, object: Object) -> Result<(), SqlError> {
+        let id = object.id();
+        if let Some(schema) = object.schema() {
+            keep_schema(txn, schema)?;
+        }
+        txn.insert(keys::object_name(&object), keys::encode_id(id.0)).map_err(storage_error)?;
+        txn.insert(keys::object(id), object_record::encode(&object)).map_err(storage_error)?;
+        self.catalog = Arc::new(self.catalog.with_object(self.node.own_version(), object));
+        self.record(txn)
+    }
+
+    /// Replaces an object by another form of it.
+    pub(crate) fn alter_object(&mut self, txn: &mut Transaction, old: &Object, new: Object) -> Result<(), SqlError> {
+        let (before, after) = (keys::object_name(old), keys::object_name(&new));
+        if before != after {
+            txn.delete(before).map_err(storage_error)?;
+            txn.insert(after, keys::encode_id(new.id().0)).map_err(storage_error)?;
+        }
+        txn.put(keys::object(new.id()), object_record::encode(&new)).map_err(storage_error)?;
+        self.catalog = Arc::new(self.catalog.with_object(self.node.own_version(), new));
+        self.record(txn)
+    }
+
+    /// Drops an object. The caller has dropped what depends on it.
+    pub(crate) fn drop_object(&mut self, txn: &mut Transaction, object: &Object) -> Result<(), SqlError> {
+        txn.delete(keys::object_name(object)).map_err(storage_error)?;
+        txn.delete(keys::object(object.id())).map_err(storage_error)?;
+        self.catalog = Arc::new(self.catalog.without_object(self.node.own_version(), object.id()));
+        self.record(txn)
     }
 
     /// Truncates tables by giving them new storage ids.
@@ -287,11 +327,11 @@ fn check(table: &Table) -> Result<(), SqlError> {
 fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> Result<(), SqlError> {
     let before: Vec<&str> = old.map_or_else(Vec::new, |old| index_names(old).collect());
     for gone in before.iter().filter(|name| index_names(new).all(|kept| kept != **name)) {
-        txn.delete(keys::name(gone)).map_err(storage_error)?;
+        txn.delete(keys::name(new.schema, gone)).map_err(storage_error)?;
     }
     for name in index_names(new).filter(|name| !before.contains(name)) {
         let id = new.index(name).map_or(new.key_id, |index| index.id);
-        txn.insert(keys::name(name), keys::encode_id(id.0)).map_err(|error| match error {
+        txn.insert(keys::name(new.schema, name), keys::encode_id(id.0)).map_err(|error| match error {
             TxnError::AlreadyExists { .. } => {
                 SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
             }
@@ -299,6 +339,11 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
         })?;
     }
     Ok(())
+}
+
+/// The transaction fails if another one drops the schema.
+fn keep_schema(txn: &mut Transaction, schema: SchemaId) -> Result<(), SqlError> {
+    txn.share(keys::object(ObjectId(schema.0)), LockMode::KeyShare).map_err(storage_error)
 }
 
 fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {

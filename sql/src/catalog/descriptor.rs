@@ -1,8 +1,7 @@
-//! The encoding of table descriptors: a version byte, a length, then tagged fields of that length.
+//! The encoding of table descriptors: a version byte, a length, then fields ([`super::tagged`]) of that length.
 //!
-//! A field is `tag, length, body`. Tags grow, and each occurs once. A field that is left out has its default: 0, empty,
-//! false or nothing. So a later release adds fields without a new version. It is for what every reader must know: one
-//! that meets a tag that it does not know refuses the descriptor.
+//! A later release adds fields without a new version. It is for what every reader must know: one that meets a tag that
+//! it does not know refuses the descriptor.
 //!
 //! | table | column | primary key | index | index column |
 //! |---|---|---|---|---|
@@ -12,22 +11,19 @@
 //! | 4 columns | 4 name | | 4 columns | 4 its type modifier plus one |
 //! | 5 primary key | 5 NOT NULL | | 5 unique | 5 DESC |
 //! | 6 indexes | 6 SQL text of DEFAULT | | 6 of a constraint | 6 NULLS FIRST |
-//! | | | | 7 SQL text of the predicate | |
+//! | 7 schema, if it is not the first one | | | 7 SQL text of the predicate | |
 //! | | | | 8 positions of included columns | |
 //!
-//! Numbers are varints, texts are UTF-8. A flag has no body. A list is its elements, each behind its length; positions
-//! are elements of varints. Free for what comes: 7 checks, 8 foreign keys, 9 sequences of a table; 7 identity and 8
-//! generated of a column.
+//! Free for what comes: 8 checks, 9 foreign keys of a table; 7 identity and 8 generated of
+//! a column.
 
 use bytes::Bytes;
 
-use super::keys;
-use crate::codec::{CodecError, get_varint, put_varint, take};
-use crate::table::{
-    Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
-};
+use super::tagged::{self, Fields, Writer, get_type, position, put_type};
+use crate::codec::CodecError;
+use crate::object::{FIRST_SCHEMA, SchemaId};
+use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
 use pgtypes::codec::key::KeyOrder;
-use pgtypes::{Category, SqlType};
 
 const WHAT: &str = "table descriptor";
 /// Rows of tables whose descriptor has this version have format 2.
@@ -48,10 +44,10 @@ pub fn encode(table: &Table) -> Bytes {
         out.body(5, &key.out);
     }
     out.list(6, &table.indexes, put_index);
-    let mut record = vec![VERSION];
-    put_varint(out.out.len() as u64, &mut record);
-    record.extend_from_slice(&out.out);
-    record.into()
+    if table.schema != FIRST_SCHEMA {
+        out.number(7, table.schema.0.into());
+    }
+    tagged::record(VERSION, &out).into()
 }
 
 fn put_column(column: &Column, out: &mut Writer) {
@@ -62,13 +58,6 @@ fn put_column(column: &Column, out: &mut Writer) {
     if let Some(default) = &column.default {
         out.body(6, default.as_bytes());
     }
-}
-
-/// The type in one field, its modifier in the next one.
-fn put_type(ty: SqlType, tag: u64, out: &mut Writer) {
-    out.number(tag, ty.oid.0.into());
-    // -1 becomes 0.
-    out.number(tag + 1, u64::try_from(i64::from(ty.typmod) + 1).unwrap_or(0));
 }
 
 fn put_index(index: &Index, out: &mut Writer) {
@@ -96,13 +85,7 @@ fn put_index(index: &Index, out: &mut Writer) {
 
 /// Decodes a table and checks its invariants.
 pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
-    let mut rest = keys::of_version(VERSION, bytes, WHAT)?;
-    let length = usize::try_from(get_varint(&mut rest, WHAT)?).unwrap_or(usize::MAX);
-    let body = take(&mut rest, length, WHAT)?;
-    if !rest.is_empty() {
-        return Err(CodecError::new(WHAT, "bytes left over"));
-    }
-    let fields = Fields::read(body, 6)?;
+    let fields = Fields::read(tagged::of_record(VERSION, bytes)?, 7)?;
     let key = Fields::read(fields.body(5).unwrap_or_default(), 3)?;
     let table = Table {
         id: TableId(fields.u32(1)?),
@@ -113,6 +96,10 @@ pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
         key_name: key.text(2)?,
         key_id: IndexId(key.u32(1)?),
         indexes: fields.list(6, get_index)?,
+        schema: match fields.u32(7)? {
+            0 => FIRST_SCHEMA,
+            schema => SchemaId(schema),
+        },
     };
     table.check().map_err(|_| CodecError::new(WHAT, "invariants do not hold"))?;
     Ok(table)
@@ -128,17 +115,6 @@ fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
         not_null: fields.flag(5),
         default: fields.optional_text(6)?,
     })
-}
-
-fn get_type(fields: &Fields<'_>, tag: u64) -> Result<SqlType, CodecError> {
-    let modifier = i64::from(fields.u32(tag + 1)?) - 1;
-    let typmod = i32::try_from(modifier).map_err(|_| CodecError::new(WHAT, "modifier too large"))?;
-    match SqlType::from_oid(fields.u32(tag)?).map(|ty| (ty, ty.row().category)) {
-        Some((ty, category)) if !matches!(category, Category::Pseudo | Category::Unknown) => {
-            Ok(SqlType { typmod, ..ty })
-        }
-        _ => Err(CodecError::new(WHAT, "unknown type")),
-    }
 }
 
 fn get_index(bytes: &[u8]) -> Result<Index, CodecError> {
@@ -162,131 +138,4 @@ fn get_index_column(bytes: &[u8]) -> Result<IndexColumn, CodecError> {
         None => IndexedValue::Column(position(fields.number(1)?)?),
     };
     Ok(IndexColumn { value, order: KeyOrder { descends: fields.flag(5), nulls_first: fields.flag(6) } })
-}
-
-fn position(number: u64) -> Result<usize, CodecError> {
-    match usize::try_from(number) {
-        Ok(at) if at < MAX_COLUMNS => Ok(at),
-        _ => Err(CodecError::new(WHAT, "too many columns")),
-    }
-}
-
-/// Writes tagged fields.
-#[derive(Default)]
-struct Writer {
-    out: Vec<u8>,
-}
-
-impl Writer {
-    fn body(&mut self, tag: u64, body: &[u8]) {
-        put_varint(tag, &mut self.out);
-        put_varint(body.len() as u64, &mut self.out);
-        self.out.extend_from_slice(body);
-    }
-
-    fn number(&mut self, tag: u64, number: u64) {
-        if number != 0 {
-            let mut body = Vec::new();
-            put_varint(number, &mut body);
-            self.body(tag, &body);
-        }
-    }
-
-    fn text(&mut self, tag: u64, text: &str) {
-        if !text.is_empty() {
-            self.body(tag, text.as_bytes());
-        }
-    }
-
-    fn flag(&mut self, tag: u64, is_set: bool) {
-        if is_set {
-            self.body(tag, &[]);
-        }
-    }
-
-    fn list<T>(&mut self, tag: u64, items: &[T], put: impl Fn(&T, &mut Writer)) {
-        let mut body = Vec::new();
-        for item in items {
-            let mut element = Writer::default();
-            put(item, &mut element);
-            put_varint(element.out.len() as u64, &mut body);
-            body.extend_from_slice(&element.out);
-        }
-        if !items.is_empty() {
-            self.body(tag, &body);
-        }
-    }
-
-    fn positions(&mut self, tag: u64, positions: &[usize]) {
-        let mut body = Vec::new();
-        positions.iter().for_each(|at| put_varint(*at as u64, &mut body));
-        if !positions.is_empty() {
-            self.body(tag, &body);
-        }
-    }
-}
-
-/// The tagged fields of a record.
-struct Fields<'b>(Vec<(u64, &'b [u8])>);
-
-impl<'b> Fields<'b> {
-    /// `known`: the highest tag that has a meaning here.
-    fn read(mut input: &'b [u8], known: u64) -> Result<Fields<'b>, CodecError> {
-        let mut fields: Vec<(u64, &[u8])> = Vec::new();
-        while !input.is_empty() {
-            let tag = get_varint(&mut input, WHAT)?;
-            if tag == 0 || tag > known || fields.last().is_some_and(|(last, _)| *last >= tag) {
-                return Err(CodecError::new(WHAT, "unknown field"));
-            }
-            let length = usize::try_from(get_varint(&mut input, WHAT)?).unwrap_or(usize::MAX);
-            fields.push((tag, take(&mut input, length, WHAT)?));
-        }
-        Ok(Fields(fields))
-    }
-
-    fn body(&self, tag: u64) -> Option<&'b [u8]> {
-        self.0.iter().find(|(found, _)| *found == tag).map(|(_, body)| *body)
-    }
-
-    fn number(&self, tag: u64) -> Result<u64, CodecError> {
-        let Some(mut body) = self.body(tag) else { return Ok(0) };
-        let number = get_varint(&mut body, WHAT)?;
-        if body.is_empty() { Ok(number) } else { Err(CodecError::new(WHAT, "bytes left over")) }
-    }
-
-    fn u32(&self, tag: u64) -> Result<u32, CodecError> {
-        u32::try_from(self.number(tag)?).map_err(|_| CodecError::new(WHAT, "number too large"))
-    }
-
-    fn flag(&self, tag: u64) -> bool {
-        self.body(tag).is_some()
-    }
-
-    fn optional_text(&self, tag: u64) -> Result<Option<String>, CodecError> {
-        let text = self.body(tag).map(|body| String::from_utf8(body.to_vec()));
-        text.transpose().map_err(|_| CodecError::new(WHAT, "text is not UTF-8"))
-    }
-
-    fn text(&self, tag: u64) -> Result<String, CodecError> {
-        self.optional_text(tag).map(Option::unwrap_or_default)
-    }
-
-    fn list<T>(&self, tag: u64, get: impl Fn(&[u8]) -> Result<T, CodecError>) -> Result<Vec<T>, CodecError> {
-        let mut rest = self.body(tag).unwrap_or_default();
-        let mut items = Vec::new();
-        while !rest.is_empty() {
-            let length = usize::try_from(get_varint(&mut rest, WHAT)?).unwrap_or(usize::MAX);
-            items.push(get(take(&mut rest, length, WHAT)?)?);
-        }
-        Ok(items)
-    }
-
-    fn positions(&self, tag: u64) -> Result<Vec<usize>, CodecError> {
-        let mut rest = self.body(tag).unwrap_or_default();
-        let mut positions = Vec::new();
-        while !rest.is_empty() {
-            positions.push(position(get_varint(&mut rest, WHAT)?)?);
-        }
-        Ok(positions)
-    }
 }

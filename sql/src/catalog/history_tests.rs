@@ -377,7 +377,9 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
         let column =
             Column { id: ColumnId(1), name: "k".to_owned(), ty: SqlType::INT4, not_null: false, default: None };
         let (name, key_name) = (name.to_owned(), String::new());
-        let new = NewTable { name, columns: vec![column], primary_key: Vec::new(), key_name, indexes: Vec::new() };
+        let schema = crate::object::FIRST_SCHEMA;
+        let new =
+            NewTable { schema, name, columns: vec![column], primary_key: Vec::new(), key_name, indexes: Vec::new() };
         change.create_table(&mut txn, &new).await?;
     }
     change.begin_commit();

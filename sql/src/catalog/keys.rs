@@ -3,7 +3,10 @@
 //! | key | value |
 //! |---|---|
 //! | `mi` | the next free table or storage id |
-//! | `mn{schema id}{name}` | the id of the table of that name |
+//! | `mn{schema id}{name}` | the id of the relation of that name: a table, an index, a view or a sequence |
+//! | `mo{object id}` | an object that is no table ([`super::object_record`]) |
+//! | `mp{database id}{name}` | the id of the schema of that name |
+//! | `mq{name}` | the id of the database of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
@@ -23,12 +26,9 @@ use kv::Key;
 use tso::Timestamp;
 
 use crate::codec::{CodecError, take};
+use crate::object::{DatabaseId, Object, ObjectId, SchemaId};
 use crate::table::{StorageId, TableId};
 
-/// The only schema.
-pub const PUBLIC: &str = "public";
-/// Its id, as in PostgreSQL.
-const PUBLIC_ID: u32 = 2200;
 /// The first id for users' tables, as in PostgreSQL.
 pub const FIRST_ID: u32 = 16_384;
 const VERSION: u8 = 1;
@@ -142,18 +142,56 @@ pub fn next_id() -> Key {
     Key::new(&b"mi"[..])
 }
 
-/// The key that maps a name in the schema `public` to its table.
-pub fn name(name: &str) -> Key {
-    let mut out = b"mn".to_vec();
-    out.extend_from_slice(&PUBLIC_ID.to_be_bytes());
-    out.extend_from_slice(name.as_bytes());
-    Key::new(out)
+/// The key that maps the name of a relation to its id.
+pub fn name(schema: SchemaId, name: &str) -> Key {
+    with_name(b"mn", &schema.0.to_be_bytes(), name)
 }
 
 /// The name in a key made by [`name`].
 pub fn name_of(key: &Key) -> Option<&str> {
     let rest = key.as_bytes().strip_prefix(b"mn")?;
     std::str::from_utf8(rest.get(4..)?).ok()
+}
+
+/// The key that maps the name of a schema to its id.
+pub fn schema_name(database: DatabaseId, name: &str) -> Key {
+    with_name(b"mp", &database.0.to_be_bytes(), name)
+}
+
+/// The name in a key made by [`schema_name`].
+pub fn schema_name_of(key: &Key) -> Option<&str> {
+    let rest = key.as_bytes().strip_prefix(b"mp")?;
+    std::str::from_utf8(rest.get(4..)?).ok()
+}
+
+/// The key that maps the name of a database to its id.
+pub fn database_name(name: &str) -> Key {
+    with_name(b"mq", &[], name)
+}
+
+/// The name in a key made by [`database_name`].
+pub fn database_name_of(key: &Key) -> Option<&str> {
+    std::str::from_utf8(key.as_bytes().strip_prefix(b"mq")?).ok()
+}
+
+/// The key of an object that is no table.
+pub fn object(id: ObjectId) -> Key {
+    with_id(b"mo", id.0)
+}
+
+/// The key that maps the name of an object to its id.
+pub fn object_name(object: &Object) -> Key {
+    match object {
+        Object::Database(database) => database_name(&database.name),
+        Object::Schema(schema) => schema_name(schema.database, &schema.name),
+        Object::View(view) => name(view.schema, &view.name),
+        Object::Sequence(sequence) => name(sequence.schema, &sequence.name),
+    }
+}
+
+/// The range of all objects that are no tables.
+pub fn objects() -> (Key, Key) {
+    (Key::new(&b"mo"[..]), Key::new(&b"mp"[..]))
 }
 
 /// The key of a table's descriptor.
@@ -202,6 +240,10 @@ fn with_id(prefix: &[u8], id: u32) -> Key {
     let mut out = prefix.to_vec();
     out.extend_from_slice(&id.to_be_bytes());
     Key::new(out)
+}
+
+fn with_name(prefix: &[u8], id: &[u8], name: &str) -> Key {
+    Key::new([prefix, id, name.as_bytes()].concat())
 }
 
 fn with_number(prefix: &[u8], number: u64) -> Key {

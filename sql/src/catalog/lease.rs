@@ -53,8 +53,9 @@ use tso::Timestamp;
 use txn::{CommitBound, Database, Transaction, TxnError};
 
 use super::keys::{self, LeaseRecord, NodeId, VersionRecord};
+use super::object_record;
 use super::planted::PlantedBug;
-use super::snapshot::{Access, Catalog};
+use super::snapshot::{Access, Catalog, first_objects};
 use super::uses::{Lease, LiveTransaction, LiveTransactions, Refusal, SessionSlot};
 use super::versions::Versions;
 use crate::clock;
@@ -309,6 +310,15 @@ impl NodeCatalog {
         live.started(start_ts, read_ts, || self.current())
     }
 
+    /// Whether there is a database of this folded name. If the node does not know it, it takes the newest catalog.
+    pub(crate) async fn has_database(&self, name: &str) -> Result<bool, SqlError> {
+        if self.current_catalog().is_some_and(|catalog| catalog.database(name).is_some()) {
+            return Ok(true);
+        }
+        self.renew().await?;
+        Ok(self.current_catalog().is_some_and(|catalog| catalog.database(name).is_some()))
+    }
+
     /// The node's lease, for a later statement of a transaction. It may be over.
     pub(crate) fn newest_lease(&self) -> Option<Arc<Lease>> {
         let lease = self.current()?;
@@ -532,6 +542,11 @@ impl NodeCatalog {
         let record = VersionRecord { version: 1, writer: Timestamp::ZERO };
         txn.insert(keys::version(), record.encode()).map_err(storage_error)?;
         txn.insert(keys::next_id(), keys::encode_id(keys::FIRST_ID)).map_err(storage_error)?;
+        for object in first_objects() {
+            txn.insert(keys::object(object.id()), object_record::encode(&object)).map_err(storage_error)?;
+            let name = keys::object_name(&object);
+            txn.insert(name, keys::encode_id(object.id().0)).map_err(storage_error)?;
+        }
         match txn.commit().await {
             // Another node has created them.
             Ok(_) | Err(TxnError::AlreadyExists { .. } | TxnError::Conflict(_)) => Ok(()),

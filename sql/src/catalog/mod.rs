@@ -17,10 +17,10 @@
 //! 2. `descriptor`: table records
 //! 3. `snapshot`: the tables of a version
 //! 4. `control`, `uses`, `versions`: leases and schema changes under way, the live transactions of the node, catalogs
-//!    of the past
-//! 5. `lease`, `reclaim`: the node's lease, removal of dropped rows
-//! 6. `steps`: the steps of schema changes
-//! 7. `ddl`, `gc_ttl`, `keeper`, `past`: what a schema change writes; how long old versions are kept; keeps the lease;
+//!    of the past, errors of constraints
+//! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
+//! 7. `steps`: the steps of schema changes
+//! 8. `ddl`, `gc_ttl`, `keeper`, `past`: what a schema change writes; how long old versions are kept; keeps the lease;
 //!    begins reads in the past
 
 mod control;
@@ -30,24 +30,28 @@ mod gc_ttl;
 mod keeper;
 pub mod keys;
 mod lease;
+mod object_record;
 mod past;
 mod planted;
 pub mod reclaim;
 mod snapshot;
 mod steps;
+mod tagged;
 mod uses;
 mod versions;
+mod violations;
 
 pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
 pub(crate) use gc_ttl::GC_TTL_MIN;
 pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
-pub use keys::{NodeId, PUBLIC};
+pub use keys::NodeId;
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
-pub(crate) use snapshot::{Access, constraint_error, duplicate_entry, duplicate_key, duplicate_rows, row_name};
+pub(crate) use snapshot::{Access, Relation, Sight};
 pub(crate) use steps::{closed_too_long, doomed};
 pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
+pub(crate) use violations::{constraint_error, duplicate_entry, duplicate_key, duplicate_rows, row_name, schema_name};
 
 #[cfg(test)]
 mod history_tests;

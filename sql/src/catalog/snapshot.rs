@@ -1,36 +1,100 @@
-//! The tables of one catalog version, and the errors of violated constraints.
+//! The objects of one catalog version, as a session sees them.
+//!
+//! All sessions of a node share the objects. A session sees those of its database, and looks names up in the schemas of
+//! its search path ([`Catalog::seen_from`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use kv::Key;
 use kv::client::ScanRange;
 use tso::Timestamp;
-use txn::{Transaction, TxnError};
+use txn::Transaction;
 
 use super::descriptor;
-use super::keys::{self, OwnerRecord, PUBLIC, VersionRecord};
-use crate::codec::{self, CodecError};
-use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
+use super::keys::{self, OwnerRecord, VersionRecord};
+use super::object_record;
+use crate::codec::CodecError;
+use crate::error::{SqlError, storage_error};
+use crate::object::{
+    Database, DatabaseId, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId, Sequence, View,
+};
 use crate::table::{Index, StorageId, Table, TableId, quote_identifier};
-use pgtypes::timestamp::Now;
-use pgtypes::{Datum, IoEnv, TimeZone, wire};
 
 /// Records per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;
 
-/// The catalog of one version.
+/// The catalog of one version, as a session sees it.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     /// Grows with every step of a schema change. After a transaction's own schema change, a number that no other
     /// catalog has.
     pub version: u64,
-    by_name: HashMap<String, Arc<Table>>,
-    /// The tables of indexes, by the names of the indexes. Tables and indexes share their names.
-    by_index: HashMap<String, Arc<Table>>,
-    by_id: HashMap<TableId, Arc<Table>>,
+    objects: Arc<Objects>,
+    sight: Sight,
+}
+
+/// What a session sees of the catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// Its database.
+    pub(crate) database: DatabaseId,
+    /// Where names without a schema are looked up, in this order. New objects are created in the first one.
+    pub(crate) path: Arc<[SchemaId]>,
+}
+
+/// All objects of a version.
+#[derive(Clone, Debug, Default)]
+struct Objects {
+    /// By schema and folded name.
+    relations: HashMap<SchemaId, HashMap<String, Relation>>,
+    tables: HashMap<TableId, Arc<Table>>,
+    others: HashMap<ObjectId, Arc<Object>>,
+    /// Those among `others`, by id.
+    databases: BTreeMap<DatabaseId, Database>,
+    schemas: BTreeMap<SchemaId, Schema>,
     /// The closed tables, with the transactions that close them.
     closed: HashMap<TableId, Timestamp>,
+}
+
+/// What the name of a relation leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Relation {
+    /// A table.
+    Table(Arc<Table>),
+    /// An index, of this table.
+    Index(Arc<Table>),
+    /// A view or a sequence.
+    Object(Arc<Object>),
+}
+
+impl Relation {
+    /// Whether both are the same, unchanged.
+    pub(crate) fn is_same(&self, other: &Relation) -> bool {
+        match (self, other) {
+            (Relation::Table(a), Relation::Table(b)) | (Relation::Index(a), Relation::Index(b)) => {
+                Arc::ptr_eq(a, b) || a == b
+            }
+            (Relation::Object(a), Relation::Object(b)) => Arc::ptr_eq(a, b) || a == b,
+            _ => false,
+        }
+    }
+
+    /// The OID in `pg_class`. `name` is the name that has led to it.
+    pub(crate) fn oid(&self, name: &str) -> u32 {
+        match self {
+            Relation::Table(table) => table.id.0,
+            Relation::Index(table) => table.index(name).map_or(table.key_id.0, |index| index.id.0),
+            Relation::Object(object) => object.id().0,
+        }
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> Option<&Arc<Table>> {
+        match self {
+            Relation::Table(table) => Some(table),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a statement may use a table.
@@ -44,18 +108,76 @@ pub(crate) enum Access {
     Changed,
 }
 
-impl Catalog {
-    /// A catalog of these tables.
-    pub fn new(version: u64, tables: impl IntoIterator<Item = Table>) -> Catalog {
-        Catalog::of(version, tables.into_iter().map(Arc::new).collect(), HashMap::new())
+impl Default for Sight {
+    fn default() -> Sight {
+        Sight { database: FIRST_DATABASE, path: Arc::new([FIRST_SCHEMA]) }
+    }
+}
+
+impl Objects {
+    fn new(tables: Vec<Arc<Table>>, others: Vec<Arc<Object>>, closed: HashMap<TableId, Timestamp>) -> Objects {
+        let mut objects = Objects { closed, ..Objects::default() };
+        tables.into_iter().for_each(|table| objects.add_table(table));
+        others.into_iter().for_each(|object| objects.add(object));
+        objects
     }
 
-    fn of(version: u64, tables: Vec<Arc<Table>>, closed: HashMap<TableId, Timestamp>) -> Catalog {
-        let by_name = tables.iter().map(|table| (table.name.clone(), table.clone())).collect();
-        let indexes = tables.iter().flat_map(|table| index_names(table).map(|name| (name.to_owned(), table.clone())));
-        let by_index = indexes.collect();
-        let by_id = tables.into_iter().map(|table| (table.id, table)).collect();
-        Catalog { version, by_name, by_index, by_id, closed }
+    fn add_table(&mut self, table: Arc<Table>) {
+        let names = self.relations.entry(table.schema).or_default();
+        names.extend(index_names(&table).map(|name| (name.to_owned(), Relation::Index(table.clone()))));
+        names.insert(table.name.clone(), Relation::Table(table.clone()));
+        self.tables.insert(table.id, table);
+    }
+
+    fn add(&mut self, object: Arc<Object>) {
+        match &*object {
+            Object::Database(database) => drop(self.databases.insert(database.id, database.clone())),
+            Object::Schema(schema) => drop(self.schemas.insert(schema.id, schema.clone())),
+            Object::View(View { schema, name, .. }) | Object::Sequence(Sequence { schema, name, .. }) => {
+                let names = self.relations.entry(*schema).or_default();
+                names.insert(name.clone(), Relation::Object(object.clone()));
+            }
+        }
+        self.others.insert(object.id(), object);
+    }
+
+    fn remove_table(&mut self, id: TableId) {
+        let Some(table) = self.tables.remove(&id) else { return };
+        let Some(names) = self.relations.get_mut(&table.schema) else { return };
+        names.remove(&table.name);
+        index_names(&table).for_each(|name| drop(names.remove(name)));
+    }
+
+    fn remove(&mut self, id: ObjectId) {
+        let Some(object) = self.others.remove(&id) else { return };
+        match &*object {
+            Object::Database(database) => drop(self.databases.remove(&database.id)),
+            Object::Schema(schema) => drop(self.schemas.remove(&schema.id)),
+            Object::View(View { schema, name, .. }) | Object::Sequence(Sequence { schema, name, .. }) => {
+                self.relations.get_mut(schema).map(|names| names.remove(name));
+            }
+        }
+    }
+}
+
+/// What a new cluster has.
+pub(super) fn first_objects() -> [Object; 2] {
+    let (name, public) = ("postgres".to_owned(), PUBLIC.to_owned());
+    [
+        Object::Database(Database { id: FIRST_DATABASE, name }),
+        Object::Schema(Schema { id: FIRST_SCHEMA, database: FIRST_DATABASE, name: public }),
+    ]
+}
+
+impl Catalog {
+    /// A catalog of these tables, in the first database.
+    pub fn new(version: u64, tables: impl IntoIterator<Item = Table>) -> Catalog {
+        let others = first_objects().into_iter().map(Arc::new).collect();
+        Catalog::of(version, Objects::new(tables.into_iter().map(Arc::new).collect(), others, HashMap::new()))
+    }
+
+    fn of(version: u64, objects: Objects) -> Catalog {
+        Catalog { version, objects: Arc::new(objects), sight: Sight::default() }
     }
 
     /// Loads the catalog at a transaction's snapshot. The transaction has no schema changes of its own.
@@ -65,7 +187,7 @@ impl Catalog {
         Catalog::load_version(txn, VersionRecord::decode(&record)?.version, None).await
     }
 
-    /// Loads the catalog of a version, which the caller has read in the same transaction. A table that is the same as
+    /// Loads the catalog of a version, which the caller has read in the same transaction. An object that is the same as
     /// in `previous` is shared with it.
     pub(super) async fn load_version(
         txn: &Transaction,
@@ -75,68 +197,181 @@ impl Catalog {
         let mut tables = Vec::new();
         for (_, value) in read_range(txn, keys::tables()).await? {
             let table = descriptor::decode(&value)?;
-            let shared = previous.and_then(|previous| previous.by_id.get(&table.id)).filter(|known| ***known == table);
+            let shared = previous.and_then(|previous| previous.by_id(table.id)).filter(|known| ***known == table);
             tables.push(shared.cloned().unwrap_or_else(|| Arc::new(table)));
+        }
+        let mut others = Vec::new();
+        for (_, value) in read_range(txn, keys::objects()).await? {
+            let object = object_record::decode(&value)?;
+            let shared = previous.and_then(|previous| previous.object(object.id())).filter(|known| ***known == object);
+            others.push(shared.cloned().unwrap_or_else(|| Arc::new(object)));
         }
         let mut closed = HashMap::new();
         for (key, value) in read_range(txn, keys::all_closed()).await? {
             let table = keys::closed_table(&key).ok_or_else(|| CodecError::new("closed table", "malformed key"))?;
             closed.insert(table, OwnerRecord::decode(&value)?.owner);
         }
-        Ok(Catalog::of(version, tables, closed))
+        Ok(Catalog::of(version, Objects::new(tables, others, closed)))
     }
 
-    /// A table of the schema `public` by its folded name.
+    /// The same objects, seen from a session.
+    pub(crate) fn seen_from(&self, sight: &Sight) -> Catalog {
+        Catalog { sight: sight.clone(), ..self.clone() }
+    }
+
+    /// From where it is seen.
+    pub(crate) fn sight(&self) -> &Sight {
+        &self.sight
+    }
+
+    /// The relation of a folded name: of the schema, or of the first schema of the search path that has it.
+    pub(crate) fn relation(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
+        match schema {
+            Some(schema) => self.relation_in(self.schema(schema)?.id, name),
+            None => self.sight.path.iter().find_map(|schema| self.relation_in(*schema, name)),
+        }
+    }
+
+    /// The relation of a folded name in a schema.
+    pub(crate) fn relation_in(&self, schema: SchemaId, name: &str) -> Option<&Relation> {
+        self.objects.relations.get(&schema)?.get(name)
+    }
+
+    /// Schema and name of the relation with an OID, of the session's database.
+    pub(crate) fn name_of_relation(&self, oid: u32) -> Option<(SchemaId, &str)> {
+        if let Some(table) = self.by_id(TableId(oid)) {
+            return Some((table.schema, &table.name));
+        }
+        if let Some(object) = self.object(ObjectId(oid)) {
+            return Some((object.schema()?, object.name()));
+        }
+        self.all_tables().find_map(|table| {
+            let is_key = table.key_id.0 == oid && !table.has_hidden_key();
+            let name = if is_key { Some(&table.key_name) } else { None };
+            let index = || table.indexes.iter().find(|index| index.id.0 == oid).map(|index| &index.name);
+            Some((table.schema, name.or_else(index)?.as_str()))
+        })
+    }
+
+    /// A relation as SQL: with its schema, unless the search path finds it.
+    pub(crate) fn relation_text(&self, schema: SchemaId, name: &str) -> String {
+        let is_found = self.sight.path.iter().find(|schema| self.relation_in(**schema, name).is_some());
+        let shown = quote_identifier(name);
+        match self.schema_by_id(schema).filter(|_| is_found != Some(&schema)) {
+            Some(schema) => format!("{}.{shown}", quote_identifier(&schema.name)),
+            None => shown,
+        }
+    }
+
+    /// The table of a folded name, looked up in the search path.
     pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.by_name.get(name)
+        self.relation(None, name)?.table()
     }
 
-    /// The table that has an index of this folded name.
-    pub fn table_of_index(&self, name: &str) -> Option<&Arc<Table>> {
-        self.by_index.get(name)
+    /// The tables of the session's database, by their ids.
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+        let mut tables: Vec<Arc<Table>> =
+            self.objects.tables.values().filter(|table| self.is_seen(table.schema)).cloned().collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        tables
     }
 
-    /// The table of this folded name, or the one that has an index of it.
-    pub(crate) fn relation(&self, name: &str) -> Option<&Arc<Table>> {
-        self.by_name.get(name).or_else(|| self.by_index.get(name))
+    /// The tables of all databases.
+    pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.objects.tables.values()
     }
 
-    /// All tables.
-    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.by_id.values()
+    /// The views and sequences of the session's database, by their ids.
+    pub(crate) fn relations(&self) -> Vec<Arc<Object>> {
+        let is_seen = |object: &&Arc<Object>| object.schema().is_some_and(|schema| self.is_seen(schema));
+        let mut relations: Vec<Arc<Object>> = self.objects.others.values().filter(is_seen).cloned().collect();
+        relations.sort_unstable_by_key(|object| object.id());
+        relations
+    }
+
+    /// All that belongs to a database, itself included.
+    pub(crate) fn content_of(&self, database: DatabaseId) -> (Vec<Arc<Table>>, Vec<Arc<Object>>) {
+        let within = |schema| self.schema_by_id(schema).is_some_and(|schema| schema.database == database);
+        let tables = self.all_tables().filter(|table| within(table.schema)).cloned().collect();
+        let objects = self.objects.others.values().filter(|object| match &***object {
+            Object::Database(other) => other.id == database,
+            Object::Schema(schema) => schema.database == database,
+            Object::View(view) => within(view.schema),
+            Object::Sequence(sequence) => within(sequence.schema),
+        });
+        (tables, objects.cloned().collect())
+    }
+
+    /// The schemas of the session's database, by their ids.
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Schema> {
+        self.objects.schemas.values().filter(|schema| schema.database == self.sight.database)
+    }
+
+    /// The databases, by their ids.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = &Database> {
+        self.objects.databases.values()
+    }
+
+    /// The database of a folded name.
+    pub(crate) fn database(&self, name: &str) -> Option<&Database> {
+        self.databases().find(|database| database.name == name)
+    }
+
+    /// The name of the first schema of the search path.
+    pub(crate) fn current_schema(&self) -> Option<&str> {
+        let schema = self.schema_by_id(*self.sight.path.first()?)?;
+        Some(&schema.name)
+    }
+
+    /// The schema of a folded name in the session's database.
+    pub(crate) fn schema(&self, name: &str) -> Option<&Schema> {
+        self.schemas().find(|schema| schema.name == name)
+    }
+
+    /// The schema of an id.
+    pub(crate) fn schema_by_id(&self, id: SchemaId) -> Option<&Schema> {
+        self.objects.schemas.get(&id)
+    }
+
+    fn is_seen(&self, schema: SchemaId) -> bool {
+        self.schema_by_id(schema).is_some_and(|schema| schema.database == self.sight.database)
+    }
+
+    /// The table of an id.
+    pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.objects.tables.get(&id)
+    }
+
+    /// The object of an id that is no table.
+    pub(crate) fn object(&self, id: ObjectId) -> Option<&Arc<Object>> {
+        self.objects.others.get(&id)
     }
 
     /// The table with this storage.
-    /// The table of an id.
-    pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.by_id.get(&id)
-    }
-
-    /// The table of a storage.
     pub(super) fn by_storage(&self, storage: StorageId) -> Option<&Arc<Table>> {
-        self.by_id.values().find(|table| table.storage == storage)
+        self.all_tables().find(|table| table.storage == storage)
     }
 
     /// The index of a storage, and its table.
-    fn index_of_storage(&self, storage: StorageId) -> Option<(&Arc<Table>, &Index)> {
+    pub(super) fn index_of_storage(&self, storage: StorageId) -> Option<(&Arc<Table>, &Index)> {
         let found = |table: &'_ Arc<Table>| table.indexes.iter().position(|index| index.storage == storage);
-        let (table, at) = self.by_id.values().find_map(|table| Some((table, found(table)?)))?;
+        let (table, at) = self.all_tables().find_map(|table| Some((table, found(table)?)))?;
         Some((table, table.indexes.get(at)?))
     }
 
     /// Whether no table is closed.
     pub(crate) fn is_open(&self) -> bool {
-        self.closed.is_empty()
+        self.objects.closed.is_empty()
     }
 
     /// The transaction that closes a table, if it is closed.
     pub(super) fn closed_by(&self, table: TableId) -> Option<Timestamp> {
-        self.closed.get(&table).copied()
+        self.objects.closed.get(&table).copied()
     }
 
     /// Whether `owner` may use a table that was planned with this descriptor.
     pub(super) fn access(&self, table: &Arc<Table>, owner: Timestamp) -> Access {
-        match self.by_id.get(&table.id) {
+        match self.by_id(table.id) {
             Some(now) if Arc::ptr_eq(now, table) || **now == **table => match self.closed_by(table.id) {
                 Some(closing) if closing != owner => Access::Closed,
                 _ => Access::Open,
@@ -147,21 +382,34 @@ impl Catalog {
 
     /// This catalog with one table added or replaced, under another version.
     pub(super) fn with(&self, version: u64, table: Table) -> Catalog {
-        let mut changed = self.without(version, table.id);
-        let table = Arc::new(table);
-        changed.by_index.extend(index_names(&table).map(|name| (name.to_owned(), table.clone())));
-        changed.by_name.insert(table.name.clone(), table.clone());
-        changed.by_id.insert(table.id, table);
-        changed
+        self.changed(version, |objects| {
+            objects.remove_table(table.id);
+            objects.add_table(Arc::new(table));
+        })
     }
 
     /// This catalog without a table, under another version.
     pub(super) fn without(&self, version: u64, table: TableId) -> Catalog {
-        let mut changed = Catalog { version, ..self.clone() };
-        changed.by_id.remove(&table);
-        changed.by_name.retain(|_, known| known.id != table);
-        changed.by_index.retain(|_, known| known.id != table);
-        changed
+        self.changed(version, |objects| objects.remove_table(table))
+    }
+
+    /// This catalog with an object added or replaced, under another version.
+    pub(super) fn with_object(&self, version: u64, object: Object) -> Catalog {
+        self.changed(version, |objects| {
+            objects.remove(object.id());
+            objects.add(Arc::new(object));
+        })
+    }
+
+    /// This catalog without an object, under another version.
+    pub(super) fn without_object(&self, version: u64, id: ObjectId) -> Catalog {
+        self.changed(version, |objects| objects.remove(id))
+    }
+
+    fn changed(&self, version: u64, change: impl FnOnce(&mut Objects)) -> Catalog {
+        let mut objects = (*self.objects).clone();
+        change(&mut objects);
+        Catalog { version, objects: Arc::new(objects), sight: self.sight.clone() }
     }
 }
 
@@ -187,103 +435,4 @@ pub(super) async fn read_range(
             None => return Ok(records),
         }
     }
-}
-
-/// The SQL error of a violated uniqueness: 23505 with PostgreSQL's wording and fields for a row key, 42P07 for a table
-/// name taken by a concurrent transaction. `None` for other errors.
-pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
-    let TxnError::AlreadyExists { key } = error else { return None };
-    if let Some(name) = keys::name_of(key) {
-        return Some(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
-    }
-    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
-    if let Some((storage, _)) = codec::index::split_entry_key(key.as_bytes()) {
-        let (table, index) = catalog.index_of_storage(storage)?;
-        let entry = codec::index::read_key(table, index, key).ok()?;
-        return Some(duplicate_entry(table, index, &entry.values, &env));
-    }
-    let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
-    let table = catalog.by_storage(storage)?;
-    let mut row = vec![Datum::Null; table.columns.len()];
-    codec::key::get_row_key(table, key, &mut row).ok()?;
-    Some(duplicate_key(table, &row, &env))
-}
-
-/// The name of the table of a row, and its key in the words of PostgreSQL's messages, `(id)=(5)`. `None` if the key is
-/// of no row of a table of this catalog. A row without a primary key has an empty text.
-pub(crate) fn row_name(catalog: &Catalog, key: &Key, zone: &TimeZone) -> Option<(String, String)> {
-    let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
-    if let Some((storage, _)) = codec::index::split_entry_key(key.as_bytes()) {
-        let (table, index) = catalog.index_of_storage(storage)?;
-        let entry = codec::index::read_key(table, index, key).ok()?;
-        return Some((table.name.clone(), entry_text(table, index, &entry.values, &env)));
-    }
-    let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
-    let table = catalog.by_storage(storage)?;
-    if table.has_hidden_key() {
-        return Some((table.name.clone(), String::new()));
-    }
-    let mut row = vec![Datum::Null; table.columns.len()];
-    codec::key::get_row_key(table, key, &mut row).ok()?;
-    Some((table.name.clone(), key_text(table, &row, &env)))
-}
-
-/// The primary key of a row: `(a, b)=(1, 2)`.
-fn key_text(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> String {
-    let names: Vec<String> = table.primary_key.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
-    let shown = |value: &Datum, ty| wire::show(value, ty, env);
-    let values: Vec<String> = table.primary_key.iter().map(|at| shown(&row[*at], table.columns[*at].ty)).collect();
-    format!("({})=({})", names.join(", "), values.join(", "))
-}
-
-/// The columns of an index entry: `(a, lower(b))=(1, x)`.
-fn entry_text(table: &Table, index: &Index, values: &[Datum], env: &IoEnv<'_>) -> String {
-    let shown = values.iter().enumerate().map(|(at, value)| match index.type_of(table, at) {
-        Some(_) | None if value.is_null() => "null".to_owned(),
-        Some(ty) => wire::show(value, ty, env),
-        None => String::new(),
-    });
-    format!("({})=({})", index.column_names(table).join(", "), shown.collect::<Vec<_>>().join(", "))
-}
-
-/// 23505 for a duplicate primary key.
-pub(crate) fn duplicate_key(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> SqlError {
-    duplicate(table, &table.key_name, &key_text(table, row, env))
-}
-
-/// 23505 for a duplicate entry of a unique index with these columns.
-pub(crate) fn duplicate_entry(table: &Table, index: &Index, values: &[Datum], env: &IoEnv<'_>) -> SqlError {
-    duplicate(table, &index.name, &entry_text(table, index, values, env))
-}
-
-fn duplicate(table: &Table, constraint: &str, key: &str) -> SqlError {
-    let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
-    let detail = format!("Key {key} already exists.");
-    unique_violation(table, constraint, message, detail)
-}
-
-/// 23505 for rows that have the same primary key, or the same entry in an index (`Some`), when it is built.
-pub(crate) fn duplicate_rows(
-    table: &Table,
-    (name, index): (&str, Option<&Index>),
-    values: &[Datum],
-    env: &IoEnv<'_>,
-) -> SqlError {
-    let key = match index {
-        Some(index) => entry_text(table, index, values, env),
-        None => key_text(table, values, env),
-    };
-    let message = format!("could not create unique index \"{name}\"");
-    unique_violation(table, name, message, format!("Key {key} is duplicated."))
-}
-
-fn unique_violation(table: &Table, constraint: &str, message: String, detail: String) -> SqlError {
-    let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, message).detail(detail);
-    error.constraint = Some(Box::new(ConstraintFields {
-        schema: PUBLIC.to_owned(),
-        table: table.name.clone(),
-        column: None,
-        constraint: Some(constraint.to_owned()),
-    }));
-    error
 }

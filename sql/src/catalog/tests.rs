@@ -21,6 +21,7 @@ fn sample() -> Table {
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();
     Table {
+        schema: crate::object::FIRST_SCHEMA,
         id: TableId(16_384),
         storage: StorageId(16_390),
         name: "t".to_owned(),
@@ -133,13 +134,13 @@ fn golden_records() {
     assert!(keys::decode_gc_ttl(&[2, 0, 0, 0, 0, 0, 9, 0x27, 0xc0]).is_err());
     assert_eq!(hex(keys::version().as_bytes()), "6d76");
     assert_eq!(hex(keys::next_id().as_bytes()), "6d69");
-    assert_eq!(hex(keys::name("t").as_bytes()), "6d6e0000089874");
+    assert_eq!(hex(keys::name(crate::object::FIRST_SCHEMA, "t").as_bytes()), "6d6e0000089874");
     assert_eq!(hex(keys::table(TableId(16_384)).as_bytes()), "6d7400004000");
     assert_eq!(hex(keys::dropped(StorageId(16_384)).as_bytes()), "6d6400004000");
     assert_eq!(hex(keys::building(StorageId(16_384)).as_bytes()), "6d6200004000");
     assert_eq!(keys::building_id(&keys::building(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::dropped_id(&keys::dropped(StorageId(5))), Some(StorageId(5)));
-    assert_eq!(keys::name_of(&keys::name("größe")), Some("größe"));
+    assert_eq!(keys::name_of(&keys::name(crate::object::FIRST_SCHEMA, "größe")), Some("größe"));
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         default: None,
     });
     let table = Table {
+        schema: crate::object::FIRST_SCHEMA,
         id: TableId(16_384),
         storage: StorageId(16_385),
         name: "t".to_owned(),

@@ -22,7 +22,7 @@ use super::changes::STORE_UNITS;
 use super::cursor;
 use super::rows::Row;
 use super::writer::{entry_of, values_of};
-use crate::catalog::{PUBLIC, SchemaChange, duplicate_rows};
+use crate::catalog::{SchemaChange, duplicate_rows, schema_name};
 use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
@@ -186,7 +186,7 @@ impl Builder<'_> {
             let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, new.name);
             let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
             error.constraint = Some(Box::new(ConstraintFields {
-                schema: PUBLIC.to_owned(),
+                schema: schema_name(new, &self.io),
                 table: new.name.clone(),
                 column: Some(column.name.clone()),
                 constraint: None,
@@ -223,6 +223,7 @@ impl Builder<'_> {
             io: self.io,
             user: "",
             database: "",
+            current_schema: None,
             session: &NoSession,
             first_outer: 0,
             subqueries: None,

@@ -31,6 +31,8 @@ pub struct ExecContext<'a> {
     pub user: &'a str,
     /// The database's name.
     pub database: &'a str,
+    /// The schema in which the session creates relations, for `current_schema()`.
+    pub current_schema: Option<&'a str>,
     /// The session.
     pub session: &'a dyn SessionAccess,
     /// Whether the commit is the next action of the transaction.
@@ -131,6 +133,7 @@ impl<'a> ExecContext<'a> {
             io: self.io,
             user: self.user,
             database: self.database,
+            current_schema: self.current_schema,
             session: self.session,
             first_outer: self.params,
             subqueries: self.statement.map(|statement| &statement.log),

@@ -19,7 +19,7 @@
 //! 10. `upsert`: ON CONFLICT
 //! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM; INSERT;
 //!     UPDATE and DELETE
-//! 12. `alter`, `analyze`: changes of a table's indexes and keys; EXPLAIN ANALYZE
+//! 12. `alter`, `analyze`, `objects`: changes of a table's indexes and keys; EXPLAIN ANALYZE; CREATE of objects
 
 mod aggregate;
 mod alter;
@@ -38,6 +38,7 @@ mod insert;
 mod join;
 mod locking;
 mod modify;
+mod objects;
 mod pipeline;
 mod plain;
 mod query;
@@ -261,9 +262,18 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             }
             "CREATE TABLE"
         }
-        Body::DropTable(tables) => {
-            schema.drop_tables(ctx.txn, tables).await?;
-            "DROP TABLE"
+        Body::CreateObject(tag, new) => {
+            if let Some(new) = new {
+                objects::create(new, schema, ctx.txn).await?;
+            }
+            tag
+        }
+        Body::Drop(tag, drops) => {
+            schema.drop_tables(ctx.txn, &drops.tables).await?;
+            for object in &drops.objects {
+                schema.drop_object(ctx.txn, object)?;
+            }
+            tag
         }
         Body::Truncate(tables) => {
             schema.truncate(ctx.txn, tables).await?;

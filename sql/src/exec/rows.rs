@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::catalog::PUBLIC;
+use crate::catalog::schema_name;
 use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
@@ -57,7 +57,7 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> R
     let detail = format!("Failing row contains {}.", describe(table, row, env));
     let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
-        schema: PUBLIC.to_owned(),
+        schema: schema_name(table, env),
         table: table.name.clone(),
         column: Some(column.name.clone()),
         constraint: None,

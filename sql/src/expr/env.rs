@@ -19,6 +19,8 @@ pub(crate) struct Env<'a> {
     pub(crate) user: &'a str,
     /// The session's database.
     pub(crate) database: &'a str,
+    /// The schema in which the session creates relations.
+    pub(crate) current_schema: Option<&'a str>,
     /// The session itself.
     pub(crate) session: &'a dyn SessionAccess,
     /// The number of the statement's own parameters. Those behind them are values of an outer row.
@@ -37,6 +39,7 @@ impl<'a> Env<'a> {
             io: IoEnv::new(zone, Now(0)),
             user: "",
             database: "",
+            current_schema: None,
             session: &NoSession,
             first_outer: params.len(),
             subqueries: None,

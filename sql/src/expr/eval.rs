@@ -269,7 +269,7 @@ fn context(value: ContextValue, env: &Env<'_>) -> Datum {
         ContextValue::Now => Datum::Int(env.io.now.0),
         ContextValue::User => Datum::Text(env.user.into()),
         ContextValue::Database => Datum::Text(env.database.into()),
-        ContextValue::Schema => Datum::Text(crate::catalog::PUBLIC.into()),
+        ContextValue::Schema => env.current_schema.map_or(Datum::Null, |schema| Datum::Text(schema.into())),
         ContextValue::Version => Datum::Text(VERSION.into()),
         ContextValue::BackendPid => Datum::Int(env.session.backend_pid().into()),
     }

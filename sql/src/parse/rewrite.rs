@@ -1,6 +1,6 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
-//! ANALYZE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX CONCURRENTLY, SELECT without a list,
-//! FOR NO KEY UPDATE and FOR KEY SHARE.
+//! ANALYZE with options, CREATE DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX
+//! CONCURRENTLY, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
@@ -8,7 +8,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::text::{NO_LOCATION, SourceText, syntax_error, word};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 
 /// Statements built here instead of by the parser, with the location of their first token.
 pub(super) type Prebuilt = Vec<(Location, Statement)>;
@@ -45,6 +45,7 @@ pub(super) fn rewrite(
             }
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
                 let statement = without_unlogged(statement);
+                let statement = without_database_options(text, statement)?;
                 let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
                 kept.extend(if is_index { without_word(&statement, "on", "only") } else { statement });
             }
@@ -58,8 +59,19 @@ pub(super) fn rewrite(
 }
 
 fn may_need_rewrite(token: &Token) -> bool {
-    let subjects =
-        ["vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged", "only", "concurrently"];
+    let subjects = [
+        "vacuum",
+        "analyze",
+        "abort",
+        "deferrable",
+        "leading",
+        "trailing",
+        "both",
+        "unlogged",
+        "only",
+        "concurrently",
+        "database",
+    ];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
 
@@ -211,6 +223,78 @@ fn without_deferrable(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         drop_last_if(&mut kept, &|t| *t == Token::Comma);
     }
     kept
+}
+
+/// Drops the options of CREATE DATABASE. They are what Cortado has anyway, or concern what it has not.
+fn without_database_options(text: &SourceText, statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+    const IGNORED: [&str; 13] = [
+        "owner",
+        "locale",
+        "lc_collate",
+        "lc_ctype",
+        "icu_locale",
+        "locale_provider",
+        "collation_version",
+        "tablespace",
+        "limit",
+        "strategy",
+        "is_template",
+        "allow_connections",
+        "oid",
+    ];
+    let places: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let is = |place: usize, wanted: &str| {
+        places.get(place).and_then(|at| word(&statement[*at].token)).is_some_and(|w| w.eq_ignore_ascii_case(wanted))
+    };
+    if !is(1, "database") || is(2, "if") {
+        return Ok(statement);
+    }
+    let end = places.len() - usize::from(places.last().is_some_and(|at| statement[*at].token == Token::SemiColon));
+    let mut place = 3;
+    place += usize::from(is(place, "with"));
+    while place < end {
+        let token = &statement[places[place]];
+        let Some(name) = word(&token.token) else { return Err(syntax_error(text, token)) };
+        if name.eq_ignore_ascii_case("connection") {
+            place += 1;
+            continue;
+        }
+        let at = place + 1;
+        let at = at + usize::from(places.get(at).is_some_and(|at| statement[*at].token == Token::Eq));
+        let at = at + usize::from(places.get(at).is_some_and(|at| statement[*at].token == Token::Minus));
+        let value = places.get(at).filter(|_| at < end).map(|at| &statement[*at]);
+        let Some(value) = value else { return Err(syntax_error(text, token)) };
+        let shown = match &value.token {
+            Token::SingleQuotedString(text) => text.as_str(),
+            other => word(other).unwrap_or_default(),
+        };
+        let is_one_of = |known: &[&str]| known.iter().any(|known| shown.eq_ignore_ascii_case(known));
+        let refused = if name.eq_ignore_ascii_case("encoding") {
+            !is_one_of(&["utf8", "utf-8", "unicode", "default"])
+        } else if name.eq_ignore_ascii_case("template") {
+            !is_one_of(&["template0", "template1", "default"])
+        } else if IGNORED.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            false
+        } else {
+            let message = format!("option \"{}\" not recognized", name.to_lowercase());
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(token.span.start)));
+        };
+        if refused {
+            let message = format!("{} {shown} is not supported", name.to_lowercase());
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.at(text.position(value.span.start)));
+        }
+        place = at + 1;
+    }
+    let first = places.get(3).copied().unwrap_or(statement.len());
+    let tail = places.get(end).copied();
+    Ok(statement
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| *at < first || Some(*at) == tail)
+        .map(|(_, t)| t.clone())
+        .collect())
 }
 
 /// Inserts the default set, a blank, into `TRIM(LEADING FROM x)`.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use sqlparser::ast::{Ident, ObjectName, Spanned};
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregation::AggregateState;
@@ -12,6 +12,7 @@ use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
+use crate::object::{FIRST_SCHEMA, SchemaId};
 use crate::parse::{NO_LOCATION, Parsed};
 use crate::table::{Table, quote_identifier};
 use pgtypes::{Names, SqlType};
@@ -165,7 +166,9 @@ pub(super) struct Binder<'a> {
     pub(super) statement: &'a Parsed,
     pub(super) catalog: &'a Catalog,
     /// The names of tables that it has looked up.
-    lookups: RefCell<Vec<Lookup>>,
+    pub(super) lookups: RefCell<Vec<Lookup>>,
+    /// The schema of the relation that the statement creates or changes: names of its indexes are chosen there.
+    pub(super) target: SchemaId,
     /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
@@ -207,6 +210,7 @@ impl<'a> Binder<'a> {
             statement,
             catalog,
             lookups: RefCell::default(),
+            target: FIRST_SCHEMA,
             params,
             declared,
             allows_params,
@@ -308,7 +312,7 @@ impl<'a> Binder<'a> {
         let (table, name) = match names.as_slice() {
             [name] => (None, name),
             [table, name] => (Some(table), name),
-            [schema, table, name] if schema == crate::catalog::PUBLIC => (Some(table), name),
+            [schema, table, name] if self.is_schema(schema) => (Some(table), name),
             _ => return Err(self.unsupported(&format!("the name {} is", names.join(".")), at)),
         };
         if let Some(found) = self.find_column(table, name, scope, at)? {
@@ -404,47 +408,6 @@ impl<'a> Binder<'a> {
                 let message = format!("missing FROM-clause entry for table \"{table}\"");
                 Err(self.error(SqlState::UNDEFINED_TABLE, message, at))
             }
-        }
-    }
-
-    /// The table of a folded name in `public`, if there is one; for the name of an index, its table. The plan is valid
-    /// as long as the result is the same.
-    pub(super) fn look_up_relation(&self, name: &str) -> Option<std::sync::Arc<Table>> {
-        let found = self.catalog.relation(name).cloned();
-        let mut lookups = self.lookups.borrow_mut();
-        if !lookups.iter().any(|lookup| lookup.name == name) {
-            lookups.push(Lookup { name: name.to_owned(), found: found.clone() });
-        }
-        found
-    }
-
-    /// The names of tables that it has looked up.
-    pub(super) fn take_lookups(&self) -> Vec<Lookup> {
-        self.lookups.take()
-    }
-
-    /// The table of a name. 42P01 if there is none.
-    pub(super) fn table(&self, name: &ObjectName) -> Result<std::sync::Arc<Table>, SqlError> {
-        let at = name.span().start;
-        let parts = self.name_parts(name)?;
-        let found = match parts.as_slice() {
-            [table] => self.look_up_relation(table),
-            [schema, table] if schema == crate::catalog::PUBLIC => self.look_up_relation(table),
-            [_, _] => None,
-            _ => {
-                let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
-                return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
-            }
-        };
-        let found = found.ok_or_else(|| {
-            let message = format!("relation \"{}\" does not exist", parts.join("."));
-            self.error(SqlState::UNDEFINED_TABLE, message, at)
-        })?;
-        match parts.last() {
-            Some(name) if *name != found.name => {
-                Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is an index"), at))
-            }
-            _ => Ok(found),
         }
     }
 }

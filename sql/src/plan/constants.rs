@@ -80,7 +80,8 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
         Body::CreateTable(_)
-        | Body::DropTable(_)
+        | Body::CreateObject(..)
+        | Body::Drop(..)
         | Body::Truncate(_)
         | Body::AlterTables(..)
         | Body::Nothing(_)

@@ -174,6 +174,7 @@ fn copy_from(
     let (constant_parts, cost) = (constants::any_in(&whole), cost::of(&whole));
     let plan = Plan {
         valid_for: AtomicU64::new(catalog.version),
+        sight: catalog.sight().clone(),
         lookups,
         params: Vec::new(),
         columns: None,

@@ -10,7 +10,6 @@ use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
 use super::names::fold_ident;
 use super::node::{Body, Notice};
-use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
@@ -41,8 +40,9 @@ impl Binder<'_> {
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
-        let name = self.new_name(&create.name)?;
-        if self.look_up_relation(&name).is_some() {
+        let (schema, name) = self.new_name(&create.name)?;
+        self.target = schema;
+        if self.is_taken(&name) {
             let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
                 let message = format!("{message}, skipping");
@@ -84,7 +84,8 @@ impl Binder<'_> {
             (false, None) => self.free_name(&name, None, "pkey", &[]),
         };
         let indexes = self.unique_keys(&name, &columns, (&key.columns, &key_name), &unique)?;
-        Ok(Body::CreateTable(Some(NewTable { name, columns, primary_key: key.columns, key_name, indexes })))
+        let primary_key = key.columns;
+        Ok(Body::CreateTable(Some(NewTable { schema, name, columns, primary_key, key_name, indexes })))
     }
 
     /// The indexes of UNIQUE constraints. One without a name that repeats another constraint is left out.
@@ -129,7 +130,7 @@ impl Binder<'_> {
 
     /// The name that a statement gives to an index. 42P07 if it is taken.
     fn new_index_name(&self, name: String, table: &str, taken: &[String]) -> Result<String, SqlError> {
-        if name != table && !taken.contains(&name) && self.look_up_relation(&name).is_none() {
+        if name != table && !taken.contains(&name) && !self.is_taken(&name) {
             return Ok(name);
         }
         Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
@@ -171,28 +172,6 @@ impl Binder<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The folded name of a new table in `public`.
-    fn new_name(&self, name: &ObjectName) -> Result<String, SqlError> {
-        let at = name.span().start;
-        if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
-            self.check_new_name(ident)?;
-        }
-        let mut parts = self.name_parts(name)?;
-        let table = parts.pop().unwrap_or_default();
-        match parts.as_slice() {
-            [] => Ok(table),
-            [schema] if schema == PUBLIC => Ok(table),
-            [schema] => {
-                let message = format!("schema \"{schema}\" does not exist");
-                Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at))
-            }
-            _ => {
-                let message = "cross-database references are not implemented";
-                Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at))
-            }
-        }
     }
 
     fn new_column(
@@ -317,33 +296,6 @@ impl Binder<'_> {
         let found = self.constraint_columns(&constraint.columns, place, "primary key constraint", (at, position))?;
         key.columns.extend(found.into_iter().map(|(place, _)| place));
         Ok(())
-    }
-
-    /// Binds DROP TABLE.
-    pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
-        let mut tables: Vec<std::sync::Arc<Table>> = Vec::with_capacity(names.len());
-        for name in names {
-            match self.table(name) {
-                Ok(table) if tables.iter().any(|t| t.id == table.id) => {}
-                Ok(table) => tables.push(table),
-                Err(error) if error.code == SqlState::UNDEFINED_TABLE => {
-                    let parts = self.name_parts(name)?;
-                    let message = format!("table \"{}\" does not exist", parts.last().map_or("", String::as_str));
-                    if !if_exists {
-                        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-                    }
-                    let message = format!("{message}, skipping");
-                    self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
-                }
-                Err(error) if error.code == SqlState::WRONG_OBJECT_TYPE => {
-                    let shown = self.name_parts(name)?.pop().unwrap_or_default();
-                    let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not a table"));
-                    return Err(error.hint("Use DROP INDEX to remove an index."));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Body::DropTable(tables))
     }
 
     /// Binds TRUNCATE.

@@ -134,7 +134,8 @@ impl Printer<'_> {
             Body::CopyFrom(_)
             | Body::Truncate(_)
             | Body::CreateTable(_)
-            | Body::DropTable(_)
+            | Body::CreateObject(..)
+            | Body::Drop(..)
             | Body::AlterTables(..)
             | Body::Nothing(_) => {
                 self.node(0, "Utility Statement".to_owned(), |_| 0);

@@ -13,8 +13,9 @@ use super::index::{is_immutable, stored_condition, stored_expression};
 use super::names::fold_ident;
 use super::node::{Alteration, Body, Notice};
 use super::projection::index_column_name;
-use crate::catalog::PUBLIC;
+use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
+use crate::object::Object;
 use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
@@ -81,11 +82,24 @@ fn has_order(ty: SqlType) -> bool {
     !without.contains(&compared)
 }
 
+/// The hint for a name that leads to a relation of another kind.
+pub(super) fn hint_to_drop(found: &Relation) -> &'static str {
+    match found {
+        Relation::Table(_) => "Use DROP TABLE to remove a table.",
+        Relation::Index(_) => "Use DROP INDEX to remove an index.",
+        Relation::Object(object) if matches!(**object, Object::Sequence(_)) => {
+            "Use DROP SEQUENCE to remove a sequence."
+        }
+        Relation::Object(_) => "Use DROP VIEW to remove a view.",
+    }
+}
+
 impl Binder<'_> {
     /// Binds CREATE INDEX.
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<Body, SqlError> {
         let at = create.table_name.span().start;
         let table = self.table(&create.table_name).map_err(|error| SqlError { position: None, ..error })?;
+        self.target = table.schema;
         self.index_method(create.using.as_ref(), at)?;
         self.distinct_nulls(create.nulls_distinct == Some(false), at)?;
         if !create.index_options.is_empty() || !create.alter_options.is_empty() {
@@ -94,7 +108,7 @@ impl Binder<'_> {
         create.with.iter().try_for_each(|option| self.storage_parameter(option))?;
         let given = create.name.as_ref().map(|name| self.index_name(name)).transpose()?;
         if let Some(name) = &given
-            && self.look_up_relation(name).is_some()
+            && self.is_taken(name)
         {
             let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
@@ -267,7 +281,7 @@ impl Binder<'_> {
 
     /// Whether a name is free: no relation has it, nor is it one of `taken`.
     fn is_free(&self, name: &str, taken: &[String]) -> bool {
-        !taken.iter().any(|other| other == name) && self.look_up_relation(name).is_none()
+        !taken.iter().any(|other| other == name) && !self.is_taken(name)
     }
 
     /// The first free name for an index: `{table}_{columns}_{label}`, with a number if that is taken.
@@ -359,10 +373,8 @@ impl Binder<'_> {
     pub(super) fn drop_index(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
         let mut changes: Vec<Alteration> = Vec::new();
         for name in names {
-            let parts = self.name_parts(name)?;
-            let shown = parts.last().cloned().unwrap_or_default();
-            let in_public = parts.len() == 1 || parts.len() == 2 && parts[0] == PUBLIC;
-            let Some(table) = self.look_up_relation(&shown).filter(|_| in_public) else {
+            let Some((found, shown)) = self.find_relation(name)? else {
+                let shown = self.name_parts(name)?.join(".");
                 let message = format!("index \"{shown}\" does not exist");
                 if !if_exists {
                     return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
@@ -371,10 +383,10 @@ impl Binder<'_> {
                 self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
                 continue;
             };
-            if table.name == shown {
+            let Relation::Index(table) = found else {
                 let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not an index"));
-                return Err(error.hint("Use DROP TABLE to remove a table."));
-            }
+                return Err(error.hint(hint_to_drop(&found)));
+            };
             if table.index(&shown).is_none_or(|index| index.is_constraint) {
                 let message =
                     format!("cannot drop index {shown} because constraint {shown} on table {} requires it", table.name);
@@ -410,6 +422,7 @@ impl Binder<'_> {
             Err(error) => return Err(SqlError { position: None, ..error }),
             Ok(table) => table,
         };
+        self.target = table.schema;
         let mut change = Alteration { new: (*table).clone(), old: table, rewrites: false };
         for operation in &alter.operations {
             self.alteration(operation, &mut change, at)?;
@@ -448,7 +461,7 @@ impl Binder<'_> {
 
     /// 42P07 if a relation has the name, or another index of the same table.
     fn check_free(&self, name: &str, table: &Table) -> Result<(), SqlError> {
-        if self.look_up_relation(name).is_none() && table.index(name).is_none() && table.key_name != name {
+        if !self.is_taken(name) && table.index(name).is_none() && table.key_name != name {
             return Ok(());
         }
         Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))

@@ -18,7 +18,7 @@
 //! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 9. `calls`, `type_name`: calls of functions, types
+//! 9. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
 //! 10. `object_names`, `operators`: names in literals, operators
 //! 11. `comparison`: comparisons and constructs built from them
 //! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
@@ -26,9 +26,11 @@
 //! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
 //! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
 //! 16. `select`: queries
-//! 17. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
-//! 18. `statement`: statements to plans
-//! 19. `copy`: COPY
+//! 17. `ddl`, `drops`, `index_ddl`, `insert`, `modify`: tables; what a DROP takes along; indexes; INSERT; UPDATE and
+//!     DELETE
+//! 18. `object_ddl`: schemas, databases, DROP
+//! 19. `statement`: statements to plans
+//! 20. `copy`: COPY
 
 mod access;
 mod aggregate;
@@ -45,6 +47,7 @@ mod constants;
 mod copy;
 mod cost;
 mod ddl;
+mod drops;
 mod explain;
 mod from;
 mod functions;
@@ -57,12 +60,14 @@ mod joins;
 mod modify;
 mod names;
 mod node;
+mod object_ddl;
 mod object_names;
 mod operators;
 mod order_limit;
 mod plain;
 mod projection;
 mod rel;
+mod relations;
 mod select;
 mod set_operation;
 mod show;
@@ -80,7 +85,8 @@ pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, UpdatePlan,
+    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, NewObject, RowCounts,
+    UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use rel::{

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::access::{PlainOutput, TableAccess};
 use super::bound_index::TableWrite;
 use super::rel::{SelectPlan, Source, Subplan, WithQuery};
-use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
+use crate::catalog::{Catalog, Relation, Sight};
 use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
+use crate::object::{DatabaseId, Object, SchemaId};
 use crate::table::{StorageId, Table};
 use pgtypes::SqlType;
 
@@ -33,7 +34,9 @@ pub struct ResultColumn {
 pub struct Plan {
     /// The newest catalog version that it is known to be valid for.
     pub(crate) valid_for: AtomicU64,
-    /// The names of tables that the binder has looked up.
+    /// What the session saw of the catalog.
+    pub(crate) sight: Sight,
+    /// The names of relations that the binder has looked up.
     pub(crate) lookups: Vec<Lookup>,
     /// Types of `$1`, `$2`, ...
     pub params: Vec<SqlType>,
@@ -131,36 +134,48 @@ pub(crate) struct Cost {
     pub(crate) row: usize,
 }
 
-/// The look-up of a table's name in the catalog.
+/// The look-up of a relation's name in the catalog.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
+    /// The schema; `None` for those of the search path.
+    pub(crate) schema: Option<SchemaId>,
     /// The folded name.
     pub(crate) name: String,
-    /// The table, if there is one. For the name of an index, the table that has it.
-    pub(crate) found: Option<Arc<Table>>,
+    /// The relation, if there is one.
+    pub(crate) found: Option<Relation>,
 }
 
 impl Plan {
-    /// Whether the statement would be bound to the same tables with this catalog.
+    /// Whether the statement would be bound to the same relations with this catalog.
     pub(crate) fn is_valid_for(&self, catalog: &Catalog) -> bool {
-        if self.valid_for.load(Ordering::Relaxed) == catalog.version {
+        let sees_the_same = self.sight == *catalog.sight();
+        if sees_the_same && self.valid_for.load(Ordering::Relaxed) == catalog.version {
             return true;
         }
-        let is_same = |lookup: &Lookup| match (&lookup.found, catalog.relation(&lookup.name)) {
-            (None, None) => true,
-            (Some(then), Some(now)) => Arc::ptr_eq(then, now) || then == now,
-            _ => false,
+        let is_same = |lookup: &Lookup| {
+            let now = match lookup.schema {
+                Some(schema) => catalog.relation_in(schema, &lookup.name),
+                None => catalog.relation(None, &lookup.name),
+            };
+            match (&lookup.found, now) {
+                (None, None) => true,
+                (Some(then), Some(now)) => then.is_same(now),
+                _ => false,
+            }
         };
         let is_valid = self.lookups.iter().all(is_same);
-        if is_valid {
+        if is_valid && sees_the_same {
             self.valid_for.store(catalog.version, Ordering::Relaxed);
         }
         is_valid
     }
 
-    /// The tables that it names.
+    /// The tables that it names, or an index of.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.lookups.iter().filter_map(|lookup| lookup.found.as_ref())
+        self.lookups.iter().filter_map(|lookup| match lookup.found.as_ref()? {
+            Relation::Table(table) | Relation::Index(table) => Some(table),
+            Relation::Object(_) => None,
+        })
     }
 
     /// Whether a walk over its expressions takes too long for a session's thread.
@@ -229,14 +244,34 @@ pub(crate) enum Body {
     CopyFrom(CopyFromPlan),
     /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
     CreateTable(Option<NewTable>),
-    /// DROP TABLE of the existing tables.
-    DropTable(Vec<Arc<Table>>),
+    /// CREATE of an object that is no table, with its tag; `None` if IF NOT EXISTS found it.
+    CreateObject(&'static str, Option<NewObject>),
+    /// A DROP, with its tag.
+    Drop(&'static str, Drops),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.
     AlterTables(&'static str, Vec<Alteration>),
     /// A statement without effect. Holds its tag.
     Nothing(&'static str),
     /// EXPLAIN. Holds the lines.
     Explain(Vec<String>),
+}
+
+/// An object to create. It gets its id when it is created.
+#[derive(Debug)]
+pub(crate) enum NewObject {
+    /// A schema of a database.
+    Schema(DatabaseId, String),
+    /// A database, with a schema `public`.
+    Database(String),
+    /// A view or a sequence.
+    Relation(Object),
+}
+
+/// What is dropped: what the statement names, and what goes with it.
+#[derive(Debug, Default)]
+pub(crate) struct Drops {
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) objects: Vec<Arc<Object>>,
 }
 
 /// A change of a table's descriptor.

@@ -3,15 +3,15 @@
 use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
 
 use super::type_name;
-use crate::catalog::{Catalog, PUBLIC};
+use crate::catalog::Catalog;
 use crate::error::SqlState;
+use crate::object::SchemaId;
 use crate::parse;
-use crate::table::{IndexId, Table, TableId, quote_identifier};
+use crate::table::quote_identifier;
 use pgtypes::{Label, Names, Oid, SqlType, ValueError, functions};
 
-/// The schema of built-in objects, and the one of tables.
+/// The schema of built-in objects.
 const PG_CATALOG_OID: Oid = Oid(11);
-const PUBLIC_OID: Oid = Oid(2200);
 
 impl Names for Catalog {
     fn labels(&self, _: Oid) -> Option<&[Label]> {
@@ -24,17 +24,18 @@ impl Names for Catalog {
             SqlType::REGPROC => find_function(name),
             SqlType::REGNAMESPACE => match unqualified(name)?.as_str() {
                 "pg_catalog" => Ok(PG_CATALOG_OID),
-                PUBLIC => Ok(PUBLIC_OID),
-                _ => Err(ValueError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))),
+                schema => self.schema(schema).map(|schema| Oid(schema.id.0)).ok_or_else(|| {
+                    ValueError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+                }),
             },
             SqlType::REGCLASS => {
                 let parts = parts(name)?;
-                let found = match parts.as_slice() {
-                    [name] => self.relation_oid(name),
-                    [schema, name] if schema == PUBLIC => self.relation_oid(name),
-                    _ => None,
+                let (found, name) = match parts.as_slice() {
+                    [name] => (self.relation(None, name), name.as_str()),
+                    [schema, name] => (self.relation(Some(schema), name), name.as_str()),
+                    _ => (None, ""),
                 };
-                found.ok_or_else(|| {
+                found.map(|found| Oid(found.oid(name))).ok_or_else(|| {
                     let message = format!("relation \"{}\" does not exist", parts.join("."));
                     ValueError::new(SqlState::UNDEFINED_TABLE, message)
                 })
@@ -56,37 +57,12 @@ impl Names for Catalog {
             }),
             SqlType::REGNAMESPACE => match oid {
                 PG_CATALOG_OID => Some("pg_catalog".to_owned()),
-                PUBLIC_OID => Some(PUBLIC.to_owned()),
-                _ => None,
+                _ => self.schema_by_id(SchemaId(oid.0)).map(|schema| quote_identifier(&schema.name)),
             },
-            SqlType::REGCLASS => match self.by_id(TableId(oid.0)) {
-                Some(table) => Some(quote_identifier(&table.name)),
-                None => self.tables().find_map(|table| index_name(table, IndexId(oid.0))),
-            },
+            SqlType::REGCLASS => self.name_of_relation(oid.0).map(|(schema, name)| self.relation_text(schema, name)),
             _ => None,
         }
     }
-}
-
-impl Catalog {
-    /// The OID of a table or index.
-    fn relation_oid(&self, name: &str) -> Option<Oid> {
-        let table = self.relation(name)?;
-        let id = match table.index(name) {
-            Some(index) => index.id.0,
-            None if table.name == name => table.id.0,
-            None => table.key_id.0,
-        };
-        Some(Oid(id))
-    }
-}
-
-/// The name of an index of the table.
-fn index_name(table: &Table, id: IndexId) -> Option<String> {
-    if table.key_id == id && !table.has_hidden_key() {
-        return Some(quote_identifier(&table.key_name));
-    }
-    table.indexes.iter().find(|index| index.id == id).map(|index| quote_identifier(&index.name))
 }
 
 /// The folded parts of a name as a user writes it: `public."My Table"`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
+use sqlparser::ast::{FromTable, LockType, ObjectName, ObjectType, Spanned, Statement};
 
 use super::binder::Binder;
 use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
@@ -45,14 +45,21 @@ fn bind_on_this_stack(
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
-        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
+        Body::CreateTable(_) | Body::CreateObject(..) | Body::Drop(..) | Body::Truncate(_) | Body::AlterTables(..) => {
+            (true, true)
+        }
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
-    let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
+    let outside_block_only = match &body {
+        Body::Nothing(tag) => *tag == ddl::VACUUM,
+        Body::CreateObject(tag, _) | Body::Drop(tag, _) => tag.ends_with("DATABASE"),
+        _ => false,
+    };
     let lookups = binder.take_lookups();
     let notices = if matches!(body, Body::Explain(_)) || analyze.is_some() { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         valid_for: AtomicU64::new(catalog.version),
+        sight: catalog.sight().clone(),
         lookups,
         command: command(&statement.tree),
         params,
@@ -181,17 +188,21 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         }
         Statement::Truncate(truncate) => Ok((binder.truncate(truncate)?, None)),
         Statement::CreateTable(create) => Ok((binder.create_table(create)?, None)),
-        Statement::Drop { object_type: ObjectType::Table, if_exists, names, temporary: false, .. } => {
-            Ok((binder.drop_table(names, *if_exists)?, None))
+        Statement::Drop { object_type, if_exists, names, cascade, temporary: false, .. }
+            if !matches!(object_type, ObjectType::Index) =>
+        {
+            Ok((drop_objects(binder, (object_type, names), (*if_exists, *cascade))?, None))
         }
         Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
             Ok((binder.drop_index(names, *if_exists)?, None))
         }
+        Statement::CreateSchema { schema_name, if_not_exists, .. } => {
+            Ok((binder.create_schema(schema_name, *if_not_exists)?, None))
+        }
+        Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
         Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
-        Statement::Drop { object_type, .. } => {
-            Err(binder.unsupported(&format!("DROP {object_type} is"), tree.span().start))
-        }
+        Statement::Drop { object_type, .. } => Err(unsupported_drop(binder, object_type)),
         Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), ddl::VACUUM)?, None)),
         Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),
         Statement::Explain { analyze, statement, format, options, .. } => {
@@ -204,4 +215,24 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         }
         other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),
     }
+}
+
+/// Binds a DROP of anything but indexes.
+fn drop_objects(
+    binder: &mut Binder<'_>,
+    (kind, names): (&ObjectType, &[ObjectName]),
+    (if_exists, cascade): (bool, bool),
+) -> Result<Body, SqlError> {
+    match kind {
+        ObjectType::Table => binder.drop_relations("table", names, (if_exists, cascade)),
+        ObjectType::View => binder.drop_relations("view", names, (if_exists, cascade)),
+        ObjectType::Sequence => binder.drop_relations("sequence", names, (if_exists, cascade)),
+        ObjectType::Schema => binder.drop_schemas(names, if_exists, cascade),
+        ObjectType::Database => binder.drop_database(names, if_exists),
+        other => Err(unsupported_drop(binder, other)),
+    }
+}
+
+fn unsupported_drop(binder: &Binder<'_>, kind: &ObjectType) -> SqlError {
+    binder.unsupported(&format!("DROP {kind} is"), binder.statement.tree.span().start)
 }

@@ -16,6 +16,7 @@ fn catalog() -> Catalog {
     Catalog::new(
         3,
         [Table {
+            schema: crate::object::FIRST_SCHEMA,
             id: TableId(16_384),
             storage: StorageId(16_384),
             name: "t".to_owned(),
@@ -268,6 +269,7 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             default: None,
         };
         let table = Table {
+            schema: crate::object::FIRST_SCHEMA,
             id: TableId(16_385),
             storage: StorageId(16_385),
             name: "k".to_owned(),

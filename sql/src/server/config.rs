@@ -25,8 +25,6 @@ pub struct SqlConfig {
     /// Size of the reply buffer, in bytes. Replies are written at Sync, Flush and the end of a simple query, and
     /// whenever the buffer is full. Default 64 KiB, at least 1 KiB.
     pub reply_buffer_bytes: usize,
-    /// The name of the only database. Another name is refused with 3D000. Default `postgres`.
-    pub database: String,
     /// The lease on the catalog, and schema changes.
     pub catalog: CatalogConfig,
     /// Advisory locks.
@@ -46,7 +44,6 @@ impl Default for SqlConfig {
             max_message_bytes: 64 << 20,
             authentication_timeout: Duration::from_secs(60),
             reply_buffer_bytes: 64 << 10,
-            database: "postgres".to_owned(),
             catalog: CatalogConfig::default(),
             advisory: AdvisoryConfig::default(),
             node_id: 0,
@@ -76,9 +73,6 @@ impl SqlConfig {
         if self.reply_buffer_bytes < 1024 {
             return Err(format!("reply_buffer_bytes must be at least 1024, not {}", self.reply_buffer_bytes));
         }
-        if self.database.is_empty() || self.database.len() > 63 || self.database.contains('\0') {
-            return Err("database must be a name of 1 to 63 bytes".to_owned());
-        }
         self.catalog.validate()?;
         self.advisory.validate()
     }
@@ -99,7 +93,6 @@ mod tests {
             SqlConfig { max_message_bytes: usize::MAX, ..SqlConfig::default() },
             SqlConfig { authentication_timeout: Duration::ZERO, ..SqlConfig::default() },
             SqlConfig { reply_buffer_bytes: 0, ..SqlConfig::default() },
-            SqlConfig { database: String::new(), ..SqlConfig::default() },
             SqlConfig { catalog: short(Duration::from_millis(9)), ..SqlConfig::default() },
             SqlConfig { catalog: short(Duration::ZERO), ..SqlConfig::default() },
             SqlConfig {

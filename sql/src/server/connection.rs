@@ -24,6 +24,7 @@ use crate::protocol::startup::{PROTOCOL_3_0, Packet, StartupRequest, next_packet
 use crate::session::fault::Fault;
 use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
+use crate::session::sight::no_database;
 use crate::session::state::NodeContext;
 use crate::session::{Next, Session};
 
@@ -107,7 +108,7 @@ impl Connection {
         let Some(request) = request? else {
             return Ok(None);
         };
-        let started = self.start_session(request)?;
+        let started = self.start_session(request).await?;
         drop((handshake, permit));
         self.out.flush().await?;
         Ok(Some(started))
@@ -156,13 +157,12 @@ impl Connection {
         }
     }
 
-    fn start_session(&mut self, request: StartupRequest) -> Result<(Session, Registered), Fault> {
+    async fn start_session(&mut self, request: StartupRequest) -> Result<(Session, Registered), Fault> {
         if let Some(unknown) = request.negotiate {
             self.out.put(&NegotiateProtocolVersion::new(PROTOCOL_3_0, unknown)).map_err(Fault::Fatal)?;
         }
-        if request.database != self.node.config.database {
-            let message = format!("database \"{}\" does not exist", request.database);
-            return Err(Fault::Fatal(SqlError::new(SqlState::INVALID_CATALOG_NAME, message)));
+        if !self.node.context.catalog.has_database(&request.database).await.map_err(Fault::Fatal)? {
+            return Err(Fault::Fatal(no_database(&request.database)));
         }
         let Some(registered) = self.node.sessions.register(self.node.config.max_connections) else {
             self.node.context.metrics.connection_refused();

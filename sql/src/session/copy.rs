@@ -6,8 +6,6 @@
 //!
 //! COPY TO is a query: [`super::execute`] runs it, and [`super::copy_out`] makes messages of its rows.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use super::copy_out::put_response;
@@ -87,11 +85,11 @@ impl Session {
 
     /// Stores the rows of data, or ends it. Returns the number of rows at the end.
     async fn store(&mut self, copy: &mut CopyIn, run: &mut Run, bytes: Option<&Bytes>) -> Result<u64, Fault> {
+        let (catalog, _) = self.catalog()?;
         let Some(active) = &mut self.active else {
             return Err(SqlError::internal("a statement runs without a transaction").into());
         };
         active.txn.set_statement(run.snapshot.clone());
-        let catalog = Arc::clone(active.catalog().0);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
             txn: &mut active.txn,
@@ -99,6 +97,7 @@ impl Session {
             io: self.settings.io(self.now, &*catalog),
             user: &self.user,
             database: &self.database,
+            current_schema: catalog.current_schema(),
             session: &values,
             commit_follows: run.commit_follows,
             locks_rows: run.locks_rows,

@@ -148,13 +148,12 @@ impl Session {
         declared: Option<&Arc<[SqlType]>>,
         known: Option<&Arc<BoundStatement>>,
     ) -> Result<Option<Arc<BoundStatement>>, Fault> {
-        let Some(active) = &self.active else { return Err(missing_transaction().into()) };
-        let (catalog, own_schema) = active.catalog();
+        let (catalog, own_schema) = self.catalog()?;
         self.state.mark_snapshot_used();
         if own_schema {
             return Ok(None);
         }
-        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.is_valid_for(catalog);
+        let holds = |bound: &&Arc<BoundStatement>| !bound.provisional && bound.plan.is_valid_for(&catalog);
         if let Some(bound) = known.filter(holds) {
             return Ok(Some(bound.clone()));
         }
@@ -169,14 +168,12 @@ impl Session {
         query: &Arc<Query>,
         declared: Option<&Arc<[SqlType]>>,
     ) -> Result<Arc<BoundStatement>, Fault> {
-        let Some(active) = &self.active else { return Err(missing_transaction().into()) };
-        let (catalog, own_schema) = active.catalog();
+        let (catalog, own_schema) = self.catalog()?;
         self.node.metrics.binding();
         let bound = if is_long(&query.text) {
-            let catalog = catalog.clone();
             Box::pin(self.bind_off_thread(query, declared, (catalog, own_schema))).await
         } else {
-            bind_body(query, declared.map(|types| &**types), catalog, own_schema)
+            bind_body(query, declared.map(|types| &**types), &catalog, own_schema)
         };
         let bound = bound.map_err(|error| self.refused_command(error, &query.command))?;
         if !own_schema {
@@ -332,11 +329,12 @@ impl Session {
     /// Sends up to `wanted` rows. Returns their number, fewer only at the end. A statement without result columns ends
     /// at once.
     async fn next_rows(&mut self, run: &mut Run, wanted: usize, out: &mut Output) -> Result<usize, Fault> {
+        let (catalog, _) = self.catalog()?;
         let Some(active) = &mut self.active else {
             return Err(missing_transaction().into());
         };
         run.resume(&mut active.txn);
-        let (catalog, statement) = (Arc::clone(active.catalog().0), run.execution.statement());
+        let statement = run.execution.statement();
         let io = self.settings.io(self.now, &*catalog);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
         let mut context = ExecContext {
@@ -345,6 +343,7 @@ impl Session {
             io,
             user: &self.user,
             database: &self.database,
+            current_schema: catalog.current_schema(),
             session: &values,
             commit_follows: run.commit_follows,
             locks_rows: run.locks_rows,

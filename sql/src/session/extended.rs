@@ -418,8 +418,8 @@ impl Session {
         values: &[Option<bytes::Bytes>],
         params: &mut Vec<Datum>,
     ) -> Result<(), SqlError> {
-        let catalog = self.active.as_ref().map(|active| Arc::clone(active.catalog().0));
-        let names: &dyn Names = catalog.as_deref().map_or(&NoNames, |catalog| catalog);
+        // The statement was planned with it.
+        let names: &dyn Names = self.seen.last().map_or(&NoNames, |catalog| &**catalog);
         let first = params.len();
         for (index, (value, ty)) in values.iter().zip(types.iter().skip(first)).enumerate() {
             params.push(match value {

@@ -44,6 +44,7 @@ mod reads;
 mod rows;
 mod savepoints;
 pub(crate) mod settings;
+pub(crate) mod sight;
 mod simple;
 mod snapshot;
 pub(crate) mod state;

@@ -18,6 +18,7 @@ use super::interrupt::{Interrupt, timeout_error};
 use super::plans::PlanCache;
 use super::reads::Wanted;
 use super::settings::{SavedSettings, Settings};
+use super::sight::Seen;
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
 use crate::advisory::{AdvisorySession, NodeLocks};
@@ -246,6 +247,8 @@ pub(crate) struct Session {
     /// Where COPY FROM reads the client's data. Set by the connection.
     pub(crate) input: Option<SharedInput>,
     pub(crate) settings: Settings,
+    /// The catalog as it sees it.
+    pub(crate) seen: Seen,
     pub(crate) state: TxnState,
     pub(crate) active: Option<ActiveTxn>,
     /// Where the node sees the tables that the transaction uses.
@@ -308,6 +311,7 @@ impl Session {
             interrupt,
             input: None,
             settings,
+            seen: Seen::default(),
             state: TxnState::new(),
             active: None,
             slot,

@@ -348,6 +348,7 @@ fn check(text: &str) {
         default: None,
     };
     let table = Table {
+        schema: sql::object::FIRST_SCHEMA,
         id: TableId(20_000),
         storage: StorageId(20_000),
         name: "t".to_owned(),

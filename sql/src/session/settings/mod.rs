@@ -15,6 +15,7 @@ mod value;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tso::Timestamp;
@@ -54,6 +55,7 @@ struct ParsedValues {
     idle_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
     defaults: Defaults,
+    search_path: Arc<[String]>,
     level: Option<Level>,
     reads: ReadSettings,
 }
@@ -279,6 +281,11 @@ impl Settings {
         &self.parsed.zone
     }
 
+    /// The names of the search path. The same address as long as the setting is the same.
+    pub(crate) fn search_path(&self) -> &Arc<[String]> {
+        &self.parsed.search_path
+    }
+
     /// The statement timeout.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         self.parsed.statement_timeout
@@ -409,6 +416,7 @@ fn parse_values(values: &Values) -> ParsedValues {
             read_only: text("default_transaction_read_only") == "on",
             deferrable: text("default_transaction_deferrable") == "on",
         },
+        search_path: value::path_names(text("search_path")).into(),
         level: match text("client_min_messages") {
             "error" => None,
             "warning" => Some(Level::Warning),

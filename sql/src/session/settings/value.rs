@@ -6,6 +6,7 @@ use super::table::{self, GC_TTL, Kind, SETTINGS, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
 use crate::session::reads;
+use crate::table::quote_identifier;
 use pgtypes::TimeZone;
 use tso::Timestamp;
 
@@ -289,21 +290,64 @@ fn clean_name(value: &str) -> String {
 }
 
 fn search_path(setting: &Setting, words: &[String]) -> Result<String, SqlError> {
+    let [text] = words else {
+        let shown: Vec<String> = words.iter().map(|word| quote_identifier(word)).collect();
+        return Ok(shown.join(", "));
+    };
     // PostgreSQL reads SET search_path TO 'a, b' as one name with a comma. Drivers send it in the startup packet and
     // mean a list.
-    let names: Vec<String> = words
-        .iter()
-        .flat_map(|w| w.split(','))
-        .map(|w| w.trim().trim_matches('"').to_owned())
-        .filter(|w| !w.is_empty())
-        .collect();
-    for name in &names {
-        if !matches!(name.as_str(), "public" | "$user" | "pg_catalog") {
-            return Err(refused(setting, name).hint("The only schema is \"public\"."));
+    if !text.contains([',', '"']) {
+        let name = text.trim();
+        return Ok(if name.is_empty() { String::new() } else { quote_identifier(name) });
+    }
+    match list_of_names(text) {
+        Some(names) => Ok(names.iter().map(|name| quote_identifier(name)).collect::<Vec<_>>().join(", ")),
+        None => Err(invalid(setting, text).detail("List syntax is invalid.")),
+    }
+}
+
+/// The names of a search path, folded; none if it is no list of names.
+pub(super) fn path_names(text: &str) -> Vec<String> {
+    list_of_names(text).unwrap_or_default()
+}
+
+/// The folded names of a list: `"$user", public`.
+fn list_of_names(text: &str) -> Option<Vec<String>> {
+    let (mut names, mut rest) = (Vec::new(), text.trim());
+    while !rest.is_empty() {
+        let after = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (mut name, mut tail) = (String::new(), quoted);
+                loop {
+                    let end = tail.find('"')?;
+                    name.push_str(&tail[..end]);
+                    tail = &tail[end + 1..];
+                    match tail.strip_prefix('"') {
+                        Some(more) => tail = more,
+                        None => break,
+                    }
+                    name.push('"');
+                }
+                names.push(name);
+                tail
+            }
+            None => {
+                let end = rest.find(|c: char| c == ',' || c.is_whitespace()).unwrap_or(rest.len());
+                if end == 0 {
+                    return None;
+                }
+                names.push(rest[..end].to_lowercase());
+                &rest[end..]
+            }
+        };
+        match after.trim_start().strip_prefix(',') {
+            Some(next) if !next.trim().is_empty() => rest = next.trim_start(),
+            Some(_) => return None,
+            None if after.trim().is_empty() => break,
+            None => return None,
         }
     }
-    let shown: Vec<&str> = names.iter().map(|n| if n == "$user" { "\"$user\"" } else { n.as_str() }).collect();
-    Ok(shown.join(", "))
+    Some(names)
 }
 
 fn encoding(setting: &Setting, value: &str) -> Result<String, SqlError> {

@@ -19,7 +19,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use kv::memory::MemoryCluster;
-use sql::server::SqlConfig;
 
 use super::client::{Raw, Reply, bind, execute, named, parse, query, sync};
 use super::{TestServer, eventually, gateway_config};
@@ -27,7 +26,7 @@ use super::{TestServer, eventually, gateway_config};
 /// `now()` in scripts: 2024-05-05 07:08:09.500678 UTC.
 const NOW: i64 = 768_208_089_500_678;
 const USER: &str = "ann";
-const DATABASE: &str = "shop";
+const DATABASE: &str = "postgres";
 
 /// Rows of the first two Executes of a statement with parameters. Few, so that portals suspend.
 const FETCH_ROWS: i32 = 3;
@@ -44,8 +43,7 @@ struct Script {
 
 impl Script {
     async fn new() -> Script {
-        let config = SqlConfig { database: DATABASE.to_owned(), ..gateway_config() };
-        let server = TestServer::with_clock(config, MemoryCluster::new(), || NOW).await;
+        let server = TestServer::with_clock(gateway_config(), MemoryCluster::new(), || NOW).await;
         Script { server, sessions: BTreeMap::new(), current: "main".to_owned(), params: None, waits: false }
     }
 

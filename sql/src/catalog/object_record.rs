@@ -1,0 +1,193 @@
+//! The encoding of objects that are no tables: a version byte, a length, then fields ([`super::tagged`]) of that length.
+//!
+//! | field | database | schema | view | sequence |
+//! |---|---|---|---|---|
+//! | 1 | 1 | 2 | 3 | 4 |
+//! | 2 | id | id | id | id |
+//! | 3 | name | name | name | name |
+//! | 4 | | database | schema | schema |
+//! | 5 | | | names of the columns | type OID |
+//! | 6 | | | types of the columns: OID, type modifier plus one | type modifier plus one |
+//! | 7 | | | SQL text of the query | start |
+//! | 8 | | | its search path | increment |
+//! | 9 | | | what it uses | least value |
+//! | 10 | | | | greatest value |
+//! | 11 | | | | values taken at once |
+//! | 12 | | | | cycles |
+//! | 13 | | | | the owner |
+//! | 14 | | | | the number of the owner's column |
+//!
+//! The values of a sequence are in zigzag form: the sign is the lowest bit.
+
+use bytes::Bytes;
+
+use super::tagged::{self, Fields, Writer, get_type, put_type};
+use crate::codec::CodecError;
+use crate::object::{Database, DatabaseId, Object, ObjectId, Schema, SchemaId, Sequence, View};
+use pgtypes::SqlType;
+
+const WHAT: &str = "object of the catalog";
+const VERSION: u8 = 1;
+/// The highest tag.
+const LAST: u64 = 14;
+
+/// Encodes an object.
+pub(super) fn encode(object: &Object) -> Bytes {
+    let mut out = Writer::default();
+    let kind = match object {
+        Object::Database(_) => 1,
+        Object::Schema(_) => 2,
+        Object::View(_) => 3,
+        Object::Sequence(_) => 4,
+    };
+    out.number(1, kind);
+    out.number(2, object.id().0.into());
+    out.text(3, object.name());
+    match object {
+        Object::Database(_) => {}
+        Object::Schema(schema) => out.number(4, schema.database.0.into()),
+        Object::View(view) => put_view(view, &mut out),
+        Object::Sequence(sequence) => put_sequence(sequence, &mut out),
+    }
+    tagged::record(VERSION, &out).into()
+}
+
+fn put_view(view: &View, out: &mut Writer) {
+    out.number(4, view.schema.0.into());
+    out.list(5, &view.columns, |(name, _), out| out.text(1, name));
+    out.list(6, &view.columns, |(_, ty), out| put_type(*ty, 1, out));
+    out.text(7, &view.query);
+    out.list(8, &view.path, |schema, out| out.number(1, schema.0.into()));
+    out.list(9, &view.uses, |id, out| out.number(1, id.0.into()));
+}
+
+fn put_sequence(sequence: &Sequence, out: &mut Writer) {
+    out.number(4, sequence.schema.0.into());
+    put_type(sequence.ty, 5, out);
+    out.number(7, zigzag(sequence.start));
+    out.number(8, zigzag(sequence.increment));
+    out.number(9, zigzag(sequence.min));
+    out.number(10, zigzag(sequence.max));
+    out.number(11, zigzag(sequence.cache));
+    out.flag(12, sequence.cycles);
+    if let Some((owner, column)) = sequence.owner {
+        out.number(13, owner.0.into());
+        out.number(14, column.into());
+    }
+}
+
+/// Decodes an object.
+pub(super) fn decode(bytes: &[u8]) -> Result<Object, CodecError> {
+    let fields = Fields::read(tagged::of_record(VERSION, bytes)?, LAST)?;
+    let (id, name) = (fields.u32(2)?, fields.text(3)?);
+    if id == 0 || name.is_empty() {
+        return Err(CodecError::new(WHAT, "without id or name"));
+    }
+    Ok(match fields.number(1)? {
+        1 => Object::Database(Database { id: DatabaseId(id), name }),
+        2 => Object::Schema(Schema { id: SchemaId(id), database: DatabaseId(fields.u32(4)?), name }),
+        3 => Object::View(get_view(ObjectId(id), name, &fields)?),
+        4 => Object::Sequence(get_sequence(ObjectId(id), name, &fields)?),
+        _ => return Err(CodecError::new(WHAT, "unknown kind")),
+    })
+}
+
+fn get_view(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<View, CodecError> {
+    let names: Vec<String> = fields.list(5, |bytes| Fields::read(bytes, 1)?.text(1))?;
+    let types: Vec<SqlType> = fields.list(6, |bytes| get_type(&Fields::read(bytes, 2)?, 1))?;
+    if names.len() != types.len() {
+        return Err(CodecError::new(WHAT, "columns without a type"));
+    }
+    Ok(View {
+        id,
+        schema: SchemaId(fields.u32(4)?),
+        name,
+        columns: names.into_iter().zip(types).collect(),
+        query: fields.text(7)?,
+        path: fields.list(8, |bytes| Fields::read(bytes, 1)?.u32(1).map(SchemaId))?,
+        uses: fields.list(9, |bytes| Fields::read(bytes, 1)?.u32(1).map(ObjectId))?,
+    })
+}
+
+fn get_sequence(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Sequence, CodecError> {
+    let column = u16::try_from(fields.number(14)?).map_err(|_| CodecError::new(WHAT, "column id too large"))?;
+    let owner = fields.u32(13)?;
+    let sequence = Sequence {
+        id,
+        schema: SchemaId(fields.u32(4)?),
+        name,
+        ty: get_type(fields, 5)?,
+        start: unzigzag(fields.number(7)?),
+        increment: unzigzag(fields.number(8)?),
+        min: unzigzag(fields.number(9)?),
+        max: unzigzag(fields.number(10)?),
+        cache: unzigzag(fields.number(11)?),
+        cycles: fields.flag(12),
+        owner: (owner != 0).then_some((ObjectId(owner), column)),
+    };
+    let is_sound = sequence.increment != 0
+        && sequence.cache > 0
+        && sequence.min <= sequence.max
+        && (sequence.min..=sequence.max).contains(&sequence.start);
+    if is_sound { Ok(sequence) } else { Err(CodecError::new(WHAT, "invariants do not hold")) }
+}
+
+fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)).cast_unsigned()
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_read_as_they_were_written() {
+        let objects = [
+            Object::Database(Database { id: DatabaseId(16_390), name: "app".into() }),
+            Object::Schema(Schema { id: SchemaId(16_391), database: DatabaseId(16_390), name: "public".into() }),
+            Object::View(View {
+                id: ObjectId(16_392),
+                schema: SchemaId(16_391),
+                name: "v".into(),
+                columns: vec![("a".into(), SqlType::INT4), ("b c".into(), SqlType::varchar(5))],
+                query: "SELECT 1, 'x'".into(),
+                path: vec![SchemaId(2200), SchemaId(16_391)],
+                uses: vec![ObjectId(16_384)],
+            }),
+            Object::Sequence(Sequence {
+                id: ObjectId(16_393),
+                schema: SchemaId(16_391),
+                name: "s".into(),
+                ty: SqlType::INT8,
+                start: -5,
+                increment: -1,
+                min: i64::MIN,
+                max: i64::MAX,
+                cache: 20,
+                cycles: true,
+                owner: Some((ObjectId(16_384), 3)),
+            }),
+        ];
+        for object in objects {
+            let bytes = encode(&object);
+            assert_eq!(decode(&bytes).unwrap(), object);
+            for end in 0..bytes.len() {
+                assert!(decode(&bytes[..end]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_sequence_without_step_is_refused() {
+        let mut out = Writer::default();
+        out.number(1, 4);
+        out.number(2, 16_400);
+        out.text(3, "s");
+        put_type(SqlType::INT8, 5, &mut out);
+        assert!(decode(&tagged::record(VERSION, &out)).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! Objects of the catalog beside tables: databases, schemas, views and sequences. Used by catalog, binder and executor.
+//!
+//! A database holds schemas, a schema holds relations. Tables, indexes, views and sequences of a schema share their
+//! names, as in PostgreSQL.
+
+use pgtypes::SqlType;
+
+/// Identifies a database: its OID in `pg_database`. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseId(pub u32);
+
+/// Identifies a schema: its OID in `pg_namespace`. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SchemaId(pub u32);
+
+/// Identifies any object: its OID in its catalog. Ids of databases, schemas, tables and indexes are drawn from the same
+/// counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u32);
+
+/// The database that a new cluster has, with PostgreSQL's OID.
+pub const FIRST_DATABASE: DatabaseId = DatabaseId(5);
+/// Its schema `public`, with PostgreSQL's OID.
+pub const FIRST_SCHEMA: SchemaId = SchemaId(2200);
+/// The name of the schema that a new database has.
+pub const PUBLIC: &str = "public";
+
+/// A database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Database {
+    /// Its id.
+    pub id: DatabaseId,
+    /// The folded name, of its own in the cluster.
+    pub name: String,
+}
+
+/// A schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Its id.
+    pub id: SchemaId,
+    /// The database that it belongs to.
+    pub database: DatabaseId,
+    /// The folded name, of its own in the database.
+    pub name: String,
+}
+
+/// A view: a query under a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// Its OID in `pg_class`.
+    pub id: ObjectId,
+    /// Its schema.
+    pub schema: SchemaId,
+    /// The folded name.
+    pub name: String,
+    /// Names and types of its columns.
+    pub columns: Vec<(String, SqlType)>,
+    /// Text of the query, valid SQL on its own. Its names are looked up in `path`.
+    pub query: String,
+    /// Where the names of the query are looked up.
+    pub path: Vec<SchemaId>,
+    /// The relations that the query reads.
+    pub uses: Vec<ObjectId>,
+}
+
+/// A sequence. The state of its values is a record of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sequence {
+    /// Its OID in `pg_class`.
+    pub id: ObjectId,
+    /// Its schema.
+    pub schema: SchemaId,
+    /// The folded name.
+    pub name: String,
+    /// `smallint`, `integer` or `bigint`.
+    pub ty: SqlType,
+    /// The first value.
+    pub start: i64,
+    /// Not 0.
+    pub increment: i64,
+    /// The least value.
+    pub min: i64,
+    /// The greatest value.
+    pub max: i64,
+    /// How many values a node takes at once, at least 1.
+    pub cache: i64,
+    /// Whether it begins again after the last value.
+    pub cycles: bool,
+    /// The table that owns it, and the number of its column there. It is dropped with them.
+    pub owner: Option<(ObjectId, u16)>,
+}
+
+/// An object of the catalog that is no table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// A database.
+    Database(Database),
+    /// A schema.
+    Schema(Schema),
+    /// A view.
+    View(View),
+    /// A sequence.
+    Sequence(Sequence),
+}
+
+impl Object {
+    /// Its id.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Object::Database(database) => ObjectId(database.id.0),
+            Object::Schema(schema) => ObjectId(schema.id.0),
+            Object::View(view) => view.id,
+            Object::Sequence(sequence) => sequence.id,
+        }
+    }
+
+    /// The same relation under another id. Databases and schemas have ids of other kinds.
+    pub(crate) fn with_id(&self, id: ObjectId) -> Object {
+        match self {
+            Object::View(view) => Object::View(View { id, ..view.clone() }),
+            Object::Sequence(sequence) => Object::Sequence(Sequence { id, ..sequence.clone() }),
+            other => other.clone(),
+        }
+    }
+
+    /// Its folded name.
+    pub fn name(&self) -> &str {
+        match self {
+            Object::Database(database) => &database.name,
+            Object::Schema(schema) => &schema.name,
+            Object::View(view) => &view.name,
+            Object::Sequence(sequence) => &sequence.name,
+        }
+    }
+
+    /// The word for its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Object::Database(_) => "database",
+            Object::Schema(_) => "schema",
+            Object::View(_) => "view",
+            Object::Sequence(_) => "sequence",
+        }
+    }
+
+    /// The schema of a relation.
+    pub fn schema(&self) -> Option<SchemaId> {
+        match self {
+            Object::Database(_) | Object::Schema(_) => None,
+            Object::View(view) => Some(view.schema),
+            Object::Sequence(sequence) => Some(sequence.schema),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Names of relations: which table, index, view or sequence a name means, and where new ones are created.
+//!
+//! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan is
+//! valid as long as all of them lead to the same relations.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{ObjectName, Spanned};
+use sqlparser::tokenizer::Location;
+
+use super::binder::Binder;
+use super::node::Lookup;
+use crate::catalog::Relation;
+use crate::error::{SqlError, SqlState};
+use crate::object::{Object, SchemaId};
+use crate::table::Table;
+
+impl Binder<'_> {
+    /// The relation of a folded name: in the schema, or in the first one of the search path that has it.
+    pub(super) fn look_up(&self, schema: Option<SchemaId>, name: &str) -> Option<Relation> {
+        let found = match schema {
+            Some(schema) => self.catalog.relation_in(schema, name),
+            None => self.catalog.relation(None, name),
+        };
+        let mut lookups = self.lookups.borrow_mut();
+        if !lookups.iter().any(|lookup| lookup.name == name && lookup.schema == schema) {
+            lookups.push(Lookup { schema, name: name.to_owned(), found: found.cloned() });
+        }
+        found.cloned()
+    }
+
+    /// Whether a relation has a name in the schema of the relation that the statement creates or changes.
+    pub(super) fn is_taken(&self, name: &str) -> bool {
+        self.look_up(Some(self.target), name).is_some()
+    }
+
+    /// What it has looked up.
+    pub(super) fn take_lookups(&self) -> Vec<Lookup> {
+        self.lookups.take()
+    }
+
+    /// Whether the session's database has a schema of this folded name.
+    pub(super) fn is_schema(&self, name: &str) -> bool {
+        self.catalog.schema(name).is_some()
+    }
+
+    /// The relation that a name means, and the folded name without its schema. 42P01 if there is none.
+    pub(super) fn relation(&self, name: &ObjectName) -> Result<(Relation, String), SqlError> {
+        let at = name.span().start;
+        let found = self.find_relation(name)?;
+        found.ok_or_else(|| {
+            let parts = self.name_parts(name).unwrap_or_default();
+            let message = format!("relation \"{}\" does not exist", parts.join("."));
+            self.error(SqlState::UNDEFINED_TABLE, message, at)
+        })
+    }
+
+    /// The relation that a name means, if there is one.
+    pub(super) fn find_relation(&self, name: &ObjectName) -> Result<Option<(Relation, String)>, SqlError> {
+        let mut parts = self.name_parts(name)?;
+        let found = match parts.as_slice() {
+            [relation] => self.look_up(None, relation),
+            [schema, relation] => match self.catalog.schema(schema).map(|schema| schema.id) {
+                Some(schema) => self.look_up(Some(schema), relation),
+                None => None,
+            },
+            _ => return Err(self.cross_database(&parts, name.span().start)),
+        };
+        let last = parts.pop().unwrap_or_default();
+        Ok(found.map(|found| (found, last)))
+    }
+
+    fn cross_database(&self, parts: &[String], at: Location) -> SqlError {
+        let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
+        self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at)
+    }
+
+    /// The table of a name. 42P01 if there is none, 42809 if it means something else.
+    pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
+        let at = name.span().start;
+        let (found, last) = self.relation(name)?;
+        let wrong = |what: &str| Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is {what}"), at));
+        match found {
+            Relation::Table(table) => Ok(table),
+            Relation::Index(_) => wrong("an index"),
+            Relation::Object(object) => match *object {
+                Object::Sequence(_) => wrong("a sequence"),
+                _ => wrong("a view"),
+            },
+        }
+    }
+
+    /// The schema and the folded name of a new relation. 3F000 if there is no such schema.
+    pub(super) fn new_name(&self, name: &ObjectName) -> Result<(SchemaId, String), SqlError> {
+        let at = name.span().start;
+        if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
+            self.check_new_name(ident)?;
+        }
+        let mut parts = self.name_parts(name)?;
+        let last = parts.pop().unwrap_or_default();
+        let schema = match parts.as_slice() {
+            [] => {
+                let message = "no schema has been selected to create in";
+                let first = self.catalog.sight().path.first().copied();
+                first.ok_or_else(|| self.error(SqlState::INVALID_SCHEMA_NAME, message, at))?
+            }
+            [schema] => self.schema_named(schema, at)?,
+            _ => {
+                let message = "cross-database references are not implemented";
+                return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+            }
+        };
+        Ok((schema, last))
+    }
+
+    /// The schema of a folded name. 3F000 if there is none.
+    pub(super) fn schema_named(&self, schema: &str, at: Location) -> Result<SchemaId, SqlError> {
+        let found = self.catalog.schema(schema).map(|schema| schema.id);
+        let message = || format!("schema \"{schema}\" does not exist");
+        found.ok_or_else(|| self.error(SqlState::INVALID_SCHEMA_NAME, message(), at))
+    }
+}

@@ -1,0 +1,70 @@
+//! The catalog as a session sees it: its database, and the schemas of its search path.
+//!
+//! The view is kept as long as the node's catalog and the search path are the same, so that a statement pays for two
+//! comparisons of addresses.
+
+use std::sync::Arc;
+
+use super::fault::Fault;
+use super::state::Session;
+use crate::catalog::{Catalog, Sight};
+use crate::error::{SqlError, SqlState};
+use crate::object::SchemaId;
+
+/// The last view of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    last: Option<SeenCatalog>,
+}
+
+#[derive(Debug)]
+struct SeenCatalog {
+    base: Arc<Catalog>,
+    path: Arc<[String]>,
+    seen: Arc<Catalog>,
+}
+
+impl Seen {
+    /// The catalog as the session last saw it.
+    pub(crate) fn last(&self) -> Option<&Arc<Catalog>> {
+        self.last.as_ref().map(|last| &last.seen)
+    }
+}
+
+impl Session {
+    /// The catalog of the transaction, and whether that has schema changes of its own. 3D000 if the session's database
+    /// is gone.
+    pub(crate) fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
+        let Some(active) = &self.active else {
+            return Err(SqlError::internal("a statement runs without a transaction").into());
+        };
+        let (base, own_schema) = active.catalog();
+        let path = self.settings.search_path();
+        let is_last = |last: &&SeenCatalog| Arc::ptr_eq(&last.base, base) && Arc::ptr_eq(&last.path, path);
+        if let Some(last) = self.seen.last.as_ref().filter(is_last) {
+            return Ok((last.seen.clone(), own_schema));
+        }
+        let seen = Arc::new(see(base, &self.database, path, &self.user)?);
+        let (base, path) = (base.clone(), path.clone());
+        self.seen.last = Some(SeenCatalog { base, path, seen: seen.clone() });
+        Ok((seen, own_schema))
+    }
+}
+
+/// The catalog from a database with a search path. Schemas that do not exist are left out, as in PostgreSQL.
+fn see(base: &Catalog, database: &str, path: &[String], user: &str) -> Result<Catalog, SqlError> {
+    let Some(found) = base.database(database) else { return Err(no_database(database)) };
+    let all = base.seen_from(&Sight { database: found.id, path: Arc::new([]) });
+    let mut ids: Vec<SchemaId> = Vec::new();
+    for name in path {
+        let name = if name == "$user" { user } else { name };
+        let found = all.schema(name).map(|schema| schema.id);
+        ids.extend(found.filter(|id| !ids.contains(id)));
+    }
+    Ok(base.seen_from(&Sight { database: found.id, path: ids.into() }))
+}
+
+/// 3D000.
+pub(crate) fn no_database(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist"))
+}
