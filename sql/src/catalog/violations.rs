@@ -18,6 +18,12 @@ pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZ
     if let Some(name) = keys::name_of(key) {
         return Some(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
     }
+    if let Some(name) = keys::schema_name_of(key) {
+        return Some(SqlError::new(SqlState::DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists")));
+    }
+    if let Some(name) = keys::database_name_of(key) {
+        return Some(SqlError::new(SqlState::DUPLICATE_DATABASE, format!("database \"{name}\" already exists")));
+    }
     let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
     if let Some((storage, _)) = codec::index::split_entry_key(key.as_bytes()) {
         let (table, index) = catalog.index_of_storage(storage)?;

@@ -152,6 +152,10 @@ impl Plan {
         if sees_the_same && self.valid_for.load(Ordering::Relaxed) == catalog.version {
             return true;
         }
+        // A statement that creates a schema has looked up no relation.
+        if self.is_ddl {
+            return false;
+        }
         let is_same = |lookup: &Lookup| {
             let now = match lookup.schema {
                 Some(schema) => catalog.relation_in(schema, &lookup.name),

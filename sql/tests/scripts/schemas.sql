@@ -4,7 +4,7 @@ create schema app;
 create schema app;
 create schema if not exists app;
 create schema pg_x;
-create schema authorization ann;
+create schema authorization bob;
 create table app.t (id int primary key, v text);
 create table t (id int primary key, w text);
 insert into app.t values (1, 'app');
@@ -16,6 +16,28 @@ select * from nope.t;
 create table nope.t (a int);
 select current_schema, current_schema();
 ----
+CREATE SCHEMA
+ERROR 23505: duplicate key value violates unique constraint
+DETAIL: Another transaction inserted the same key first.
+NOTICE 42P06: schema "app" already exists, skipping
+CREATE SCHEMA
+ERROR 42939: unacceptable schema name "pg_x"
+DETAIL: The prefix "pg_" is reserved for system schemas.
+CREATE SCHEMA
+CREATE TABLE
+CREATE TABLE
+INSERT 0 1
+INSERT 0 1
+id:int4|w:text
+1|public
+id:int4|v:text
+1|app
+v:text
+app
+ERROR 42P01: relation "nope.t" does not exist [at 15]
+ERROR 3F000: schema "nope" does not exist [at 14]
+current_schema:name|current_schema:name
+ann|ann
 
 set search_path to app, public;
 show search_path;
@@ -37,15 +59,50 @@ set search_path to "$user", public;
 select current_schema();
 reset search_path;
 ----
+SET
+search_path:text
+app, public
+SHOW
+id:int4|v:text
+1|app
+current_schema:name
+app
+CREATE TABLE
+CREATE INDEX
+ERROR 42P01: relation "public.t" does not exist [at 42]
+SET
+ERROR 42P01: relation "t" does not exist [at 27]
+ERROR 42P01: relation "u" does not exist [at 15]
+DROP INDEX
+ERROR 42704: index "u_a_idx" does not exist
+SET
+ERROR 42P01: relation "t" does not exist [at 15]
+ERROR 3F000: no schema has been selected to create in [at 14]
+current_schema:name
+NULL
+SET
+current_schema:name
+ann
+RESET
 
 # A plan follows the search path.
-drop schema ann;
+drop schema bob;
 select * from t;
 set search_path to app;
 select * from t;
 set search_path to public;
 select * from t;
 ----
+ERROR 2BP01: cannot drop schema ann because other objects depend on it
+DETAIL: table t depends on schema ann
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+id:int4|w:text
+1|public
+SET
+id:int4|v:text
+1|app
+SET
+ERROR 42P01: relation "t" does not exist [at 15]
 
 drop schema app;
 drop schema nope;
@@ -62,6 +119,29 @@ drop schema app;
 drop table nope.t;
 drop table if exists nope.t;
 ----
+ERROR 2BP01: cannot drop schema app because other objects depend on it
+DETAIL: table app.t depends on schema app
+table app.u depends on schema app
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 3F000: schema "nope" does not exist
+NOTICE 00000: schema "nope" does not exist, skipping
+DROP SCHEMA
+NOTICE 00000: drop cascades to 2 other objects
+DROP SCHEMA
+ERROR 42P01: relation "app.t" does not exist [at 15]
+ERROR 42P01: relation "t" does not exist [at 15]
+ERROR 42P01: relation "t" does not exist [at 13]
+CREATE SCHEMA
+CREATE TABLE
+ERROR 23505: duplicate key value violates unique constraint "t_pkey"
+DETAIL: Key (id)=(1) already exists.
+ERROR 42P01: table "t" does not exist
+ERROR 2BP01: cannot drop schema app because other objects depend on it
+DETAIL: table app.t depends on schema app
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 3F000: schema "nope" does not exist
+NOTICE 00000: schema "nope" does not exist, skipping
+DROP TABLE
 
 # The schema of a transaction that is rolled back.
 begin;
@@ -75,6 +155,18 @@ create schema s;
 create table s.t (a int);
 drop schema s cascade;
 ----
+BEGIN
+CREATE SCHEMA
+CREATE TABLE
+INSERT 0 1
+a:int4
+1
+ROLLBACK
+ERROR 42P01: relation "s.t" does not exist [at 15]
+CREATE SCHEMA
+CREATE TABLE
+NOTICE 00000: drop cascades to table s.t
+DROP SCHEMA
 
 create database shop;
 create database shop;
@@ -89,3 +181,18 @@ drop database nope;
 drop database if exists nope;
 select current_database();
 ----
+CREATE DATABASE
+ERROR 23505: duplicate key value violates unique constraint
+DETAIL: Another transaction inserted the same key first.
+CREATE DATABASE
+ERROR 0A000: encoding LATIN1 is not supported [at 32]
+BEGIN
+ERROR 25001: CREATE DATABASE cannot run inside a transaction block
+ROLLBACK
+DROP DATABASE
+ERROR 55006: cannot drop the currently open database
+ERROR 3D000: database "nope" does not exist
+NOTICE 00000: database "nope" does not exist, skipping
+DROP DATABASE
+current_database:name
+postgres

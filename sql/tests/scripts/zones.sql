@@ -51,7 +51,7 @@ infinity
 Range Scan on t
   Key: (at > '2024-07-01 11:00'::timestamp with time zone)
 current_user:name|session_user:name|current_database:name|current_catalog:name|version:text
-ann|ann|shop|shop|PostgreSQL 15.0 (Cortado 0.1.0)
+ann|ann|postgres|postgres|PostgreSQL 15.0 (Cortado 0.1.0)
 
 # Types that do not exist yet.
 select current_date;

@@ -497,7 +497,7 @@ mod tests {
             ("datestyle", &["nonsense"], Err("22023")),
             ("search_path", &["$user", "public"], Ok("\"$user\", public")),
             ("search_path", &[""], Ok("")),
-            ("search_path", &["app"], Err("0A000")),
+            ("search_path", &["app"], Ok("app")),
             ("timezone", &["europe/berlin"], Ok("Europe/Berlin")),
             ("timezone", &["-7"], Ok("<-07>+07")),
             ("timezone", &["5.5"], Ok("<+05:30>-05:30")),
