@@ -28,8 +28,10 @@ impl Budget {
         if self.used <= self.limit {
             return Ok(());
         }
-        let detail =
-            format!("The statement needs more than {} MiB of memory for sorts, groups, joins or returned rows.", self.limit >> 20);
+        let detail = format!(
+            "The statement needs more than {} MiB of memory for sorts, groups, joins or returned rows.",
+            self.limit >> 20
+        );
         Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail))
     }
 
