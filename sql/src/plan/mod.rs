@@ -1,7 +1,7 @@
 //! The binder: turns a syntax tree into a typed plan.
 //!
 //! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
-//! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query over at most one table ([`select`]), a
+//! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query, which is a tree ([`select`], [`rel`]), a
 //! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`]). [`access`] derives key bounds from the filter
 //! and so chooses between point get, range scan and full scan. [`explain`] prints a plan.
 //!
