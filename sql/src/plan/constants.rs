@@ -114,7 +114,7 @@ fn visit_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             visit_rel(&join.right, visitor)?;
             match &join.method {
                 JoinMethod::Hash(keys) => keys.iter().flat_map(|(l, r)| [l, r]).try_for_each(&mut *visitor)?,
-                JoinMethod::Loop(args) => args.iter().try_for_each(&mut *visitor)?,
+                JoinMethod::Loop(args) | JoinMethod::Reverse(args) => args.iter().try_for_each(&mut *visitor)?,
             }
             join.condition.iter().try_for_each(visitor)
         }

@@ -260,7 +260,7 @@ impl Printer<'_> {
                 let shown: Vec<String> = shown.collect();
                 self.detail(depth, format!("Hash Cond: {}", shown.join(" AND ")));
             }
-            JoinMethod::Loop(_) => {
+            JoinMethod::Loop(_) | JoinMethod::Reverse(_) => {
                 let word = if kind.is_empty() { "" } else { " Join" };
                 self.node(depth, format!("Nested Loop{kind}{word}"), |_| 0);
             }
@@ -268,8 +268,14 @@ impl Printer<'_> {
         if let Some(condition) = &join.condition {
             self.detail(depth, format!("Join Filter: {}", show(condition, names)));
         }
-        self.rel(&join.left, left, depth + 1);
-        self.rel(&join.right, right, depth + 1);
+        // The side that runs once is the first one.
+        if matches!(join.method, JoinMethod::Reverse(_)) {
+            self.rel(&join.right, right, depth + 1);
+            self.rel(&join.left, left, depth + 1);
+        } else {
+            self.rel(&join.left, left, depth + 1);
+            self.rel(&join.right, right, depth + 1);
+        }
     }
 
     /// Names of the columns that the output expressions refer to.
@@ -385,6 +391,7 @@ fn index_conditions(table: &Table, index: &Index, scan: &IndexScan, names: &[Str
     }
     let next = column(scan.prefixes.first().map_or(0, Vec::len));
     parts.extend(bound_texts(next, &scan.lower, &scan.upper, names));
+    parts.extend(scan.skips_null.then(|| format!("({next} IS NOT NULL)")));
     match parts.len() {
         0 => None,
         1 => Some(parts.concat()),

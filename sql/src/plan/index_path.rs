@@ -31,6 +31,8 @@ pub(crate) struct IndexScan {
     /// The bounds of the next column.
     pub(crate) lower: Vec<KeyBound>,
     pub(crate) upper: Vec<KeyBound>,
+    /// Whether the next column is not NULL.
+    pub(crate) skips_null: bool,
     /// The conditions that every entry of the scan satisfies. A row that has changed since satisfies them no more.
     pub(crate) recheck: Option<Expr>,
     /// Whether the entries have all columns that the statement needs.
@@ -102,10 +104,11 @@ fn candidate(
         None => 0,
     };
     let mut prefixes: Vec<Vec<PrefixValue>> = vec![Vec::new()];
-    let mut bounds = Bounds::default();
+    let (mut bounds, mut skips_null) = (Bounds::default(), false);
     for key in &bound.columns {
         let Some((condition, values)) = equal_values(conditions, key) else {
             bounds = Bounds::of(conditions, key, &mut used);
+            skips_null = is_not_null(conditions, key, &mut used);
             break;
         };
         let most = if prefixes.len() == 1 { MAX_LISTED } else { MAX_POINTS };
@@ -137,7 +140,12 @@ fn candidate(
         needs_no_rows: usize::from(covers),
     };
     let Bounds { lower, upper } = bounds;
-    Some(Candidate { scan: IndexScan { index: at, prefixes, lower, upper, recheck, covers }, used, direction, score })
+    Some(Candidate {
+        scan: IndexScan { index: at, prefixes, lower, upper, skips_null, recheck, covers },
+        used,
+        direction,
+        score,
+    })
 }
 
 /// The number of conjuncts of a predicate, if the conditions imply all of them. Marks those that say the same.
@@ -160,6 +168,17 @@ fn implied(predicate: &Expr, conditions: &[Expr], used: &mut [bool]) -> Option<u
         conditions.iter().find(|condition| compares(condition))?;
     }
     Some(parts.len())
+}
+
+/// Whether conditions say that a column is not NULL. Marks those that say only that.
+fn is_not_null(conditions: &[Expr], key: &Expr, used: &mut [bool]) -> bool {
+    let mut found = false;
+    for (condition, used) in conditions.iter().zip(used) {
+        if matches!(condition, Expr::IsNull { expr, negated: true } if **expr == *key) {
+            (found, *used) = (true, true);
+        }
+    }
+    found
 }
 
 /// The condition that gives a column its values, and the values.

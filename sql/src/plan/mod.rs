@@ -14,7 +14,7 @@
 //! 3. `access`: access paths
 //! 4. `rel`: queries and the nodes that they read
 //! 5. `joins`, `node`: where conditions go; the plan of a statement
-//! 6. `with_name`: names of WITH
+//! 6. `settle`, `with_name`: access paths and methods of joins; names of WITH
 //! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
@@ -65,6 +65,7 @@ mod projection;
 mod rel;
 mod select;
 mod set_operation;
+mod settle;
 mod show;
 mod special;
 mod statement;

@@ -232,6 +232,8 @@ pub(crate) enum JoinMethod {
     Hash(Vec<(Expr, Expr)>),
     /// The right side runs for each row of the left side, with these values of it: a lateral item, or a look-up by key.
     Loop(Vec<Expr>),
+    /// The same of an inner join with the sides exchanged: the left side runs for each row of the right side.
+    Reverse(Vec<Expr>),
 }
 
 /// The set operations.
