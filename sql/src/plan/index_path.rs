@@ -124,7 +124,9 @@ fn candidate(
     let equal = prefixes.first().map_or(0, Vec::len);
     let covers = covers(table, index, &wanted.columns);
     let fixed = if prefixes.len() == 1 { equal } else { 0 };
-    let direction = direction(table, (index, bound), fixed, &wanted.order);
+    // What is compared is not NULL.
+    let is_known = fixed == equal && (skips_null || !bounds.is_empty());
+    let direction = direction(table, (index, bound), (fixed, is_known), &wanted.order);
     let gives_order = !wanted.order.is_empty() && direction.is_some();
     let is_bound = equal > 0 || !bounds.is_empty() || implied > 0;
     if !is_bound && !(gives_order && (wanted.has_limit || covers)) {
@@ -198,13 +200,20 @@ fn covers(table: &Table, index: &Index, columns: &[bool]) -> bool {
     !columns.is_empty() && columns.iter().enumerate().all(|(column, needed)| !needed || has(column))
 }
 
-/// The direction (true: reverse) in which a scan gives an order. The first `fixed` columns have one value each.
-fn direction(table: &Table, (index, bound): (&Index, &BoundIndex), fixed: usize, order: &[OrderBy]) -> Option<bool> {
+/// The direction (true: reverse) in which a scan gives an order. The first `fixed` columns have one value each;
+/// `is_known`: the next one is not NULL.
+fn direction(
+    table: &Table,
+    (index, bound): (&Index, &BoundIndex),
+    (fixed, is_known): (usize, bool),
+    order: &[OrderBy],
+) -> Option<bool> {
     // Behind the columns of the index follow those of the primary key.
     let mut keys: Vec<(Expr, bool, Option<bool>)> = Vec::new();
-    for (key, column) in bound.columns.iter().zip(&index.columns) {
+    for (at, (key, column)) in bound.columns.iter().zip(&index.columns).enumerate() {
         let is_null = |at: usize| table.columns.get(at).is_none_or(|column| !column.not_null);
-        let may_be_null = if let Expr::Column(at) = key { is_null(*at) } else { true };
+        let is_known = is_known && at == fixed;
+        let may_be_null = !is_known && if let Expr::Column(at) = key { is_null(*at) } else { true };
         keys.push((key.clone(), column.order.descends, may_be_null.then_some(column.order.nulls_first)));
     }
     keys.extend(table.primary_key.iter().map(|at| (Expr::Column(*at), false, None)));

@@ -56,8 +56,8 @@ impl Binder<'_> {
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));
-        let write = Box::new(TableWrite::bind(table, self.catalog)?);
-        Ok((InsertPlan { write, source, columns, reads_itself, conflict, returning }, result))
+        let write = TableWrite::bind(table, self.catalog)?;
+        Ok((InsertPlan { write, source, columns, reads_itself, conflict: Box::new(conflict), returning }, result))
     }
 
     /// Positions of the target columns, in the order of the values.

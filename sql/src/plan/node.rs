@@ -252,13 +252,13 @@ pub(crate) struct Alteration {
 /// INSERT.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
-    pub(crate) write: Box<TableWrite>,
+    pub(crate) write: TableWrite,
     pub(crate) source: SelectPlan,
     /// The table's columns over a row of the source; `None` if the source's row is the table's.
     pub(crate) columns: Option<Vec<Expr>>,
     /// Whether the source reads the target table, so it must be read to its end first.
     pub(crate) reads_itself: bool,
-    pub(crate) conflict: Conflict,
+    pub(crate) conflict: Box<Conflict>,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
 }

@@ -113,7 +113,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     }
     if found
         && let Body::Insert(insert) = body
-        && let Conflict::DoUpdate { assignments, filter, .. } = &insert.conflict
+        && let Conflict::DoUpdate { assignments, filter, .. } = &*insert.conflict
     {
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {

@@ -372,6 +372,13 @@ insert into e values (3), (1), (2);
 select max(a) from e;
 select min(a) from e;
 explain select max(a) from e;
+explain select a from e where a > 1 order by a;
+select a from e where a > 1 order by a;
+select a from e where a > 1 order by a desc nulls first;
+explain select a from e order by a desc limit 1;
+select a from e order by a desc limit 1;
+select a from e order by a desc nulls last limit 1;
+select a from e order by a nulls first limit 3;
 ----
 Aggregate
   ->  Limit
@@ -450,7 +457,29 @@ max:int4
 min:int4
 1
 Aggregate
-  ->  Full Scan on e
+  ->  Limit
+        ->  Index Only Scan using e_a_idx on e
+              Index Cond: (a IS NOT NULL)
+Index Only Scan Backward using e_a_idx on e
+  Index Cond: (a > 1)
+a:int4
+2
+3
+a:int4
+3
+2
+Limit
+  ->  Sort
+        Sort Key: a DESC
+        ->  Full Scan on e
+a:int4
+NULL
+a:int4
+3
+a:int4
+NULL
+NULL
+1
 
 # IS NOT NULL is a bound of an index.
 explain select id from o where cid is not null and day > date '2024-02-01';
