@@ -555,3 +555,178 @@ id:int4
 city:text
 romebern
 INSERT 0 1
+
+# Outer values on either side of a look-up, in its keys, its output, its sub-queries.
+select c.id, (select string_agg(o.id::text, ',' order by o.id) from o join c d on d.id = o.cid where d.name = c.name and o.id < c.id * 10) from c order by 1;
+explain select c.id, (select count(*) from o join c d on d.id = o.cid where d.name = c.name and o.id < c.id * 10) from c;
+select c.id, s.n, s.m from c, lateral (select count(*) n, max(o.day) m from o where o.cid = c.id) s order by 1;
+explain select c.id, s.m from c, lateral (select max(o.day) m from o where o.cid = c.id) s where c.id = 3;
+select c.id, x.* from c left join lateral (select o.id as oid, l.item, c.name || l.item as both from o join l on l.oid = o.id where o.cid = c.id and l.line > 0 order by o.id, l.item limit 2) x on true order by 1, 2, 3;
+select c.id, (select count(*) from o join l on l.oid = o.id and exists (select 1 from c d where d.id = o.cid and d.name >= c.name) where o.id in (3, 8, c.id)) from c order by 1;
+select a.id, b.id from o a left join o b on b.cid = a.cid and b.id > a.id and a.total > 10 where a.id in (3, 8, 35, 38) order by 1, 2;
+select a.id, b.x from (values (1, 2), (3, null), (5, 4)) a (id, cid) left join (select cid, id * 2 as x from o where id % 2 = 0) b on b.cid = a.cid order by 1, 2;
+select g, o.id from generate_series(1, 6) g join o on o.cid = g and o.id = g order by 1;
+select o.id, v.k from o join (values (1), (2), (null)) v (k) on v.k = o.cid order by 1, 2;
+select count(*) from o a join o b on a.cid = b.cid join o c on c.cid = b.cid and c.day = b.day where a.id = 33;
+select o.id, c.name from o natural join (select id as cid, name from c where city is null) c order by 1;
+select distinct on (o.cid) o.cid, o.day, c.name from o join c on c.id = o.cid where c.city = 'rome' order by o.cid, o.day desc;
+select c.name, o.day from c join o on o.cid = c.id order by c.name desc, o.day limit 4;
+select c.name, max(o.total) from c left join o on o.cid = c.id group by c.name order by c.name;
+select s.name, o.id from (select name, id from c order by name limit 2) s join o on o.cid = s.id order by 1, 2 limit 5;
+select x.cid, y.id from (select max(cid) as cid from o where cid < 3) x join o y on y.cid = x.cid order by 2;
+with recursive r as (select id, cid from o where id = 3 union select o.id, o.cid from r join o on o.cid = r.cid and o.id < r.id + 6) select count(*), max(id) from r;
+select o.id from o where (o.cid, o.day) in (select c.id, date '2024-01-09' from c) order by 1;
+select id, cid from o where cid is null order by id desc limit 2;
+select o.id from o join c on c.id = o.cid where c.name = 'ann' order by o.id offset 2 limit 2;
+select c.name from c join o on o.cid = c.id and o.day = (select max(day) from o p where p.cid = c.id) order by 1;
+----
+id:int4|string_agg:text
+1|1,6
+2|NULL
+3|3,8,13,18,23
+4|2,4,9,12,17,19,22,24,27,29,32,34,37,39
+Full Scan on c
+  SubPlan 1
+  ->  Aggregate
+        ->  Nested Loop
+              ->  Index Only Scan using c_name on c
+                    Index Cond: (name = $0)
+              ->  Index Only Scan using o_cid_day on o
+                    Index Cond: (cid = $1)
+                    Filter: (id < ($0 * 10))
+id:int4|n:int8|m:date
+1|7|2024-02-06
+2|0|NULL
+3|7|2024-02-08
+4|28|2024-02-09
+Nested Loop
+  ->  Point Get on c
+        Key: (id = 3)
+  ->  Aggregate
+        ->  Limit
+              ->  Index Only Scan using o_cid_day on o
+                    Index Cond: (cid = $0)
+id:int4|oid:int4|item:text|both:text
+1|1|item0|annitem0
+1|1|item1|annitem1
+2|NULL|NULL|NULL
+3|3|item2|ciditem2
+3|3|item3|ciditem3
+4|2|item0|danitem0
+4|2|item3|danitem3
+id:int4|count:int8
+1|9
+2|9
+3|6
+4|3
+id:int4|id:int4
+3|NULL
+8|13
+8|18
+8|23
+8|33
+8|38
+35|NULL
+38|NULL
+id:int4|x:int4
+1|NULL
+3|NULL
+5|4
+5|8
+5|24
+5|44
+5|48
+5|64
+5|68
+5|204
+5|208
+5|224
+5|244
+5|248
+5|264
+5|268
+g:int4|id:int4
+1|1
+3|3
+4|4
+id:int4|k:int4
+1|1
+6|1
+11|1
+16|1
+26|1
+31|1
+36|1
+count:int8
+7
+id:int4|name:text
+2|dan
+4|dan
+9|dan
+12|dan
+17|dan
+19|dan
+22|dan
+24|dan
+27|dan
+29|dan
+32|dan
+34|dan
+37|dan
+39|dan
+102|dan
+104|dan
+109|dan
+112|dan
+117|dan
+119|dan
+122|dan
+124|dan
+127|dan
+129|dan
+132|dan
+134|dan
+137|dan
+139|dan
+cid:int4|day:date|name:text
+1|2024-02-06|ann
+3|2024-02-08|cid
+name:text|day:date
+dan|2024-01-03
+dan|2024-01-03
+dan|2024-01-05
+dan|2024-01-05
+name:text|max:numeric
+ann|54.0
+bob|NULL
+cid|57.0
+dan|58.5
+name:text|id:int4
+ann|1
+ann|6
+ann|11
+ann|16
+ann|26
+cid:int4|id:int4
+1|1
+1|6
+1|11
+1|16
+1|26
+1|31
+1|36
+count:int8|max:int4
+5|23
+id:int4
+8
+id:int4|cid:int4
+35|NULL
+28|NULL
+id:int4
+11
+16
+name:text
+ann
+cid
+dan
+dan
