@@ -200,10 +200,11 @@ async fn storm(seed: u64, faults: Faults) {
             "select t.id, u.id from t join t u on u.c = t.c where t.id = 3 order by 1, 2",
             "select t.id, u.id from t join t u on u.c || '' = t.c || '' where t.id + 0 = 3 order by 1, 2",
         ),
-        ("select min(a), max(n) from t where a > 3", "select min(a + 0), max(n + 0) from t where a + 0 > 3"),
+        ("select min(a), max(b) from t where a > 3", "select min(a + 0), max(b + 0) from t where a + 0 > 3"),
         ("select max(a) from t", "select max(a + 0) from t"),
         ("select min(a) from t", "select min(a + 0) from t"),
-        ("select max(n) from t", "select max(n + 0) from t"),
+        // Which of two equal numbers it is does not matter.
+        ("select trim_scale(max(n)) from t", "select trim_scale(max(n + 0)) from t"),
         (
             "select a, n, id from t where c = 'x' order by a, id",
             "select a, n, id from t where c || '' = 'x' order by a, id",
