@@ -18,6 +18,7 @@
 //! 8. `order_limit`: ORDER BY, LIMIT, OFFSET
 //! 9. `select`: queries
 //! 10. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
+//! 11. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
@@ -38,6 +39,7 @@ mod names;
 mod node;
 mod operators;
 mod order_limit;
+mod parameters;
 mod plain;
 mod projection;
 mod select;
@@ -51,12 +53,13 @@ use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregate::{AggregateCall, AggregateOrder};
-pub(crate) use explain::analyzed_lines;
+pub(crate) use explain::{analyzed_lines, column as explain_column};
 pub(crate) use node::{
     Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
     UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
+pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use type_name::resolve as type_of_name;
 
 use crate::catalog::Catalog;

@@ -9,9 +9,13 @@
 //! - `skipped TEXT`: a query string that the server has to skip; `call`: a function call; `stray`: copy messages
 //!   outside of COPY
 //! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
+//!
+//! With `CORTADO_WIRE_SERVER=127.0.0.1:5432` the messages go to that server: with `UPDATE_GOLDENFILES=1` the changes are
+//! what PostgreSQL answers otherwise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::support::TestServer;
@@ -21,7 +25,8 @@ use tokio::runtime::Runtime;
 
 struct Runner {
     runtime: Runtime,
-    server: TestServer,
+    _server: TestServer,
+    address: SocketAddr,
     connections: BTreeMap<String, Raw>,
 }
 
@@ -30,7 +35,9 @@ impl Runner {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("runtime");
         let server = runtime.block_on(TestServer::start());
-        Runner { runtime, server, connections: BTreeMap::new() }
+        let other = std::env::var("CORTADO_WIRE_SERVER").ok();
+        let address = other.map_or(server.address, |other| other.parse().expect("an address"));
+        Runner { runtime, _server: server, address, connections: BTreeMap::new() }
     }
 }
 
@@ -39,7 +46,7 @@ impl goldenscript::Runner for Runner {
 
     fn run(&mut self, command: &Command, context: &Context) -> Result<String, Box<dyn Error>> {
         let name = context.prefix.clone().unwrap_or_default();
-        let address = self.server.address;
+        let address = self.address;
         let runtime = &self.runtime;
         let raw = self.connections.entry(name).or_insert_with(|| runtime.block_on(Raw::login(address)));
         let words: Vec<&str> = command
@@ -162,6 +169,31 @@ fn extended() {
 #[test]
 fn portals() {
     run("portals");
+}
+
+#[test]
+fn cursors() {
+    run("cursors");
+}
+
+#[test]
+fn cursors_in_transactions() {
+    run("cursors_in_transactions");
+}
+
+#[test]
+fn prepare() {
+    run("prepare");
+}
+
+#[test]
+fn session_commands() {
+    run("session_commands");
+}
+
+#[test]
+fn date_styles() {
+    run("date_styles");
 }
 
 #[test]
