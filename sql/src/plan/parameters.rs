@@ -33,8 +33,7 @@ pub(crate) fn bind_parameters(
 /// 42601 for another number of parameters than the statement has.
 pub(crate) fn wrong_number(name: &str, expected: usize, given: usize) -> SqlError {
     let message = format!("wrong number of parameters for prepared statement \"{name}\"");
-    SqlError::new(SqlState::SYNTAX_ERROR, message)
-        .detail(format!("Expected {expected} parameters but got {given}."))
+    SqlError::new(SqlState::SYNTAX_ERROR, message).detail(format!("Expected {expected} parameters but got {given}."))
 }
 
 fn bind_on_this_stack(

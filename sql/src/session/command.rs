@@ -33,7 +33,7 @@ impl Reply {
         match self {
             Reply::Tag(tag) => (*tag).to_owned(),
             Reply::Moved(count) => format!("MOVE {count}"),
-            Reply::Listing(listing) => listing.tag.clone(),
+            Reply::Listing(listing) => listing.tag(listing.rows.len()),
         }
     }
 }
@@ -55,7 +55,8 @@ impl Session {
                 Ok(Reply::Tag(tag))
             }
             Control::Commit { chain } => {
-                let held = if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.hold_cursors(out)).await };
+                let held =
+                    if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.hold_cursors(out)).await };
                 let ending = self.state.commit(*chain)?;
                 if let Err(fault) = held {
                     self.end_transaction(Outcome::Rollback).await?;
@@ -259,7 +260,7 @@ impl Session {
             None => self.settings.show_all().into_iter().map(|row| row.iter().map(|v| text(v)).collect()).collect(),
         };
         let columns = listing_columns(control).unwrap_or_default();
-        Ok(Reply::Listing(Listing { columns, rows: rows.into_iter(), tag: "SHOW".to_owned() }))
+        Ok(Reply::Listing(Listing { columns, rows: rows.into_iter(), is_fetch: false }))
     }
 
     /// Reads the setting of the cluster, to be shown.

@@ -20,7 +20,7 @@ use crate::error::{SqlError, SqlState};
 use crate::exec::Row;
 use crate::metrics::StatementKind;
 use crate::protocol::output::Output;
-use pgtypes::{Datum, DatumRef, NoNames, Names};
+use pgtypes::{Datum, DatumRef, Names, NoNames};
 
 /// Rows that are read or sent at a time.
 const BATCH_ROWS: u64 = 128;
@@ -93,6 +93,8 @@ impl Session {
         if let Some(clash) = &declare.clash {
             return Err((**clash).clone().into());
         }
+        // Others may follow in its transaction, and share it.
+        self.is_alone = false;
         let bound = self.plan(&call.query, Some(&call.bound.params), Some(&call.bound)).await?;
         check_lock(declare, &bound)?;
         if !declare.hold && self.state.block() != Block::Explicit && !self.in_string {
@@ -120,6 +122,7 @@ impl Session {
             run.snapshot = active.txn.statement();
         }
         let cursor = Cursor {
+            name: declare.name.clone(),
             bound,
             run: Some(Box::new(run)),
             rows: ScrollRows::new(keep),
@@ -177,8 +180,8 @@ impl Session {
     pub(crate) async fn fetch_listing(&mut self, fetch: &Fetch, out: &mut Output) -> Result<Listing, Fault> {
         let columns = self.cursor_columns(&fetch.name).unwrap_or_default();
         let mut fetched = Collected::default();
-        let count = self.fetch(fetch, Target::Memory(&mut fetched), out).await?;
-        Ok(Listing { columns, rows: fetched.rows.into_iter(), tag: format!("FETCH {count}") })
+        self.fetch(fetch, Target::Memory(&mut fetched), out).await?;
+        Ok(Listing { columns, rows: fetched.rows.into_iter(), is_fetch: true })
     }
 
     /// Makes a cursor of a portal. 55000 if it has no rows.
@@ -205,6 +208,7 @@ impl Session {
         let bound = run.bound.clone();
         let finished = run.finished;
         let mut cursor = Cursor {
+            name: name.to_owned(),
             bound,
             run: Some(run),
             rows: ScrollRows::new(Keep::Nothing),
@@ -230,7 +234,7 @@ impl Session {
     ) -> Result<u64, Fault> {
         let Some(cursor) = portal.cursor_mut() else { return Err(unusable(&fetch.name).into()) };
         if cursor.failed {
-            return Err(unusable(&fetch.name).into());
+            return Err(unusable(&cursor.name).into());
         }
         let fetched = self.run_steps(fetch, cursor, target, out).await;
         cursor.failed = fetched.is_err();
@@ -332,18 +336,16 @@ impl Session {
 
     /// Reads up to `wanted` rows of a cursor's query.
     async fn read_rows(&mut self, cursor: &mut Cursor, wanted: u64, out: &mut Output) -> Result<(), Fault> {
-        let Some(run) = &mut cursor.run else { return Ok(()) };
+        let Cursor { run: source, rows, .. } = cursor;
+        let Some(run) = source else { return Ok(()) };
         let others: usize = self.portals.iter().map(|(_, portal)| portal.kept_bytes()).sum();
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let mut rows = Vec::new();
-        let count = self.next_rows(run, wanted, Some(&mut rows), out).await?;
-        for row in rows {
-            cursor.rows.push(row, KEPT_BYTES.saturating_sub(others))?;
-        }
+        let wanted = usize::try_from(wanted.min(rows.batch())).unwrap_or(1);
+        let mut keep = |row| rows.push(row, KEPT_BYTES.saturating_sub(others));
+        let count = self.next_rows(run, wanted, Some(&mut keep), out).await?;
         if count < wanted {
             run.finished = true;
             self.send_notices(run, out)?;
-            cursor.run = None;
+            *source = None;
         }
         Ok(())
     }

@@ -327,13 +327,13 @@ impl Session {
         Ok(())
     }
 
-    /// Sends up to `wanted` rows, or appends them to `kept`. Returns their number, fewer only at the end. A statement
+    /// Sends up to `wanted` rows, or passes them to `keep`. Returns their number, fewer only at the end. A statement
     /// without result columns ends at once.
     pub(crate) async fn next_rows(
         &mut self,
         run: &mut Run,
         wanted: usize,
-        mut kept: Option<&mut Vec<Row>>,
+        mut keep: Option<&mut (dyn FnMut(Row) -> Result<(), SqlError> + Send)>,
         out: &mut Output,
     ) -> Result<usize, Fault> {
         let Some(active) = &mut self.active else {
@@ -366,11 +366,8 @@ impl Session {
             if takes_locks {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
             }
-            match (columns, &mut kept) {
-                (Some(_), Some(kept)) => {
-                    kept.push(row.iter().map(DatumRef::to_datum).collect());
-                    Ok(())
-                }
+            match (columns, &mut keep) {
+                (Some(_), Some(keep)) => keep(row.iter().map(DatumRef::to_datum).collect()),
                 (Some(columns), None) => put_row(out.buffer(), row, columns, formats, &io),
                 (None, _) => Ok(()),
             }

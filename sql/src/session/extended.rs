@@ -25,7 +25,7 @@ use super::prepared::{duplicate_statement, prepared_bytes};
 use super::rows::Formats;
 use super::state::Session;
 use super::statement::{
-    Action, Call, Portal, Prepared, Replay, Run, StatementBody, describe, listing_columns, unknown_statement,
+    Action, Call, Listing, Portal, Prepared, Replay, Run, StatementBody, describe, listing_columns, unknown_statement,
 };
 use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
@@ -118,9 +118,7 @@ impl Session {
                 let count = self.control_columns(control).map(|c| c.len());
                 (Action::Control(control.clone()), columns(count)?)
             }
-            StatementBody::Prepare(prepare, query) => {
-                (Action::Prepare(prepare.clone(), query.clone()), columns(None)?)
-            }
+            StatementBody::Prepare(prepare, query) => (Action::Prepare(prepare.clone(), query.clone()), columns(None)?),
             StatementBody::Execute(execute, values) => {
                 let count = self.execute_columns(execute).map(|c| c.len());
                 (Action::Execute(execute.clone(), values.clone()), columns(count)?)
@@ -292,6 +290,7 @@ impl Session {
                 Ok(true)
             }
             Action::Execute(execute, values) => {
+                self.is_alone = self.state.block() == Block::Implicit && self.executed == 0 && self.sync_follows;
                 let formats = portal.formats.clone();
                 let call = Box::pin(self.execute_call(&execute, values.as_ref(), formats, out)).await?;
                 self.run_call(call, portal, limit, out).await
@@ -336,6 +335,8 @@ impl Session {
         {
             let count = Box::pin(self.fetch(fetch, Target::Client(&portal.formats), out)).await?;
             out.put(&CommandComplete::new(format!("FETCH {count}")))?;
+            let columns = self.cursor_columns(&fetch.name).unwrap_or_default();
+            portal.action = Action::Listing(Listing { columns, rows: Vec::new().into_iter(), is_fetch: true });
             return Ok(true);
         }
         match self.command(control, out).await? {
@@ -354,9 +355,9 @@ impl Session {
         let Action::Listing(listing) = &mut portal.action else {
             return Ok(true);
         };
-        let (_, complete) = self.put_listing(listing, &portal.formats, limit, out)?;
+        let (sent, complete) = self.put_listing(listing, &portal.formats, limit, out)?;
         if complete {
-            out.put(&CommandComplete::new(listing.tag.clone()))?;
+            out.put(&CommandComplete::new(listing.tag(sent)))?;
         } else {
             out.put(&PortalSuspended::new())?;
         }

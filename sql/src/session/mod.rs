@@ -34,6 +34,8 @@
 mod bounded_map;
 mod command;
 mod control;
+#[cfg(test)]
+mod cursor_tests;
 mod cursors;
 mod execute;
 mod extended;

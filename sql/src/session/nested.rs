@@ -321,21 +321,22 @@ mod tests {
 
     #[test]
     fn prepare_keeps_the_place_of_its_query() {
-        let Nested::Prepare(prepare, query) = nested("prepare É (int, varchar(3) , numeric(1, 2)[]) as select $1") else {
+        let Nested::Prepare(prepare, query) = nested("prepare É (int, varchar(3) , numeric(1, 2)[]) as select $1")
+        else {
             panic!("PREPARE");
         };
         assert_eq!(prepare.name, "é");
-        assert_eq!(query, format!("{} select $1", " ".repeat(46)));
+        assert_eq!(query, format!("{} select $1", " ".repeat(48)));
         let types = prepare.types().unwrap();
         assert_eq!(types, [SqlType::INT4, SqlType::VARCHAR, SqlType::NUMERIC.array().unwrap()]);
         let Nested::Prepare(prepare, _) = nested("prepare p(int, foo) as values (1)") else { panic!("PREPARE") };
         let error = prepare.types().unwrap_err();
         assert_eq!((error.code.0, error.position), ("42704", Some(16)));
         assert_eq!(refused("prepare p as create table t()").0, "syntax error at or near \"create\"");
-        assert_eq!(refused("prepare \"\" as select 1"), (
-            "zero-length delimited identifier at or near \"\"\"\"".to_owned(),
-            Some(9)
-        ));
+        assert_eq!(
+            refused("prepare \"\" as select 1"),
+            ("zero-length delimited identifier at or near \"\"\"\"".to_owned(), Some(9))
+        );
         assert_eq!(refused("prepare p(int").0, "syntax error at end of input");
         assert_eq!(refused("prepare p() as select 1").0, "syntax error at or near \")\"");
         assert_eq!(parse_nested("prepare transaction 'x'"), Ok(None));
@@ -344,10 +345,8 @@ mod tests {
 
     #[test]
     fn execute_makes_values_of_its_parameters() {
-        let execute = |name: &str, explain: Option<&str>| Execute {
-            name: name.to_owned(),
-            explain: explain.map(str::to_owned),
-        };
+        let execute =
+            |name: &str, explain: Option<&str>| Execute { name: name.to_owned(), explain: explain.map(str::to_owned) };
         assert_eq!(nested("execute p"), Nested::Execute(execute("p", None), None));
         let Nested::Execute(_, Some(values)) = nested("execute p (f(1, 'a,)'), array[1,2])") else { panic!("EXECUTE") };
         assert_eq!(values, "   VALUES (f(1, 'a,)'), array[1,2])");

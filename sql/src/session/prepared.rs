@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::execute::changed_result;
 use super::fault::Fault;
+use super::long_text::is_long;
 use super::nested::{Execute, Prepare};
 use super::rows::Formats;
 use super::state::Session;
@@ -106,7 +107,7 @@ impl Session {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).into());
         };
         let bound = self.current_plan(name, &prepared).await?;
-        let params = self.parameters(name, values, &bound.params, out).await?;
+        let params = self.parameters(name, values, bound.params.clone(), out).await?;
         let (query, bound) = match &execute.explain {
             None => (query.clone(), bound),
             Some(explain) => {
@@ -128,7 +129,7 @@ impl Session {
         &mut self,
         name: &str,
         values: Option<&Arc<Query>>,
-        types: &[SqlType],
+        types: Arc<[SqlType]>,
         out: &mut Output,
     ) -> Result<Vec<Datum>, Fault> {
         if types.is_empty() {
@@ -138,26 +139,33 @@ impl Session {
         let Some(values) = values else { return Err(plan::wrong_number(name, types.len(), 0).into()) };
         let Some(active) = &self.active else { return Err(SqlError::internal("no transaction").into()) };
         let catalog = active.catalog().0.clone();
-        let plan = plan::bind_parameters(&values.parsed()?, name, types, &catalog)?;
+        let snapshot = active.txn.statement();
+        let bind = {
+            let (values, name) = (values.clone(), name.to_owned());
+            move || plan::bind_parameters(&values.parsed()?, &name, &types, &catalog)
+        };
+        let plan = if is_long(&values.text) {
+            Box::pin(self.interrupt.guard(self.deadline, self.node.workers.run(bind))).await?
+        } else {
+            bind()?
+        };
         let bound = Arc::new(BoundStatement::new(plan, true)?);
         let execution = Execution::new(bound.plan.clone(), Vec::new())?;
-        let snapshot = active.txn.statement();
         let (reads, notices, formats) = (None, Vec::new(), Formats::TEXT);
         let (commit_follows, locks_rows, finished) = (false, false, false);
-        let mut run =
-            Run { bound, execution, formats, reads, notices, commit_follows, locks_rows, snapshot, finished };
-        let mut rows = Vec::new();
-        self.next_rows(&mut run, 1, Some(&mut rows), out).await?;
-        rows.pop().ok_or_else(|| SqlError::internal("parameters without a row").into())
+        let mut run = Run { bound, execution, formats, reads, notices, commit_follows, locks_rows, snapshot, finished };
+        let mut params = None;
+        let mut keep = |row| {
+            params = Some(row);
+            Ok(())
+        };
+        self.next_rows(&mut run, 1, Some(&mut keep), out).await?;
+        params.ok_or_else(|| SqlError::internal("parameters without a row").into())
     }
 
     /// The plan of a prepared statement for the current catalog. Fails if the result columns differ from those
     /// described to the client.
-    pub(crate) async fn current_plan(
-        &mut self,
-        name: &str,
-        prepared: &Prepared,
-    ) -> Result<Arc<BoundStatement>, Fault> {
+    pub(crate) async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<BoundStatement>, Fault> {
         let (StatementBody::Query(query) | StatementBody::Declare(_, query), Some(reported)) =
             (&prepared.body, &prepared.bound)
         else {

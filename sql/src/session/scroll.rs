@@ -17,6 +17,10 @@ use pgtypes::Datum;
 /// Limit of the bytes that the cursors of one session keep.
 pub(crate) const KEPT_BYTES: usize = 128 << 20;
 
+/// Rows that are read at a time, at most, and their bytes.
+const BATCH_ROWS: u64 = 128;
+const BATCH_BYTES: u64 = 1 << 20;
+
 /// Limit of the bytes that a cursor without SCROLL and NO SCROLL keeps.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -34,7 +38,7 @@ pub(crate) enum Keep {
 /// The rows of a cursor that are in memory, and its position.
 ///
 /// Invariants: `dropped` rows were read before those in `rows`. All of them were fetched, and none was dropped unless
-/// `keep` is `Nothing`. `bytes` is the size of `rows`.
+/// `keep` is `Nothing`. `bytes` is the size of `rows`, `all_bytes` that of all that were read.
 #[derive(Debug)]
 pub(crate) struct ScrollRows {
     keep: Keep,
@@ -42,6 +46,7 @@ pub(crate) struct ScrollRows {
     dropped: u64,
     at: u64,
     bytes: usize,
+    all_bytes: u64,
 }
 
 /// A step of a FETCH.
@@ -58,7 +63,7 @@ pub(crate) enum Step {
 impl ScrollRows {
     /// No rows, before the first one.
     pub(crate) fn new(keep: Keep) -> ScrollRows {
-        ScrollRows { keep, rows: VecDeque::new(), dropped: 0, at: 0, bytes: 0 }
+        ScrollRows { keep, rows: VecDeque::new(), dropped: 0, at: 0, bytes: 0, all_bytes: 0 }
     }
 
     /// The bytes of its rows.
@@ -73,7 +78,9 @@ impl ScrollRows {
 
     /// Adds the next row of the query. 53200 beyond `limit` bytes.
     pub(crate) fn push(&mut self, row: Row, limit: usize) -> Result<(), SqlError> {
-        self.bytes += row_bytes(&row);
+        let bytes = row_bytes(&row);
+        self.bytes += bytes;
+        self.all_bytes += bytes as u64;
         self.rows.push_back(row);
         if self.keep == Keep::Window && self.bytes > WINDOW_BYTES {
             self.keep = Keep::Nothing;
@@ -86,6 +93,14 @@ impl ScrollRows {
             return Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail));
         }
         Ok(())
+    }
+
+    /// How many rows to read at a time: few, if they are large.
+    pub(crate) fn batch(&self) -> u64 {
+        match self.all_bytes / self.read().max(1) {
+            0 => BATCH_ROWS / 8,
+            average => (BATCH_BYTES / average).clamp(1, BATCH_ROWS),
+        }
     }
 
     /// The number of rows in memory behind the position.
@@ -162,11 +177,9 @@ impl ScrollRows {
                     None => vec![Step::Rewind, forward(Some(row - 1), false), forward(Some(1), true)],
                 }
             }
-            Direction::Absolute(row) => vec![
-                forward(None, false),
-                backward(Some(row.unsigned_abs() - 1), false),
-                backward(Some(1), true),
-            ],
+            Direction::Absolute(row) => {
+                vec![forward(None, false), backward(Some(row.unsigned_abs() - 1), false), backward(Some(1), true)]
+            }
             Direction::Relative(count) if count > 0 => {
                 vec![forward(Some(count.unsigned_abs() - 1), false), forward(Some(1), true)]
             }
@@ -276,11 +289,8 @@ mod tests {
             Direction::Forward(count) => {
                 let count = count.unwrap_or(1 << 40);
                 let end = clamp(at + count);
-                let rows = if count > 0 {
-                    (at + 1..=end.min(last)).collect()
-                } else {
-                    (end.max(1)..at).rev().collect()
-                };
+                let rows =
+                    if count > 0 { (at + 1..=end.min(last)).collect() } else { (end.max(1)..at).rev().collect() };
                 (rows, end)
             }
             Direction::Absolute(row) => {
@@ -363,5 +373,6 @@ mod tests {
         let mut rows = ScrollRows::new(Keep::All);
         rows.push(wide.clone(), WINDOW_BYTES / 3).unwrap();
         assert_eq!(rows.push(wide, WINDOW_BYTES / 3).unwrap_err().code, SqlState::OUT_OF_MEMORY);
+        assert_eq!((ScrollRows::new(Keep::All).batch(), rows.batch(), filled(Keep::All, 9).batch()), (16, 3, 128));
     }
 }

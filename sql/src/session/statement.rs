@@ -293,8 +293,15 @@ pub(crate) struct Listing {
     pub(crate) columns: Vec<ResultColumn>,
     /// The remaining rows.
     pub(crate) rows: std::vec::IntoIter<Row>,
-    /// The command tag.
-    pub(crate) tag: String,
+    /// Whether they are those of FETCH.
+    pub(crate) is_fetch: bool,
+}
+
+impl Listing {
+    /// The command tag after `sent` rows.
+    pub(crate) fn tag(&self, sent: usize) -> String {
+        if self.is_fetch { format!("FETCH {sent}") } else { "SHOW".to_owned() }
+    }
 }
 
 /// How long a cursor lives.
@@ -312,6 +319,8 @@ pub(crate) enum Hold {
 
 /// A query whose rows FETCH asks for.
 pub(crate) struct Cursor {
+    /// Its name.
+    pub(crate) name: String,
     /// The query.
     pub(crate) bound: Arc<BoundStatement>,
     /// Where its next rows come from; `None` if all were read.
