@@ -6,6 +6,7 @@ use super::control::{Control, Discard, Modes};
 use super::cursors::{Collected, Target};
 use super::fault::Fault;
 use super::interrupt::in_time;
+use super::nested::Fetch;
 use super::reads::{Moment, Resolved};
 use super::rows::{Formats, put_row};
 use super::settings;
@@ -54,16 +55,7 @@ impl Session {
                 at.into_iter().for_each(|at| self.state.set_as_of(at));
                 Ok(Reply::Tag(tag))
             }
-            Control::Commit { chain } => {
-                let held =
-                    if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.hold_cursors(out)).await };
-                let ending = self.state.commit(*chain)?;
-                if let Err(fault) = held {
-                    self.end_transaction(Outcome::Rollback).await?;
-                    return Err(fault);
-                }
-                self.end_block(ending, *chain, out).await
-            }
+            Control::Commit { chain } => self.commit_block(*chain, out).await,
             Control::Rollback { chain } => {
                 let ending = self.state.rollback(*chain)?;
                 self.end_block(ending, *chain, out).await
@@ -109,15 +101,31 @@ impl Session {
             Control::Discard(what) => self.discard(*what),
             Control::Deallocate(name) => self.deallocate(name.as_deref()),
             Control::Close(name) => self.close_cursor(name.as_deref()),
-            Control::Fetch(fetch) if fetch.moves => {
-                let moved = Box::pin(self.fetch(fetch, Target::Memory(&mut Collected::default()), out)).await?;
-                Ok(Reply::Moved(moved))
-            }
-            Control::Fetch(fetch) => Ok(Reply::Listing(Box::pin(self.fetch_listing(fetch, out)).await?)),
+            Control::Fetch(fetch) => Box::pin(self.fetch_reply(fetch, out)).await,
             Control::Checkpoint => Ok(Reply::Tag("CHECKPOINT")),
             Control::Unlisten => Ok(Reply::Tag("UNLISTEN")),
             Control::Unsupported(error) => Err((**error).clone().into()),
         }
+    }
+
+    /// COMMIT.
+    async fn commit_block(&mut self, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
+        let held = if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.hold_cursors(out)).await };
+        let ending = self.state.commit(chain)?;
+        if let Err(fault) = held {
+            self.end_transaction(Outcome::Rollback).await?;
+            return Err(fault);
+        }
+        self.end_block(ending, chain, out).await
+    }
+
+    /// FETCH, with its rows in memory, or MOVE.
+    async fn fetch_reply(&mut self, fetch: &Fetch, out: &mut Output) -> Result<Reply, Fault> {
+        if !fetch.moves {
+            return Ok(Reply::Listing(self.fetch_listing(fetch, out).await?));
+        }
+        let moved = self.fetch(fetch, Target::Memory(&mut Collected::default()), out).await?;
+        Ok(Reply::Moved(moved))
     }
 
     async fn reset(&mut self, name: Option<&str>, out: &mut Output) -> Result<Reply, Fault> {

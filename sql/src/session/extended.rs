@@ -125,17 +125,7 @@ impl Session {
             }
             StatementBody::Query(query) | StatementBody::Declare(_, query) => {
                 let bound = self.current_plan(statement, &prepared).await?;
-                let mut params = Vec::with_capacity(message.parameters.len());
-                let types = (&*bound.params, &formats);
-                if message.parameters.len() <= PARAMETERS_AT_ONCE {
-                    self.decode_parameters(types, &message.parameters, &mut params)?;
-                } else {
-                    for chunk in message.parameters.chunks(PARAMETERS_AT_ONCE) {
-                        self.decode_parameters(types, chunk, &mut params)?;
-                        self.interrupt.check()?;
-                        tokio::task::yield_now().await;
-                    }
-                }
+                let params = self.read_parameters((&*bound.params, &formats), &message.parameters).await?;
                 let is_cursor = matches!(prepared.body, StatementBody::Declare(..));
                 let formats = columns(bound.plan.columns.as_ref().map(Vec::len).filter(|_| !is_cursor))?;
                 let params = if bound.plan.is_large() {
@@ -482,11 +472,30 @@ impl Session {
         self.flush_reply(out).await
     }
 
+    /// Decodes the parameter values of a message. Yields between many.
+    async fn read_parameters(
+        &self,
+        types: (&[SqlType], &Formats),
+        values: &[Option<Bytes>],
+    ) -> Result<Vec<Datum>, SqlError> {
+        let mut params = Vec::with_capacity(values.len());
+        if values.len() <= PARAMETERS_AT_ONCE {
+            self.decode_parameters(types, values, &mut params)?;
+            return Ok(params);
+        }
+        for chunk in values.chunks(PARAMETERS_AT_ONCE) {
+            self.decode_parameters(types, chunk, &mut params)?;
+            self.interrupt.check()?;
+            tokio::task::yield_now().await;
+        }
+        Ok(params)
+    }
+
     /// Decodes the parameter values that follow those in `params`, and appends them.
     fn decode_parameters(
         &self,
         (types, formats): (&[SqlType], &Formats),
-        values: &[Option<bytes::Bytes>],
+        values: &[Option<Bytes>],
         params: &mut Vec<Datum>,
     ) -> Result<(), SqlError> {
         let catalog = self.active.as_ref().map(|active| Arc::clone(active.catalog().0));

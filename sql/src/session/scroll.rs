@@ -152,14 +152,14 @@ impl ScrollRows {
             |count, sent| Step::Forward { count, sent: sent && !moves },
             |count, sent| Step::Backward { count, sent: sent && !moves },
         );
-        let steps = match direction {
+        match direction {
             Direction::Forward(Some(0)) | Direction::Backward(Some(0)) | Direction::Relative(0) => {
-                return match self.is_on_row() {
+                match self.is_on_row() {
                     true if moves => Vec::new(),
                     true => vec![backward(Some(1), false), forward(Some(1), true)],
                     false if matches!(direction, Direction::Backward(_)) => vec![backward(Some(0), true)],
                     false => vec![forward(Some(0), true)],
-                };
+                }
             }
             Direction::Forward(None) => vec![forward(None, true)],
             Direction::Backward(None) => vec![backward(None, true)],
@@ -186,8 +186,7 @@ impl ScrollRows {
             Direction::Relative(count) => {
                 vec![backward(Some(count.unsigned_abs() - 1), false), backward(Some(1), true)]
             }
-        };
-        steps
+        }
     }
 
     /// Whether the position is a row.
