@@ -105,3 +105,30 @@ async fn kept_rows_are_bounded() {
     run(&mut session, &mut out, &format!("declare b cursor with hold for {query}")).await;
     assert_eq!(session.cursors().len(), 1);
 }
+
+/// Long parameters are parsed and bound on another thread.
+#[tokio::test]
+async fn parameters_may_be_long() {
+    let (mut session, mut out) = session();
+    let long = "x".repeat(20 << 10);
+    run(&mut session, &mut out, "create table t (a int primary key, b text)").await;
+    run(&mut session, &mut out, "prepare p (int, text) as insert into t values ($1, $2)").await;
+    run(&mut session, &mut out, "begin").await;
+    assert!(run(&mut session, &mut out, &format!("execute p (1, '{long}')")).await);
+    assert!(run(&mut session, &mut out, &format!("declare c cursor for select 1 / a from t where b = '{long}'")).await);
+    assert!(run(&mut session, &mut out, "fetch c").await);
+    assert!(!run(&mut session, &mut out, &format!("execute p ('{long}', '')")).await, "it is no integer");
+}
+
+/// The transaction of a cursor with a snapshot apart was replaced by that of a later statement of its string.
+#[tokio::test]
+async fn a_cursor_keeps_its_transaction() {
+    let (mut session, mut out) = session();
+    run(&mut session, &mut out, "create table t (a int primary key)").await;
+    let stale = "select /*+ STALENESS('max 5s') */ a from t";
+    run(&mut session, &mut out, &format!("{stale}; insert into t values (1)")).await;
+    run(&mut session, &mut out, &format!("declare c cursor for {stale}; insert into t values (2); fetch c")).await;
+    run(&mut session, &mut out, "begin").await;
+    assert!(run(&mut session, &mut out, "insert into t values (2)").await, "it was refused behind the cursor");
+    assert!(!run(&mut session, &mut out, "insert into t values (1)").await, "it has run behind the query");
+}

@@ -336,9 +336,7 @@ impl Session {
         mut keep: Option<&mut (dyn FnMut(Row) -> Result<(), SqlError> + Send)>,
         out: &mut Output,
     ) -> Result<usize, Fault> {
-        let Some(active) = &mut self.active else {
-            return Err(missing_transaction().into());
-        };
+        let Some(active) = &mut self.active else { return Err(missing_transaction().into()) };
         if run.reads.is_some() || active.txn.reads().is_some() {
             active.txn.set_reads(run.reads.clone());
         }
@@ -359,9 +357,8 @@ impl Session {
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
         };
         let start = out.position();
-        let (bound, formats) = (&run.bound, &run.formats);
-        let columns = bound.plan.columns.as_deref();
-        let takes_locks = bound.plan.takes_locks;
+        let (columns, formats) = (run.bound.plan.columns.as_deref(), &run.formats);
+        let takes_locks = run.bound.plan.takes_locks;
         let mut put = |row: &[DatumRef<'_>]| {
             if takes_locks {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;

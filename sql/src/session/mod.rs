@@ -10,8 +10,8 @@
 //! Invariants:
 //! 1. `active`, the transaction in the store, exists only in the states `Implicit` and `Explicit`, and in `Failed` if
 //!    there is a savepoint. The first statement that needs it begins it, not BEGIN.
-//! 2. A portal does not outlive the transaction that created it, unless it is a cursor WITH HOLD: its rows are in memory
-//!    then.
+//! 2. A portal does not outlive the transaction that created it, unless it is a cursor WITH HOLD: its rows are in
+//!    memory then.
 //! 3. A commit that has begun runs to its end. Cancel, timeout, disconnect and shutdown do not interrupt it.
 //! 4. After an error in a pipeline, messages are skipped up to its Sync.
 //!

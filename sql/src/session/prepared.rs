@@ -1,5 +1,5 @@
-//! PREPARE and EXECUTE. Prepared statements of SQL and of the protocol share a name space and everything else: Bind runs
-//! what PREPARE has prepared, and EXECUTE what Parse has. They outlive transactions, failed ones too.
+//! PREPARE and EXECUTE. Prepared statements of SQL and of the protocol share a name space and everything else: Bind
+//! runs what PREPARE has prepared, and EXECUTE what Parse has. They outlive transactions, failed ones too.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@
 //!   outside of COPY
 //! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
 //!
-//! With `CORTADO_WIRE_SERVER=127.0.0.1:5432` the messages go to that server: with `UPDATE_GOLDENFILES=1` the changes are
-//! what PostgreSQL answers otherwise.
+//! With `CORTADO_WIRE_SERVER=127.0.0.1:5432` the messages go to that server: with `UPDATE_GOLDENFILES=1` the changes
+//! are what PostgreSQL answers otherwise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
