@@ -426,6 +426,15 @@ impl Portal {
         self.cursor().map_or(0, |cursor| cursor.rows.bytes())
     }
 
+    /// Whether its query has started and is not at its end.
+    pub(crate) fn is_running(&self) -> bool {
+        match &self.action {
+            Action::Run(run) => !run.finished,
+            Action::Cursor(cursor) => cursor.run.is_some(),
+            _ => false,
+        }
+    }
+
     /// The plan of a query that is not at its end.
     pub(crate) fn open_plan(&self) -> Option<&Plan> {
         match &self.action {
