@@ -87,6 +87,11 @@ impl Catalog {
         self.by_name.get(name)
     }
 
+    /// Whether a table has a constraint of this name.
+    pub(crate) fn has_constraint(&self, name: &str) -> bool {
+        self.by_id.values().any(|table| !table.has_hidden_key() && table.key_name == name)
+    }
+
     /// The table with this storage.
     /// The table of an id.
     pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {

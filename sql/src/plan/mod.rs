@@ -25,6 +25,7 @@
 //! 15. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
 //! 16. `statement`: statements to plans
 //! 17. `copy`: COPY
+//! 18. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
@@ -51,6 +52,7 @@ mod node;
 mod object_names;
 mod operators;
 mod order_limit;
+mod parameters;
 mod plain;
 mod projection;
 mod rel;
@@ -66,14 +68,16 @@ mod with_name;
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
 pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use copy::{CopySpec, bind_copy};
-pub(crate) use explain::analyzed_lines;
+pub(crate) use explain::{analyzed_lines, column as explain_column};
 pub(crate) use node::{Actual, Analyze, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, UpdatePlan};
 pub use node::{Notice, Plan, ResultColumn};
+pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,
     SetValues, SortKey, Source, WithBody, WithScan,
 };
 pub use statement::bind;
+pub(crate) use type_name::resolve as type_of_name;
 
 #[cfg(test)]
 mod tests;
