@@ -133,6 +133,8 @@ impl SqlState {
     pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
     /// `dependent_objects_still_exist`
     pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
+    /// `invalid_cursor_definition`
+    pub const INVALID_CURSOR_DEFINITION: SqlState = SqlState("42P11");
     /// `undefined_parameter`
     pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
     /// A portal of this name exists.
@@ -165,6 +167,8 @@ impl SqlState {
     pub const TOO_MANY_COLUMNS: SqlState = SqlState("54011");
     /// An object in the wrong state.
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
+    /// A cursor of the session uses the object.
+    pub const OBJECT_IN_USE: SqlState = SqlState("55006");
     /// A parameter that cannot be changed.
     pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
     /// `lock_not_available`

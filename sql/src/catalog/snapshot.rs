@@ -101,6 +101,11 @@ impl Catalog {
         self.by_name.get(name).or_else(|| self.by_index.get(name))
     }
 
+    /// Whether a table has a constraint of this name.
+    pub(crate) fn has_constraint(&self, name: &str) -> bool {
+        self.by_index.get(name).is_some_and(|table| table.index(name).is_none_or(|index| index.is_constraint))
+    }
+
     /// All tables.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.by_id.values()

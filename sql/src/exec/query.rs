@@ -89,7 +89,7 @@ impl QueryRun {
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
     pub(super) fn freeze(&mut self, view: impl FnOnce() -> View) {
-        if !self.exhausted {
+        if !self.exhausted || self.pipeline.has_deferred() {
             self.view.get_or_insert_with(view);
         }
     }
@@ -111,12 +111,10 @@ impl QueryRun {
             return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
-        if ctx.rehearses() {
-            Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
-        }
         Ok(self.pipeline.take(plan, max_rows))
     }
 
+    /// Reads until `max_rows` rows are complete. A query that has no view reads through that of the query around it.
     async fn read_through_view(
         &mut self,
         plan: &SelectPlan,
@@ -124,10 +122,25 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<(), SqlError> {
-        ctx.txn.set_view(self.view.take());
-        let read = self.read(plan, ctx, params, max_rows).await;
-        self.view = ctx.txn.set_view(None);
+        let Some(view) = self.view.take() else { return self.read_complete(plan, ctx, params, max_rows).await };
+        let outer = ctx.txn.set_view(Some(view));
+        let read = self.read_complete(plan, ctx, params, max_rows).await;
+        self.view = ctx.txn.set_view(outer);
         read
+    }
+
+    async fn read_complete(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<(), SqlError> {
+        self.read(plan, ctx, params, max_rows).await?;
+        if ctx.rehearses() {
+            Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
+        }
+        Ok(())
     }
 
     /// The next batch of a query that locks its rows. Rows count towards OFFSET and LIMIT when they are locked: those

@@ -53,7 +53,7 @@ impl Binder<'_> {
 }
 
 /// The column of EXPLAIN's result.
-pub(super) fn column() -> ResultColumn {
+pub(crate) fn column() -> ResultColumn {
     ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::TEXT, origin: (0, 0) }
 }
 

@@ -270,7 +270,7 @@ fn plain_values(query: &Query) -> Option<&Values> {
 }
 
 /// A plan that returns these rows unchanged.
-fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
+pub(super) fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
     let width = rows.first().map_or(0, Vec::len);
     SelectPlan::of(Source::Values(rows), width, Vec::new())
 }

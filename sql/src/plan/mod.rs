@@ -29,6 +29,7 @@
 //! 17. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
 //! 18. `statement`: statements to plans
 //! 19. `copy`: COPY
+//! 20. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
@@ -60,6 +61,7 @@ mod node;
 mod object_names;
 mod operators;
 mod order_limit;
+mod parameters;
 mod plain;
 mod projection;
 mod rel;
@@ -78,17 +80,19 @@ pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use bound_index::{BoundIndex, TableWrite};
 pub(crate) use conditions::KeyBound;
 pub(crate) use copy::{CopySpec, bind_copy};
-pub(crate) use explain::analyzed_lines;
+pub(crate) use explain::{analyzed_lines, column as explain_column};
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
     Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
+pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,
     SetValues, SortKey, Source, WithBody, WithScan,
 };
 pub use statement::bind;
+pub(crate) use type_name::resolve as type_of_name;
 
 #[cfg(test)]
 mod tests;

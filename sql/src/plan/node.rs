@@ -163,6 +163,14 @@ impl Plan {
         self.lookups.iter().filter_map(|lookup| lookup.found.as_ref())
     }
 
+    /// The tables that it drops or truncates.
+    pub(crate) fn dropped_tables(&self) -> &[Arc<Table>] {
+        match &self.body {
+            Body::DropTable(tables) | Body::Truncate(tables) => tables,
+            _ => &[],
+        }
+    }
+
     /// Whether a walk over its expressions takes too long for a session's thread.
     pub(crate) fn is_large(&self) -> bool {
         self.cost.nodes > LARGE_NODES

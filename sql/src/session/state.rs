@@ -282,6 +282,8 @@ pub(crate) struct Session {
     pub(crate) last_complete: Option<u64>,
     /// Number of statements executed in this transaction.
     pub(crate) executed: u64,
+    /// Whether the running statement is one of several of a query string.
+    pub(crate) in_string: bool,
     /// Whether the running statement is known to be the only one of its implicit transaction.
     pub(crate) is_alone: bool,
     /// Whether reads report also where they need no options otherwise: somebody has looked at `cortado.last_read`.
@@ -327,6 +329,7 @@ impl Session {
             replay: None,
             last_complete: None,
             executed: 0,
+            in_string: false,
             is_alone: false,
             counts_reads: false,
         }
@@ -393,7 +396,7 @@ impl Session {
         self.state.fail();
         if self.savepoints.is_empty() {
             self.discard_transaction();
-            self.portals.clear();
+            self.portals.retain(Portal::is_held);
         } else {
             self.undo_to_last_savepoint();
         }
@@ -463,7 +466,7 @@ impl Session {
     /// Commits or rolls back the transaction after the state has left it. Cancel, timeout and disconnect do not
     /// interrupt a commit.
     pub(crate) async fn end_transaction(&mut self, outcome: Outcome) -> Result<(), Fault> {
-        self.portals.clear();
+        self.portals.retain(|portal| portal.may_outlive(outcome));
         self.savepoints.clear();
         self.replay = None;
         self.executed = 0;
@@ -485,8 +488,14 @@ impl Session {
         };
         self.advisory.rollback_to(0);
         match &result {
-            Ok(()) => self.settings.commit(),
-            Err(_) => self.settings.rollback(),
+            Ok(()) => {
+                self.settings.commit();
+                self.portals.values_mut().for_each(Portal::hold);
+            }
+            Err(_) => {
+                self.settings.rollback();
+                self.portals.retain(Portal::is_held);
+            }
         }
         result
     }
@@ -497,7 +506,7 @@ impl Session {
         if self.state.block() != Block::Implicit {
             return Ok(());
         }
-        self.portals.clear();
+        self.portals.retain(|portal| portal.may_outlive(Outcome::Commit));
         self.replay = None;
         let executed = std::mem::take(&mut self.executed);
         if let Some(mut active) = self.active.take() {
@@ -510,6 +519,7 @@ impl Session {
         self.advisory.rollback_to(0);
         self.state.end_implicit();
         self.settings.commit();
+        self.portals.values_mut().for_each(Portal::hold);
         Ok(())
     }
 
