@@ -18,12 +18,13 @@
 //! 9. `catalog`: stored descriptors, their cache, schema changes
 //! 10. `advisory`: advisory locks
 //! 11. `parse`: text to syntax trees
-//! 12. `expr`: bound expressions and their evaluation
-//! 13. `plan`: syntax trees to plans
-//! 14. `exec`: runs plans over a transaction
-//! 15. `protocol`: wire messages in, replies out
-//! 16. `session`: transaction state, settings, prepared statements
-//! 17. `server`: sockets, startup, connections
+//! 12. `system`: the system catalog
+//! 13. `expr`: bound expressions and their evaluation
+//! 14. `plan`: syntax trees to plans
+//! 15. `exec`: runs plans over a transaction
+//! 16. `protocol`: wire messages in, replies out
+//! 17. `session`: transaction state, settings, prepared statements
+//! 18. `server`: sockets, startup, connections
 
 mod advisory;
 pub mod catalog;
@@ -42,4 +43,5 @@ pub mod plan;
 mod protocol;
 pub mod server;
 mod session;
+mod system;
 pub mod table;

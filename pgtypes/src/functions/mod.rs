@@ -9,7 +9,7 @@
 //!    are compared; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `arrays`, `casts`, `compare`, `enums`, `json`, `operators`, `session`, `times`: the topics, and the operators
+//! 4. `arrays`, `casts`, `catalog`, `compare`, `enums`, `forms`, `json`, `operators`, `session`, `times`: the topics, and the operators
 //! 5. `aggregates`, `numbers`: topics that use others
 //! 6. `polymorphic`: what polymorphic types stand for
 //! 7. `resolve`: which function a call means
@@ -19,10 +19,12 @@ mod aggregates;
 mod args;
 mod arrays;
 mod casts;
+mod catalog;
 mod common;
 mod comparable;
 mod compare;
 mod enums;
+mod forms;
 mod json;
 mod numbers;
 mod operator;
@@ -54,11 +56,14 @@ static TOPICS: &[&[ProcRow]] = &[
     aggregates::PAIRS,
     arrays::ROWS,
     casts::ROWS,
+    catalog::ROWS,
+    catalog::SIZES,
     compare::NUMBERS,
     compare::TEXTS,
     compare::TIMES,
     compare::VALUES,
     enums::ROWS,
+    forms::ROWS,
     json::BUILD,
     json::EDIT,
     json::TEXT,

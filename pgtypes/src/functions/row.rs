@@ -53,6 +53,8 @@ pub enum Run {
     Session,
     /// The same, to a set of rows.
     SessionSet,
+    /// Not at all: it serves the server alone. A call is refused.
+    Internal,
 }
 
 /// A function, as a row of `pg_proc`.
@@ -141,7 +143,22 @@ pub(in crate::functions) const fn session(
     row(oid, name, args, result, Run::Session).stable()
 }
 
+/// A function that only the server calls: strict and immutable.
+pub(in crate::functions) const fn internal(
+    oid: u32,
+    name: &'static str,
+    args: &'static [SqlType],
+    result: SqlType,
+) -> ProcRow {
+    row(oid, name, args, result, Run::Internal)
+}
+
 impl ProcRow {
+    /// With a result that depends on nothing, though the session computes it.
+    pub(in crate::functions) const fn immutable(self) -> ProcRow {
+        ProcRow { volatility: Volatility::Immutable, ..self }
+    }
+
     /// With a result that depends on the session.
     pub(in crate::functions) const fn stable(self) -> ProcRow {
         ProcRow { volatility: Volatility::Stable, ..self }

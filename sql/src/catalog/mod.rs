@@ -30,7 +30,6 @@ mod gc_ttl;
 mod keeper;
 pub mod keys;
 mod lease;
-mod names;
 mod past;
 mod planted;
 pub mod reclaim;
