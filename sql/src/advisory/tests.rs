@@ -19,8 +19,8 @@ use tso::{Timestamp, TsoClient};
 use txn::Database;
 
 use super::held::Level;
-use super::session::Action;
 use super::node::PlantedBug;
+use super::session::Action;
 use super::*;
 use crate::catalog::NodeId;
 use crate::error::SqlError;

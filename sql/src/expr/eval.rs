@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::call::{self, call, elements};
 use super::session::{self, NoSession, SessionAccess};
-use super::tree::{Call, CompareOp, ContextValue, Expr};
+use super::tree::{Call, CompareOp, ContextValue, Expr, SessionCall};
 use crate::error::SqlError;
 use pgtypes::datum::{compare, compare_same};
 use pgtypes::functions::Volatility;
@@ -95,7 +95,10 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Session { call, args } => {
             let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
             let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
-            owned(session::call(*call, &args, env.session)?)
+            owned(match call {
+                SessionCall::System(function) => session::system(*function, &args, (env.session, &env.io))?,
+                call => session::call(*call, &args, env.session)?,
+            })
         }
         Expr::Context(value) => owned(context(*value, env)),
         Expr::Local(at) => {

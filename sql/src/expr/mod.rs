@@ -18,6 +18,6 @@ mod session;
 mod tree;
 
 pub use locks::LockLog;
-pub(crate) use session::unknown_setting;
 pub use session::{NoSession, SessionAccess};
+pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use tree::{Call, CompareOp, ContextValue, Elementwise, Expr, Position, SessionCall, Subscript};

@@ -68,7 +68,7 @@ pub(super) fn visit(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlErr
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match &plan.source {
-        Source::Single => {}
+        Source::Single | Source::System(_) => {}
         Source::Values(rows) => rows.iter().flatten().try_for_each(&mut *visitor)?,
         Source::Table(access) => visit_access(access, visitor)?,
     }

@@ -37,6 +37,7 @@ fn of_source(plan: &SelectPlan) -> (usize, usize, usize) {
         Source::Single => (0, 0, 0),
         Source::Values(rows) => (nodes(rows.iter().flatten()), rows.len(), 0),
         Source::Table(table) => of_access(table),
+        Source::System(relation) => (0, 0, relation.table.columns.len()),
     }
 }
 

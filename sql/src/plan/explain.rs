@@ -13,7 +13,7 @@ use crate::expr::{Call, ContextValue, Expr, SessionCall, Subscript};
 use crate::parse::NO_LOCATION;
 use crate::table::{Table, quote_identifier};
 use pgtypes::timestamp::Now;
-use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone, functions, wire};
 
 impl Binder<'_> {
     /// Refuses the options of EXPLAIN that are not supported. Returns those of ANALYZE.
@@ -161,6 +161,7 @@ impl Printer<'_> {
         match &plan.source {
             Source::Single => self.node(depth, "Result".to_owned(), passed),
             Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned(), passed),
+            Source::System(relation) => self.node(depth, format!("System Scan on {}", relation.full_name()), passed),
             Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned(), passed),
             Source::Table(access) => return self.table(access, plan.filter.as_ref(), depth),
         }
@@ -374,6 +375,7 @@ fn session_call(call: SessionCall) -> &'static str {
         SessionCall::SetConfig => "set_config",
         SessionCall::Sleep => "pg_sleep",
         SessionCall::Advisory(call) => call.function(),
+        SessionCall::System(function) => functions::find(function).map_or("", |row| row.name),
     }
 }
 

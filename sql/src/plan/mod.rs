@@ -109,12 +109,24 @@ fn bind_on_this_stack(
         outside_block_only,
         constant_parts: constants::any_in(&body),
         takes_locks: takes_locks(&body)?,
+        needs_transaction: needs_transaction(&body),
         cost: cost::of(&body),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
         notices,
         analyze,
         body,
     }))
+}
+
+/// Whether an expression asks for the id of the transaction.
+fn needs_transaction(body: &Body) -> bool {
+    let mut found = false;
+    // The visitor never fails.
+    let _ = constants::visit(body, &mut |expr| {
+        found |= expr.needs_transaction();
+        Ok(())
+    });
+    found
 }
 
 /// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.

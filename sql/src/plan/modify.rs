@@ -37,7 +37,10 @@ impl Binder<'_> {
 
     fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
         match self.from(from)? {
-            (Some(table), scope) => Ok((table, scope)),
+            (Some(table), scope) => {
+                self.check_changeable(&table)?;
+                Ok((table, scope))
+            }
             _ => Err(self.unsupported("this target is", at)),
         }
     }

@@ -12,6 +12,7 @@ use crate::catalog::ddl::NewTable;
 use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
+use crate::system::Relation;
 use crate::table::{StorageId, Table};
 use pgtypes::SqlType;
 
@@ -52,6 +53,8 @@ pub struct Plan {
     pub(crate) constant_parts: bool,
     /// Whether an expression takes or gives up advisory locks.
     pub(crate) takes_locks: bool,
+    /// Whether an expression asks for the id of the transaction.
+    pub(crate) needs_transaction: bool,
     /// Set for a query for plain columns.
     pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.
@@ -259,6 +262,8 @@ pub(crate) enum Source {
     Values(Vec<Vec<Expr>>),
     /// A table.
     Table(TableAccess),
+    /// A relation of the system catalog.
+    System(&'static Relation),
 }
 
 /// An aggregation of all rows into one.

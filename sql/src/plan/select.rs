@@ -18,6 +18,7 @@ use super::projection::Output;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
+use crate::system;
 use crate::table::Table;
 
 impl Binder<'_> {
@@ -81,6 +82,9 @@ impl Binder<'_> {
         };
         self.limit(query, &scope, &mut order_limit)?;
         let lock = self.locks(query, aggregation.is_some() || distinct, &scope)?;
+        if lock.is_some() && table.as_ref().is_some_and(|table| system::of_table(table).is_some()) {
+            return Err(self.unsupported("a lock of rows of a system catalog is", query_start(query)));
+        }
         let Output { exprs, columns } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
@@ -153,7 +157,7 @@ impl Binder<'_> {
             TableFactor::NestedJoin { .. } => return Err(self.unsupported("joins are", single.span().start)),
             _ => return Err(self.unsupported("this kind of table reference is", single.span().start)),
         };
-        let table = self.table(name)?;
+        let table = self.readable_table(name)?;
         let alias_name = alias.as_ref().map(|alias| self.alias(&alias.name)).transpose()?;
         let mut scope = Scope::of(&table, alias_name.as_deref());
         if let Some(alias) = alias {
@@ -291,6 +295,10 @@ const fn lock_name(mode: LockMode) -> &'static str {
 
 /// Makes a table the source of a plan: chooses the access path, drops a redundant sort, marks the columns in use.
 pub(super) fn attach(plan: &mut SelectPlan, table: Arc<Table>) {
+    if let Some(relation) = system::of_table(&table) {
+        plan.source = Source::System(relation);
+        return;
+    }
     let (path, filter) = access::choose(&table, plan.filter.take());
     plan.filter = filter;
     let mut reverse = false;

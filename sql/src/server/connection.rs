@@ -1,6 +1,7 @@
 //! One connection: the startup, then messages in and replies out until either side closes.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
 use crate::session::state::NodeContext;
 use crate::session::{Next, Session};
+use crate::system::SessionInfo;
 
 /// Least buffer space before a read.
 const READ_BYTES: usize = 8 << 10;
@@ -57,11 +59,12 @@ pub(crate) async fn run<R: AsyncRead + Unpin>(
     node: Arc<Node>,
     reader: R,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
+    client: Option<SocketAddr>,
     permit: OwnedSemaphorePermit,
     stop: CancellationToken,
 ) {
     let out = Output::new(writer, node.config.reply_buffer_bytes);
-    let mut connection = Connection { node, reader, input: BytesMut::new(), out };
+    let mut connection = Connection { node, reader, client, input: BytesMut::new(), out };
     match AssertUnwindSafe(connection.serve(permit, &stop)).catch_unwind().await {
         Ok(Ok(())) => connection.close().await,
         Ok(Err(fault)) => connection.fail(fault).await,
@@ -72,6 +75,8 @@ pub(crate) async fn run<R: AsyncRead + Unpin>(
 struct Connection<R> {
     node: Arc<Node>,
     reader: R,
+    /// The client's address, if it is known.
+    client: Option<SocketAddr>,
     input: BytesMut,
     out: Output,
 }
@@ -183,6 +188,14 @@ impl<R: AsyncRead + Unpin> Connection<R> {
         }
         self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
+        registered.describe(SessionInfo {
+            user: request.user.as_str().into(),
+            database: request.database.as_str().into(),
+            application: settings.show("application_name").map_or_else(|_| "".into(), |(_, name)| (&*name).into()),
+            client: self.client,
+            started: (self.node.context.wall_clock)(),
+            ..SessionInfo::default()
+        });
         let interrupt = registered.interrupt.clone();
         let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, interrupt);
         session.send_startup_replies(&key, &mut self.out)?;
@@ -355,7 +368,7 @@ mod tests {
         let node = node(&metrics);
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        run(node, Broken(false), Box::new(ours), permit, CancellationToken::new()).await;
+        run(node, Broken(false), Box::new(ours), None, permit, CancellationToken::new()).await;
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).await.unwrap();
         let text = received.escape_ascii().to_string();

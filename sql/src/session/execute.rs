@@ -13,7 +13,7 @@ use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
-use super::values::SessionValues;
+use super::values::{SessionValues, Shown};
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::coop::Turn;
@@ -249,6 +249,10 @@ impl Session {
             return Err(missing_transaction().into());
         };
         active.begin_statement();
+        if bound.plan.needs_transaction && !bound.plan.is_ddl {
+            let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
+            self.interrupt.guard(self.deadline, start).await?;
+        }
         if bound.plan.is_ddl {
             // It owns the tables that it closes, by its start_ts.
             let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
@@ -319,7 +323,17 @@ impl Session {
         active.txn.set_statement(run.snapshot.clone()); // another one may have begun since
         let catalog = Arc::clone(active.catalog().0);
         let io = self.settings.io(self.now, &*catalog);
-        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
+        let transaction = i64::try_from(active.txn.start_ts().raw()).ok().filter(|start_ts| *start_ts > 0);
+        let shown = Shown {
+            catalog: &catalog,
+            user: &self.user,
+            database: &self.database,
+            transaction,
+            node_started: self.node.started,
+            sessions: &*self.node.sessions,
+            statements: &self.statements,
+        };
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),

@@ -47,7 +47,7 @@ mod snapshot;
 pub(crate) mod state;
 mod statement;
 mod txn_state;
-mod values;
+pub(crate) mod values;
 
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::Frontend;

@@ -20,6 +20,7 @@ use super::reads::Wanted;
 use super::settings::{SavedSettings, Settings};
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
+use super::values::SessionList;
 use crate::advisory::{AdvisorySession, NodeLocks};
 use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
@@ -56,6 +57,21 @@ pub(crate) struct NodeContext {
     pub(crate) workers: Workers,
     /// Where `cortado txn status` finds this node, if it is reachable.
     pub(crate) status_host: Option<Box<str>>,
+    /// The start of the node, in microseconds since 2000-01-01 UTC.
+    pub(crate) started: i64,
+    /// The sessions of the node.
+    pub(crate) sessions: Arc<dyn SessionList>,
+}
+
+/// No sessions.
+#[cfg(test)]
+struct NoSessions;
+
+#[cfg(test)]
+impl SessionList for NoSessions {
+    fn list(&self) -> Vec<crate::system::SessionInfo> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +82,16 @@ impl NodeContext {
         use crate::catalog::{CatalogConfig, NodeId};
         let catalog = NodeCatalog::new(db.clone(), NodeId(1), CatalogConfig::default(), metrics.clone());
         let advisory = NodeLocks::new(db, NodeId(1), AdvisoryConfig::default());
-        NodeContext { catalog, advisory, metrics, wall_clock, workers: Workers::for_node(), status_host: None }
+        NodeContext {
+            catalog,
+            advisory,
+            metrics,
+            wall_clock,
+            workers: Workers::for_node(),
+            status_host: None,
+            started: wall_clock(),
+            sessions: Arc::new(NoSessions),
+        }
     }
 
     /// A context over an in-memory cluster.

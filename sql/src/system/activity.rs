@@ -23,13 +23,8 @@ const ROLE: &[(&str, &str)] = &[
     ("rolconnlimit", "-1"),
 ];
 const USER: &[(&str, &str)] = &[("usecreatedb", "t"), ("usesuper", "t"), ("userepl", "f"), ("usebypassrls", "t")];
-const HIDDEN_USER: &[(&str, &str)] = &[
-    ("usecreatedb", "t"),
-    ("usesuper", "t"),
-    ("userepl", "f"),
-    ("usebypassrls", "t"),
-    ("passwd", "********"),
-];
+const HIDDEN_USER: &[(&str, &str)] =
+    &[("usecreatedb", "t"), ("usesuper", "t"), ("userepl", "f"), ("usebypassrls", "t"), ("passwd", "********")];
 const HIDDEN_ROLE: &[(&str, &str)] = &[
     ("rolsuper", "t"),
     ("rolinherit", "t"),
@@ -130,9 +125,8 @@ pub(super) static PRODUCERS: &[Producer] = &[
         constants: &[],
         columns: &["abbrev", "utc_offset", "is_dst"],
         rows: |env| {
-            let row = |zone: ZoneEntry| {
-                vec![text(&zone.name), Datum::Interval(zone.offset), Datum::Bool(zone.is_daylight)]
-            };
+            let row =
+                |zone: ZoneEntry| vec![text(&zone.name), Datum::Interval(zone.offset), Datum::Bool(zone.is_daylight)];
             Box::new(datetime::zone_abbreviations(env.io.now).into_iter().map(row))
         },
     },

@@ -178,7 +178,7 @@ fn type_row(row: &TypeRow) -> Vec<Datum> {
 /// A domain of `information_schema`, and its array type.
 fn domain(domain: &facts::Domain) -> [Vec<Datum>; 2] {
     let mut row = type_row(domain.base.row());
-    let mut set = |row: &mut Vec<Datum>, changes: Vec<(usize, Datum)>| {
+    let set = |row: &mut Vec<Datum>, changes: Vec<(usize, Datum)>| {
         for (at, value) in changes {
             if let Some(slot) = row.get_mut(at) {
                 *slot = value;
@@ -302,6 +302,12 @@ fn cast_row(row: &cast::CastRow) -> Option<Vec<Datum>> {
     let context = text(row.context.letter().to_string());
     let is_document = |oid: Oid| [SqlType::JSON.oid, SqlType::JSONB.oid].contains(&oid);
     let by_text = is_document(row.from) && is_document(row.to);
-    let method = text(if is_function { "f" } else if by_text { "i" } else { "b" });
+    let method = text(if is_function {
+        "f"
+    } else if by_text {
+        "i"
+    } else {
+        "b"
+    });
     (number != Oid::NONE).then(|| vec![oid(number), oid(row.from), oid(row.to), oid(row.function), context, method])
 }

@@ -7,49 +7,61 @@ use pgtypes::{Array, Datum, IoEnv, Oid, SqlType};
 
 /// A setting, for `pg_settings`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SettingInfo {
-    pub(crate) name: String,
-    pub(crate) value: String,
+pub struct SettingInfo {
+    /// The name.
+    pub name: String,
+    /// The value, as SHOW prints it.
+    pub value: String,
     /// The unit of the value; empty without one.
-    pub(crate) unit: &'static str,
-    pub(crate) about: &'static str,
+    pub unit: &'static str,
+    /// What it is for.
+    pub about: &'static str,
     /// Who can change it: `user`, `internal`, `superuser`.
-    pub(crate) context: &'static str,
+    pub context: &'static str,
     /// `bool`, `integer`, `string`, `enum`
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// The words that it accepts, if it accepts words alone.
-    pub(crate) words: &'static [&'static str],
+    pub words: &'static [&'static str],
     /// Least and greatest value.
-    pub(crate) range: Option<(i64, i64)>,
-    pub(crate) default: &'static str,
+    pub range: Option<(i64, i64)>,
+    /// The value without SET.
+    pub default: &'static str,
     /// Whether the session has another value than the default one.
-    pub(crate) is_set: bool,
+    pub is_set: bool,
 }
 
 /// A session of the node, for `pg_stat_activity`. Times are microseconds since 2000-01-01 UTC.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SessionInfo {
-    pub(crate) pid: i32,
-    pub(crate) user: Arc<str>,
-    pub(crate) database: Arc<str>,
-    pub(crate) application: Arc<str>,
+pub struct SessionInfo {
+    /// Its process id.
+    pub pid: i32,
+    /// Its user.
+    pub user: Arc<str>,
+    /// Its database.
+    pub database: Arc<str>,
+    /// `application_name` of its startup.
+    pub application: Arc<str>,
     /// The address and port of the client.
-    pub(crate) client: Option<std::net::SocketAddr>,
-    pub(crate) started: i64,
+    pub client: Option<std::net::SocketAddr>,
+    /// Its start.
+    pub started: i64,
     /// Whether it runs a statement.
-    pub(crate) is_active: bool,
+    pub is_active: bool,
 }
 
 /// A prepared statement of the session, for `pg_prepared_statements`.
 #[derive(Clone, Debug)]
-pub(crate) struct StatementInfo {
-    pub(crate) name: String,
-    pub(crate) text: String,
-    pub(crate) params: Vec<SqlType>,
+pub struct StatementInfo {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// The types of its parameters.
+    pub params: Vec<SqlType>,
 }
 
 /// What a session shows of itself and of its node.
-pub(crate) trait SystemSession: Sync {
+pub trait SystemSession: Sync {
     /// The catalog that the transaction sees.
     fn catalog(&self) -> &Arc<Catalog>;
     /// The user.
@@ -86,7 +98,7 @@ impl<'a> SystemEnv<'a> {
 }
 
 /// Rows, computed one by one.
-pub(crate) type Rows = Box<dyn Iterator<Item = Vec<Datum>> + Send>;
+pub(crate) type Rows = Box<dyn Iterator<Item = Vec<Datum>> + Send + Sync>;
 
 /// No rows.
 pub(super) fn no_rows() -> Rows {

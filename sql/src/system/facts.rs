@@ -79,7 +79,9 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
 
 static CASTS: LazyLock<HashMap<(Oid, Oid), Oid>> = LazyLock::new(|| {
     let casts = lines(include_str!("data/casts.txt"));
-    casts.filter_map(|fields| Some(((number(fields.get(1)?), number(fields.get(2)?)), number(fields.first()?)))).collect()
+    casts
+        .filter_map(|fields| Some(((number(fields.get(1)?), number(fields.get(2)?)), number(fields.first()?))))
+        .collect()
 });
 
 static OPERATORS: LazyLock<HashMap<Oid, (bool, bool)>> = LazyLock::new(|| {

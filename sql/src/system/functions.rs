@@ -110,7 +110,7 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
 ///
 /// # Errors
 /// 0A000 for what is not known here.
-#[cfg_attr(not(test), expect(dead_code, reason = "the relational tree takes functions in FROM"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "the binder does not take functions in FROM yet"))]
 pub(crate) fn set(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Rows, SqlError> {
     if function.is_strict && args.iter().any(|arg| arg.is_null()) {
         return Ok(no_rows());

@@ -352,7 +352,9 @@ fn specific_name(function: &ProcRow) -> Datum {
 }
 
 fn routine(database: &Datum, function: &'static ProcRow) -> Vec<Datum> {
-    let (kind, result) = if function.is_aggregate() { (Datum::Null, Datum::Null) } else {
+    let (kind, result) = if function.is_aggregate() {
+        (Datum::Null, Datum::Null)
+    } else {
         (text("FUNCTION"), text(standard_name(function.result)))
     };
     vec![

@@ -37,5 +37,8 @@ mod tables;
 
 pub(crate) use env::{Rows, SessionInfo, SettingInfo, StatementInfo, SystemEnv, SystemSession};
 pub(crate) use functions::call;
-pub(crate) use relations::{Relation, find};
+pub(crate) use relations::{Relation, find, of_table};
 pub(crate) use rows::rows;
+
+#[cfg(test)]
+mod tests;

@@ -233,7 +233,8 @@ fn operator_word(name: &str) -> &str {
 }
 
 fn find_operator(name: &str) -> Result<Oid, ValueError> {
-    match operators::named(operator_word(name)).iter().filter(|row| operator(row.oid).is_some()).collect::<Vec<_>>()[..] {
+    match operators::named(operator_word(name)).iter().filter(|row| operator(row.oid).is_some()).collect::<Vec<_>>()[..]
+    {
         [] => Err(ValueError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {name}"))),
         [only] => Ok(only.oid),
         _ => Err(ValueError::new(SqlState::AMBIGUOUS_FUNCTION, format!("more than one operator named {name}"))),

@@ -166,3 +166,54 @@ pub(super) fn is_schema(name: &str) -> bool {
 pub(super) fn is_role(wanted: Oid, env: &SystemEnv<'_>) -> bool {
     wanted == OWNER.0 || roles(env.session.user()).iter().any(|(oid, _)| *oid == wanted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{ColumnId, StorageId};
+    use pgtypes::SqlType;
+
+    fn table(id: u32) -> Table {
+        let column = |id: u16| Column {
+            id: ColumnId(id),
+            name: format!("c{id}"),
+            ty: SqlType::INT4,
+            not_null: id == 1,
+            default: (id > 1).then(|| "1".to_owned()),
+        };
+        Table {
+            id: TableId(id),
+            storage: StorageId(id + 1),
+            name: format!("t{id}"),
+            columns: [1, 2, 1600].map(column).into(),
+            primary_key: vec![0],
+            key_name: format!("t{id}_pkey"),
+        }
+    }
+
+    #[test]
+    fn derived_oids_lead_back_to_their_parts() {
+        // The last id has more bits than a derived OID keeps.
+        let ids = [16_384, 16_386, 1_048_575, 3_000_000];
+        let catalog = Catalog::new(1, ids.map(table));
+        let mut seen = std::collections::HashSet::new();
+        for id in ids {
+            for part in [Part::KeyIndex, Part::KeyConstraint, Part::Default(2), Part::Default(1600)] {
+                let oid = derived(TableId(id), part);
+                assert!(oid.0 >= DERIVED && seen.insert(oid), "{id} {part:?}");
+                let (table, found) = part_of(&catalog, oid).unwrap();
+                assert_eq!((table.id, found), (TableId(id), part));
+            }
+            assert!(part_of(&catalog, derived(TableId(id), Part::Default(1))).is_none(), "no default");
+            assert!(part_of(&catalog, derived(TableId(id + 1), Part::KeyIndex)).is_none(), "no table");
+        }
+        assert!(part_of(&catalog, Oid(16_384)).is_none());
+    }
+
+    #[test]
+    fn roles_have_oids_by_their_names() {
+        assert_eq!((role_oid("postgres"), roles("postgres").len()), (OWNER.0, 1));
+        assert_eq!(roles("ann"), [OWNER, (role_oid("ann"), "ann")]);
+        assert!(role_oid("ann") != role_oid("bob") && role_oid("ann").0 < DERIVED);
+    }
+}

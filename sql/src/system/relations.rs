@@ -108,7 +108,12 @@ pub(crate) fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation
     INDEX.by_name.get(&(schema, name.to_owned())).and_then(|at| INDEX.all.get(*at))
 }
 
+/// The relation that a table is, if it is one of the system.
+pub(crate) fn of_table(table: &Table) -> Option<&'static Relation> {
+    by_oid(Oid(table.id.0))
+}
+
 /// The relation of an OID.
-pub(crate) fn by_oid(oid: Oid) -> Option<&'static Relation> {
+pub(super) fn by_oid(oid: Oid) -> Option<&'static Relation> {
     INDEX.by_oid.get(&oid).and_then(|at| INDEX.all.get(*at))
 }

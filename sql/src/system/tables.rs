@@ -9,9 +9,7 @@ use std::sync::Arc;
 use super::describe::{constraint_definition, index_definition};
 use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
 use super::facts;
-use super::objects::{
-    BTREE, HEAP, IndexView, PUBLIC_SCHEMA, Part, SCHEMAS, derived, indexes,
-};
+use super::objects::{BTREE, HEAP, IndexView, PUBLIC_SCHEMA, Part, SCHEMAS, derived, indexes};
 use super::producer::Producer;
 use super::relations::{self, Relation};
 use crate::catalog::Catalog;
@@ -148,12 +146,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "pg_tables",
-        constants: &[
-            ("tableowner", "postgres"),
-            ("hasrules", "f"),
-            ("hastriggers", "f"),
-            ("rowsecurity", "f"),
-        ],
+        constants: &[("tableowner", "postgres"), ("hasrules", "f"), ("hastriggers", "f"), ("rowsecurity", "f")],
         columns: &["schemaname", "tablename", "hasindexes"],
         rows: |env| {
             let system = relations::all().iter().filter(|relation| !relation.is_view);
@@ -219,14 +212,14 @@ pub(super) static PRODUCERS: &[Producer] = &[
 ];
 
 /// The users' tables by their ids.
-pub(super) fn tables(env: &SystemEnv<'_>) -> impl Iterator<Item = Arc<Table>> + Send + use<> {
+pub(super) fn tables(env: &SystemEnv<'_>) -> impl Iterator<Item = Arc<Table>> + Send + Sync + use<> {
     env.catalog().tables().into_iter()
 }
 
 /// The rows that each of the users' tables gives.
 pub(super) fn each_table(
     env: &SystemEnv<'_>,
-    rows: impl Fn(Arc<Table>) -> Vec<Vec<Datum>> + Send + 'static,
+    rows: impl Fn(Arc<Table>) -> Vec<Vec<Datum>> + Send + Sync + 'static,
 ) -> Rows {
     Box::new(tables(env).flat_map(rows))
 }
@@ -418,8 +411,7 @@ fn constraints(table: &Table, database: &Datum) -> Vec<Vec<Datum>> {
         vec![database.clone(), database.clone(), text(name), text(&table.name), text(kind), distinct]
     };
     let keys = indexes(table).into_iter().filter(|index| index.constraint.is_some()).map(|index| {
-        let (kind, distinct) =
-            if index.is_primary { ("PRIMARY KEY", Datum::Null) } else { ("UNIQUE", text("YES")) };
+        let (kind, distinct) = if index.is_primary { ("PRIMARY KEY", Datum::Null) } else { ("UNIQUE", text("YES")) };
         row(index.name, kind, distinct)
     });
     let required = table.columns.iter().filter(|column| column.not_null);
