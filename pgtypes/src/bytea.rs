@@ -3,7 +3,7 @@
 
 use crate::error::ValueError;
 use crate::sqlstate::SqlState;
-use crate::text::negative_length;
+use crate::text::{check_alloc, negative_length};
 
 /// 2202E for an index that is not below `size`.
 fn out_of_range(index: i64, size: usize) -> ValueError {
@@ -96,8 +96,9 @@ pub fn overlay(bytes: &[u8], new: &[u8], start: i32, length: Option<i32>) -> Res
     let Some(end) = start.checked_add(length) else {
         return Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
     };
-    let before = first(bytes, size(i64::from(start) - 1));
-    Ok([before, new, from(bytes, size(i64::from(end) - 1))].concat())
+    let (before, after) = (first(bytes, size(i64::from(start) - 1)), from(bytes, size(i64::from(end) - 1)));
+    check_alloc(before.len() + new.len() + after.len())?;
+    Ok([before, new, after].concat())
 }
 
 /// `position`: the position of the first occurrence, 0 if there is none.

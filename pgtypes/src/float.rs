@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::error::ValueError;
 use crate::form::invalid;
 use crate::letters::is_space;
+use crate::shortest::{digits, digits_float4};
 use crate::sqlstate::SqlState;
 
 const DOUBLE: &str = "double precision";
@@ -72,20 +73,12 @@ fn check(text: &str, is_infinite: bool, is_zero: bool, type_name: &str) -> Resul
 /// The shortest decimal that parses to the same `double precision`, in PostgreSQL's layout: scientific from 1e15 on and
 /// below 1e-4, with a signed exponent of at least two digits.
 pub fn show(value: f64) -> String {
-    match layout(&format!("{value:e}"), 15) {
-        Some(shown) => shown,
-        None if value.is_finite() => format!("{value}"),
-        None => not_finite(value),
-    }
+    layout(&digits(value), 15).unwrap_or_else(|| not_finite(value))
 }
 
 /// The same of a `real`: scientific from 1e6 on.
 pub fn show_float4(value: f32) -> String {
-    match layout(&format!("{value:e}"), 6) {
-        Some(shown) => shown,
-        None if value.is_finite() => format!("{value}"),
-        None => not_finite(value.into()),
-    }
+    layout(&digits_float4(value), 6).unwrap_or_else(|| not_finite(value.into()))
 }
 
 fn not_finite(value: f64) -> String {
@@ -99,16 +92,41 @@ fn not_finite(value: f64) -> String {
     name.to_owned()
 }
 
-/// The scientific layout. `None` where it does not apply.
-fn layout(scientific: &str, digits: i32) -> Option<String> {
+/// The layout of digits in the form of `{:e}`. `None` for what has no digits.
+fn layout(scientific: &str, limit: i32) -> Option<String> {
     let (mantissa, exponent) = scientific.split_once('e')?;
     let exponent: i32 = exponent.parse().ok()?;
-    if (-4..digits).contains(&exponent) {
-        return None;
+    if (-4..limit).contains(&exponent) {
+        return Some(fixed(mantissa, exponent));
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     let mut out = String::with_capacity(24);
     // Writing to a String cannot fail.
     let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs());
     Some(out)
+}
+
+/// `1.25` with exponent 1 as `12.5`.
+fn fixed(mantissa: &str, exponent: i32) -> String {
+    let mut out = String::with_capacity(24);
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    if unsigned.len() < mantissa.len() {
+        out.push('-');
+    }
+    let digits = unsigned.chars().filter(char::is_ascii_digit);
+    let Ok(last) = usize::try_from(exponent) else {
+        out.push_str("0.");
+        out.extend((exponent + 1..0).map(|_| '0'));
+        out.extend(digits);
+        return out;
+    };
+    for (at, digit) in digits.enumerate() {
+        if at == last + 1 {
+            out.push('.');
+        }
+        out.push(digit);
+    }
+    let count = unsigned.len().saturating_sub(1).max(1);
+    out.extend((count..=last).map(|_| '0'));
+    out
 }

@@ -10,8 +10,8 @@
 //!
 //! 1. `oid`, `sqlstate`: names of objects, the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
-//! 3. `datetime`, `form`, `numeric`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal numbers;
-//!    types; text from outside; UUIDs
+//! 3. `datetime`, `form`, `numeric`, `shortest`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal
+//!    numbers; digits of floats; types; text from outside; UUIDs
 //! 4. `boolean`, `bytea`, `bytea_text`, `float`, `integer`, `json`, `text`, `timestamp`: values in texts and their
 //!    functions
 //! 5. `datum`: values and their sort order
@@ -43,6 +43,7 @@ pub mod numeric;
 mod oid;
 mod row;
 mod rows;
+mod shortest;
 mod sql_type;
 mod sqlstate;
 pub mod string;

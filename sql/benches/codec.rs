@@ -7,7 +7,8 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use kv::client::Client;
 use kv::memory::MemoryCluster;
-use pgtypes::{Datum, SqlType, TimeZone};
+use pgtypes::timestamp::Now;
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone};
 use sql::catalog::Catalog;
 use sql::codec::{key, row};
 use sql::exec::{ExecContext, Execution, NoSession};
@@ -71,8 +72,7 @@ fn statements(c: &mut Criterion) {
                 let mut ctx = ExecContext {
                     txn: &mut txn,
                     schema: None,
-                    zone: &zone,
-                    now: 0,
+                    io: IoEnv::new(&zone, Now(0)),
                     user: "",
                     database: "",
                     session: &NoSession,
@@ -99,8 +99,7 @@ async fn prepared(tables: &Catalog) -> Database {
     let mut ctx = ExecContext {
         txn: &mut txn,
         schema: None,
-        zone: &zone,
-        now: 0,
+        io: IoEnv::new(&zone, Now(0)),
         user: "",
         database: "",
         session: &NoSession,

@@ -70,12 +70,25 @@ pub(super) fn float_to_int(value: Datum, to: SqlType, _: &IoEnv<'_>) -> Result<D
     Ok(Datum::Int(rounded as i64))
 }
 
+/// A `bigint` as an OID. A negative one is out of range.
+pub(super) fn wide_to_oid(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
+    match int(&value)? {
+        value if (0..=i64::from(u32::MAX)).contains(&value) => Ok(Datum::Int(value)),
+        _ => Err(oid_out_of_range()),
+    }
+}
+
+fn oid_out_of_range() -> ValueError {
+    ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range")
+}
+
+/// A narrower integer as an OID.
 pub(super) fn to_oid(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
     match int(&value)? {
         value if (0..=i64::from(u32::MAX)).contains(&value) => Ok(Datum::Int(value)),
         // A negative integer is the OID of the same bits.
         value if (i64::from(i32::MIN)..0).contains(&value) => Ok(Datum::Int(value & i64::from(u32::MAX))),
-        _ => Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range")),
+        _ => Err(oid_out_of_range()),
     }
 }
 

@@ -39,7 +39,10 @@ impl Date {
     pub fn cmp_timestamptz(self, other: TimestampTz, zone: &TimeZone) -> Ordering {
         let midnight = wide(self);
         let instant = match i64::try_from(midnight) {
-            Ok(local) if is_finite(local) => midnight - i128::from(zone.offset_of_local(local) * SECOND),
+            // A date after the range of timestamps stays before infinity in every zone.
+            Ok(local) if is_finite(local) => {
+                (midnight - i128::from(zone.offset_of_local(local) * SECOND)).min(i128::from(i64::MAX - 1))
+            }
             _ => midnight,
         };
         instant.cmp(&i128::from(other.0))

@@ -2,16 +2,18 @@
 
 use super::fault::Fault;
 use super::units::SECOND;
+use crate::letters::is_space;
 
-/// The integer that a text starts with, 0 if it starts with none, and the rest. `None` out of `i64`.
+/// The integer that a text starts with, after blanks; 0 if it starts with none; and the rest. `None` out of `i64`.
 pub(super) fn leading_i64(text: &str) -> Option<(i64, &str)> {
-    let digits_from = usize::from(text.starts_with(['+', '-']));
-    let digits = text.get(digits_from..).unwrap_or("");
+    let signed = text.trim_start_matches(is_space);
+    let digits_from = usize::from(signed.starts_with(['+', '-']));
+    let digits = signed.get(digits_from..).unwrap_or("");
     let count = digits.bytes().take_while(u8::is_ascii_digit).count();
     if count == 0 {
         return Some((0, text));
     }
-    let (number, rest) = text.split_at(digits_from + count);
+    let (number, rest) = signed.split_at(digits_from + count);
     Some((number.parse().ok()?, rest))
 }
 

@@ -18,7 +18,7 @@ use crate::json::Jsonb;
 use crate::numeric::Numeric;
 use crate::uuid::Uuid;
 pub use array::{Array, ArrayOfArrays, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, SliceBounds};
-pub(crate) use array::{too_many_bytes, too_many_dimensions, too_many_elements};
+pub(crate) use array::{MAX_BYTES, too_many_bytes, too_many_dimensions, too_many_elements};
 pub use record::Record;
 
 /// The kinds of values.
@@ -32,7 +32,7 @@ pub enum Repr {
     Float,
     /// [`Datum::Text`]
     Text,
-    /// [`Datum::Padded`]: `character`
+    /// [`Datum::Padded`]: values of `character`
     Padded,
     /// [`Datum::Bytes`]
     Bytes,

@@ -2,11 +2,10 @@
 //!
 //! Arrays of a type without an operator `=`, as `json[]`, have no functions that compare elements: 42883.
 
-use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::args::Args;
-use super::comparable::{check_equality, check_order};
+use super::compare::check_equality;
 use super::row::{ProcRow, SetRows, scalar, set};
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, too_many_dimensions};
 use crate::error::ValueError;
@@ -18,8 +17,6 @@ pub(super) static ROWS: &[ProcRow] = &[
     scalar(378, "array_append", &[T::ANYCOMPATIBLEARRAY, T::ANYCOMPATIBLE], T::ANYCOMPATIBLEARRAY, append).on_null(),
     scalar(379, "array_prepend", &[T::ANYCOMPATIBLE, T::ANYCOMPATIBLEARRAY], T::ANYCOMPATIBLEARRAY, prepend).on_null(),
     scalar(383, "array_cat", &[T::ANYCOMPATIBLEARRAY, T::ANYCOMPATIBLEARRAY], T::ANYCOMPATIBLEARRAY, concat).on_null(),
-    scalar(515, "array_larger", &[T::ANYARRAY, T::ANYARRAY], T::ANYARRAY, |args| choose(args, Ordering::Greater)),
-    scalar(516, "array_smaller", &[T::ANYARRAY, T::ANYARRAY], T::ANYARRAY, |args| choose(args, Ordering::Less)),
     scalar(747, "array_dims", &[T::ANYARRAY], T::TEXT, dims),
     scalar(748, "array_ndims", &[T::ANYARRAY], T::INT4, ndims),
     scalar(1193, "array_fill", &[T::ANYELEMENT, T::INT4_ARRAY], T::ANYARRAY, fill).on_null(),
@@ -84,24 +81,21 @@ fn concat(args: &Args<'_>) -> Result<Datum, ValueError> {
     }
 }
 
-/// The first array if it has that order to the second, else the second.
-fn choose(args: &Args<'_>, order: Ordering) -> Result<Datum, ValueError> {
-    check_array_order(args.ty(0))?;
-    let at = if args.compare(0, 1)? == order { 0 } else { 1 };
-    Ok(args.get(at).clone())
-}
-
-fn check_array_order(ty: T) -> Result<(), ValueError> {
-    ty.element().map_or(Ok(()), check_order)
-}
-
 fn check_element_equality(args: &Args<'_>) -> Result<(), ValueError> {
     args.ty(0).element().map_or(Ok(()), check_equality)
 }
 
+/// The dimensions of the first argument. An empty vector of the catalog has one.
+fn shape<'a>(args: &Args<'a>) -> Result<&'a [Dimension], ValueError> {
+    match args.array(0)?.dimensions() {
+        [] if matches!(args.ty(0).base(), T::INT2VECTOR | T::OIDVECTOR) => Ok(&[Dimension { length: 0, lower: 0 }]),
+        dimensions => Ok(dimensions),
+    }
+}
+
 fn dims(args: &Args<'_>) -> Result<Datum, ValueError> {
     let mut text = String::new();
-    for dimension in args.array(0)?.dimensions() {
+    for dimension in shape(args)? {
         // Writing to a String cannot fail.
         let _ = write!(text, "[{}:{}]", dimension.lower, dimension.upper());
     }
@@ -113,7 +107,7 @@ fn int(value: usize) -> Datum {
 }
 
 fn ndims(args: &Args<'_>) -> Result<Datum, ValueError> {
-    let count = args.array(0)?.dimensions().len();
+    let count = shape(args)?.len();
     Ok(if count == 0 { Datum::Null } else { int(count) })
 }
 
@@ -124,7 +118,7 @@ fn cardinality(args: &Args<'_>) -> Result<Datum, ValueError> {
 /// The dimension that the second argument numbers, from 1.
 fn dimension(args: &Args<'_>) -> Result<Option<Dimension>, ValueError> {
     let at = usize::try_from(args.int(1)?).ok().and_then(|at| at.checked_sub(1));
-    Ok(at.and_then(|at| args.array(0).ok()?.dimensions().get(at).copied()))
+    Ok(shape(args)?.get(at.unwrap_or(usize::MAX)).copied())
 }
 
 fn of_dimension(args: &Args<'_>, field: fn(Dimension) -> i64) -> Result<Datum, ValueError> {

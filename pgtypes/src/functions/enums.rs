@@ -49,3 +49,7 @@ fn range(args: &Args<'_>) -> Result<Datum, ValueError> {
     let orders = labels(args)?.iter().map(|label| label.order);
     Ok(array(args, orders.filter(|order| bounds.contains(order))))
 }
+
+#[cfg(test)]
+#[path = "enum_tests.rs"]
+mod tests;

@@ -5,11 +5,11 @@
 //!
 //! # Layers
 //!
-//! 1. `args`, `common`, `comparable`, `operator`: arguments of a call; the common type of values; the types whose values
-//!    are compared; the rows of operators
+//! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `arrays`, `casts`, `catalog`, `compare`, `enums`, `forms`, `json`, `operators`, `session`, `times`: the topics, and the operators
+//! 4. `arrays`, `casts`, `catalog`, `compare`, `enums`, `forms`, `json`, `operators`, `session`, `text`, `times`: the
+//!    topics, and the operators
 //! 5. `aggregates`, `numbers`: topics that use others
 //! 6. `polymorphic`: what polymorphic types stand for
 //! 7. `resolve`: which function a call means
@@ -21,7 +21,6 @@ mod arrays;
 mod casts;
 mod catalog;
 mod common;
-mod comparable;
 mod compare;
 mod enums;
 mod forms;
@@ -33,6 +32,7 @@ mod polymorphic;
 pub mod resolve;
 mod row;
 mod session;
+mod text;
 mod times;
 
 use std::collections::HashMap;
@@ -51,6 +51,7 @@ use crate::oid::Oid;
 static TOPICS: &[&[ProcRow]] = &[
     aggregates::ROWS,
     aggregates::EXTREMES,
+    aggregates::JSON,
     aggregates::SUMS,
     aggregates::VARIANCES,
     aggregates::PAIRS,
@@ -76,6 +77,11 @@ static TOPICS: &[&[ProcRow]] = &[
     numbers::SERIES,
     numbers::POSITIONS,
     session::ROWS,
+    text::BYTES,
+    text::LISTS,
+    text::PATTERNS,
+    text::REGEXES,
+    text::STRINGS,
     times::arithmetic::ROWS,
     times::fields::ROWS,
     times::forms::ROWS,

@@ -13,7 +13,6 @@ pub(super) static ROWS: &[ProcRow] = &[
     session(2026, "pg_backend_pid", &[], T::INT4),
     session(2077, "current_setting", &[T::TEXT], T::TEXT),
     session(2078, "set_config", &[T::TEXT, T::TEXT, T::BOOL], T::TEXT).volatile().on_null(),
-    session(2626, "pg_sleep", &[T::FLOAT8], T::VOID).volatile(),
     session(2880, "pg_advisory_lock", &[T::INT8], T::VOID).volatile(),
     session(2881, "pg_advisory_lock_shared", &[T::INT8], T::VOID).volatile(),
     session(2882, "pg_try_advisory_lock", &[T::INT8], T::BOOL).volatile(),

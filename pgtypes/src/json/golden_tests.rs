@@ -53,7 +53,7 @@ fn jsonb(function: &str, args: &Args) -> Outcome {
     match function {
         "jsonb" => some(value),
         "jsonb_strip_nulls" => some(value.strip_nulls()),
-        "jsonb_pretty" => some(value.pretty()),
+        "jsonb_pretty" => some(value.pretty()?),
         "jsonb_typeof" => some(value.type_name()),
         "jsonb_array_length" => some(value.array_length()?),
         "jsonb_object_keys" => lines(value.object_keys()?.into_iter().map(Some)),

@@ -14,6 +14,7 @@ use super::parser::{self, Build, MAX_DEPTH, too_deep};
 use crate::error::ValueError;
 use crate::numeric::Numeric;
 use crate::sqlstate::SqlState;
+use crate::text::limit::check_growth;
 
 /// The version of the binary form.
 const VERSION: u8 = 1;
@@ -233,43 +234,40 @@ impl Jsonb {
         }
     }
 
-    /// `jsonb_pretty`: each element and member on a line of its own, indented by four spaces.
-    pub fn pretty(&self) -> String {
+    /// `jsonb_pretty`: each element and member on a line of its own, indented by four spaces. 54000 for 1 GB.
+    pub fn pretty(&self) -> Result<String, ValueError> {
         let mut out = String::new();
-        self.write_pretty(0, &mut out);
-        out
+        self.write_pretty(0, &mut out)?;
+        Ok(out)
     }
 
-    fn write_pretty(&self, indent: usize, out: &mut String) {
-        let line = |indent: usize, out: &mut String| {
-            out.push('\n');
-            out.extend(std::iter::repeat_n("    ", indent));
-        };
+    fn write_pretty(&self, depth: usize, out: &mut String) -> Result<(), ValueError> {
         match self {
             Jsonb::Array(elements) => {
                 out.push('[');
                 for (at, element) in elements.iter().enumerate() {
                     out.push_str(if at == 0 { "" } else { "," });
-                    line(indent + 1, out);
-                    element.write_pretty(indent + 1, out);
+                    new_line(depth + 1, out)?;
+                    element.write_pretty(depth + 1, out)?;
                 }
-                line(indent, out);
+                new_line(depth, out)?;
                 out.push(']');
             }
             Jsonb::Object(members) => {
                 out.push('{');
                 for (at, (key, value)) in members.iter().enumerate() {
                     out.push_str(if at == 0 { "" } else { "," });
-                    line(indent + 1, out);
+                    new_line(depth + 1, out)?;
                     escape_into(key, out);
                     out.push_str(": ");
-                    value.write_pretty(indent + 1, out);
+                    value.write_pretty(depth + 1, out)?;
                 }
-                line(indent, out);
+                new_line(depth, out)?;
                 out.push('}');
             }
             scalar => scalar.write_text(out),
         }
+        Ok(())
     }
 
     /// Reads the binary form of the wire. XX000 for another version than 1, otherwise as [`Jsonb::parse`].
@@ -290,6 +288,14 @@ impl Jsonb {
         self.write_text(&mut text);
         text.into_bytes()
     }
+}
+
+/// Begins an indented line.
+fn new_line(depth: usize, out: &mut String) -> Result<(), ValueError> {
+    check_growth(out.len(), 1 + 4 * depth)?;
+    out.push('\n');
+    out.extend(std::iter::repeat_n("    ", depth));
+    Ok(())
 }
 
 impl fmt::Display for Jsonb {

@@ -19,6 +19,11 @@ pub enum Escape {
     Character(char),
 }
 
+fn bad_escape() -> ValueError {
+    ValueError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+        .with_hint("Escape string must be empty or one character.")
+}
+
 impl Escape {
     /// Reads the string of an ESCAPE clause. 22025 for more than one character.
     pub fn parse(text: &str) -> Result<Escape, ValueError> {
@@ -26,8 +31,7 @@ impl Escape {
         match (chars.next(), chars.next()) {
             (None, _) => Ok(Escape::None),
             (Some(c), None) => Ok(Escape::Character(c)),
-            _ => Err(ValueError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-                .with_hint("Escape string must be empty or one character.")),
+            _ => Err(bad_escape()),
         }
     }
 
@@ -46,7 +50,7 @@ enum Element<T> {
     Literal(T),
     AnyOne,
     AnyRun,
-    /// An escape character at the end. It is an error when the match comes to it with text left.
+    /// An escape character at the end. It is an error when the match comes to it with text left, or right after a run.
     Dangling,
 }
 
@@ -90,7 +94,7 @@ impl LikePattern<u8> {
 }
 
 fn elements<T: Copy + Eq>(mut pattern: impl Iterator<Item = T>, escape: Option<T>, run: T, one: T) -> Vec<Element<T>> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(pattern.size_hint().1.unwrap_or(0));
     while let Some(c) = pattern.next() {
         out.push(match c {
             c if Some(c) == escape => pattern.next().map_or(Element::Dangling, Element::Literal),
@@ -102,19 +106,60 @@ fn elements<T: Copy + Eq>(mut pattern: impl Iterator<Item = T>, escape: Option<T
     out
 }
 
+/// `like_escape`: the pattern with backslashes for its escape character. 22025 for an escape of several characters.
+pub fn like_escape(pattern: &str, escape: &str) -> Result<String, ValueError> {
+    let escape = Escape::parse(escape)?.character();
+    let mut out = String::with_capacity(pattern.len());
+    with_backslashes(pattern.chars(), escape, '\\', |c| out.push(c));
+    Ok(out)
+}
+
+/// [`like_escape`] for `bytea`, where a character is a byte.
+pub fn like_escape_bytes(pattern: &[u8], escape: &[u8]) -> Result<Vec<u8>, ValueError> {
+    let escape = match escape {
+        [] => None,
+        [byte] => Some(*byte),
+        _ => return Err(bad_escape()),
+    };
+    let mut out = Vec::with_capacity(pattern.len());
+    with_backslashes(pattern.iter().copied(), escape, b'\\', |byte| out.push(byte));
+    Ok(out)
+}
+
+fn with_backslashes<T: Copy + Eq>(
+    pattern: impl Iterator<Item = T>,
+    escape: Option<T>,
+    backslash: T,
+    mut push: impl FnMut(T),
+) {
+    let mut escaped = false;
+    for c in pattern {
+        let escapes = Some(c) == escape && !escaped;
+        if c == backslash && !escapes && !escaped {
+            push(backslash);
+        }
+        push(if escapes { backslash } else { c });
+        escaped = escapes;
+    }
+}
+
 impl<T: Copy + Eq> LikePattern<T> {
     fn run(&self, mut text: impl Iterator<Item = T> + Clone) -> Result<bool, ValueError> {
         let mut pattern = self.elements.as_slice();
         let mut retry = None;
+        // Whether only wildcards stand between a run, begun before the end of the text, and here. PostgreSQL looks for
+        // a literal there, at the end of the text too.
+        let mut in_run = false;
         loop {
             let next = text.clone().next();
             match (pattern.split_first(), next) {
                 (Some((Element::AnyRun, rest)), _) => {
+                    in_run |= next.is_some();
                     retry = Some((text.clone(), rest));
                     pattern = rest;
                     continue;
                 }
-                (Some((Element::Dangling, _)), Some(_)) => {
+                (Some((Element::Dangling, _)), next) if in_run || next.is_some() => {
                     let message = "LIKE pattern must not end with escape character";
                     return Err(ValueError::new(SqlState::INVALID_ESCAPE_SEQUENCE, message));
                 }
@@ -124,6 +169,7 @@ impl<T: Copy + Eq> LikePattern<T> {
                     continue;
                 }
                 (Some((Element::Literal(wanted), rest)), Some(c)) if *wanted == c => {
+                    in_run = false;
                     text.next();
                     pattern = rest;
                     continue;
@@ -135,6 +181,7 @@ impl<T: Copy + Eq> LikePattern<T> {
             }
             let Some((from, rest)) = &mut retry else { return Ok(false) };
             from.next();
+            in_run = false;
             text = from.clone();
             pattern = rest;
         }

@@ -24,3 +24,12 @@ pub(crate) fn check_growth(length: usize, more: usize) -> Result<(), ValueError>
     let detail = format!("Cannot enlarge string buffer containing {length} bytes by {more} more bytes.");
     Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory").with_detail(detail))
 }
+
+/// Checks the bytes of a value before they are allocated. XX000 if there are too many.
+pub(crate) fn check_alloc(bytes: usize) -> Result<(), ValueError> {
+    let size = bytes.saturating_add(HEADER);
+    if size <= MAX_VALUE {
+        return Ok(());
+    }
+    Err(ValueError::new(SqlState::INTERNAL_ERROR, format!("invalid memory alloc request size {size}")))
+}

@@ -3,10 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ctype;
-use super::limit::check_length;
+use super::limit::{check_alloc, check_growth, check_length};
 use crate::error::ValueError;
 use crate::letters;
 use crate::sqlstate::SqlState;
+
+/// The bytes of a few characters.
+const FEW: usize = 16;
 
 /// 22011 for a length below zero.
 pub(crate) fn negative_length() -> ValueError {
@@ -54,6 +57,27 @@ pub fn translate(text: &str, from: &str, to: &str) -> String {
     text.chars().filter_map(|c| map.get(&c).copied().unwrap_or(Some(c))).collect()
 }
 
+/// `replace`: all occurrences of a part, from the start; none of the empty part. 54000 for a result that is too large.
+pub fn replace(text: &str, part: &str, new: &str) -> Result<String, ValueError> {
+    if part.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    let mut push = |piece: &str| {
+        check_growth(out.len(), piece.len())?;
+        out.push_str(piece);
+        Ok(())
+    };
+    for (at, _) in text.match_indices(part) {
+        push(text.get(copied..at).unwrap_or(""))?;
+        push(new)?;
+        copied = at + part.len();
+    }
+    push(text.get(copied..).unwrap_or(""))?;
+    Ok(out)
+}
+
 /// `split_part`: a field between delimiters, counted from the end if `field` is negative. 22023 for field 0.
 pub fn split_part<'a>(text: &'a str, delimiter: &str, field: i32) -> Result<&'a str, ValueError> {
     if field == 0 {
@@ -83,8 +107,9 @@ pub fn overlay(text: &str, new: &str, start: i32, length: Option<i32>) -> Result
     let Some(end) = start.checked_add(length) else {
         return Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
     };
-    let before = head(text, size(i64::from(start) - 1));
-    Ok([before, new, tail(text, size(i64::from(end) - 1))].concat())
+    let (before, after) = (head(text, size(i64::from(start) - 1)), tail(text, size(i64::from(end) - 1)));
+    check_alloc(before.len() + new.len() + after.len())?;
+    Ok([before, new, after].concat())
 }
 
 /// `substr` from a position to the end.
@@ -120,9 +145,10 @@ pub fn right(text: &str, count: i32) -> &str {
     tail(text, if count < 0 { skipped } else { text.chars().count().saturating_sub(skipped) })
 }
 
-fn one_of(characters: &str) -> impl Fn(char) -> bool + use<> {
-    let set: HashSet<char> = characters.chars().collect();
-    move |c| set.contains(&c)
+fn one_of(characters: &str) -> impl Fn(char) -> bool {
+    // A search through a few characters costs less than a set of them.
+    let set = (characters.len() > FEW).then(|| characters.chars().collect::<HashSet<char>>());
+    move |c| set.as_ref().map_or_else(|| characters.contains(c), |set| set.contains(&c))
 }
 
 /// `btrim`: without the characters at both ends. By default PostgreSQL trims the space.

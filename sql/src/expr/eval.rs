@@ -6,54 +6,21 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::call::{self, call, elements};
-use super::session::{self, NoSession, SessionAccess};
-use super::tree::{Call, CompareOp, ContextValue, Expr, SessionCall};
+use super::call::{apply, array, decided, element, row_of, slice};
+pub(crate) use super::env::Env;
+use super::env::{Value, as_bool, boolean, owned};
+use super::session;
+use super::tree::{Call, CompareOp, ContextValue, Expr, SessionCall, Subscript};
 use crate::error::SqlError;
 use pgtypes::datum::{compare, compare_same};
 use pgtypes::functions::Volatility;
-use pgtypes::timestamp::Now;
-use pgtypes::{Datum, IoEnv, TimeZone, wire};
+use pgtypes::{Datum, TimeZone, wire};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Limit of a folded value, in bytes.
 const MAX_FOLDED: usize = 4096;
-
-/// The environment of an expression.
-#[derive(Clone, Copy)]
-pub(crate) struct Env<'a> {
-    /// The parameter values, of the plan's types.
-    pub(crate) params: &'a [Datum],
-    /// Time zone, styles, names, and `now()`: the start of the transaction.
-    pub(crate) io: IoEnv<'a>,
-    /// The session's user.
-    pub(crate) user: &'a str,
-    /// The session's database.
-    pub(crate) database: &'a str,
-    /// The session itself.
-    pub(crate) session: &'a dyn SessionAccess,
-    /// Values of the innermost `Let`.
-    pub(crate) locals: &'a [Datum],
-}
-
-impl<'a> Env<'a> {
-    /// That of an expression which depends on its parameters only.
-    pub(crate) fn of_params(params: &'a [Datum], zone: &'a TimeZone) -> Env<'a> {
-        Env { params, io: IoEnv::new(zone, Now(0)), user: "", database: "", session: &NoSession, locals: &[] }
-    }
-}
-
-pub(super) type Value<'a> = Result<Cow<'a, Datum>, SqlError>;
-
-pub(super) fn owned<'a>(value: Datum) -> Value<'a> {
-    Ok(Cow::Owned(value))
-}
-
-pub(super) fn boolean<'a>(value: Option<bool>) -> Value<'a> {
-    owned(value.map_or(Datum::Null, Datum::Bool))
-}
 
 /// Evaluates an expression.
 pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
@@ -91,7 +58,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::InSet { expr, values, with_null, negated } => {
             in_set(&*eval(expr, row, env)?, values, *with_null, *negated)
         }
-        Expr::Call(expr) => call(expr, row, env),
+        Expr::Call(call) => eval_call(call, row, env),
         Expr::Session { call, args } => {
             let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
             let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
@@ -110,10 +77,58 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             let inner = Env { locals: &values, ..*env };
             owned(eval(body, row, &inner)?.into_owned())
         }
-        Expr::Elements { function, left, array } => elements(function, left, array, row, env),
-        Expr::Array { .. } | Expr::Subscript { .. } | Expr::Row { .. } => call::composite(expr, row, env),
+        Expr::Elements { function, left, array } => {
+            let (left, array) = (eval(left, row, env)?, eval(array, row, env)?);
+            decided(function, &left, &array, env)
+        }
+        Expr::Array { element, items, is_nested } => array(*element, evaluated(items, row, env)?, *is_nested),
+        Expr::Row { types, items } => row_of(types, evaluated(items, row, env)?),
+        Expr::Subscript { array, subscripts } => subscript(&*eval(array, row, env)?, subscripts, row, env),
         other => eval_conditional(other, row, env),
     }
+}
+
+/// Calls a function. The usual numbers of arguments need no allocation.
+fn eval_call<'a>(call: &'a Call, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    match call.args.as_slice() {
+        [only] => apply(call, &[eval(only, row, env)?], env),
+        [first, second] => apply(call, &[eval(first, row, env)?, eval(second, row, env)?], env),
+        args => {
+            let values = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
+            apply(call, &values, env)
+        }
+    }
+}
+
+fn evaluated(items: &[Expr], row: &[Datum], env: &Env<'_>) -> Result<Vec<Datum>, SqlError> {
+    items.iter().map(|item| Ok(eval(item, row, env)?.into_owned())).collect()
+}
+
+/// `array[index]` and `array[lower:upper]`: NULL if a subscript is.
+fn subscript<'a>(array: &Datum, subscripts: &'a [Subscript], row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    let number = |expr: &'a Expr| -> Result<Option<i64>, SqlError> {
+        match &*eval(expr, row, env)? {
+            Datum::Int(number) => Ok(Some(*number)),
+            _ => Ok(None),
+        }
+    };
+    let mut bounds = Vec::with_capacity(subscripts.len());
+    let mut is_slice = false;
+    for subscript in subscripts {
+        // A mere index in a slice means from 1 up to it.
+        let (lower, upper) = match subscript {
+            Subscript::Index(index) => (Some(Some(1)), Some(number(index)?)),
+            Subscript::Slice(lower, upper) => {
+                is_slice = true;
+                (lower.as_ref().map(number).transpose()?, upper.as_ref().map(number).transpose()?)
+            }
+        };
+        if lower == Some(None) || upper == Some(None) {
+            return owned(Datum::Null);
+        }
+        bounds.push((lower.flatten(), upper.flatten()));
+    }
+    if is_slice { slice(array, &bounds) } else { element(array, &bounds) }
 }
 
 /// Evaluates the constructs that skip some of their operands.
@@ -166,13 +181,6 @@ pub(crate) fn qualifies(condition: &Expr, row: &[Datum], env: &Env<'_>) -> Resul
         }
     }
     Ok(true)
-}
-
-pub(super) fn as_bool(value: &Datum) -> Option<bool> {
-    match value {
-        Datum::Bool(value) => Some(*value),
-        _ => None,
-    }
 }
 
 /// AND (`decisive` false) or OR (`decisive` true). The decisive value wins over NULL.

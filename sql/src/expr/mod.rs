@@ -9,9 +9,12 @@
 //! 1. `tree`: the nodes of an expression
 //! 2. `locks`: calls that take advisory locks
 //! 3. `session`: access to the session
-//! 4. `eval`, `call`: evaluation, constant folding; calls, arrays, rows
+//! 4. `env`: the environment of an expression
+//! 5. `call`: calls, arrays and rows over values
+//! 6. `eval`: evaluation, constant folding
 
 mod call;
+mod env;
 pub(crate) mod eval;
 mod locks;
 mod session;

@@ -1,62 +1,16 @@
-//! Aggregate functions: their calls in a query.
+//! Binding of aggregates.
 
 use sqlparser::ast::{
     Expr as Ast, Function as CallAst, FunctionArgumentClause, FunctionArguments, OrderByExpr, Spanned,
 };
-use sqlparser::tokenizer::Location;
 
+use super::aggregation::{AggregateCall, AggregateOrder};
 use super::binder::{Binder, Scope, Typed};
 use super::calls::Arguments;
 use super::functions::ArgumentList;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use pgtypes::SqlType;
-use pgtypes::functions::{ProcRow, Run};
-
-/// An aggregate of a query. Its result is a column of the aggregation's row.
-#[derive(Clone, Debug)]
-pub(crate) struct AggregateCall {
-    /// The function.
-    pub(crate) function: &'static ProcRow,
-    /// The arguments of each row.
-    pub(crate) args: Vec<Expr>,
-    /// Their types.
-    pub(crate) types: Vec<SqlType>,
-    /// The direct arguments of an ordered-set aggregate, with their types.
-    pub(crate) direct: Vec<(Expr, SqlType)>,
-    /// The type of the result.
-    pub(crate) result: SqlType,
-    /// Whether to aggregate distinct values only.
-    pub(crate) distinct: bool,
-    /// FILTER: only rows for which this is true.
-    pub(crate) filter: Option<Expr>,
-    /// The order of the rows.
-    pub(crate) order: Vec<AggregateOrder>,
-}
-
-/// A key of ORDER BY in an aggregate.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AggregateOrder {
-    /// The key.
-    pub(crate) expr: Expr,
-    /// DESC
-    pub(crate) descending: bool,
-    /// Where NULL goes.
-    pub(crate) nulls_first: bool,
-}
-
-/// The aggregates of the current query.
-#[derive(Debug, Default)]
-pub(super) struct AggregateState {
-    /// Whether the current clause allows aggregates.
-    pub(super) allowed: bool,
-    /// Whether an aggregate's argument is being bound.
-    pub(super) inside: bool,
-    /// The aggregates found so far.
-    pub(super) calls: Vec<AggregateCall>,
-    /// The first column reference outside of an aggregate.
-    pub(super) ungrouped: Option<(String, Location)>,
-}
+use pgtypes::functions::Run;
 
 /// The bound parts of an aggregate's call.
 struct Parts {
@@ -87,10 +41,6 @@ impl Binder<'_> {
         let parts = self.aggregate_parts(call, &list.asts, scope);
         self.aggregates.inside = bound_columns;
         let Parts { args, ordered, filter } = parts?;
-        if args.is_empty() && !list.star && call.within_group.is_empty() {
-            let message = format!("{name}(*) must be used to call a parameterless aggregate function");
-            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
-        }
         let direct_count = args.len();
         let is_within = !call.within_group.is_empty();
         let mut values = args;
@@ -99,6 +49,10 @@ impl Binder<'_> {
         }
         let arguments = Arguments { values, names: Vec::new(), is_variadic: list.is_variadic };
         let choice = self.choose(name, &arguments, at)?;
+        if choice.function.args.is_empty() && !list.star {
+            let message = format!("{name}(*) must be used to call a parameterless aggregate function");
+            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+        }
         let (mut exprs, mut types) = self.convert_arguments(arguments.values, &choice, at)?;
         let direct = match choice.function.run {
             Run::OrderedSet(..) if is_within => {
@@ -169,12 +123,5 @@ impl Binder<'_> {
             None => None,
         };
         Ok(Parts { args, ordered, filter })
-    }
-}
-
-impl AggregateCall {
-    /// All expressions over a row of the input.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
-        self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
     }
 }

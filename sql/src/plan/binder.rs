@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
-use super::aggregate::AggregateState;
+use super::aggregation::AggregateState;
 use super::node::{Lookup, Notice};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};

@@ -7,20 +7,24 @@
 //!
 //! # Layers
 //!
-//! 1. `access`, `type_name`: parts without knowledge of the binder
+//! 1. `access`, `aggregation`: parts without knowledge of the binder
 //! 2. `node`: the nodes of a plan
 //! 3. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 4. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 5. `calls`, `operators`: calls of functions and operators
-//! 6. `aggregate`, `bind_expr`, `comparison`, `functions`, `special`: expressions
-//! 7. `assign`, `projection`: values for columns, output columns
-//! 8. `order_limit`: ORDER BY, LIMIT, OFFSET
-//! 9. `select`: queries
-//! 10. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
+//! 5. `calls`, `type_name`: calls of functions, types
+//! 6. `object_names`, `operators`: names in literals, operators
+//! 7. `comparison`: comparisons and constructs built from them
+//! 8. `bind_expr`, `functions`, `special`: expressions
+//! 9. `aggregate`: aggregates
+//! 10. `assign`, `projection`: values for columns, output columns
+//! 11. `order_limit`: ORDER BY, LIMIT, OFFSET
+//! 12. `select`: queries
+//! 13. `ddl`, `insert`, `modify`: changes of schema; INSERT; UPDATE and DELETE
 
 mod access;
 mod aggregate;
+mod aggregation;
 mod assign;
 mod bind_expr;
 mod binder;
@@ -36,6 +40,7 @@ mod insert;
 mod modify;
 mod names;
 mod node;
+mod object_names;
 mod operators;
 mod order_limit;
 mod plain;
@@ -50,14 +55,13 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 pub(crate) use access::{AccessPath, KeyBound, PLAIN_COLUMNS, PlainOutput, TableAccess};
-pub(crate) use aggregate::{AggregateCall, AggregateOrder};
+pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use node::{
     Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, RowCounts, RowLock, RowWait, SelectPlan, SortKey, Source,
     UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
-pub(crate) use type_name::resolve as type_of_name;
 
 use crate::catalog::Catalog;
 use crate::deep_stack;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kv::api::LockMode;
 
 use super::access::{PlainOutput, TableAccess};
-use super::aggregate::AggregateCall;
+use super::aggregation::AggregateCall;
 use crate::catalog::Catalog;
 use crate::catalog::ddl::NewTable;
 use crate::coop::drop_elsewhere;

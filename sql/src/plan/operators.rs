@@ -128,6 +128,10 @@ pub(super) fn operator_expr(row: &'static OperatorRow, choice: &Choice, mut args
 pub(super) fn compares_alike(left: SqlType, right: SqlType) -> bool {
     let (l, r) = (left.row(), right.row());
     let is_time = |ty: SqlType| matches!(ty.base(), SqlType::DATE | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ);
+    // Stored as texts that have another order.
+    if matches!(left.base(), SqlType::PG_LSN | SqlType::TID) {
+        return false;
+    }
     l.repr == r.repr && (left.oid == right.oid || !(is_time(left) || is_time(right)))
 }
 

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::access::{self, TableAccess};
-use super::aggregate::AggregateState;
+use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::names::{fold_ident, is_default};

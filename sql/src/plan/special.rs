@@ -41,10 +41,11 @@ impl Binder<'_> {
                 ("floor", vec![expr])
             }
             Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
-            Ast::Substring { expr, substring_from: Some(from), substring_for: Some(length), .. } => {
-                ("substring", vec![expr, from, length])
+            Ast::Substring { expr, substring_from: Some(from), substring_for, shorthand, .. } => {
+                let name = if *shorthand { "substr" } else { "substring" };
+                let base: [&Ast; 2] = [expr, from];
+                (name, base.into_iter().chain(substring_for.as_deref()).collect())
             }
-            Ast::Substring { expr, substring_from: Some(from), .. } => ("substring", vec![expr, from]),
             Ast::Substring { expr, substring_for: Some(length), .. } => {
                 let mut args = vec![self.expr(expr, scope)?];
                 args.push(Typed::new(Expr::Const(Datum::Int(1)), SqlType::INT4, at));

@@ -92,7 +92,8 @@ fn access_paths() {
     assert_eq!(first("select * from t where a = 1 order by b desc"), ["Range Scan Backward on t", "Key: (a = 1)"]);
     assert_eq!(first("select * from t order by a, b"), ["Full Scan on t"]);
     assert_eq!(first("select * from t order by a, b desc")[0], "Sort");
-    assert_eq!(first("select * from t where a > 1.5"), ["Range Scan on t", "Key: (a > 1)"]);
+    // The column becomes a numeric to be compared.
+    assert_eq!(first("select * from t where a > 1.5"), ["Full Scan on t", "Filter: ((a)::numeric > 1.5)"]);
     assert_eq!(first("select * from t where a > f")[0], "Full Scan on t");
 }
 
@@ -131,7 +132,7 @@ fn unsupported_features_are_named() {
         ("with x as (select 1) select 1", "WITH is"),
         ("select 1 union select 2", "UNION is"),
         ("select row_number() over () from t", "window functions are"),
-        ("create table x (a numeric)", "type numeric is"),
+        ("create table x (a point)", "type point is"),
         ("create index i on t (a)", "CREATE INDEX is"),
         ("alter table t add column z int", "ALTER TABLE is"),
     ] {

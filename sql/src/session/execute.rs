@@ -348,8 +348,7 @@ impl Session {
         };
         let start = out.position();
         let (bound, formats) = (&run.bound, &run.formats);
-        let columns = bound.plan.columns.as_deref();
-        let takes_locks = bound.plan.takes_locks;
+        let (columns, takes_locks) = (bound.plan.columns.as_deref(), bound.plan.takes_locks);
         let mut put = |row: &[DatumRef<'_>]| {
             if takes_locks {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;

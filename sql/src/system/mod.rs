@@ -37,6 +37,7 @@ mod tables;
 
 pub(crate) use env::{Rows, SessionInfo, SettingInfo, StatementInfo, SystemEnv, SystemSession};
 pub(crate) use functions::call;
+pub(crate) use names::{find_domain, find_object, show_object};
 pub(crate) use relations::{Relation, find, of_table};
 pub(crate) use rows::rows;
 

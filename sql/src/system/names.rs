@@ -3,78 +3,71 @@
 //! `pg_catalog` comes first in each search path, then `public`. A name is written with its schema if it would not be
 //! found without.
 
-use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
-
 use super::describe::type_name;
 use super::facts;
 use super::objects::{OWNER, SCHEMAS, index_by_name, index_by_oid, schema_name};
 use super::relations::{self, PG_CATALOG};
 use crate::catalog::{Catalog, PUBLIC};
 use crate::error::SqlState;
-use crate::parse;
 use crate::table::{TableId, quote_identifier};
 use pgtypes::functions::{OperatorRow, ProcRow, operators};
-use pgtypes::{Label, Names, Oid, SqlType, ValueError, functions};
+use pgtypes::{Names, Oid, SqlType, ValueError, functions};
 
-impl Names for Catalog {
-    fn labels(&self, _: Oid) -> Option<&[Label]> {
-        None
-    }
-
-    fn find(&self, class: SqlType, name: &str) -> Result<Oid, ValueError> {
-        match class {
-            SqlType::REGCLASS => find_relation(self, name),
-            SqlType::REGTYPE => find_type(name),
-            SqlType::REGPROC => find_function(name),
-            SqlType::REGPROCEDURE => find_procedure(name),
-            SqlType::REGOPER => find_operator(name),
-            SqlType::REGOPERATOR => find_operator_of(name),
-            SqlType::REGNAMESPACE => {
-                let schema = alone(name)?;
-                let found = SCHEMAS.iter().find(|(_, known)| *known == schema).map(|(oid, _)| *oid);
-                found.ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema", &schema))
-            }
-            SqlType::REGROLE => {
-                let role = alone(name)?;
-                let is_owner = role == OWNER.1;
-                if is_owner { Ok(OWNER.0) } else { Err(missing(SqlState::UNDEFINED_OBJECT, "role", &role)) }
-            }
-            SqlType::REGCOLLATION => find_collation(name),
-            other => {
-                let message = format!("names of type {} are not supported yet", other.base_name());
-                Err(ValueError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-            }
+/// The object of a name, but for types.
+///
+/// # Errors
+/// 42P01, 42704, 42883, 3F000: there is none. 42602: it is no name.
+pub(crate) fn find_object(catalog: &Catalog, class: SqlType, name: &str) -> Result<Oid, ValueError> {
+    match class {
+        SqlType::REGCLASS => find_relation(catalog, name),
+        SqlType::REGPROC => find_function(name),
+        SqlType::REGPROCEDURE => find_procedure(catalog, name),
+        SqlType::REGOPER => find_operator(name),
+        SqlType::REGOPERATOR => find_operator_of(catalog, name),
+        SqlType::REGNAMESPACE => {
+            let schema = alone(name)?;
+            let found = SCHEMAS.iter().find(|(_, known)| *known == schema).map(|(oid, _)| *oid);
+            found.ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema", &schema))
+        }
+        SqlType::REGROLE => {
+            let role = alone(name)?;
+            let is_owner = role == OWNER.1;
+            if is_owner { Ok(OWNER.0) } else { Err(missing(SqlState::UNDEFINED_OBJECT, "role", &role)) }
+        }
+        SqlType::REGCOLLATION => find_collation(name),
+        other => {
+            let message = format!("names of type {} are not supported yet", other.base_name());
+            Err(ValueError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
         }
     }
+}
 
-    fn show(&self, class: SqlType, oid: Oid) -> Option<String> {
-        match class {
-            SqlType::REGCLASS => relation_name(self, oid),
-            SqlType::REGTYPE => Some(type_name(oid, None)).filter(|name| name != "???"),
-            SqlType::REGPROC => functions::find(oid).map(|row| match functions::named(row.name) {
-                [_] => quote_identifier(row.name),
-                _ => format!("{}.{}", PG_CATALOG.1, quote_identifier(row.name)),
-            }),
-            SqlType::REGPROCEDURE => functions::find(oid).map(signature),
-            SqlType::REGOPER => operator(oid).map(|row| match operators::named(row.name) {
-                [_] => row.name.to_owned(),
-                _ => format!("{}.{}", PG_CATALOG.1, row.name),
-            }),
-            SqlType::REGOPERATOR => operator(oid).map(|row| {
-                let left = row.left.map_or_else(|| "NONE".to_owned(), SqlType::name);
-                format!("{}({left},{})", row.name, row.right.name())
-            }),
-            SqlType::REGNAMESPACE => schema_name(oid).map(quote_identifier),
-            SqlType::REGROLE => (oid == OWNER.0).then(|| OWNER.1.to_owned()),
-            SqlType::REGCOLLATION => {
-                let found = collations().find(|(known, _)| *known == oid);
-                found.map(|(_, name)| match name {
-                    "default" => "\"default\"".to_owned(),
-                    name => quote_identifier(name),
-                })
-            }
-            _ => None,
-        }
+/// The name of an object; `None` if it does not exist.
+pub(crate) fn show_object(catalog: &Catalog, class: SqlType, oid: Oid) -> Option<String> {
+    match class {
+        SqlType::REGCLASS => relation_name(catalog, oid),
+        SqlType::REGTYPE => Some(type_name(oid, None)).filter(|name| name != "???"),
+        SqlType::REGPROC => functions::find(oid).map(|row| match functions::named(row.name) {
+            [_] => quote_identifier(row.name),
+            _ => format!("{}.{}", PG_CATALOG.1, quote_identifier(row.name)),
+        }),
+        SqlType::REGPROCEDURE => functions::find(oid).map(signature),
+        SqlType::REGOPER => operator(oid).map(|row| match operators::named(row.name) {
+            [_] => row.name.to_owned(),
+            _ => format!("{}.{}", PG_CATALOG.1, row.name),
+        }),
+        SqlType::REGOPERATOR => operator(oid).map(|row| {
+            let left = row.left.map_or_else(|| "NONE".to_owned(), SqlType::name);
+            format!("{}({left},{})", row.name, row.right.name())
+        }),
+        SqlType::REGNAMESPACE => schema_name(oid).map(quote_identifier),
+        SqlType::REGROLE => (oid == OWNER.0).then(|| OWNER.1.to_owned()),
+        SqlType::REGCOLLATION => collations().find(|(known, _)| *known == oid).map(|(_, name)| match name {
+            // A reserved word.
+            "default" => "\"default\"".to_owned(),
+            name => quote_identifier(name),
+        }),
+        _ => None,
     }
 }
 
@@ -218,9 +211,10 @@ fn split_arguments(name: &str) -> Result<(&str, Vec<&str>), ValueError> {
     Ok((word, args))
 }
 
-fn find_procedure(name: &str) -> Result<Oid, ValueError> {
+fn find_procedure(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
     let (word, args) = split_arguments(name)?;
-    let args = args.into_iter().map(find_type).collect::<Result<Vec<Oid>, ValueError>>()?;
+    let args =
+        args.into_iter().map(|arg| catalog.find(SqlType::REGTYPE, arg)).collect::<Result<Vec<Oid>, ValueError>>()?;
     let named = built_in(word)?.map_or(&[][..], |word| functions::named(&word));
     let fits = |row: &&&ProcRow| row.args.iter().map(|ty| ty.oid).eq(args.iter().copied());
     let found = named.iter().find(fits).map(|row| row.oid);
@@ -241,7 +235,7 @@ fn find_operator(name: &str) -> Result<Oid, ValueError> {
     }
 }
 
-fn find_operator_of(name: &str) -> Result<Oid, ValueError> {
+fn find_operator_of(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
     let (word, args) = split_arguments(name)?;
     let [left, right] = args.as_slice() else {
         let (what, hint) = match args.len() {
@@ -250,8 +244,8 @@ fn find_operator_of(name: &str) -> Result<Oid, ValueError> {
         };
         return Err(ValueError::new(SqlState::UNDEFINED_PARAMETER, what).with_hint(hint));
     };
-    let left = if left.eq_ignore_ascii_case("none") { None } else { Some(find_type(left)?) };
-    let right = find_type(right)?;
+    let left = if left.eq_ignore_ascii_case("none") { None } else { Some(catalog.find(SqlType::REGTYPE, left)?) };
+    let right = catalog.find(SqlType::REGTYPE, right)?;
     let named = operators::named(operator_word(word)).iter();
     let found = named.copied().find(|row| row.left.map(|ty| ty.oid) == left && row.right.oid == right);
     let found = found.map(|row| row.oid);
@@ -275,25 +269,10 @@ fn find_collation(name: &str) -> Result<Oid, ValueError> {
     })
 }
 
-/// A type by any of its names.
-pub(super) fn find_type(name: &str) -> Result<Oid, ValueError> {
-    let missing = || missing(SqlState::UNDEFINED_OBJECT, "type", name.trim());
-    // Domains have names of their own schema alone.
-    if let Some(domain) = name.trim().strip_prefix("information_schema.") {
-        let found = facts::domains().iter().find(|known| known.name == domain).map(|domain| domain.oid);
-        return found.ok_or_else(missing);
-    }
-    let parsed = parse::parse(&format!("SELECT NULL::{name}"))
-        .map_err(|_| ValueError::new(SqlState::SYNTAX_ERROR, format!("invalid type name \"{name}\"")))?;
-    let [statement] = parsed.as_slice() else { return Err(missing()) };
-    let Statement::Query(query) = &statement.tree else { return Err(missing()) };
-    let SetExpr::Select(select) = &*query.body else { return Err(missing()) };
-    match select.projection.as_slice() {
-        [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] => {
-            crate::plan::type_of_name(data_type).map(|ty| ty.oid).map_err(|_| missing())
-        }
-        _ => Err(missing()),
-    }
+/// The domain of a name with its schema.
+pub(crate) fn find_domain(name: &str) -> Option<Oid> {
+    let name = name.trim().strip_prefix("information_schema.")?;
+    facts::domains().iter().find(|domain| domain.name == name).map(|domain| domain.oid)
 }
 
 /// Whether an object with this OID is found without its schema.

@@ -2,7 +2,7 @@
 //! NULL if it was named by an OID.
 
 use super::env::{SystemEnv, number, words};
-use super::names::{find_relation, find_type};
+use super::names::find_relation;
 use super::objects::{DATABASE, described, is_role, is_schema, roles, schema_name};
 use crate::error::{SqlError, SqlState};
 use pgtypes::functions::{self, ProcRow};
@@ -87,7 +87,7 @@ fn named(kind: &str, object: &[&Datum], env: &SystemEnv<'_>) -> Result<bool, Sql
         "schema" => (is_schema(name), SqlState::INVALID_SCHEMA_NAME, "schema"),
         "database" => (name == env.session.database(), SqlState::INVALID_CATALOG_NAME, "database"),
         "function" => return Ok(env.catalog().find(SqlType::REGPROCEDURE, name).map(|_| true)?),
-        "type" => return Ok(find_type(name).map(|_| true)?),
+        "type" => return Ok(env.catalog().find(SqlType::REGTYPE, name).map(|_| true)?),
         "language" => (name == "internal", SqlState::UNDEFINED_OBJECT, "language"),
         "tablespace" => (name == "pg_default", SqlState::UNDEFINED_OBJECT, "tablespace"),
         "server" => (false, SqlState::UNDEFINED_OBJECT, "server"),

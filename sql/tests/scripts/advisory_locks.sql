@@ -25,7 +25,7 @@ f
 WARNING 01000: you don't own a lock of type ExclusiveLock
 pg_advisory_unlock:bool
 f
-pg_typeof:text|is_null:bool|length:int4
+pg_typeof:regtype|is_null:bool|length:int4
 void|f|0
 pg_advisory_lock:void|pg_try_advisory_lock:bool
 NULL|NULL

@@ -20,7 +20,7 @@ count:int8|count:int8|count:int8|count:int8|count:int8|count:int8
 
 select sum(id), sum(s), sum(f), sum(distinct b) as sb from t;
 ----
-sum:int8|sum:int8|sum:float8|sb:int8
+sum:int8|sum:int8|sum:float8|sb:numeric
 10|7|8|30
 
 select min(id), max(id), min(a), max(a), min(at), max(at), min(f), max(b) from t;
@@ -142,7 +142,7 @@ ERROR 42809: count(*) must be used to call a parameterless aggregate function [a
 
 select coalesce(sum(b), 0), sum(id + 1) from t;
 ----
-coalesce:int8|sum:int8
+coalesce:numeric|sum:int8
 50|14
 
 select count(distinct (a)) from t;

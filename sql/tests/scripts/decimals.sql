@@ -1,4 +1,4 @@
-# Decimal literals are floats, but exact next to integers. Arithmetic that PostgreSQL computes in numeric is refused.
+# Decimal literals are numeric.
 create table t (id bigint primary key, n int);
 insert into t values (9007199254740992, 1), (9007199254740993, 2), (9223372036854775807, 3), (-5, -5);
 ----
@@ -92,13 +92,13 @@ ERROR 22003: bigint out of range
 
 explain select * from t where id >= 1.5 and id < 7.0;
 ----
-Range Scan on t
-  Key: ((id > 1) AND (id < 7))
+Full Scan on t
+  Filter: (((id)::numeric >= 1.5) AND ((id)::numeric < 7.0))
 
 # Next to floats they are floats.
 select 0.1::float8 + 0.2 = 0.3, 1.5 = 1.5, nullif(1, 2.5), nullif(3, 3.0);
 ----
-?column?:bool|?column?:bool|nullif:float8|nullif:float8
+?column?:bool|?column?:bool|nullif:numeric|nullif:numeric
 f|t|1|NULL
 
 # 25 * 0.1 was stored as 2.
@@ -120,30 +120,29 @@ select '1' * 0.5;
 select id from d where n * 0.5 > 1;
 create table dd (a int default 25 * 0.1);
 ----
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 20]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 21]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 37]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 36]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 10]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 10]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 12]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 10]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 12]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 26]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 35]
-HINT: Cast the decimal numbers to double precision.
+UPDATE 1
+UPDATE 1
+INSERT 0 1
+ERROR 23505: duplicate key value violates unique constraint "d_pkey"
+DETAIL: Key (id)=(2) already exists.
+?column?:numeric|?column?:int4
+1.5|1
+1.5|1
+?column?:numeric
+0.5
+0.5
+?column?:numeric
+0.3
+?column?:numeric
+1.4142135623730950
+?column?:numeric
+0.5
+id:int4
+1
+2
+CREATE TABLE
 
-# Functions, aggregates and casts of numeric round otherwise than those of floats.
+# Functions, aggregates and casts of numeric round as those of numeric.
 select round(2.5);
 select abs(n - 0.5) from d;
 select sqrt(2.0);
@@ -160,36 +159,33 @@ select coalesce(b, 0.5) from d;
 update d set s = 1.50;
 select 'x' || 1e3;
 ----
-ERROR 0A000: round of a value of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 14]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: sqrt of a value of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: sum of a value of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 15]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 15]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 18]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 28]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 18]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 18]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to integer of a value of type numeric is not supported yet [at 33]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to integer of a value of type numeric is not supported yet
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE over bigint and a value of type numeric is not supported yet [at 17]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to text of a value of type numeric is not supported yet [at 18]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a cast to text of a value of type numeric is not supported yet [at 15]
-HINT: Cast the decimal numbers to double precision.
+round:numeric
+3
+abs:numeric
+2.5
+2.5
+sqrt:numeric
+1.414213562373095
+sum:numeric
+0.2
+?column?:numeric
+6.0000000000000000
+?column?:numeric
+12.5000000000000000
+UPDATE 2
+UPDATE 2
+UPDATE 2
+UPDATE 2
+ERROR 23505: duplicate key value violates unique constraint "d_pkey"
+DETAIL: Key (id)=(2) already exists.
+ERROR 23505: duplicate key value violates unique constraint "d_pkey"
+DETAIL: Key (id)=(2) already exists.
+coalesce:numeric
+25
+0.5
+UPDATE 2
+?column?:text
+x1000
 
 # A plain literal is exact in integers, floats and text. Next to floats it is one.
 update d set n = -2.5, b = 2.5, f = 0.1, s = 1.5 returning n, b, f, s;
@@ -202,24 +198,24 @@ select 0.1::float8 + 0.2, round(2.5::float8);
 ----
 n:int4|b:int8|f:float8|s:text
 -3|3|0.1|1.5
-UPDATE 1
-n:int4
-3
-4
-INSERT 0 2
+-3|3|0.1|1.5
+UPDATE 2
+ERROR 23505: duplicate key value violates unique constraint "d_pkey"
+DETAIL: Key (id)=(2) already exists.
 n:int4
 5
 INSERT 0 1
 ?column?:float8|?column?:float8|?column?:float8|?column?:bool|?column?:bool|round:float8
 0.05|0.05|1.1|t|t|1
-?column?:int8|?column?:int8|?column?:bool|?column?:float8
-4|0|f|0
+?column?:numeric|?column?:int8|?column?:bool|?column?:float8
+7|-3|f|-6
 id:int4
 1
+2
 ?column?:float8|round:float8
 0.30000000000000004|2
 
-# What PostgreSQL compares as numeric, floats compare alike only if they keep all digits.
+# Numbers compare with all their digits.
 select 12345678901234567890 = 12345678901234567891;
 select 0.1 = 0.10000000000000000001;
 select id from t where id = coalesce(null, 9007199254740992.0);
@@ -230,20 +226,20 @@ select mod(25.5, 2);
 select mod(25, 0.3, 1);
 select abs(1.5, 2);
 ----
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 44]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: output of a value of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: mod of a value of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: mod of a value of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
+?column?:bool
+f
+?column?:bool
+f
+id:int8
+9007199254740992
+?column?:bool
+f
+?column?:numeric
+12345678901234567890
+mod:numeric
+0.1
+mod:numeric
+1.5
 ERROR 42883: function mod(integer, numeric, integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 42883: function abs(numeric, integer) does not exist [at 8]
@@ -256,7 +252,7 @@ select f from d where f = 12345678901234567890;
 ----
 ?column?:bool|?column?:bool|?column?:bool|?column?:bool
 t|t|t|t
-pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text
+pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype
 numeric|numeric|numeric|double precision|numeric
 id:int8
 9007199254740992
@@ -265,7 +261,7 @@ id:int8
 9223372036854775807
 f:float8
 
-# A literal that a float cannot keep is refused where it is no literal any more. It was rounded silently.
+# A literal keeps its digits where it is no literal any more. It was rounded silently.
 select coalesce(12345678901234567890, 1.5);
 select greatest(12345678901234567890, 1.5);
 select least(1, 0.10000000000000000001);
@@ -283,51 +279,52 @@ select 9007199254740993 in (coalesce(null, 1.5), 2.5);
 select -(+12345678901234567890);
 insert into d (id, f) values (9, coalesce(0.10000000000000000001, 0.5));
 ----
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 17]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: GREATEST of a value of type numeric is not supported yet [at 17]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: LEAST of a value of type numeric is not supported yet [at 17]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: CASE of a value of type numeric is not supported yet [at 28]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: max of a value of type numeric is not supported yet [at 12]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: min of a value of type numeric is not supported yet [at 12]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: NULLIF of a value of type numeric is not supported yet [at 15]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: NULLIF over bigint and a value of type numeric is not supported yet [at 15]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: VALUES of a value of type numeric is not supported yet [at 9]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: VALUES of a value of type numeric is not supported yet [at 16]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 23]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 23]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 17]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: negation of a value of type numeric is not supported yet [at 11]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 43]
-HINT: Cast the decimal numbers to double precision.
+coalesce:numeric
+12345678901234567890
+greatest:numeric
+12345678901234567890
+least:numeric
+0.10000000000000000001
+case:numeric
+9007199254740993.0
+max:numeric
+12345678901234567890
+min:numeric
+0.10000000000000000001
+nullif:numeric
+12345678901234567890
+nullif:numeric
+9007199254740993
+column1:numeric
+12345678901234567890
+column1:numeric
+1.5
+9007199254740993.0
+?column?:bool
+f
+?column?:bool
+f
+?column?:bool
+t
+?column?:bool
+f
+?column?:numeric
+-12345678901234567890
+INSERT 0 1
 
 \params 0.1
 select $1 = 0.10000000000000000001;
 ----
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
+params numeric
+?column?:bool
+f
 
 \params 0.1
 select $1 = 0.1, pg_typeof($1);
 ----
-params float8
-?column?:bool|pg_typeof:text
-t|double precision
+params numeric
+?column?:bool|pg_typeof:regtype
+t|numeric
 
 # A string next to a decimal number is read as one, not as a float.
 select '0.10000000000000000001' = 0.1;
@@ -342,24 +339,25 @@ select '1e400' = 0.1;
 select '1.5' = 1.5, 1.5 = ' +1.50 ', '1.5' in (1.5, 2), 1.5 in ('2', '1.5'), coalesce(null, '0.5', 1.5), 'NaN' = 0.5;
 select nullif('1', 0.5), pg_typeof(nullif('1', 0.5));
 ----
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: a comparison of values of type numeric is not supported yet [at 8]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: COALESCE of a value of type numeric is not supported yet [at 23]
-HINT: Cast the decimal numbers to double precision.
-ERROR 0A000: NULLIF of a value of type numeric is not supported yet [at 15]
-HINT: Cast the decimal numbers to double precision.
+?column?:bool
+f
+?column?:bool
+f
+?column?:bool
+f
+?column?:bool
+f
+coalesce:numeric
+0.10000000000000000001
+nullif:numeric
+0.10000000000000000001
 ERROR 22P02: invalid input syntax for type numeric: "abc" [at 8]
 ERROR 22P02: invalid input syntax for type numeric: "abc" [at 17]
-ERROR 0A000: numbers beyond double precision are not supported yet [at 8]
-?column?:bool|?column?:bool|?column?:bool|?column?:bool|coalesce:float8|?column?:bool
+?column?:bool
+f
+?column?:bool|?column?:bool|?column?:bool|?column?:bool|coalesce:numeric|?column?:bool
 t|t|t|t|0.5|f
-nullif:float8|pg_typeof:text
+nullif:numeric|pg_typeof:regtype
 1|numeric
 
 # Where PostgreSQL makes a float of it, it is one. So it is next to integers.
@@ -385,27 +383,34 @@ INSERT 0 2
 f:float8
 3.141592653589793
 UPDATE 1
-?column?:bool|?column?:bool|nullif:float8
+?column?:bool|?column?:bool|nullif:numeric
 t|t|1
-coalesce:float8|greatest:float8|case:float8|max:float8|min:float8|nullif:float8
+coalesce:numeric|greatest:numeric|case:numeric|max:numeric|min:numeric|nullif:numeric
 1.5|2|1.5|1.5|0.1|1.5
-column1:float8
+column1:numeric
 1.5
 2
 
-# There is no negative zero. A number beyond the floats is none here.
+# There is no negative zero. A number may be beyond the floats.
 select -0.0, -(0.0), - coalesce(0.0, 1), -(+0.0), -(0.0::float8);
 select 1e400;
 select 1e-400;
 select id from t where id < 1e400;
 ----
-?column?:float8|?column?:float8|?column?:float8|?column?:float8|?column?:float8
-0|0|0|0|-0
-ERROR 0A000: numbers beyond double precision are not supported yet [at 8]
-ERROR 0A000: numbers beyond double precision are not supported yet [at 8]
-ERROR 0A000: numbers beyond double precision are not supported yet [at 29]
+?column?:numeric|?column?:numeric|?column?:numeric|?column?:numeric|?column?:float8
+0.0|0.0|0.0|0.0|-0
+?column?:numeric
+10000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+?column?:numeric
+0.0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001
+id:int8
+-5
+9007199254740992
+9007199254740993
+9007199254740995
+9223372036854775807
 
-# What PostgreSQL has for numeric is not supported yet. What it has not does not exist.
+# What PostgreSQL has for numeric, and what it has not.
 select round(2.567, 2);
 select round('2.567', 2);
 select round(5, 2);
@@ -419,15 +424,24 @@ select round(2.567::float8, 2);
 select round(2.5, 2.0);
 select div(7::float8, 2);
 ----
-ERROR 0A000: function round(numeric, integer) is not supported yet [at 8]
-ERROR 0A000: function round(unknown, integer) is not supported yet [at 8]
-ERROR 0A000: function round(integer, integer) is not supported yet [at 8]
-ERROR 0A000: function trunc(numeric, integer) is not supported yet [at 8]
-ERROR 0A000: function div(integer, integer) is not supported yet [at 8]
-ERROR 0A000: function log(numeric) is not supported yet [at 8]
-ERROR 0A000: function log(double precision) is not supported yet [at 8]
-ERROR 0A000: function gcd(integer, numeric) is not supported yet [at 8]
-ERROR 0A000: function stddev(numeric) is not supported yet [at 8]
+round:numeric
+2.57
+round:numeric
+2.57
+round:numeric
+5.00
+trunc:numeric
+2.5
+div:numeric
+3
+log:numeric
+2.0000000000000000
+log:float8
+2
+gcd:numeric
+4.0
+stddev:numeric
+NULL
 ERROR 42883: function round(double precision, integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 42883: function round(numeric, numeric) does not exist [at 8]

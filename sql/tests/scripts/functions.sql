@@ -102,7 +102,7 @@ ERROR 54000: null character not permitted
 
 select current_schema, current_schema();
 ----
-current_schema:text|current_schema:text
+current_schema:name|current_schema:name
 public|public
 
 select nosuch(1, 'a');
@@ -174,7 +174,7 @@ t|a|1|1|2024-01-01 00:00:00+00|1|-1|2
 # Large results are computed at execution.
 select length(repeat('x', 10000)), concat(true, false, null, 1 = 1), nullif('5', 5), nullif('a', 'b');
 ----
-length:int4|concat:text|nullif:text|nullif:text
+length:int4|concat:text|nullif:int4|nullif:text
 10000|tft|NULL|a
 
 # Letters map one to one, as lc_ctype C.UTF-8 says.
@@ -214,9 +214,9 @@ select pg_typeof(pg_advisory_unlock_all()), pg_backend_pid() > 0, pg_backend_pid
 select pg_advisory_unlock_all(1);
 select current_setting(1);
 ----
-pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text
+pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype
 integer|bigint|unknown|unknown|timestamp with time zone|character varying
-pg_typeof:text|?column?:bool|?column?:bool
+pg_typeof:regtype|?column?:bool|?column?:bool
 void|t|t
 ERROR 42883: function pg_advisory_unlock_all(integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.

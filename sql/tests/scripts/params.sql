@@ -157,15 +157,16 @@ nullif:int4
 \params 1
 select $1 in (1, 2.5);
 ----
-params float8
+params numeric
 ?column?:bool
 t
 
 \params 7
 select $1 + 1, $1 + 2.5, $1::bigint;
 ----
-ERROR 0A000: arithmetic of type numeric is not supported yet [at 19]
-HINT: Cast the decimal numbers to double precision.
+params int4
+?column?:int4|?column?:numeric|int8:int8
+8|9.5|7
 
 \params a
 select $1 = 'a', $1 || 'b';
@@ -178,7 +179,7 @@ t|ab
 select coalesce($1, 1), greatest($1, 2.5);
 ----
 params int4
-coalesce:int4|greatest:float8
+coalesce:int4|greatest:numeric
 5|5
 
 \params 5

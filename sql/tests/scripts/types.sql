@@ -178,7 +178,8 @@ ERROR 22008: date/time field value out of range: "2024-02-30" [at 8]
 # Other orders than year, month, day: not supported, docs/compatibility.md.
 select '13/05/2024'::timestamptz;
 ----
-ERROR 22007: invalid input syntax for type timestamp with time zone: "13/05/2024" [at 8]
+ERROR 22008: date/time field value out of range: "13/05/2024" [at 8]
+HINT: Perhaps you need a different "datestyle" setting.
 
 select 'tomorrowish'::timestamptz;
 ----
@@ -228,7 +229,8 @@ text:text
 
 select date '2024-01-01' is null;
 ----
-ERROR 0A000: type date is not supported yet [at 13]
+?column?:bool
+f
 
 select null, null::int, null::text;
 ----

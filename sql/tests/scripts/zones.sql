@@ -50,7 +50,7 @@ at:timestamptz
 infinity
 Range Scan on t
   Key: (at > '2024-07-01 11:00'::timestamp with time zone)
-current_user:text|session_user:text|current_database:text|current_catalog:text|version:text
+current_user:name|session_user:name|current_database:name|current_catalog:name|version:text
 ann|ann|shop|shop|PostgreSQL 15.0 (Cortado 0.1.0)
 
 # Types that do not exist yet.
@@ -61,9 +61,14 @@ select current_time;
 select localtime;
 select current_timestamp(-1);
 ----
-ERROR 0A000: current_date is not supported yet [at 8]
-ERROR 0A000: localtimestamp is not supported yet [at 8]
-ERROR 0A000: localtimestamp is not supported yet [at 8]
-ERROR 0A000: current_time is not supported yet [at 8]
-ERROR 0A000: localtime is not supported yet [at 8]
+current_date:date
+2024-05-05
+localtimestamp:timestamp
+2024-05-05 12:38:09.500678
+localtimestamp:timestamp
+2024-05-05 12:38:09.501
+current_time:timetz
+12:38:09.500678+05:30
+localtime:time
+12:38:09.500678
 ERROR 42601: syntax error at or near "-" [at 26]

@@ -196,7 +196,7 @@ impl Moment {
             Field::SecondOfDay => Some((fields.hour * 3600 + fields.minute * 60 + fields.second, 0)),
             Field::Month => wide(fields.month, 2),
             Field::DayOfYear => Some((self.year_day, 3)),
-            Field::IsoDayOfYear => Some((self.days() - monday_of_week(self.iso_week().0, 1) + 1, 3)),
+            Field::IsoDayOfYear => Some((self.days_from(self.iso_week().0) + 1, 3)),
             Field::DayOfMonth => Some((fields.day, 2)),
             Field::Weekday => Some((self.weekday + 1, 0)),
             Field::IsoWeekday => Some((if self.weekday == 0 { 7 } else { self.weekday }, 0)),
@@ -210,7 +210,7 @@ impl Moment {
             }
             Field::Year(digits) => Some(last_digits(self.shown(fields.year), self.shown(fields.year), digits)),
             Field::IsoYear(digits) => Some(last_digits(self.shown(self.iso_week().0), self.shown(fields.year), digits)),
-            Field::Julian => Some((self.days() + JULIAN_OF_EPOCH, 0)),
+            Field::Julian => Some((self.julian().into(), 0)),
             _ => None,
         }
     }
@@ -226,17 +226,25 @@ impl Moment {
         days_from_date(self.fields.year + months.div_euclid(12), months.rem_euclid(12) + 1, self.fields.day)
     }
 
+    /// The Julian day. It has 32 bits, which the days of an interval may exceed.
+    fn julian(&self) -> i32 {
+        julian(self.days())
+    }
+
+    /// The days from the start of a year of ISO 8601, in 32 bits as well.
+    fn days_from(&self, year: i64) -> i64 {
+        self.julian().wrapping_sub(julian(monday_of_week(year, 1))).into()
+    }
+
     /// The year and the week of ISO 8601. The days of an interval may be many: only the years beside its own count.
     fn iso_week(&self) -> (i64, i64) {
-        let (year, days) = (self.fields.year, self.days());
-        let start = |year: i64| monday_of_week(year, 1);
-        let week = |year: i64| (days - start(year)) / 7 + 1;
-        if days < start(year) {
-            let last = week(year - 1);
-            // Weeks from 52 on may be those of the next year.
-            return if last >= 52 && days >= start(year + 1) { (year + 1, week(year + 1)) } else { (year - 1, last) };
-        }
-        if week(year) >= 52 && days >= start(year + 1) { (year + 1, week(year + 1)) } else { (year, week(year)) }
+        let (year, days) = (self.fields.year, self.julian());
+        let start = |year: i64| julian(monday_of_week(year, 1));
+        let week = |year: i64| self.days_from(year) / 7 + 1;
+        let year = if days < start(year) { year - 1 } else { year };
+        // Weeks from 52 on may be those of the next year.
+        let next = self.fields.year + 1;
+        if week(year) >= 52 && days >= start(next) { (next, week(next)) } else { (year, week(year)) }
     }
 
     /// A year as it is shown: 1 BC is 1.
@@ -288,6 +296,10 @@ impl Moment {
             _ => Ok(()),
         };
     }
+}
+
+fn julian(days: i64) -> i32 {
+    (days + JULIAN_OF_EPOCH) as i32
 }
 
 /// Whether an interval lacks the field.

@@ -6,8 +6,8 @@ use crate::error::ValueError;
 use crate::oid::Oid;
 use crate::sqlstate::SqlState;
 
-/// The bytes of the largest value in PostgreSQL.
-const MAX_BYTES: usize = 0x3fff_ffff;
+/// The bytes of the largest array in PostgreSQL.
+pub(crate) const MAX_BYTES: usize = 0x3fff_ffff;
 
 fn not_a_list() -> ValueError {
     ValueError::new(SqlState::DATA_EXCEPTION, "argument must be empty or one-dimensional array")

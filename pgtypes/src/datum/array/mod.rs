@@ -16,7 +16,7 @@ use crate::oid::Oid;
 use crate::sqlstate::SqlState;
 
 pub use join::ArrayOfArrays;
-pub(crate) use join::too_many_bytes;
+pub(crate) use join::{MAX_BYTES, too_many_bytes};
 pub use subscripts::SliceBounds;
 
 /// The most dimensions.
@@ -99,24 +99,32 @@ impl Array {
     /// The number of elements of such dimensions.
     ///
     /// # Errors
-    /// 54000 for too many dimensions or elements, and for subscripts beyond `integer`.
-    pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
-        if dimensions.len() > MAX_DIMENSIONS {
-            return Err(too_many_dimensions(dimensions.len()));
-        }
-        let mut count: i64 = 1;
+    /// 54000 for too many elements.
+    fn count(dimensions: &[Dimension]) -> Result<usize, ValueError> {
+        let mut count: i64 = i64::from(!dimensions.is_empty());
         for dimension in dimensions {
             count *= i64::from(dimension.length);
             if dimension.length < 0 || i32::try_from(count).is_err() {
                 return Err(too_many_elements());
             }
         }
-        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_ELEMENTS).ok_or_else(too_many_elements)?;
+        usize::try_from(count).ok().filter(|count| *count <= MAX_ELEMENTS).ok_or_else(too_many_elements)
+    }
+
+    /// The number of elements of such dimensions.
+    ///
+    /// # Errors
+    /// 54000 for too many dimensions or elements, and for subscripts beyond `integer`.
+    pub fn check_dimensions(dimensions: &[Dimension]) -> Result<usize, ValueError> {
+        if dimensions.len() > MAX_DIMENSIONS {
+            return Err(too_many_dimensions(dimensions.len()));
+        }
+        let count = Array::count(dimensions)?;
         if let Some(far) = dimensions.iter().find(|dimension| dimension.lower.checked_add(dimension.length).is_none()) {
             let message = format!("array lower bound is too large: {}", far.lower);
             return Err(ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        Ok(if dimensions.is_empty() { 0 } else { count })
+        Ok(count)
     }
 
     /// An array of several dimensions.
@@ -209,3 +217,6 @@ pub(crate) fn too_many_elements() -> ValueError {
     let message = format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})");
     ValueError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -172,8 +172,7 @@ impl Array {
             };
             dimensions.push(Dimension::of_span(Span { first, last })?);
         }
-        let count = Array::check_dimensions(&dimensions)?;
-        match source.elements.get(..count) {
+        match source.elements.get(..Array::count(&dimensions)?) {
             Some(elements) => Array::new(element, dimensions, elements.to_vec()),
             None => Err(source_too_small()),
         }

@@ -1,6 +1,6 @@
 //! Aggregates that collect all values: texts, bytes, arrays. Their size is bounded as that of a value.
 
-use crate::datum::{Array, ArrayOfArrays, Datum, MAX_ELEMENTS, too_many_bytes, too_many_elements};
+use crate::datum::{Array, ArrayOfArrays, Datum, MAX_BYTES, MAX_ELEMENTS, too_many_bytes, too_many_elements};
 use crate::error::ValueError;
 use crate::functions::aggregate::Aggregate;
 use crate::functions::args::Args;
@@ -8,7 +8,7 @@ use crate::functions::arrays::element_size;
 use crate::oid::Oid;
 use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
-use crate::text::limit::{MAX_VALUE, check_growth};
+use crate::text::limit::check_growth;
 
 type FromBytes = fn(Vec<u8>) -> Result<Datum, ValueError>;
 
@@ -112,7 +112,7 @@ impl Aggregate for Elements {
         if self.kept.values.len() >= MAX_ELEMENTS {
             return Err(too_many_elements());
         }
-        if self.size > MAX_VALUE {
+        if self.size > MAX_BYTES {
             return Err(too_many_bytes());
         }
         self.kept.push(args.get(0));
@@ -152,7 +152,7 @@ impl Aggregate for Arrays {
         self.memory += array.memory();
         let element = SqlType::new(array.element());
         self.size += array.elements().iter().map(|value| element_size(value, element)).sum::<usize>();
-        if self.size > MAX_VALUE { Err(too_many_bytes()) } else { Ok(()) }
+        if self.size > MAX_BYTES { Err(too_many_bytes()) } else { Ok(()) }
     }
 
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use crate::datum::{Datum, compare_same};
+use crate::datum::Datum;
 use crate::error::ValueError;
 use crate::float::narrow;
 use crate::functions::aggregate::Aggregate;
 use crate::functions::args::Args;
-use crate::functions::comparable::check_order;
+use crate::functions::compare::order_of;
 use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
 
@@ -134,15 +134,17 @@ pub(super) struct Extreme {
     ahead: Ordering,
     /// Of equal values with several forms the last one is the result, but the first one of `character`.
     keeps_first: bool,
-    elements: Option<SqlType>,
+    ty: SqlType,
     memory: usize,
 }
 
 impl Extreme {
     pub(super) fn new(types: &[SqlType], ahead: Ordering) -> Extreme {
-        let ty = types.first().copied().unwrap_or(SqlType::UNKNOWN);
-        let keeps_first = ty.base() == SqlType::BPCHAR;
-        Extreme { best: Datum::Null, ahead, keeps_first, elements: ty.element(), memory: 0 }
+        let ty = types.first().map_or(SqlType::UNKNOWN, |ty| ty.base());
+        let keeps_first = ty == SqlType::BPCHAR;
+        // The order of vectors is that of arrays here.
+        let ty = if ty == SqlType::OIDVECTOR { SqlType::OID_ARRAY } else { ty };
+        Extreme { best: Datum::Null, ahead, keeps_first, ty, memory: 0 }
     }
 }
 
@@ -150,8 +152,7 @@ impl Aggregate for Extreme {
     fn add(&mut self, args: &Args<'_>) -> Result<(), ValueError> {
         let next = args.get(0);
         if !self.best.is_null() {
-            self.elements.map_or(Ok(()), check_order)?;
-            let order = compare_same(&self.best, next).ok_or_else(wrong_kind)?;
+            let order = order_of(self.ty, &self.best, next)?;
             if order == self.ahead || (order.is_eq() && self.keeps_first) {
                 return Ok(());
             }

@@ -6,11 +6,12 @@
 //! # Layers
 //!
 //! 1. `fold`: states of one value
-//! 2. `collect`, `moments`, `numbers`: states that collect values; sums and squares of floats; exact ones
+//! 2. `collect`, `json`, `moments`, `numbers`: states that collect values; JSON; sums and squares of floats; exact ones
 //! 3. `ordered`: over ordered rows
 
 mod collect;
 mod fold;
+mod json;
 mod moments;
 mod numbers;
 mod ordered;
@@ -22,6 +23,7 @@ use fold::{
     Count, Extreme, Fold, Step, add_floats, add_intervals, add_ints, add_reals, bit_and, bit_or, bit_xor, bool_and,
     bool_or,
 };
+use json::{JsonElements, JsonMembers, JsonbElements, JsonbMembers};
 use moments::{Moments, Regression};
 use numbers::{IntervalAverage, Sum, Variance};
 use ordered::{Mode, Percentile};
@@ -117,8 +119,22 @@ pub(super) static ROWS: &[ProcRow] = &[
     aggregate(6166, "bit_xor", &[T::INT8], T::INT8, |_, _| fold(bit_xor)),
 ];
 
+/// To `json` and `jsonb`.
+pub(super) static JSON: &[ProcRow] = &[
+    aggregate(3175, "json_agg", &[T::ANYELEMENT], T::JSON, |_, _| Box::<JsonElements>::default()).stable().on_null(),
+    aggregate(3197, "json_object_agg", &[T::ANY, T::ANY], T::JSON, |_, _| Box::<JsonMembers>::default())
+        .stable()
+        .on_null(),
+    aggregate(3267, "jsonb_agg", &[T::ANYELEMENT], T::JSONB, |_, _| Box::<JsonbElements>::default()).stable().on_null(),
+    aggregate(3270, "jsonb_object_agg", &[T::ANY, T::ANY], T::JSONB, |_, _| Box::<JsonbMembers>::default()).on_null(),
+];
+
 /// `min` and `max`.
 pub(super) static EXTREMES: &[ProcRow] = &[
+    aggregate(2797, "max", &[T::TID], T::TID, max),
+    aggregate(2798, "min", &[T::TID], T::TID, min),
+    aggregate(4189, "max", &[T::PG_LSN], T::PG_LSN, max),
+    aggregate(4190, "min", &[T::PG_LSN], T::PG_LSN, min),
     aggregate(2050, "max", &[T::ANYARRAY], T::ANYARRAY, max),
     aggregate(2051, "min", &[T::ANYARRAY], T::ANYARRAY, min),
     aggregate(2115, "max", &[T::INT8], T::INT8, max),

@@ -1,8 +1,8 @@
 //! Averages, variances and regressions of floats.
 //!
-//! The sums of squared distances are updated row by row with the method of Youngs and Cramer, in the order of operations
-//! of PostgreSQL, so that the results are the same to the last bit. Infinities and NaN make the sums of squares NaN;
-//! finite values whose sums overflow are 22003.
+//! The sums of squared distances are updated row by row with the method of Youngs and Cramer, in the order of
+//! operations of PostgreSQL, so that the results are the same to the last bit. Infinities and NaN make the sums of
+//! squares NaN; finite values whose sums overflow are 22003.
 
 use super::fold::float_overflow;
 use crate::datum::Datum;

@@ -21,7 +21,7 @@ use super::args::Args;
 use super::row::ProcRow;
 use crate::datum::{Datum, unpadded};
 use crate::error::ValueError;
-pub(super) use special::{check_order, lsn, order_of};
+pub(super) use special::{check_equality, check_order, lsn, order_of};
 
 /// Numbers, and what is stored as one.
 pub(super) static NUMBERS: &[ProcRow] = numbers::ROWS;
@@ -68,7 +68,7 @@ fn sign(order: Ordering) -> Datum {
 
 /// The difference of two short integers.
 fn cmp_difference(args: &Args<'_>) -> Result<Datum, ValueError> {
-    Ok(Datum::Int(args.int(0)? - args.int(1)?))
+    Ok(Datum::Int(args.int(0)?.saturating_sub(args.int(1)?)))
 }
 
 /// The first difference of two texts, two byte strings or two UUIDs.
@@ -121,3 +121,6 @@ fn larger_or_first(args: &Args<'_>) -> Result<Datum, ValueError> {
 fn smaller_or_first(args: &Args<'_>) -> Result<Datum, ValueError> {
     Ok(args.get(usize::from(args.compare(0, 1)?.is_gt())).clone())
 }
+
+#[cfg(test)]
+mod tests;

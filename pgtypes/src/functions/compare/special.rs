@@ -70,6 +70,11 @@ pub(in crate::functions) fn check_order(ty: T) -> Result<(), ValueError> {
     check(ty, Need::Order)
 }
 
+/// Whether a type has an operator `=`; `Err` with PostgreSQL's error if not.
+pub(in crate::functions) fn check_equality(ty: T) -> Result<(), ValueError> {
+    check(ty, Need::Equality)
+}
+
 /// The order of two values of a type with an order.
 pub(in crate::functions) fn order_of(ty: T, left: &Datum, right: &Datum) -> Result<Ordering, ValueError> {
     values(ty, left, right, Need::Order)

@@ -13,7 +13,7 @@ use crate::numeric::Numeric;
 use crate::row::IoEnv;
 use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
-use crate::text::check_growth;
+use crate::text::limit::check_growth;
 use crate::wire;
 
 /// `to_json`: a value as JSON text. 54000 for 1 GB.

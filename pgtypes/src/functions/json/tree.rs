@@ -71,7 +71,7 @@ fn array_length(args: &Args<'_>) -> Result<Datum, ValueError> {
 }
 
 fn pretty(args: &Args<'_>) -> Result<Datum, ValueError> {
-    args.jsonb(0).map(|value| Datum::text(value.pretty()))
+    args.jsonb(0)?.pretty().map(Datum::text)
 }
 
 fn contains(args: &Args<'_>) -> Result<Datum, ValueError> {

@@ -9,8 +9,11 @@ use crate::sqlstate::SqlState;
 
 /// The elements of a `text[]`, whatever its dimensions.
 pub(super) fn texts(array: &Array) -> Vec<Option<&str>> {
-    let text = |element| if let &Datum::Text(ref text) = element { Some(&**text) } else { None };
-    array.elements().iter().map(text).collect()
+    array.elements().iter().map(as_text).collect()
+}
+
+fn as_text(element: &Datum) -> Option<&str> {
+    if let Datum::Text(text) = element { Some(text) } else { None }
 }
 
 /// The elements of a `text[]` that is a path or a list of keys. 2202E for several dimensions.

@@ -44,19 +44,22 @@ fn of_floats(args: &Args<'_>) -> Result<Datum, ValueError> {
         () if if ascending { operand >= bound2 } else { operand <= bound2 } => {
             count.checked_add(1).ok_or_else(|| out_of_range(T::INT4))?
         }
-        () => inside(operand, bound1, bound2, count) + 1,
+        () => inside(operand, bound1, bound2, count),
     };
     Ok(Datum::Int(bucket.into()))
 }
 
-/// The bar, from 0, of an operand between the bounds.
+/// The bar, from 1, of an operand between the bounds. Both differences have the sign of the direction.
 fn inside(operand: f64, bound1: f64, bound2: f64, count: i32) -> i32 {
-    // Halves keep the distance of two large bounds finite. Both differences have the sign of the direction.
-    let half = if (bound2 - bound1).is_infinite() { 0.5 } else { 1.0 };
-    let share = (operand * half - bound1 * half) / (bound2 * half - bound1 * half);
+    let place = f64::from(count) * (operand - bound1) / (bound2 - bound1) + 1.0;
+    // NaN fails the test too.
+    if place < f64::from(i32::MAX) {
+        return place as i32;
+    }
+    // PostgreSQL's result is meaningless here: a difference or the product is infinite. Halves are not.
+    let share = (operand / 2.0 - bound1 / 2.0) / (bound2 / 2.0 - bound1 / 2.0);
     // The share may round to 1.
-    let bar = (f64::from(count) * share) as i32;
-    bar.min(count - 1)
+    ((f64::from(count) * share) as i32).min(count - 1) + 1
 }
 
 /// The number of thresholds, which ascend, that the operand is not below of.

@@ -40,6 +40,6 @@ fn moved(position: &str, distance: &Numeric, by: Move, doing: &str) -> Result<Da
     }
     let rounded = position.round(0)?.to_text();
     let position: u64 =
-        rounded.parse().map_err(|_| ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "pg_lsn out of range"))?;
+        rounded.parse().map_err(|_| ValueError::new(SqlState::INVALID_PARAMETER_VALUE, "pg_lsn out of range"))?;
     Ok(Datum::text(format!("{:X}/{:X}", position >> 32, position & u64::from(u32::MAX))))
 }

@@ -20,6 +20,7 @@ pub struct Regex {
     backward: Option<Program>,
     /// Divides a match among groups. Made when a function first asks for groups, as many patterns only test.
     tree: OnceLock<Result<tree::Part, ValueError>>,
+    size: usize,
 }
 
 /// A search through one text.
@@ -43,7 +44,14 @@ impl Regex {
             None => Some(Program::new(&parsed.ast, program::Direction::Backward, &mut budget)?),
         };
         let prefer = tree::preference(&parsed.ast);
-        Ok(Regex { parsed, prefer, looks, forward, fast, backward, tree: OnceLock::new() })
+        let size = program::budget() - budget;
+        Ok(Regex { parsed, prefer, looks, forward, fast, backward, tree: OnceLock::new(), size })
+    }
+
+    /// The number of its instructions, which its memory grows with. A pattern of a few characters has a few dozen, and
+    /// none has more than 60,000.
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// The number of groups.

@@ -1,0 +1,59 @@
+//! Aggregates of a query: their calls, and what the binder has found so far.
+
+use sqlparser::tokenizer::Location;
+
+use crate::expr::Expr;
+use pgtypes::SqlType;
+use pgtypes::functions::ProcRow;
+
+/// An aggregate of a query. Its result is a column of the aggregation's row.
+#[derive(Clone, Debug)]
+pub(crate) struct AggregateCall {
+    /// The function.
+    pub(crate) function: &'static ProcRow,
+    /// The arguments of each row.
+    pub(crate) args: Vec<Expr>,
+    /// Their types.
+    pub(crate) types: Vec<SqlType>,
+    /// The direct arguments of an ordered-set aggregate, with their types.
+    pub(crate) direct: Vec<(Expr, SqlType)>,
+    /// The type of the result.
+    pub(crate) result: SqlType,
+    /// Whether to aggregate distinct values only.
+    pub(crate) distinct: bool,
+    /// FILTER: only rows for which this is true.
+    pub(crate) filter: Option<Expr>,
+    /// The order of the rows.
+    pub(crate) order: Vec<AggregateOrder>,
+}
+
+/// A key of ORDER BY in an aggregate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AggregateOrder {
+    /// The key.
+    pub(crate) expr: Expr,
+    /// DESC
+    pub(crate) descending: bool,
+    /// Where NULL goes.
+    pub(crate) nulls_first: bool,
+}
+
+/// The aggregates of the current query.
+#[derive(Debug, Default)]
+pub(super) struct AggregateState {
+    /// Whether the current clause allows aggregates.
+    pub(super) allowed: bool,
+    /// Whether an aggregate's argument is being bound.
+    pub(super) inside: bool,
+    /// The aggregates found so far.
+    pub(super) calls: Vec<AggregateCall>,
+    /// The first column reference outside of an aggregate.
+    pub(super) ungrouped: Option<(String, Location)>,
+}
+
+impl AggregateCall {
+    /// All expressions over a row of the input.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
+    }
+}

@@ -1,0 +1,44 @@
+//! Names of objects for the text forms of `regclass`, `regtype` and the like. The system catalog knows them; a name of a
+//! type is one for the parser.
+
+use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
+
+use super::type_name;
+use crate::catalog::Catalog;
+use crate::error::SqlState;
+use crate::parse;
+use crate::system;
+use pgtypes::{Label, Names, Oid, SqlType, ValueError};
+
+impl Names for Catalog {
+    fn labels(&self, _: Oid) -> Option<&[Label]> {
+        None
+    }
+
+    fn find(&self, class: SqlType, name: &str) -> Result<Oid, ValueError> {
+        if class == SqlType::REGTYPE { find_type(name) } else { system::find_object(self, class, name) }
+    }
+
+    fn show(&self, class: SqlType, oid: Oid) -> Option<String> {
+        system::show_object(self, class, oid)
+    }
+}
+
+/// A type by any of its names.
+fn find_type(name: &str) -> Result<Oid, ValueError> {
+    let missing = || ValueError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"));
+    if let Some(domain) = system::find_domain(name) {
+        return Ok(domain);
+    }
+    let parsed = parse::parse(&format!("SELECT NULL::{name}"))
+        .map_err(|_| ValueError::new(SqlState::SYNTAX_ERROR, format!("invalid type name \"{name}\"")))?;
+    let [statement] = parsed.as_slice() else { return Err(missing()) };
+    let Statement::Query(query) = &statement.tree else { return Err(missing()) };
+    let SetExpr::Select(select) = &*query.body else { return Err(missing()) };
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] => {
+            type_name::resolve(data_type).map(|ty| ty.oid).map_err(|_| missing())
+        }
+        _ => Err(missing()),
+    }
+}
