@@ -14,7 +14,6 @@ const fn of(oid: u32) -> T {
 
 /// Sorted by OID.
 pub(super) static ROWS: &[ProcRow] = &[
-    session(810, "pg_client_encoding", &[], T::NAME),
     session(1039, "getdatabaseencoding", &[], T::NAME),
     session(1081, "format_type", &[T::OID, T::INT4], T::TEXT).on_null(),
     session(1215, "obj_description", &[T::OID, T::NAME], T::TEXT),

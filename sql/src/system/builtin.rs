@@ -144,7 +144,12 @@ fn type_row(row: &TypeRow) -> Vec<Datum> {
     let facts = facts::of_type(row.ty());
     let functions = facts.map_or(["-"; 6], |facts| facts.functions).map(named);
     let [input, output, receive, send, mod_in, mod_out] = functions;
-    let is_pseudo = matches!(row.category, Category::Pseudo | Category::Unknown);
+    // An array of rows is as little a type of columns as a row.
+    let is_record_array = row.element == SqlType::RECORD.oid;
+    let is_pseudo = matches!(row.category, Category::Pseudo | Category::Unknown) || is_record_array;
+    let category = if is_record_array { Category::Pseudo } else { row.category };
+    // A name has subscripts, though it is no array.
+    let element = if row.oid == SqlType::NAME.oid { SqlType::CHAR.oid } else { row.element };
     let is_array = row.ty().is_array();
     vec![
         oid(row.oid),
@@ -153,11 +158,11 @@ fn type_row(row: &TypeRow) -> Vec<Datum> {
         int(row.len),
         Datum::Bool(facts.is_some_and(|facts| facts.by_value)),
         text(if is_pseudo { "p" } else { "b" }),
-        text(row.category.letter().to_string()),
+        text(category.letter().to_string()),
         Datum::Bool(row.is_preferred),
         text(","),
         named(facts.map_or("-", |facts| facts.subscript)),
-        oid(row.element),
+        oid(element),
         oid(row.array),
         input,
         output,
