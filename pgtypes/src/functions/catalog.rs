@@ -1,5 +1,5 @@
-//! Functions of the system catalog: what an object is called, how it is defined, who may use it. The front end, which has
-//! the catalog, computes them.
+//! Functions of the system catalog: what an object is called, how it is defined, who may use it. The front end, which
+//! has the catalog, computes them.
 
 use super::row::{ProcRow, scalar, session};
 use crate::datum::Datum;

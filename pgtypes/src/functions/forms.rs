@@ -1,8 +1,8 @@
 //! The functions behind the forms of types, as `pg_type` names them: input, output, receive, send, modifiers.
 //!
-//! Their arguments are of types that no value of SQL has, or they serve the server alone. Here the forms are functions of
-//! [`crate::TypeIo`], so a call is refused. The rows exist because clients look for their names and OIDs: `array_recv`
-//! in `pg_type.typreceive` says that a type is an array.
+//! Their arguments are of types that no value of SQL has, or they serve the server alone. Here the forms are functions
+//! of [`crate::TypeIo`], so a call is refused. The rows exist because clients look for their names and OIDs:
+//! `array_recv` in `pg_type.typreceive` says that a type is an array.
 
 use super::row::{ProcRow, internal};
 use crate::oid::Oid;

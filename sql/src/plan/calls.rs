@@ -9,7 +9,7 @@ use crate::expr::eval::fold;
 use crate::expr::{Call, ContextValue, Expr, SessionCall};
 use pgtypes::cast::CastContext;
 use pgtypes::functions::resolve::{self, Choice, Failure, Given, Source};
-use pgtypes::functions::{ProcRow, Run};
+use pgtypes::functions::{self, ProcRow, Run};
 use pgtypes::{Datum, SqlType};
 
 /// What could not be found.
@@ -101,6 +101,9 @@ impl Binder<'_> {
         {
             let value = self.coerce(arg.clone(), ty, CastContext::Explicit)?;
             return value.ok_or_else(|| self.unsupported("this cast is", at));
+        }
+        if functions::named(name).first().is_some_and(|row| matches!(row.run, Run::Internal)) {
+            return Err(self.unsupported(&format!("a call of function {name} is"), at));
         }
         let choice = self.choose(name, &args, at)?;
         if choice.function.returns_set() {

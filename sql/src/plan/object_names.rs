@@ -1,5 +1,5 @@
-//! Names of objects for the text forms of `regclass`, `regtype` and the like. The system catalog knows them; a name of a
-//! type is one for the parser.
+//! Names of objects for the text forms of `regclass`, `regtype` and the like. The system catalog knows them; the name
+//! of a type is one for the parser.
 
 use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
 

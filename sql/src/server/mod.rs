@@ -37,6 +37,7 @@ use crate::coop::Workers;
 use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
 use crate::session::state::NodeContext;
+use crate::session::values::NodeView;
 pub use config::SqlConfig;
 use connection::Node;
 use pgtypes::TimeZone;
@@ -72,10 +73,8 @@ impl SqlServer {
         let advisory = NodeLocks::new(db, node, config.advisory.clone());
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
-        let (started, list) = (wall_clock(), sessions.clone());
-        let context =
-            NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host, started, sessions: list };
-        let context = Arc::new(context);
+        let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
+        let context = Arc::new(NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 

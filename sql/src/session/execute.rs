@@ -314,32 +314,22 @@ impl Session {
     /// Sends up to `wanted` rows. Returns their number, fewer only at the end. A statement without result columns ends
     /// at once.
     async fn next_rows(&mut self, run: &mut Run, wanted: usize, out: &mut Output) -> Result<usize, Fault> {
-        let Some(active) = &mut self.active else {
-            return Err(missing_transaction().into());
-        };
+        let Some(active) = &mut self.active else { return Err(missing_transaction().into()) };
         if run.reads.is_some() || active.txn.reads().is_some() {
             active.txn.set_reads(run.reads.clone());
         }
         active.txn.set_statement(run.snapshot.clone()); // another one may have begun since
         let catalog = Arc::clone(active.catalog().0);
         let io = self.settings.io(self.now, &*catalog);
-        let transaction = i64::try_from(active.txn.start_ts().raw()).ok().filter(|start_ts| *start_ts > 0);
-        let shown = Shown {
-            catalog: &catalog,
-            user: &self.user,
-            database: &self.database,
-            transaction,
-            node_started: self.node.started,
-            sessions: &*self.node.sessions,
-            statements: &self.statements,
-        };
+        let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
+        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
             io,
-            user: &self.user,
-            database: &self.database,
+            user,
+            database,
             session: &values,
             commit_follows: run.commit_follows,
             locks_rows: run.locks_rows,

@@ -20,7 +20,7 @@ use super::reads::Wanted;
 use super::settings::{SavedSettings, Settings};
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
-use super::values::SessionList;
+use super::values::NodeView;
 use crate::advisory::{AdvisorySession, NodeLocks};
 use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
@@ -57,10 +57,8 @@ pub(crate) struct NodeContext {
     pub(crate) workers: Workers,
     /// Where `cortado txn status` finds this node, if it is reachable.
     pub(crate) status_host: Option<Box<str>>,
-    /// The start of the node, in microseconds since 2000-01-01 UTC.
-    pub(crate) started: i64,
-    /// The sessions of the node.
-    pub(crate) sessions: Arc<dyn SessionList>,
+    /// What the system catalog shows of the node.
+    pub(crate) view: NodeView,
 }
 
 /// No sessions.
@@ -68,7 +66,7 @@ pub(crate) struct NodeContext {
 struct NoSessions;
 
 #[cfg(test)]
-impl SessionList for NoSessions {
+impl super::values::SessionList for NoSessions {
     fn list(&self) -> Vec<crate::system::SessionInfo> {
         Vec::new()
     }
@@ -89,8 +87,7 @@ impl NodeContext {
             wall_clock,
             workers: Workers::for_node(),
             status_host: None,
-            started: wall_clock(),
-            sessions: Arc::new(NoSessions),
+            view: NodeView { started: wall_clock(), sessions: Arc::new(NoSessions) },
         }
     }
 
@@ -134,6 +131,11 @@ pub(crate) struct ActiveTxn {
 }
 
 impl ActiveTxn {
+    /// Its id, if it has one.
+    pub(crate) fn id(&self) -> Option<i64> {
+        i64::try_from(self.txn.start_ts().raw()).ok().filter(|start_ts| *start_ts > 0)
+    }
+
     /// The catalog that it sees, and whether that has schema changes of its own.
     pub(crate) fn catalog(&self) -> (&Arc<Catalog>, bool) {
         match self.schema.as_ref().filter(|schema| schema.is_changed()) {

@@ -42,11 +42,16 @@ pub(crate) struct Shown<'s> {
     pub(crate) database: &'s str,
     /// The id of the transaction, if it has one.
     pub(crate) transaction: Option<i64>,
-    /// The start of the node.
-    pub(crate) node_started: i64,
-    /// The sessions of the node.
-    pub(crate) sessions: &'s dyn SessionList,
+    pub(crate) node: &'s NodeView,
     pub(crate) statements: &'s BoundedMap<Prepared>,
+}
+
+/// What the system catalog shows of the node.
+pub(crate) struct NodeView {
+    /// Its start, in microseconds since 2000-01-01 UTC.
+    pub(crate) started: i64,
+    /// Its sessions.
+    pub(crate) sessions: Arc<dyn SessionList>,
 }
 
 /// The sessions of a node.
@@ -160,7 +165,7 @@ impl SystemSession for SessionValues<'_> {
     }
 
     fn node_started(&self) -> i64 {
-        self.shown.node_started
+        self.shown.node.started
     }
 
     fn pid(&self) -> i32 {
@@ -176,7 +181,7 @@ impl SystemSession for SessionValues<'_> {
     }
 
     fn sessions(&self) -> Vec<SessionInfo> {
-        self.shown.sessions.list()
+        self.shown.node.sessions.list()
     }
 
     fn statements(&self) -> Vec<StatementInfo> {

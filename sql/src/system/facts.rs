@@ -1,7 +1,7 @@
 //! Facts of PostgreSQL 15's catalogs that no other module of the server needs, read from the texts of `data/`.
 //!
-//! The texts are part of the program, and tests compare what is made of them with PostgreSQL. A line that cannot be read
-//! is skipped: there is none.
+//! The texts are part of the program, and tests compare what is made of them with PostgreSQL. A line that cannot be
+//! read is skipped: there is none.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

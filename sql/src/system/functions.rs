@@ -1,7 +1,7 @@
 //! The functions of the system catalog, as pure functions of the catalog and their arguments.
 //!
-//! A function is known by its name; its variants differ in the types of the arguments. Where PostgreSQL answers NULL for
-//! an OID of no object, so do these. Sizes are not measured: they are 0.
+//! A function is known by its name; its variants differ in the types of the arguments. Where PostgreSQL answers NULL
+//! for an OID of no object, so do these. Sizes are not measured: they are 0.
 
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};

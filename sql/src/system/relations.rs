@@ -1,5 +1,5 @@
-//! The descriptors of the relations of `pg_catalog` and `information_schema`, all that PostgreSQL 15 has: their OIDs, and
-//! their columns in its order.
+//! The descriptors of the relations of `pg_catalog` and `information_schema`, all that PostgreSQL 15 has: their OIDs,
+//! and their columns in its order.
 //!
 //! To the binder such a relation is a [`Table`] like any other. It has no storage: its rows are computed.
 

@@ -1,7 +1,8 @@
 //! The descriptors and the rows of built-in objects are those of PostgreSQL 15.
 //!
-//! The files in `golden/` are what PostgreSQL's COPY gave. `relations.txt` has a line for each relation: OID, name, kind,
-//! columns with type, `!` for NOT NULL and collation. The others begin with the names of the columns, the key first.
+//! The files in `golden/` are what PostgreSQL's COPY gave. `relations.txt` has a line for each relation: OID, name,
+//! kind, columns with type, `!` for NOT NULL and collation. The others begin with the names of the columns, the key
+//! first.
 
 use std::collections::HashMap;
 use std::fmt::Write;
