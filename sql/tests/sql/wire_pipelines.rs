@@ -257,7 +257,7 @@ async fn the_system_catalog_shows_prepared_statements() {
     raw.transcript().await;
     let look = "select name, statement, parameter_types from pg_prepared_statements";
     let shown = raw.query(look).await.join("; ");
-    assert!(shown.contains(&format!("mine|{statement}|{{integer,integer}}")), "{shown}");
+    assert!(shown.contains(&format!("[\"mine\", \"{statement}\", \"{{integer,integer}}\"]")), "{shown}");
     assert!(shown.contains("SELECT 1"), "{shown}");
     assert!(other.query(look).await.join("; ").contains("SELECT 0"));
 }
