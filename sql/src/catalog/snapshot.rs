@@ -87,7 +87,13 @@ impl Catalog {
         self.by_name.get(name)
     }
 
-    /// The table with this storage.
+    /// All tables, by their ids.
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+        let mut tables: Vec<Arc<Table>> = self.by_id.values().cloned().collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        tables
+    }
+
     /// The table of an id.
     pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
         self.by_id.get(&id)

@@ -1,6 +1,7 @@
 //! The state of the binder: scopes, parameters, error positions.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
@@ -13,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
 use crate::parse::{NO_LOCATION, Parsed};
+use crate::system;
 use crate::table::{Table, quote_identifier};
 use pgtypes::{Names, SqlType};
 
@@ -408,7 +410,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The table of a folded name in `public`, if there is one. The plan is valid as long as the result is the same.
-    pub(super) fn look_up(&self, name: &str) -> Option<std::sync::Arc<Table>> {
+    pub(super) fn look_up(&self, name: &str) -> Option<Arc<Table>> {
         let found = self.catalog.table(name).cloned();
         let mut lookups = self.lookups.borrow_mut();
         if !lookups.iter().any(|lookup| lookup.name == name) {
@@ -422,14 +424,32 @@ impl<'a> Binder<'a> {
         self.lookups.take()
     }
 
-    /// The table of a name. 42P01 if there is none.
-    pub(super) fn table(&self, name: &ObjectName) -> Result<std::sync::Arc<Table>, SqlError> {
+    /// The table of a name, to be changed. 42P01 if there is none, 42501 if it is one of the system.
+    pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
+        let table = self.readable_table(name)?;
+        self.check_changeable(&table)?;
+        Ok(table)
+    }
+
+    /// 42501 for a table of the system.
+    pub(super) fn check_changeable(&self, table: &Table) -> Result<(), SqlError> {
+        if system::of_table(table).is_none() {
+            return Ok(());
+        }
+        let message = format!("permission denied: \"{}\" is a system catalog", table.name);
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// The table of a name, to be read. `pg_catalog` is searched first. 42P01 if there is none.
+    pub(super) fn readable_table(&self, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
         let at = name.span().start;
         let parts = self.name_parts(name)?;
+        let of_system =
+            |schema: Option<&str>, table: &str| system::find(schema, table).map(|found| found.table.clone());
         let found = match parts.as_slice() {
-            [table] => self.look_up(table),
+            [table] => of_system(None, table).or_else(|| self.look_up(table)),
             [schema, table] if schema == crate::catalog::PUBLIC => self.look_up(table),
-            [_, _] => None,
+            [schema, table] => of_system(Some(schema), table),
             _ => {
                 let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
                 return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));

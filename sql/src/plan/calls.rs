@@ -107,6 +107,9 @@ impl Binder<'_> {
             }
             (Err(failed), _) => return Err(self.no_function(&failed, name, &args, at)),
         };
+        if matches!(choice.function.run, Run::Internal) {
+            return Err(self.unsupported(&format!("a call of function {name} is"), at));
+        }
         if choice.function.returns_set() {
             return self.set_value(name, args, at);
         }
@@ -173,11 +176,10 @@ impl Binder<'_> {
         let function = choice.function;
         match function.run {
             Run::Scalar(_) => Ok(Expr::Call(Call { function, operator: None, args, types, result: choice.result })),
-            Run::Session => match session_value(function) {
-                Some(SessionValue::Context(value)) => Ok(Expr::Context(value)),
-                Some(SessionValue::Call(call)) => Ok(Expr::Session { call, args }),
-                None => Err(self.unsupported(&format!("function {} is", function.name), at)),
-            },
+            Run::Session => Ok(match session_value(function) {
+                SessionValue::Context(value) => Expr::Context(value),
+                SessionValue::Call(call) => Expr::Session { call, args },
+            }),
             _ => Err(self.unsupported(&format!("function {} here is", function.name), at)),
         }
     }
@@ -189,11 +191,11 @@ enum SessionValue {
 }
 
 /// What a function of the session becomes.
-fn session_value(function: &ProcRow) -> Option<SessionValue> {
+fn session_value(function: &ProcRow) -> SessionValue {
     if let Some(call) = LockCall::named(function.name) {
-        return Some(SessionValue::Call(SessionCall::Advisory(call)));
+        return SessionValue::Call(SessionCall::Advisory(call));
     }
-    Some(match function.name {
+    match function.name {
         "current_user" | "session_user" => SessionValue::Context(ContextValue::User),
         "current_database" => SessionValue::Context(ContextValue::Database),
         "current_schema" => SessionValue::Context(ContextValue::Schema),
@@ -202,6 +204,6 @@ fn session_value(function: &ProcRow) -> Option<SessionValue> {
         "current_setting" => SessionValue::Call(SessionCall::CurrentSetting),
         "set_config" => SessionValue::Call(SessionCall::SetConfig),
         "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
-        _ => return None,
-    })
+        _ => SessionValue::Call(SessionCall::System(function.oid)),
+    }
 }

@@ -213,7 +213,7 @@ impl Binder<'_> {
         if self.with_named(name)?.is_some() {
             return Ok(None);
         }
-        let table = self.table(name)?;
+        let table = self.readable_table(name)?;
         let scope = self.table_scope(&table, alias)?;
         Ok(Some((table, scope)))
     }
@@ -281,7 +281,7 @@ impl Binder<'_> {
                 let scope = self.result_scope(&with.columns, alias, &with.name)?;
                 return Ok(Item { rel, scope, lateral: None });
             }
-            let table = self.table(name)?;
+            let table = self.readable_table(name)?;
             let scope = self.table_scope(&table, alias)?;
             return Ok(Item { rel: table_scan(table, scope.names()), scope, lateral: None });
         }
@@ -469,7 +469,7 @@ impl Binder<'_> {
         let choice = self.choose(name, &arguments, at)?;
         let (args, types) = self.convert_arguments(arguments.values, &choice, at)?;
         let function = choice.function;
-        if !matches!(function.run, Run::Set(_)) {
+        if !matches!(function.run, Run::Set(_) | Run::SessionSet) {
             return Err(self.unsupported(&format!("function {name} here is"), at));
         }
         let width = function.columns.len().max(1);

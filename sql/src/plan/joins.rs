@@ -10,6 +10,7 @@ use super::access::{self, AccessPath, TableAccess};
 
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, Source};
 use crate::expr::{CompareOp, Expr};
+use crate::system;
 use crate::table::Table;
 use pgtypes::Datum;
 
@@ -30,8 +31,16 @@ pub(super) fn conjunction(mut parts: Vec<Expr>) -> Option<Expr> {
 /// All columns of a table, as a node.
 pub(super) fn table_scan(table: Arc<Table>, names: Vec<String>) -> Rel {
     let width = table.columns.len();
-    let access = TableAccess { table, path: AccessPath::Full, reverse: false, needed: vec![true; width] };
-    Rel::Query(Box::new(SelectPlan::of(Source::Table(access), width, names)))
+    Rel::Query(Box::new(SelectPlan::of(source(table), width, names)))
+}
+
+/// The rows of a table, stored or computed.
+pub(super) fn source(table: Arc<Table>) -> Source {
+    if let Some(relation) = system::of_table(&table) {
+        return Source::System(relation);
+    }
+    let needed = vec![true; table.columns.len()];
+    Source::Table(TableAccess { table, path: AccessPath::Full, reverse: false, needed })
 }
 
 /// Which sides of a join a condition reads.
@@ -196,6 +205,7 @@ fn is_bounded(rel: &Rel) -> bool {
             plan.limit.is_some()
                 || match &plan.source {
                     Source::Single | Source::Values(_) => true,
+                    Source::System(_) => false,
                     Source::Table(access) => match &access.path {
                         AccessPath::Points(_) => true,
                         AccessPath::Range { prefix, .. } => !prefix.is_empty(),
@@ -295,7 +305,7 @@ fn look_up(join: &mut Join) {
 /// settles the nodes.
 pub(super) fn attach(plan: &mut SelectPlan) {
     let width = match &plan.source {
-        Source::Single | Source::Values(_) => return,
+        Source::Single | Source::Values(_) | Source::System(_) => return,
         Source::Table(access) => access.table.columns.len(),
         Source::Rel(rel) => rel_width(rel),
     };
@@ -329,7 +339,7 @@ pub(super) fn attach(plan: &mut SelectPlan) {
     match &mut plan.source {
         Source::Table(access) => access.needed = needed,
         Source::Rel(rel) => settle(rel, &needed),
-        Source::Single | Source::Values(_) => {}
+        Source::Single | Source::Values(_) | Source::System(_) => {}
     }
 }
 

@@ -8,6 +8,7 @@ use kv::api::LockMode;
 use super::access::TableAccess;
 use super::aggregation::AggregateCall;
 use crate::expr::Expr;
+use crate::system::Relation;
 use crate::table::TableId;
 use pgtypes::SqlType;
 use pgtypes::functions::ProcRow;
@@ -90,7 +91,7 @@ impl SelectPlan {
     /// Whether it reads a table, as far as its own nodes go.
     pub(crate) fn reads(&self, table: TableId) -> bool {
         match &self.source {
-            Source::Single | Source::Values(_) => false,
+            Source::Single | Source::Values(_) | Source::System(_) => false,
             Source::Table(access) => access.table.id == table,
             Source::Rel(rel) => rel.reads(table),
         }
@@ -136,6 +137,8 @@ pub(crate) enum Source {
     Values(Vec<Vec<Expr>>),
     /// A table.
     Table(TableAccess),
+    /// A relation of the system catalog.
+    System(&'static Relation),
     /// Another node.
     Rel(Box<Rel>),
 }

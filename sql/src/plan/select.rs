@@ -6,12 +6,11 @@ use kv::api::LockMode;
 use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Values};
 use sqlparser::tokenizer::Location;
 
-use super::access::{AccessPath, TableAccess};
 use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::from::From;
-use super::joins::{conjunction, conjuncts, push};
+use super::joins::{conjunction, conjuncts, push, source};
 use super::names::{fold_ident, is_default};
 use super::node::ResultColumn;
 use super::projection::Output;
@@ -19,6 +18,7 @@ use super::rel::{Aggregation, Rel, RowLock, RowWait, SelectPlan, SetCall, SetVal
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
+use crate::system;
 use crate::table::Table;
 
 impl Binder<'_> {
@@ -163,9 +163,10 @@ impl Binder<'_> {
         match from {
             From::Nothing => {}
             From::Table(table) => {
-                let needed = vec![true; table.columns.len()];
-                let path = AccessPath::Full;
-                plan.source = Source::Table(TableAccess { table, path, reverse: false, needed });
+                if lock.is_some() && system::of_table(&table).is_some() {
+                    return Err(self.unsupported("a lock of rows of a system catalog is", query_start(query)));
+                }
+                plan.source = source(table);
                 plan.lock = lock;
             }
             From::Rel(_) if lock.is_some() => {

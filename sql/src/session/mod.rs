@@ -19,13 +19,14 @@
 //! 2. `control`: the session's own statements
 //! 3. `txn_state`: the state of the transaction
 //! 4. `settings`: the values of settings
-//! 5. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
-//! 6. `state`: the state of the session, the components of the node
-//! 7. `long_text`: parsing and binding, on other threads if a text is long
-//! 8. `snapshot`: which snapshot a statement reads
-//! 9. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
-//! 10. `command`: execution of the session's own statements
-//! 11. `simple`, `extended`: the query protocols
+//! 5. `statement`: statements, prepared statements, portals
+//! 6. `values`: the session as expressions and the system catalog see it
+//! 7. `state`: the state of the session, the components of the node
+//! 8. `long_text`: parsing and binding, on other threads if a text is long
+//! 9. `snapshot`: which snapshot a statement reads
+//! 10. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
+//! 11. `command`: execution of the session's own statements
+//! 12. `simple`, `extended`: the query protocols
 
 mod bounded_map;
 mod command;
@@ -49,7 +50,7 @@ mod snapshot;
 pub(crate) mod state;
 mod statement;
 mod txn_state;
-mod values;
+pub(crate) mod values;
 
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::Frontend;
