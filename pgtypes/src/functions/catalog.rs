@@ -214,6 +214,7 @@ pub(super) static ROWS: &[ProcRow] = &[
     session(3493, "to_regtype", &[T::TEXT], T::REGTYPE),
     session(3494, "to_regproc", &[T::TEXT], T::REGPROC),
     session(3495, "to_regclass", &[T::TEXT], T::REGCLASS),
+    session(3778, "pg_tablespace_location", &[T::OID], T::TEXT),
     session(3756, "pg_ts_parser_is_visible", &[T::OID], T::BOOL),
     session(3757, "pg_ts_dict_is_visible", &[T::OID], T::BOOL),
     session(3758, "pg_ts_config_is_visible", &[T::OID], T::BOOL),

@@ -298,7 +298,7 @@ pub(crate) struct SetValues {
 }
 
 /// A reference to a query of WITH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WithScan {
     /// The place of the query in the plan.
     pub(crate) query: usize,
@@ -306,6 +306,8 @@ pub(crate) struct WithScan {
     pub(crate) is_recursion: bool,
     /// The number of its columns.
     pub(crate) width: usize,
+    /// The values of the queries around it that it uses.
+    pub(crate) args: Vec<Expr>,
 }
 
 /// A query of WITH that runs once for the statement.

@@ -89,6 +89,8 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         }
         "pg_database_size" => database_size(args, env),
         "pg_tablespace_size" => Ok(int(0)),
+        // There are those of the system alone.
+        "pg_tablespace_location" => Ok(text("")),
         // None of these objects exists, or none has a comment.
         "obj_description"
         | "col_description"

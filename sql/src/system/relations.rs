@@ -23,7 +23,7 @@ pub(crate) struct Relation {
     /// Its schema: OID and name.
     pub(super) schema: (Oid, &'static str),
     /// Whether it is a view.
-    pub(super) is_view: bool,
+    pub(crate) is_view: bool,
     /// Whether all databases share it.
     pub(super) is_shared: bool,
     /// The types that its columns are declared with, which may be domains, and their collations.
@@ -83,6 +83,11 @@ impl Relation {
     /// Its OID.
     pub(crate) fn oid(&self) -> Oid {
         Oid(self.table.id.0)
+    }
+
+    /// The name of its schema.
+    pub(crate) fn schema_name(&self) -> &'static str {
+        self.schema.1
     }
 
     /// Its name with that of its schema.

@@ -112,8 +112,8 @@ pg_get_function_arguments:text|pg_get_function_identity_arguments:text|pg_get_fu
 oid, integer|oid, integer|text
 ||timestamp with time zone
 text, text, boolean|text, text, boolean|text
-options_array text[], OUT option_name text, OUT option_value text|options_array text[], OUT option_name text, OUT option_value text|record
-partitionid regclass, OUT relid regclass|partitionid regclass, OUT relid regclass|regclass
+options_array text[], OUT option_name text, OUT option_value text|options_array text[], OUT option_name text, OUT option_value text|SETOF record
+partitionid regclass, OUT relid regclass|partitionid regclass, OUT relid regclass|SETOF regclass
 years integer DEFAULT 0, months integer DEFAULT 0, weeks integer DEFAULT 0, days integer DEFAULT 0, hours integer DEFAULT 0, mins integer DEFAULT 0, secs double precision DEFAULT 0.0|years integer, months integer, weeks integer, days integer, hours integer, mins integer, secs double precision|interval
 
 select pg_get_functiondef('now'::regproc);
