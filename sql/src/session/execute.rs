@@ -336,9 +336,7 @@ impl Session {
     /// Sends up to `wanted` rows. Returns their number, fewer only at the end. A statement without result columns ends
     /// at once.
     async fn next_rows(&mut self, run: &mut Run, wanted: usize, out: &mut Output) -> Result<usize, Fault> {
-        let Some(active) = &mut self.active else {
-            return Err(missing_transaction().into());
-        };
+        let Some(active) = &mut self.active else { return Err(missing_transaction().into()) };
         run.resume(&mut active.txn);
         let (catalog, statement) = (Arc::clone(active.catalog().0), run.execution.statement());
         let io = self.settings.io(self.now, &*catalog);
