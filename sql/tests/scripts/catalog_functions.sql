@@ -93,8 +93,7 @@ ERROR 42602: invalid name syntax
 
 select int4in('1');
 ----
-ERROR 42883: function int4in(unknown) does not exist [at 8]
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: a call of function int4in is not supported yet [at 8]
 
 select pg_get_userbyid(10), pg_get_userbyid(77), pg_table_is_visible('acc'::regclass), pg_table_is_visible(1259), pg_table_is_visible(13425), pg_table_is_visible(5), pg_type_is_visible(23), pg_type_is_visible(13226), pg_function_is_visible(1299), pg_operator_is_visible(96), pg_collation_is_visible(950), pg_opclass_is_visible(1978), pg_ts_config_is_visible(1);
 ----

@@ -94,6 +94,45 @@ select unnest(current_schemas(true));
 select pg_options_to_table(array['a=1']);
 select 1 where pg_partition_ancestors('t') is null;
 ----
+tableoid:regclass|relname:name
+pg_class|t
+tableoid:regclass|a:int4
+t|1
+tableoid:oid|nspname:name|tableoid:oid
+1259|NULL|NULL
+ERROR 42703: column "tableoid" does not exist [at 8]
+ERROR 42703: column "tableoid" does not exist [at 8]
+ERROR 42703: column "tableoid" does not exist [at 8]
+relname:name|a:int4
+pg_class|1
+ERROR 42P01: missing FROM-clause entry for table "t" [at 8]
+ERROR 42P01: missing FROM-clause entry for table "x" [at 8]
+indkey:_int2|indclass:_oid|array_upper:int4
+[0:0]={1}|[0:0]={1978}|0
+indkey:int2|unnest:int2|generate_subscripts:int4
+1|1|0
+1|1|0
+attname:name
+a
+id
+option_name:text|option_value:text
+a|1
+b|x=y
+c|NULL
+?column?:bool
+t
+name:text|setting:text
+TimeZone|UTC
+n:int8|x:int4
+1|1
+2|2
+3|3
+pg_partition_ancestors:regclass
+unnest:name
+pg_catalog
+public
+ERROR 0A000: a function that returns several columns here is not supported yet [at 8]
+ERROR 0A000: set-returning functions are not allowed in WHERE [at 16]
 
 # WITH inside a sub-query that uses values around it.
 select relname, (with x as (select count(*) from pg_attribute where attrelid = c.oid and attnum > 0) select * from x) from pg_class c where oid in ('t'::regclass, 'u'::regclass) order by 1;
@@ -101,6 +140,20 @@ select g, (with recursive r(n) as (select g union all select n - 1 from r where 
 select g, (with x as (select g * 10 as v) select (select v + g from x) + (select sum(v) from x, (select 1) y)) from generate_series(1, 2) g;
 select g, s.* from generate_series(1, 3) g, lateral (with x as (select g as v), y as (select v + 1 as w from x) select v, w from x, y) s;
 ----
+relname:name|?column?:int8
+t|3
+u|3
+g:int4|array_agg:_int4
+0|{0}
+1|{1,0}
+2|{2,1,0}
+g:int4|?column?:int8
+1|21
+2|42
+g:int4|v:int4|w:int4
+1|1|2
+2|2|3
+3|3|4
 
 # Queries of psql: \dt, \di, \d.
 select n.nspname as "Schema", c.relname as "Name", case c.relkind when 'r' then 'table' when 'i' then 'index' end as "Type", pg_catalog.pg_get_userbyid(c.relowner) as "Owner" from pg_catalog.pg_class c left join pg_catalog.pg_namespace n on n.oid = c.relnamespace left join pg_catalog.pg_am am on am.oid = c.relam where c.relkind in ('r','p','') and n.nspname <> 'pg_catalog' and n.nspname !~ '^pg_toast' and n.nspname <> 'information_schema' and pg_catalog.pg_table_is_visible(c.oid) order by 1,2;
@@ -159,7 +212,7 @@ oid:oid|stxrelid:regclass|nsp:text|stxname:name|columns:text|ndist_enabled:bool|
 
 SELECT pubname , NULL , NULL FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_namespace pn ON p.oid = pn.pnpubid JOIN pg_catalog.pg_class pc ON pc.relnamespace = pn.pnnspid WHERE pc.oid ='16384' and pg_catalog.pg_relation_is_publishable('16384') UNION SELECT pubname , pg_get_expr(pr.prqual, c.oid) , (CASE WHEN pr.prattrs IS NOT NULL THEN (SELECT string_agg(attname, ', ') FROM pg_catalog.generate_series(0, pg_catalog.array_upper(pr.prattrs::pg_catalog.int2[], 1)) s, pg_catalog.pg_attribute WHERE attrelid = pr.prrelid AND attnum = prattrs[s]) ELSE NULL END) FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel pr ON p.oid = pr.prpubid JOIN pg_catalog.pg_class c ON c.oid = pr.prrelid WHERE pr.prrelid = '16384' UNION SELECT pubname , NULL , NULL FROM pg_catalog.pg_publication p WHERE p.puballtables AND pg_catalog.pg_relation_is_publishable('16384') ORDER BY 1;
 ----
-ERROR 42846: cannot cast type int2vector to smallint[] [at 458]
+pubname:name|?column?:text|?column?:text
 
 SELECT t.tgname, pg_catalog.pg_get_triggerdef(t.oid, true), t.tgenabled, t.tgisinternal, CASE WHEN t.tgparentid != 0 THEN (SELECT u.tgrelid::pg_catalog.regclass FROM pg_catalog.pg_trigger AS u, pg_catalog.pg_partition_ancestors(t.tgrelid) WITH ORDINALITY AS a(relid, depth) WHERE u.tgname = t.tgname AND u.tgrelid = a.relid AND u.tgparentid = 0 ORDER BY a.depth LIMIT 1) END AS parent FROM pg_catalog.pg_trigger t WHERE t.tgrelid = '16384' AND (NOT t.tgisinternal OR (t.tgisinternal AND t.tgenabled = 'D')) ORDER BY 1;
 ----
