@@ -151,6 +151,8 @@ impl SqlState {
     pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// 42501
+    pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState("42501");
     /// The cluster has no room for a statement: others come first.
     pub const INSUFFICIENT_RESOURCES: SqlState = SqlState("53000");
     /// `out_of_memory`

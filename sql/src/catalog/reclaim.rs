@@ -158,7 +158,7 @@ async fn settle_builds(db: &Database) -> Result<bool, TxnError> {
             continue;
         }
         txn.delete(record)?;
-        if !catalog.tables().any(|table| table.storages().any(|used| used == storage)) {
+        if !catalog.all_tables().any(|table| table.storages().any(|used| used == storage)) {
             txn.put(keys::dropped(storage), value)?;
             dropped = true;
         }

@@ -106,12 +106,18 @@ impl Catalog {
         self.by_index.get(name).is_some_and(|table| table.index(name).is_none_or(|index| index.is_constraint))
     }
 
+    /// All tables, by their ids.
+    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
+        let mut tables: Vec<Arc<Table>> = self.by_id.values().cloned().collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        tables
+    }
+
     /// All tables.
-    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.by_id.values()
     }
 
-    /// The table with this storage.
     /// The table of an id.
     pub(crate) fn by_id(&self, id: TableId) -> Option<&Arc<Table>> {
         self.by_id.get(&id)

@@ -458,19 +458,26 @@ async fn all_rows(
     }
 }
 
-/// The rows of a query of WITH. It runs once.
+/// The rows of a query of WITH. It runs once, or whenever the values that it uses have changed.
 async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Result<Arc<Vec<Row>>, SqlError> {
     let statement = ctx.statement.ok_or_else(|| SqlError::internal("WITH without a statement"))?;
     if scan.is_recursion {
         return Ok(statement.recursion.lock().get(&scan.query).cloned().unwrap_or_default());
     }
-    if let Some(rows) = statement.with.lock().get(&scan.query) {
+    // It sees the parameters of the statement, and the values around it that it uses.
+    let mut own = frame.get(..ctx.params).unwrap_or(frame).to_vec();
+    let env = ctx.env(frame);
+    for arg in &scan.args {
+        own.push(eval(arg, &[], &env)?.into_owned());
+    }
+    let args = own.get(ctx.params..).unwrap_or_default().to_vec();
+    if let Some((known, rows)) = statement.with.lock().get(&scan.query)
+        && *known == args
+    {
         return Ok(Arc::clone(rows));
     }
     let plan = Arc::clone(&statement.plan);
     let with = plan.with.get(scan.query).ok_or_else(|| SqlError::internal("a query of WITH is missing"))?;
-    // It sees the parameters of the statement only.
-    let own = frame.get(..plan.params.len()).unwrap_or(frame).to_vec();
     let mut budget = Budget::of_statement();
     let rows = match &with.body {
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
@@ -490,7 +497,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
         }
     };
     let rows = Arc::new(rows);
-    statement.with.lock().insert(scan.query, Arc::clone(&rows));
+    statement.with.lock().insert(scan.query, (args, Arc::clone(&rows)));
     Ok(rows)
 }
 

@@ -90,7 +90,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match &plan.source {
-        Source::Single => {}
+        Source::Single | Source::System(_) => {}
         Source::Values(rows) => rows.iter().flatten().try_for_each(&mut *visitor)?,
         Source::Table(access) => visit_access(access, visitor)?,
         Source::Rel(rel) => visit_rel(rel, visitor)?,

@@ -194,6 +194,7 @@ impl Printer<'_> {
         match &plan.source {
             Source::Single => self.node(depth, "Result".to_owned(), passed),
             Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned(), passed),
+            Source::System(relation) => self.node(depth, format!("System Scan on {}", relation.full_name()), passed),
             Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned(), passed),
             Source::Table(access) => return self.table(access, plan.filter.as_ref(), depth),
             Source::Rel(rel) => {

@@ -1,5 +1,7 @@
 //! Binding of INSERT.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{
     ConflictTarget, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr, Spanned,
     TableObject, Values,
@@ -171,7 +173,7 @@ impl Binder<'_> {
 
     fn on_conflict(
         &mut self,
-        table: &Table,
+        table: &Arc<Table>,
         alias: Option<&str>,
         on: &OnConflict,
         at: Location,

@@ -10,12 +10,21 @@ use super::bound_index::BoundIndex;
 use super::conditions::{conjunction, conjuncts};
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, Source};
 use crate::expr::{CompareOp, Expr};
+use crate::system;
 use crate::table::Table;
 
 /// All columns of a table, as a node.
 pub(super) fn table_scan(table: Arc<Table>, indexes: Vec<BoundIndex>, names: Vec<String>) -> Rel {
     let width = table.columns.len();
-    Rel::Query(Box::new(SelectPlan::of(Source::Table(TableAccess::whole(table, indexes)), width, names)))
+    Rel::Query(Box::new(SelectPlan::of(source(table, indexes), width, names)))
+}
+
+/// The rows of a table, stored or computed.
+pub(super) fn source(table: Arc<Table>, indexes: Vec<BoundIndex>) -> Source {
+    match system::of_table(&table) {
+        Some(relation) => Source::System(relation),
+        None => Source::Table(TableAccess::whole(table, indexes)),
+    }
 }
 
 /// Which sides of a join a condition reads.

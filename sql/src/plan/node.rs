@@ -51,6 +51,8 @@ pub struct Plan {
     pub(crate) constant_parts: bool,
     /// Whether an expression takes or gives up advisory locks.
     pub(crate) takes_locks: bool,
+    /// Whether an expression asks for the id of the transaction.
+    pub(crate) needs_transaction: bool,
     /// Set for a query for plain columns.
     pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.

@@ -11,6 +11,7 @@ use super::cost;
 use super::insert::values_plan;
 use super::names::is_default;
 use super::node::{Body, Plan, ResultColumn, Whole};
+use super::statement::needs_transaction;
 use crate::catalog::Catalog;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
@@ -85,6 +86,7 @@ fn bind_on_this_stack(
         outside_block_only: false,
         constant_parts,
         takes_locks: false,
+        needs_transaction: needs_transaction(&whole),
         cost,
         plain: None,
         notices: Vec::new(),

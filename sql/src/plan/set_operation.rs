@@ -3,7 +3,7 @@
 use sqlparser::ast::{Cte, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, With};
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, Typed};
+use super::binder::{Binder, Frame, Scope, Typed};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::rel::{Rel, SelectPlan, SetKind, SetOperation, Source, WithBody, WithQuery};
@@ -134,16 +134,26 @@ impl Binder<'_> {
             if with.recursive
                 && let Some(parts) = recursive_parts(&cte.query)
             {
-                self.recursive(name, cte, parts)?;
+                let names = self.with_names.len();
+                self.begin_with();
+                let bound = self.recursive(name, cte, parts);
+                let args = self.end_with();
+                bound?;
+                let depth = self.frames.len();
+                for known in self.with_names.iter_mut().skip(names) {
+                    (known.args, known.depth) = (args.clone(), depth);
+                }
                 continue;
             }
             let aggregates = std::mem::take(&mut self.aggregates);
             let targets = std::mem::take(&mut self.targets);
+            self.begin_with();
             let bound = self.query(&cte.query);
+            let args = self.end_with();
             (self.aggregates, self.targets) = (aggregates, targets);
             let (plan, columns) = bound?;
             let columns = self.renamed(columns, cte, &name)?;
-            self.add_with(name, columns, WithBody::Query(Box::new(plan)));
+            self.add_with((name, columns, args), WithBody::Query(Box::new(plan)));
         }
         Ok(())
     }
@@ -153,10 +163,21 @@ impl Binder<'_> {
         with.cte_tables.iter().filter(|cte| fold_ident(&cte.alias.name) == known.name).count() > 1
     }
 
-    fn add_with(&mut self, name: String, columns: Vec<ResultColumn>, body: WithBody) {
+    /// Begins a query of WITH, which may use values of the queries around it.
+    fn begin_with(&mut self) {
+        self.frames.push(Frame { scope: Scope::default(), args: Vec::new(), references: Vec::new() });
+    }
+
+    /// Ends it. Returns the values that it uses.
+    fn end_with(&mut self) -> Vec<Expr> {
+        self.frames.pop().map(|frame| frame.args).unwrap_or_default()
+    }
+
+    fn add_with(&mut self, (name, columns, args): (String, Vec<ResultColumn>, Vec<Expr>), body: WithBody) {
         let query = self.with.len();
         self.with.push(WithQuery { name: name.clone(), body });
-        self.with_names.push(WithName { name, columns, query, is_recursion: false });
+        let depth = self.frames.len();
+        self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
     }
 
     fn renamed(&self, mut columns: Vec<ResultColumn>, cte: &Cte, name: &str) -> Result<Vec<ResultColumn>, SqlError> {
@@ -181,7 +202,9 @@ impl Binder<'_> {
         let query = self.with.len();
         // Its place is taken before the queries that the step has.
         self.with.push(WithQuery { name: name.clone(), body: WithBody::Query(Box::new(SelectPlan::single())) });
-        let inner = WithName { name: name.clone(), columns: columns.clone(), query, is_recursion: true };
+        let depth = self.frames.len();
+        let (args, own) = (Vec::new(), columns.clone());
+        let inner = WithName { name: name.clone(), columns: own, query, is_recursion: true, args, depth };
         self.with_names.push(inner);
         let bound = self.operand(step);
         self.with_names.pop();
@@ -193,7 +216,8 @@ impl Binder<'_> {
             if let Some(slot) = self.with.get_mut(query) {
                 slot.body = WithBody::Query(Box::new(plan));
             }
-            self.with_names.push(WithName { name, columns, query, is_recursion: false });
+            let args = Vec::new();
+            self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
             return Ok(());
         }
         if step_columns.len() != columns.len() {
@@ -218,7 +242,8 @@ impl Binder<'_> {
         if let Some(slot) = self.with.get_mut(query) {
             slot.body = WithBody::Recursive { first: Box::new(first), step: Box::new(step), all };
         }
-        self.with_names.push(WithName { name, columns, query, is_recursion: false });
+        let args = Vec::new();
+        self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
         Ok(())
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn settle(plan: &mut SelectPlan) {
 fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
     first_value(plan);
     let mut needed = match &plan.source {
-        Source::Single | Source::Values(_) => return false,
+        Source::Single | Source::Values(_) | Source::System(_) => return false,
         Source::Table(access) => vec![false; access.table.columns.len()],
         Source::Rel(rel) => vec![false; rel_width(rel)],
     };
@@ -80,7 +80,7 @@ fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
     }
     let asked = asked_of_source(plan, asked);
     let gives_order = match &mut plan.source {
-        Source::Single | Source::Values(_) => false,
+        Source::Single | Source::Values(_) | Source::System(_) => false,
         Source::Table(_) => settle_table(plan, needed, &asked),
         Source::Rel(rel) => {
             plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
@@ -302,6 +302,7 @@ fn is_bounded(rel: &Rel) -> bool {
                 || plan.aggregation.as_ref().is_some_and(|aggregation| aggregation.keys.is_empty())
                 || match &plan.source {
                     Source::Single | Source::Values(_) => true,
+                    Source::System(_) => false,
                     Source::Table(_) => score_of(plan, Vec::new()).is_some_and(|score| score.equal > 0),
                     Source::Rel(source) => is_bounded(source),
                 }

@@ -62,6 +62,7 @@ fn bind_on_this_stack(
         outside_block_only,
         constant_parts: constants::any_in(&whole),
         takes_locks: takes_locks(&whole)?,
+        needs_transaction: needs_transaction(&whole),
         cost: cost::of(&whole),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
         notices,
@@ -89,6 +90,17 @@ fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
             }
         }
     }
+}
+
+/// Whether an expression asks for the id of the transaction.
+pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
+    let mut found = false;
+    // The visitor never fails.
+    let _ = constants::visit(whole, &mut |expr| {
+        found |= expr.needs_transaction();
+        Ok(())
+    });
+    found
 }
 
 /// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.

@@ -14,7 +14,7 @@ use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Hold, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
-use super::values::SessionValues;
+use super::values::{SessionValues, Shown};
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::coop::Turn;
@@ -258,6 +258,10 @@ impl Session {
             return Err(missing_transaction().into());
         };
         active.begin_statement();
+        if bound.plan.needs_transaction && !bound.plan.is_ddl {
+            let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
+            self.interrupt.guard(self.deadline, start).await?;
+        }
         if bound.plan.is_ddl {
             // It owns the tables that it closes, by its start_ts.
             let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
@@ -362,13 +366,15 @@ impl Session {
         run.resume(&mut active.txn);
         let (catalog, statement) = (Arc::clone(active.catalog().0), run.execution.statement());
         let io = self.settings.io(self.now, &*catalog);
-        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
+        let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
+        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
             io,
-            user: &self.user,
-            database: &self.database,
+            user,
+            database,
             session: &values,
             commit_follows: run.commit_follows,
             locks_rows: run.locks_rows,

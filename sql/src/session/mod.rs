@@ -23,14 +23,15 @@
 //! 3. `control`, `scroll`: the session's own statements; the rows and the position of a cursor
 //! 4. `txn_state`: the state of the transaction
 //! 5. `settings`: the values of settings
-//! 6. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
-//! 7. `state`: the state of the session, the components of the node
-//! 8. `long_text`: parsing and binding, on other threads if a text is long
-//! 9. `snapshot`: which snapshot a statement reads
-//! 10. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
-//! 11. `cursors`, `prepared`: DECLARE and FETCH; PREPARE and EXECUTE
-//! 12. `command`: execution of the session's own statements
-//! 13. `simple`, `extended`: the query protocols
+//! 6. `statement`: statements, prepared statements, portals
+//! 7. `values`: the session as expressions and the system catalog see it
+//! 8. `state`: the state of the session, the components of the node
+//! 9. `long_text`: parsing and binding, on other threads if a text is long
+//! 10. `snapshot`: which snapshot a statement reads
+//! 11. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
+//! 12. `cursors`, `prepared`: DECLARE and FETCH; PREPARE and EXECUTE
+//! 13. `command`: execution of the session's own statements
+//! 14. `simple`, `extended`: the query protocols
 
 mod bounded_map;
 mod command;
@@ -61,7 +62,7 @@ mod snapshot;
 pub(crate) mod state;
 mod statement;
 mod txn_state;
-mod values;
+pub(crate) mod values;
 
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::Frontend;

@@ -20,6 +20,7 @@ use super::reads::Wanted;
 use super::settings::{SavedSettings, Settings};
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
+use super::values::NodeView;
 use crate::advisory::{AdvisorySession, NodeLocks};
 use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
@@ -57,6 +58,19 @@ pub(crate) struct NodeContext {
     pub(crate) workers: Workers,
     /// Where `cortado txn status` finds this node, if it is reachable.
     pub(crate) status_host: Option<Box<str>>,
+    /// What the system catalog shows of the node.
+    pub(crate) view: NodeView,
+}
+
+/// No sessions.
+#[cfg(test)]
+struct NoSessions;
+
+#[cfg(test)]
+impl super::values::SessionList for NoSessions {
+    fn list(&self) -> Vec<crate::system::SessionInfo> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +81,15 @@ impl NodeContext {
         use crate::catalog::{CatalogConfig, NodeId};
         let catalog = NodeCatalog::new(db.clone(), NodeId(1), CatalogConfig::default(), metrics.clone());
         let advisory = NodeLocks::new(db, NodeId(1), AdvisoryConfig::default());
-        NodeContext { catalog, advisory, metrics, wall_clock, workers: Workers::for_node(), status_host: None }
+        NodeContext {
+            catalog,
+            advisory,
+            metrics,
+            wall_clock,
+            workers: Workers::for_node(),
+            status_host: None,
+            view: NodeView { started: wall_clock(), sessions: Arc::new(NoSessions) },
+        }
     }
 
     /// A context over an in-memory cluster.
@@ -110,6 +132,11 @@ pub(crate) struct ActiveTxn {
 }
 
 impl ActiveTxn {
+    /// Its id, if it has one.
+    pub(crate) fn id(&self) -> Option<i64> {
+        i64::try_from(self.txn.start_ts().raw()).ok().filter(|start_ts| *start_ts > 0)
+    }
+
     /// The catalog that it sees, and whether that has schema changes of its own.
     pub(crate) fn catalog(&self) -> (&Arc<Catalog>, bool) {
         match self.schema.as_ref().filter(|schema| schema.is_changed()) {
