@@ -99,8 +99,6 @@ impl SqlState {
     pub const DUPLICATE_DATABASE: SqlState = SqlState("42P04");
     /// The name is reserved.
     pub const RESERVED_NAME: SqlState = SqlState("42939");
-    /// The object is in use.
-    pub const OBJECT_IN_USE: SqlState = SqlState("55006");
     /// No database has this name.
     pub const INVALID_CATALOG_NAME: SqlState = SqlState("3D000");
     /// `invalid_schema_name`
@@ -141,6 +139,8 @@ impl SqlState {
     pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
     /// `dependent_objects_still_exist`
     pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
+    /// `invalid_cursor_definition`
+    pub const INVALID_CURSOR_DEFINITION: SqlState = SqlState("42P11");
     /// `undefined_parameter`
     pub const UNDEFINED_PARAMETER: SqlState = SqlState("42P02");
     /// A portal of this name exists.
@@ -157,6 +157,8 @@ impl SqlState {
     pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// 42501
+    pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState("42501");
     /// The cluster has no room for a statement: others come first.
     pub const INSUFFICIENT_RESOURCES: SqlState = SqlState("53000");
     /// `out_of_memory`
@@ -173,6 +175,8 @@ impl SqlState {
     pub const TOO_MANY_COLUMNS: SqlState = SqlState("54011");
     /// An object in the wrong state.
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState("55000");
+    /// A cursor of the session uses the object.
+    pub const OBJECT_IN_USE: SqlState = SqlState("55006");
     /// A parameter that cannot be changed.
     pub const CANT_CHANGE_RUNTIME_PARAM: SqlState = SqlState("55P02");
     /// `lock_not_available`

@@ -18,7 +18,7 @@
 //! 9. `catalog`: stored descriptors, their cache, schema changes
 //! 10. `advisory`: advisory locks
 //! 11. `parse`: text to syntax trees
-//! 12. `copy`: COPY's statement, and its data as rows
+//! 12. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
 //! 13. `expr`: bound expressions and their evaluation
 //! 14. `plan`: syntax trees to plans
 //! 15. `exec`: runs plans over a transaction
@@ -45,4 +45,5 @@ pub mod plan;
 mod protocol;
 pub mod server;
 mod session;
+mod system;
 pub mod table;

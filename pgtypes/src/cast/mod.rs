@@ -73,7 +73,8 @@ fn method(from: SqlType, to: SqlType) -> Option<(CastContext, Method)> {
     // Every type has a text form.
     match () {
         () if from == SqlType::UNKNOWN => Some((CastContext::Implicit, Method::Text)),
-        () if from.is_array() && to.is_array() => {
+        // Vectors of the catalog are arrays too.
+        () if (from.is_array() || is_vector(from)) && to.is_array() => {
             let (context, _) = method(from.element()?, to.element()?)?;
             Some((context, Method::Elements))
         }
@@ -154,6 +155,10 @@ pub fn modify(value: Datum, ty: SqlType, is_explicit: bool) -> Result<Datum, Val
         Some(modifier) if ty.typmod >= 0 && !value.is_null() => (modifier.apply)(value, ty, is_explicit),
         _ => Ok(value),
     }
+}
+
+fn is_vector(ty: SqlType) -> bool {
+    matches!(ty.base(), SqlType::INT2VECTOR | SqlType::OIDVECTOR)
 }
 
 /// Whether the text form of a type is the name of an object.

@@ -19,13 +19,18 @@ pub(super) fn find(abbreviation: &str) -> Option<Meaning> {
     TABLE.get(index).map(|(_, meaning)| *meaning)
 }
 
+/// All abbreviations.
+pub(super) fn all() -> &'static [(&'static str, Meaning)] {
+    &TABLE
+}
+
 /// The zone of an abbreviation that depends on time.
 pub(super) fn zone_of(name: &str) -> TimeZone {
     TimeZone::find(name).unwrap_or_else(TimeZone::utc)
 }
 
 /// By name, in lower case and sorted.
-const TABLE: [(&str, Meaning); 195] = [
+static TABLE: [(&str, Meaning); 195] = [
     ("acdt", Meaning::Daylight(37_800)),
     ("acsst", Meaning::Daylight(37_800)),
     ("acst", Meaning::Standard(34_200)),

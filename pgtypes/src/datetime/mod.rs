@@ -17,7 +17,7 @@
 //! 7. `input`, `compat`: text input, timestamps as bare microseconds
 //! 8. `convert`, `interval_math`, `arithmetic`, `age`, `extract`, `at_zone`, `series`: casts, operators, functions
 //! 9. `truncate`, `make`: `date_trunc` and `date_bin`, values of fields
-//! 10. `template`: `to_char`, `to_date`, `to_timestamp`
+//! 10. `listing`, `template`: lists of zones; `to_char`, `to_date`, `to_timestamp`
 
 mod abbreviations;
 mod age;
@@ -32,6 +32,7 @@ mod fault;
 mod input;
 mod interval_math;
 mod iso_interval;
+mod listing;
 mod make;
 mod mask;
 mod number;
@@ -55,6 +56,7 @@ pub use codec::INTERVAL_KEY;
 pub use convert::overlaps;
 pub use extract::Extracted;
 pub use input::Reading;
+pub use listing::{ZoneEntry, zone_abbreviations, zones};
 pub use make::IntervalArgs;
 pub use series::Series;
 pub use session::{DateOrder, IntervalStyle, Now, Session, Uses};

@@ -149,6 +149,11 @@ impl TimeZone {
         name
     }
 
+    /// Whether daylight saving time holds at an instant.
+    pub(super) fn is_daylight_at(&self, micros: i64) -> bool {
+        self.zone.to_offset_info(self.instant(micros)).dst().is_dst()
+    }
+
     /// The offset that an abbreviation means at a local time in this zone: that of its last use until then, else of its
     /// first use after. A zone that never used it answers with its own offset at that time.
     pub(super) fn offset_of_abbreviation(&self, abbreviation: &str, fields: &Fields) -> i64 {

@@ -51,6 +51,10 @@ pub enum Run {
     OrderedSet(u8, AggregateFn),
     /// By the session, which has the catalog, the locks, the settings: not in this crate.
     Session,
+    /// The same, to a set of rows.
+    SessionSet,
+    /// Not at all: it serves the server alone. A call is refused.
+    Internal,
 }
 
 /// A function, as a row of `pg_proc`.
@@ -139,7 +143,22 @@ pub(in crate::functions) const fn session(
     row(oid, name, args, result, Run::Session).stable()
 }
 
+/// A function that only the server calls: strict and immutable.
+pub(in crate::functions) const fn internal(
+    oid: u32,
+    name: &'static str,
+    args: &'static [SqlType],
+    result: SqlType,
+) -> ProcRow {
+    row(oid, name, args, result, Run::Internal)
+}
+
 impl ProcRow {
+    /// With a result that depends on nothing, though the session computes it.
+    pub(in crate::functions) const fn immutable(self) -> ProcRow {
+        ProcRow { volatility: Volatility::Immutable, ..self }
+    }
+
     /// With a result that depends on the session.
     pub(in crate::functions) const fn stable(self) -> ProcRow {
         ProcRow { volatility: Volatility::Stable, ..self }
@@ -175,6 +194,11 @@ impl ProcRow {
         ProcRow { columns, ..self }
     }
 
+    /// As one that the session computes to a set of rows.
+    pub(in crate::functions) const fn of_session_set(self) -> ProcRow {
+        ProcRow { run: Run::SessionSet, ..self }
+    }
+
     /// As an aggregate over ordered rows, with so many direct arguments.
     pub(in crate::functions) const fn ordered_set(self, direct: u8, run: AggregateFn) -> ProcRow {
         ProcRow { run: Run::OrderedSet(direct, run), ..self }
@@ -182,7 +206,7 @@ impl ProcRow {
 
     /// Whether it returns a set.
     pub fn returns_set(&self) -> bool {
-        matches!(self.run, Run::Set(_))
+        matches!(self.run, Run::Set(_) | Run::SessionSet)
     }
 
     /// Whether it is an aggregate.

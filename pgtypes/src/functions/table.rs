@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::ProcRow;
-use super::{aggregates, arrays, casts, compare, enums, json, numbers, session, text, times};
+use super::{aggregates, arrays, casts, catalog, compare, enums, forms, json, numbers, session, text, times};
 use crate::oid::Oid;
 
 /// The rows of each topic.
@@ -17,11 +17,14 @@ static TOPICS: &[&[ProcRow]] = &[
     aggregates::PAIRS,
     arrays::ROWS,
     casts::ROWS,
+    catalog::ROWS,
+    catalog::SIZES,
     compare::NUMBERS,
     compare::TEXTS,
     compare::TIMES,
     compare::VALUES,
     enums::ROWS,
+    forms::ROWS,
     json::BUILD,
     json::EDIT,
     json::TEXT,

@@ -253,11 +253,16 @@ impl Catalog {
         })
     }
 
+    /// Whether the search path leads to the relation of this schema.
+    pub(crate) fn is_visible(&self, schema: SchemaId, name: &str) -> bool {
+        let first = self.sight.path.iter().find(|schema| self.relation_in(**schema, name).is_some());
+        first == Some(&schema)
+    }
+
     /// A relation as SQL: with its schema, unless the search path finds it.
     pub(crate) fn relation_text(&self, schema: SchemaId, name: &str) -> String {
-        let is_found = self.sight.path.iter().find(|schema| self.relation_in(**schema, name).is_some());
         let shown = quote_identifier(name);
-        match self.schema_by_id(schema).filter(|_| is_found != Some(&schema)) {
+        match self.schema_by_id(schema).filter(|_| !self.is_visible(schema, name)) {
             Some(schema) => format!("{}.{shown}", quote_identifier(&schema.name)),
             None => shown,
         }
@@ -279,6 +284,14 @@ impl Catalog {
     /// The tables of all databases.
     pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.objects.tables.values()
+    }
+
+    /// Whether a table that the search path finds has a constraint of this name.
+    pub(crate) fn has_constraint(&self, name: &str) -> bool {
+        match self.relation(None, name) {
+            Some(Relation::Index(table)) => table.index(name).is_none_or(|index| index.is_constraint),
+            _ => false,
+        }
     }
 
     /// The views and sequences of the session's database, by their ids.

@@ -151,8 +151,8 @@ pub struct StatementState {
     pub(super) plan: Arc<Plan>,
     pub(super) log: SubqueryLog,
     pub(super) run: RunSubquery,
-    /// The rows of the queries of WITH that have run.
-    pub(super) with: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
+    /// The rows of the queries of WITH that have run, with the values around them that they were for.
+    pub(super) with: Mutex<HashMap<usize, (Row, Arc<Vec<Row>>)>>,
     /// What the references of recursive queries to themselves give now.
     pub(super) recursion: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
     /// What sub-queries see of the transaction, of a statement that writes.

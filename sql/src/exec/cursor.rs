@@ -13,9 +13,10 @@ use super::rows::{Row, empty_row};
 use crate::codec::{CodecError, key, row};
 use crate::coop::{MANY, Turn, on_other_thread};
 use crate::error::{SqlError, storage_error};
-use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
+use crate::expr::{Expr, system_env};
 use crate::plan::{AccessPath, KeyBound, Source, TableAccess};
+use crate::system::{self, Rows};
 use crate::table::Table;
 use pgtypes::Datum;
 
@@ -52,6 +53,8 @@ enum State {
     Scan(ScanRange),
     /// The rest of a scan of an index.
     Index(Box<IndexCursor>),
+    /// Rows of the system catalog that are still to be computed.
+    System(Rows),
     /// The end.
     AtEnd,
 }
@@ -70,6 +73,7 @@ impl Cursor {
             Source::Single | Source::Values(_) => State::Fixed(0),
             Source::Rel(_) => State::AtEnd,
             Source::Table(access) => start(access, env, &mut turn).await?,
+            Source::System(relation) => State::System(system::rows(relation, &system_env(env.session, &env.io)?)?),
         };
         Ok(Cursor { state, page: first_page.clamp(1, MAX_PAGE), row_units, turn })
     }
@@ -107,6 +111,7 @@ impl Cursor {
         match source {
             Source::Single => self.fixed(&[Vec::new()], 1, env).await,
             Source::Values(rows) => self.fixed(rows, wanted.clamp(1, MAX_PAGE) as usize, env).await,
+            Source::System(_) => Ok(self.computed(wanted.clamp(1, MAX_PAGE) as usize).await),
             Source::Table(access) => match self.pairs(txn).await? {
                 Some(entries) if matches!(&access.path, AccessPath::Index(scan) if scan.covers) => {
                     self.decode_entries(access, entries).await.map(Some)
@@ -116,6 +121,19 @@ impl Cursor {
             },
             Source::Rel(_) => Ok(None),
         }
+    }
+
+    /// The next rows of the system catalog.
+    async fn computed(&mut self, chunk: usize) -> Option<Vec<KeyedRow>> {
+        let State::System(source) = &mut self.state else { return None };
+        let mut rows = Vec::new();
+        while rows.len() < chunk
+            && let Some(row) = source.next()
+        {
+            rows.push((None, row));
+            self.turn.spend(self.row_units).await;
+        }
+        (!rows.is_empty()).then_some(rows)
     }
 
     async fn fixed(
@@ -212,7 +230,7 @@ impl Cursor {
                 self.page = (self.page * 2).min(MAX_PAGE);
                 Ok(page)
             }
-            State::Fixed(_) | State::AtEnd => Ok(None),
+            State::Fixed(_) | State::System(_) | State::AtEnd => Ok(None),
         }
     }
 }

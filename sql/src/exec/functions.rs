@@ -9,7 +9,9 @@ use super::rows::Row;
 use crate::coop::Turn;
 use crate::error::SqlError;
 use crate::expr::eval::{Env, eval};
+use crate::expr::system_env;
 use crate::plan::{FunctionScan, SetCall, SetValues};
+use crate::system::{self, Rows};
 use pgtypes::Datum;
 use pgtypes::functions::{Args, Run, SetRows};
 
@@ -17,6 +19,8 @@ use pgtypes::functions::{Args, Run, SetRows};
 enum CallRows {
     /// Of a function that returns a set.
     Set(SetRows),
+    /// Of one of the system catalog.
+    System(Rows),
     /// The one row that is left of another expression.
     One(Option<Datum>),
 }
@@ -34,6 +38,11 @@ impl CallRows {
                 }
                 match function.run {
                     Run::Set(begin) => Ok(CallRows::Set(begin(&args)?)),
+                    Run::SessionSet => {
+                        let values: Vec<&Datum> = values.iter().map(|value| &**value).collect();
+                        let env = system_env(env.session, &env.io)?;
+                        Ok(CallRows::System(system::set(function, &values, &env)?))
+                    }
                     _ => Err(SqlError::internal("a function does not return a set")),
                 }
             }
@@ -44,6 +53,7 @@ impl CallRows {
     fn next(&mut self) -> Result<Option<Row>, SqlError> {
         match self {
             CallRows::Set(rows) => Ok(rows.next().transpose()?),
+            CallRows::System(rows) => Ok(rows.next()),
             CallRows::One(value) => Ok(value.take().map(|value| vec![value])),
         }
     }

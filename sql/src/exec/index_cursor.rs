@@ -19,7 +19,7 @@ use crate::codec::{CodecError, index as entry_form, key};
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::eval::{Env, eval};
-use crate::plan::{IndexScan, KeyBound, PrefixValue};
+use crate::plan::{IndexScan, PrefixValue};
 use crate::table::{Index, Table};
 use pgtypes::Datum;
 use pgtypes::codec::key::{KeyOrder, put_ordered};
@@ -55,7 +55,7 @@ impl IndexCursor {
         let index = table.indexes.get(scan.index).ok_or_else(|| SqlError::internal("an index is missing"))?;
         let mut ranges = Vec::with_capacity(scan.prefixes.len());
         for prefix in &scan.prefixes {
-            ranges.extend(range(index, prefix, (&scan.lower, &scan.upper), env)?);
+            ranges.extend(range(index, prefix, scan, env)?);
             turn.spend(1 + prefix.len()).await;
         }
         ranges.sort_unstable();
@@ -139,12 +139,7 @@ impl IndexCursor {
 }
 
 /// The range of keys of a prefix and the bounds of the next column; `None` if it is empty.
-fn range(
-    index: &Index,
-    prefix: &[PrefixValue],
-    (lower, upper): (&[KeyBound], &[KeyBound]),
-    env: &Env<'_>,
-) -> Result<Option<KeyRange>, SqlError> {
+fn range(index: &Index, prefix: &[PrefixValue], scan: &IndexScan, env: &Env<'_>) -> Result<Option<KeyRange>, SqlError> {
     let mut bytes = entry_form::prefix(index.storage);
     for (value, column) in prefix.iter().zip(&index.columns) {
         let value = match value {
@@ -157,7 +152,8 @@ fn range(
         };
         put_ordered(&value, column.order, &mut bytes);
     }
-    let Some(column) = index.columns.get(prefix.len()).filter(|_| !lower.is_empty() || !upper.is_empty()) else {
+    let is_bounded = scan.skips_null || !scan.lower.is_empty() || !scan.upper.is_empty();
+    let Some(column) = index.columns.get(prefix.len()).filter(|_| is_bounded) else {
         let end = key::successor(&bytes);
         return Ok(Some((bytes, end)));
     };
@@ -166,7 +162,7 @@ fn range(
     put_ordered(&Datum::Bool(false), KeyOrder::default(), &mut marked);
     marked.truncate(bytes.len() + 1);
     let (mut start, mut end) = (marked.clone(), key::successor(&marked));
-    let bounds = lower.iter().map(|bound| (bound, true)).chain(upper.iter().map(|bound| (bound, false)));
+    let bounds = scan.lower.iter().map(|bound| (bound, true)).chain(scan.upper.iter().map(|bound| (bound, false)));
     for (bound, is_lower) in bounds {
         let value = eval(&bound.value, &[], env)?;
         if value.is_null() {

@@ -46,14 +46,17 @@ impl JoinRun {
     }
 
     /// The next rows, at most `most`, and none only at the end.
-    pub(super) async fn next(
+    pub(super) async fn next<'i>(
         &mut self,
         join: &Join,
-        (left, right): (&mut dyn Input, &mut dyn Input),
+        (left, right): (&'i mut (dyn Input + 'i), &'i mut (dyn Input + 'i)),
         ctx: &mut ExecContext<'_>,
         frame: &[Datum],
         most: usize,
     ) -> Result<Vec<Row>, SqlError> {
+        // The side that runs once, and the other one.
+        let is_reverse = matches!(join.method, JoinMethod::Reverse(_));
+        let (left, right) = if is_reverse { (right, left) } else { (left, right) };
         while self.out.len() < most && !self.is_left_at_end {
             if let JoinMethod::Hash(keys) = &join.method
                 && self.built.is_none()
@@ -69,7 +72,9 @@ impl JoinRun {
             for row in batch {
                 match &join.method {
                     JoinMethod::Hash(keys) => self.probe((join, keys), row, ctx, frame).await?,
-                    JoinMethod::Loop(args) => self.look_up((join, args), row, right, ctx, frame).await?,
+                    JoinMethod::Loop(args) | JoinMethod::Reverse(args) => {
+                        self.look_up((join, args), row, right, ctx, frame).await?
+                    }
                 }
             }
         }
@@ -141,7 +146,7 @@ impl JoinRun {
         Ok(())
     }
 
-    /// Runs the right side for a row of the left side.
+    /// Runs the right side for a row of the left side; of a reverse loop, the left side for a row of the right one.
     async fn look_up(
         &mut self,
         (join, args): (&Join, &[Expr]),
@@ -156,6 +161,7 @@ impl JoinRun {
             inner.push(eval(arg, &left, &env)?.into_owned());
         }
         right.restart();
+        let is_reverse = matches!(join.method, JoinMethod::Reverse(_));
         let mut has_partner = false;
         loop {
             let batch = right.next(ctx, &inner, BATCH).await?;
@@ -164,7 +170,7 @@ impl JoinRun {
             }
             for partner in batch {
                 self.turn.spend(ROW_UNITS).await;
-                let row = joined(&left, &partner);
+                let row = if is_reverse { joined(&partner, &left) } else { joined(&left, &partner) };
                 if holds(join.condition.as_ref(), &row, ctx, frame).await? {
                     has_partner = true;
                     self.out.push_back(row);

@@ -96,6 +96,10 @@ pub(super) async fn lock_read<T>(
     let others = rows.iter().zip(&own).filter(|(_, own)| !**own);
     let keys: Vec<Key> = others.map(|((key, _), _)| key.clone()).collect();
     let mut found = lock_keys(&access.table, keys, (lock, Presence::Present, true), ctx).await?.into_iter();
+    let recheck = if let AccessPath::Index(scan) = &access.path { scan.recheck.as_ref() } else { None };
+    let mut again = |row: Row, ctx: &ExecContext<'_>| {
+        if passes(recheck, &row, ctx, params)? { again(row, ctx) } else { Ok(None) }
+    };
     let mut counted = Vec::with_capacity(rows.len());
     for ((key, row), own) in rows.into_iter().zip(own) {
         if own {
@@ -106,10 +110,6 @@ pub(super) async fn lock_read<T>(
             Some(RowFound::Unchanged) => counted.push((key, row)),
             Some(RowFound::Present(newest)) => {
                 let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
-                let recheck = if let AccessPath::Index(scan) = &access.path { scan.recheck.as_ref() } else { None };
-                if !passes(recheck, &newest, ctx, params)? {
-                    continue;
-                }
                 let row = if ctx.rehearses() {
                     ctx.begin_rehearsal();
                     loop {

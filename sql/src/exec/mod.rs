@@ -17,8 +17,8 @@
 //! 8. `changes`: changes of rows
 //! 9. `writer`: the writer of rows and of their entries in indexes
 //! 10. `upsert`: ON CONFLICT
-//! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM; INSERT;
-//!     UPDATE and DELETE
+//! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM;
+//!     INSERT; UPDATE and DELETE
 //! 12. `alter`, `analyze`, `objects`: changes of a table's indexes and keys; EXPLAIN ANALYZE; CREATE of objects
 
 mod aggregate;

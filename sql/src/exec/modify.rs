@@ -50,10 +50,11 @@ impl<'p> Target<'p> {
         filter: Option<&'p Expr>,
         mode: LockMode,
         row_units: usize,
-        env: &Env<'_>,
+        (ctx, params): (&mut ExecContext<'_>, &[Datum]),
     ) -> Result<Target<'p>, SqlError> {
         let source = Source::Table(access.clone());
-        let cursor = Cursor::new(&source, FIRST_PAGE, row_units, env).await?;
+        rehearse(access.path.exprs(), &Row::new(), ctx, params).await?;
+        let cursor = Cursor::new(&source, FIRST_PAGE, row_units, &ctx.env(params)).await?;
         let (turn, counts) = (Turn::new(), RowCounts::default());
         Ok(Target { source, access, filter, mode, cursor, view: None, row_units, turn, counts })
     }
@@ -135,7 +136,7 @@ pub(super) async fn delete(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mut target =
-        Target::new(&plan.access, plan.filter.as_ref(), LockMode::Update, row_units, &ctx.env(params)).await?;
+        Target::new(&plan.access, plan.filter.as_ref(), LockMode::Update, row_units, (ctx, params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut writer = RowWriter::new(&plan.write, ctx);
     if matches!(plan.access.path, AccessPath::Index(_)) {
@@ -170,7 +171,7 @@ pub(super) async fn update(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mode = if plan.changes_unique { LockMode::Update } else { LockMode::NoKeyUpdate };
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &ctx.env(params)).await?;
+    let mut target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, (ctx, params)).await?;
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut writer = RowWriter::new(&plan.write, ctx);
     if plan.changes_key || matches!(plan.access.path, AccessPath::Index(_)) {

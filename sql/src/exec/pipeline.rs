@@ -136,6 +136,11 @@ impl Pipeline {
         plan.output.iter().enumerate().filter(|(at, _)| !self.deferred.contains(at))
     }
 
+    /// Whether outputs were put off, which may read tables.
+    pub(crate) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
     /// Evaluates the outputs that were put off, of the next `most` rows.
     pub(crate) async fn complete(
         &mut self,

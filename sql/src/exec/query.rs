@@ -89,7 +89,7 @@ impl QueryRun {
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
     pub(super) fn freeze(&mut self, view: impl FnOnce() -> View) {
-        if !self.exhausted {
+        if !self.exhausted || self.pipeline.has_deferred() {
             self.view.get_or_insert_with(view);
         }
     }
@@ -111,12 +111,10 @@ impl QueryRun {
             return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
-        if ctx.rehearses() {
-            Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
-        }
         Ok(self.pipeline.take(plan, max_rows))
     }
 
+    /// Reads until `max_rows` rows are complete. A query that has no view reads through that of the query around it.
     async fn read_through_view(
         &mut self,
         plan: &SelectPlan,
@@ -124,10 +122,25 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<(), SqlError> {
-        ctx.txn.set_view(self.view.take());
-        let read = self.read(plan, ctx, params, max_rows).await;
-        self.view = ctx.txn.set_view(None);
+        let Some(view) = self.view.take() else { return self.read_complete(plan, ctx, params, max_rows).await };
+        let outer = ctx.txn.set_view(Some(view));
+        let read = self.read_complete(plan, ctx, params, max_rows).await;
+        self.view = ctx.txn.set_view(outer);
         read
+    }
+
+    async fn read_complete(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<(), SqlError> {
+        self.read(plan, ctx, params, max_rows).await?;
+        if ctx.rehearses() {
+            Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
+        }
+        Ok(())
     }
 
     /// The next batch of a query that locks its rows. Rows count towards OFFSET and LIMIT when they are locked: those
@@ -445,19 +458,26 @@ async fn all_rows(
     }
 }
 
-/// The rows of a query of WITH. It runs once.
+/// The rows of a query of WITH. It runs once, or whenever the values that it uses have changed.
 async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Result<Arc<Vec<Row>>, SqlError> {
     let statement = ctx.statement.ok_or_else(|| SqlError::internal("WITH without a statement"))?;
     if scan.is_recursion {
         return Ok(statement.recursion.lock().get(&scan.query).cloned().unwrap_or_default());
     }
-    if let Some(rows) = statement.with.lock().get(&scan.query) {
+    // It sees the parameters of the statement, and the values around it that it uses.
+    let mut own = frame.get(..ctx.params).unwrap_or(frame).to_vec();
+    let env = ctx.env(frame);
+    for arg in &scan.args {
+        own.push(eval(arg, &[], &env)?.into_owned());
+    }
+    let args = own.get(ctx.params..).unwrap_or_default().to_vec();
+    if let Some((known, rows)) = statement.with.lock().get(&scan.query)
+        && *known == args
+    {
         return Ok(Arc::clone(rows));
     }
     let plan = Arc::clone(&statement.plan);
     let with = plan.with.get(scan.query).ok_or_else(|| SqlError::internal("a query of WITH is missing"))?;
-    // It sees the parameters of the statement only.
-    let own = frame.get(..plan.params.len()).unwrap_or(frame).to_vec();
     let mut budget = Budget::of_statement();
     let rows = match &with.body {
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
@@ -477,7 +497,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
         }
     };
     let rows = Arc::new(rows);
-    statement.with.lock().insert(scan.query, Arc::clone(&rows));
+    statement.with.lock().insert(scan.query, (args, Arc::clone(&rows)));
     Ok(rows)
 }
 

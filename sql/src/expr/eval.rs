@@ -10,7 +10,7 @@ use super::call::{any_of, apply, array, decided, element, only_value, row_among,
 pub(crate) use super::env::Env;
 use super::env::{Value, as_bool, boolean, owned};
 use super::session;
-use super::tree::{Call, CompareOp, ContextValue, Expr, Subquery, SubqueryKind, Subscript};
+use super::tree::{Call, CompareOp, ContextValue, Expr, SessionCall, Subquery, SubqueryKind, Subscript};
 use crate::error::SqlError;
 use pgtypes::datum::{compare, compare_same};
 use pgtypes::functions::Volatility;
@@ -62,7 +62,10 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Session { call, args } => {
             let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
             let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
-            owned(session::call(*call, &args, env.session)?)
+            owned(match call {
+                SessionCall::System(function) => session::system(*function, &args, (env.session, &env.io))?,
+                call => session::call(*call, &args, env.session)?,
+            })
         }
         Expr::Context(value) => owned(context(*value, env)),
         Expr::Local(at) => {

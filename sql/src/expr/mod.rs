@@ -22,8 +22,8 @@ mod subqueries;
 mod tree;
 
 pub use locks::LockLog;
-pub(crate) use session::unknown_setting;
 pub use session::{NoSession, SessionAccess};
+pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
 pub(crate) use tree::{
     Call, CompareOp, ContextValue, Elementwise, Expr, Position, SessionCall, Subquery, SubqueryKind, Subscript,

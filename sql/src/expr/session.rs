@@ -9,7 +9,8 @@ use super::tree::SessionCall;
 use crate::advisory::Answer;
 use crate::error::{SqlError, SqlState};
 use crate::lock_name::LockName;
-use pgtypes::Datum;
+use crate::system::{self, SystemEnv, SystemSession};
+use pgtypes::{Datum, IoEnv, Oid, functions};
 
 /// Access to the session of a statement.
 pub trait SessionAccess: Sync {
@@ -31,6 +32,11 @@ pub trait SessionAccess: Sync {
 
     /// The calls that take advisory locks, and their answers. `None`: there is nobody who would hold them.
     fn lock_log(&self) -> Option<&LockLog> {
+        None
+    }
+
+    /// What the system catalog is computed from. `None`: it is not known here.
+    fn system(&self) -> Option<&dyn SystemSession> {
         None
     }
 
@@ -106,4 +112,20 @@ pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn Session
 
 fn part(number: i64) -> Result<i32, SqlError> {
     i32::try_from(number).map_err(|_| SqlError::internal("an integer is too large"))
+}
+
+/// Evaluates a call of a function of the system catalog.
+pub(super) fn system(
+    function: Oid,
+    args: &[&Datum],
+    (session, io): (&dyn SessionAccess, &IoEnv<'_>),
+) -> Result<Datum, SqlError> {
+    let function = functions::find(function).ok_or_else(|| SqlError::internal("a function is missing"))?;
+    system::call(function, args, &system_env(session, io)?)
+}
+
+/// The environment of the system catalog.
+pub(crate) fn system_env<'a>(session: &'a dyn SessionAccess, io: &IoEnv<'a>) -> Result<SystemEnv<'a>, SqlError> {
+    let missing = || SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "the system catalog cannot be read here");
+    Ok(SystemEnv { session: session.system().ok_or_else(missing)?, io: *io })
 }

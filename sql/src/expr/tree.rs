@@ -2,8 +2,8 @@
 
 use crate::advisory::LockCall;
 use pgtypes::cast::Cast;
-use pgtypes::functions::{ProcRow, Volatility};
-use pgtypes::{Datum, SqlType};
+use pgtypes::functions::{self, ProcRow, Volatility};
+use pgtypes::{Datum, Oid, SqlType};
 
 /// An expression over one row.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,6 +219,8 @@ pub(crate) enum SessionCall {
     Sleep,
     /// `pg_advisory_lock(...)` and its kin
     Advisory(LockCall),
+    /// A function of the system catalog
+    System(Oid),
 }
 
 impl CompareOp {
@@ -394,11 +396,23 @@ impl Expr {
         self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Advisory(_), .. }))
     }
 
+    /// Whether it asks for the id of the transaction, which then has to have one.
+    pub(crate) fn needs_transaction(&self) -> bool {
+        const TXID_CURRENT: Oid = Oid(2943);
+        const PG_CURRENT_XACT_ID: Oid = Oid(5059);
+        let is_id = |function: Oid| [TXID_CURRENT, PG_CURRENT_XACT_ID].contains(&function);
+        self.any(&|e| matches!(e, Expr::Session { call: SessionCall::System(function), .. } if is_id(*function)))
+    }
+
     /// Whether each evaluation may give another value, or has an effect.
     pub(crate) fn is_volatile(&self) -> bool {
         self.any(&|e| match e {
             Expr::Call(call) => call.function.volatility == Volatility::Volatile,
-            Expr::Session { call, .. } => *call != SessionCall::CurrentSetting,
+            Expr::Session { call: SessionCall::CurrentSetting, .. } => false,
+            Expr::Session { call: SessionCall::System(function), .. } => {
+                functions::find(*function).is_none_or(|row| row.volatility == Volatility::Volatile)
+            }
+            Expr::Session { .. } => true,
             _ => false,
         })
     }

@@ -1,7 +1,7 @@
 //! PostgreSQL's commands that Cortado lacks. The parser knows few of them, and their text is no syntax error.
 
 use crate::error::{SqlError, SqlState};
-use crate::lexer;
+use crate::lexer::{self, Lexer, Token};
 
 /// Commands of one word.
 const SINGLE: &[&str] = &[
@@ -67,6 +67,9 @@ const OBJECTS: &[&str] = &[
 /// 0A000 if a text begins with a command that is not supported.
 pub(super) fn unsupported(text: &str) -> Option<SqlError> {
     let command = lexer::command_name(text);
+    if matches!(command.as_str(), "UPDATE" | "DELETE") && names_cursor(text) {
+        return Some(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "WHERE CURRENT OF is not supported"));
+    }
     let known = match command.split_once(' ') {
         None => SINGLE.contains(&&*command),
         Some(("ALTER", "TABLE")) => true,
@@ -76,9 +79,34 @@ pub(super) fn unsupported(text: &str) -> Option<SqlError> {
     known.then(|| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{command} is not supported yet")))
 }
 
+/// Whether a text has WHERE CURRENT OF.
+fn names_cursor(text: &str) -> bool {
+    let mut lexer = Lexer::new(text);
+    let mut matched = 0;
+    let words = ["where", "current", "of"];
+    while let Some(found) = lexer.next() {
+        let is = |at: usize| matches!(found.token, Token::Word(word) if word.eq_ignore_ascii_case(words[at]));
+        matched = if is(matched) { matched + 1 } else { usize::from(is(0)) };
+        if matched == words.len() {
+            return true;
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::unsupported;
+
+    #[test]
+    fn where_current_of_is_recognised() {
+        for text in ["update t set a = 1 where current of c", "DELETE FROM t WHERE\nCURRENT OF \"C\" returning a"] {
+            assert_eq!(unsupported(text).map(|error| error.code.0), Some("0A000"), "{text}");
+        }
+        for text in ["update t set a = 1 where current = 1 of", "delete from t where where current of_c", "select 1"] {
+            assert_eq!(unsupported(text), None, "{text}");
+        }
+    }
 
     /// They were syntax errors.
     #[test]

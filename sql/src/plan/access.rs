@@ -94,6 +94,7 @@ pub(super) struct Choice {
     pub(super) filter: Option<Expr>,
     /// The direction in which the path returns rows in the wanted order (true: reverse). `None` if neither does.
     pub(super) direction: Option<bool>,
+    pub(super) score: Score,
 }
 
 /// Splits a filter into an access path and the remaining filter.
@@ -106,29 +107,32 @@ pub(super) fn choose(table: &Table, indexes: &[BoundIndex], filter: Option<Expr>
         None => range(table, &conditions, &mut used),
     };
     let mut direction = gives_order(table, &by_key, &wanted.order);
+    let mut score = score(&by_key, direction.is_some() && !wanted.order.is_empty());
     let mut path = by_key;
     if !matches!(path, AccessPath::Points(_))
         && let Some(candidate) = index_path::best(table, indexes, &conditions, wanted)
-        && candidate.score > score(&path, direction.is_some() && !wanted.order.is_empty())
+        && candidate.score > score
     {
         (path, direction) = (AccessPath::Index(Box::new(candidate.scan)), candidate.direction);
+        score = candidate.score;
         used = candidate.used;
     }
     let mut rest: Vec<Expr> = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(c, _)| c).collect();
     // A lock is taken for a row that passes everything else.
     rest.sort_by_key(Expr::takes_locks);
-    Choice { path, filter: conjunction(rest), direction }
+    Choice { path, filter: conjunction(rest), direction, score }
 }
 
 /// How good a path by the primary key is.
 fn score(path: &AccessPath, gives_order: bool) -> Score {
     let (equal, bounds) = match path {
+        AccessPath::Points(keys) => (keys.first().map_or(0, Vec::len), 0),
         AccessPath::Range { prefix, lower, upper } => {
             (prefix.len(), usize::from(!lower.is_empty() || !upper.is_empty()))
         }
         _ => (0, 0),
     };
-    Score { is_unique: false, equal, bounds, gives_order, needs_no_rows: 2 }
+    Score { is_unique: matches!(path, AccessPath::Points(_)), equal, bounds, gives_order, needs_no_rows: 2 }
 }
 
 /// Point gets, if every key column has a list of values.

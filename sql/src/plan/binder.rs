@@ -1,6 +1,7 @@
 //! The state of the binder: scopes, parameters, error positions.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
@@ -14,8 +15,9 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
 use crate::object::{FIRST_SCHEMA, SchemaId};
 use crate::parse::{NO_LOCATION, Parsed};
+use crate::system;
 use crate::table::{Table, quote_identifier};
-use pgtypes::{Names, SqlType};
+use pgtypes::{Datum, Names, SqlType};
 
 /// The highest parameter number that the protocol supports.
 const MAX_PARAMS: usize = 65_535;
@@ -54,6 +56,8 @@ pub(super) struct ScopeTable {
     pub(super) offset: usize,
     /// The table's OID.
     pub(super) oid: u32,
+    /// The table itself, of one that is named in FROM.
+    pub(super) relation: Option<Arc<Table>>,
 }
 
 /// A column in scope.
@@ -96,8 +100,13 @@ pub(super) struct Frame {
 
 impl Scope {
     /// The scope of one table.
-    pub(super) fn of(table: &Table, alias: Option<&str>) -> Scope {
+    pub(super) fn of(table: &Arc<Table>, alias: Option<&str>) -> Scope {
         Scope { tables: vec![ScopeTable::new(table, alias, 0)], merged: Vec::new() }
+    }
+
+    /// The columns of one table, for stored expressions over its rows.
+    pub(super) fn of_columns(table: &Table) -> Scope {
+        Scope { tables: vec![ScopeTable::of_columns(table, None, 0)], merged: Vec::new() }
     }
 
     /// All columns with their places in the input row.
@@ -145,7 +154,11 @@ impl Scope {
 }
 
 impl ScopeTable {
-    pub(super) fn new(table: &Table, alias: Option<&str>, offset: usize) -> ScopeTable {
+    pub(super) fn new(table: &Arc<Table>, alias: Option<&str>, offset: usize) -> ScopeTable {
+        ScopeTable { relation: Some(Arc::clone(table)), ..ScopeTable::of_columns(table, alias, offset) }
+    }
+
+    fn of_columns(table: &Table, alias: Option<&str>, offset: usize) -> ScopeTable {
         let columns = table.columns.iter().map(|column| ScopeColumn {
             name: column.name.clone(),
             ty: column.ty,
@@ -157,8 +170,40 @@ impl ScopeTable {
             columns: columns.collect(),
             offset,
             oid: table.id.0,
+            relation: None,
         }
     }
+
+    /// Whether a qualifier of a column means it. A schema means tables alone that have no alias.
+    fn is_named(&self, qualifier: Qualifier<'_>, catalog: &Catalog) -> bool {
+        let has_schema = |schema: &str| {
+            let relation = self.relation.as_ref().filter(|_| self.hidden_name.is_none());
+            relation.is_some_and(|table| match system::of_table(table) {
+                Some(relation) => relation.schema_name() == schema,
+                None => catalog.schema(schema).is_some_and(|schema| schema.id == table.schema),
+            })
+        };
+        self.name == qualifier.table && qualifier.schema.is_none_or(has_schema)
+    }
+
+    /// Its OID as a value of each row: NULL where an outer join has no row of it.
+    fn oid_value(&self) -> Option<Expr> {
+        let table = self.relation.as_ref()?;
+        if system::of_table(table).is_some_and(|relation| relation.is_view) {
+            return None;
+        }
+        let value = Expr::Const(Datum::Int(self.oid.into()));
+        let Some(at) = table.columns.iter().position(|column| column.not_null) else { return Some(value) };
+        let is_there = Expr::IsNull { expr: Box::new(Expr::Column(self.offset + at)), negated: true };
+        Some(Expr::Case { branches: vec![(is_there, value)], otherwise: Box::new(Expr::Const(Datum::Null)) })
+    }
+}
+
+/// What is before the name of a column: `t.`, `public.t.`
+#[derive(Clone, Copy)]
+struct Qualifier<'q> {
+    schema: Option<&'q str>,
+    table: &'q str,
 }
 
 /// The state of binding one statement.
@@ -311,8 +356,8 @@ impl<'a> Binder<'a> {
         let names = parts.iter().map(|part| self.alias(part)).collect::<Result<Vec<String>, SqlError>>()?;
         let (table, name) = match names.as_slice() {
             [name] => (None, name),
-            [table, name] => (Some(table), name),
-            [schema, table, name] if self.is_schema(schema) => (Some(table), name),
+            [table, name] => (Some(Qualifier { schema: None, table }), name),
+            [schema, table, name] => (Some(Qualifier { schema: Some(schema), table }), name),
             _ => return Err(self.unsupported(&format!("the name {} is", names.join(".")), at)),
         };
         if let Some(found) = self.find_column(table, name, scope, at)? {
@@ -335,7 +380,7 @@ impl<'a> Binder<'a> {
             self.check_table_in_scope(table, scope, at)?;
         }
         let message = match table {
-            Some(table) => format!("column {table}.{name} does not exist"),
+            Some(Qualifier { table, .. }) => format!("column {table}.{name} does not exist"),
             None => format!("column \"{name}\" does not exist"),
         };
         Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
@@ -344,7 +389,7 @@ impl<'a> Binder<'a> {
     /// A column of a scope. 42702 if the name means several.
     fn find_column(
         &self,
-        table: Option<&String>,
+        table: Option<Qualifier<'_>>,
         name: &str,
         scope: &Scope,
         at: Location,
@@ -354,7 +399,7 @@ impl<'a> Binder<'a> {
         let found: Vec<Typed> = match table {
             Some(table) => {
                 let is_it = |(_, owner, column): &(usize, &ScopeTable, &ScopeColumn)| {
-                    column.name == name && owner.name == *table
+                    column.name == name && owner.is_named(table, self.catalog)
                 };
                 scope.columns().filter(is_it).map(column).collect()
             }
@@ -367,6 +412,7 @@ impl<'a> Binder<'a> {
         };
         match <[Typed; 1]>::try_from(found) {
             Ok([only]) => Ok(Some(only)),
+            Err(found) if found.is_empty() && name == "tableoid" => Ok(self.table_oid(table, scope, at)),
             Err(found) if found.is_empty() => Ok(None),
             Err(_) => {
                 let message = format!("column reference \"{name}\" is ambiguous");
@@ -375,12 +421,25 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// The system column `tableoid` of the only table that it can be of.
+    fn table_oid(&self, table: Option<Qualifier<'_>>, scope: &Scope, at: Location) -> Option<Typed> {
+        let mut owners =
+            scope.tables.iter().filter(|owner| table.is_none_or(|table| owner.is_named(table, self.catalog)));
+        let value = owners.next()?.oid_value()?;
+        owners.next().is_none().then(|| Typed::new(value, SqlType::OID, at))
+    }
+
     /// A value of a query further out. It passes through the queries between.
     fn outer_value(&mut self, depth: usize, found: Typed, scope: &Scope) -> Typed {
         if let (Expr::Column(place), Some(frame)) = (&found.expr, self.frames.get_mut(depth)) {
             frame.references.push((*place, column_label(scope, *place), found.at));
         }
-        let mut expr = found.expr;
+        Typed { expr: self.passed(depth, found.expr), ..found }
+    }
+
+    /// An expression of the query at a depth, as one of the query that is being bound.
+    pub(super) fn passed(&mut self, depth: usize, expr: Expr) -> Expr {
+        let mut expr = expr;
         for frame in self.frames.iter_mut().skip(depth) {
             let place = match frame.args.iter().position(|arg| *arg == expr) {
                 Some(place) => place,
@@ -391,13 +450,14 @@ impl<'a> Binder<'a> {
             };
             expr = Expr::Outer(place);
         }
-        Typed { expr, ..found }
+        expr
     }
 
-    fn check_table_in_scope(&self, table: &str, scope: &Scope, at: Location) -> Result<(), SqlError> {
-        if scope.tables.iter().any(|t| t.name == table) {
+    fn check_table_in_scope(&self, qualifier: Qualifier<'_>, scope: &Scope, at: Location) -> Result<(), SqlError> {
+        if scope.tables.iter().any(|t| t.is_named(qualifier, self.catalog)) {
             return Ok(());
         }
+        let table = qualifier.table;
         match scope.tables.iter().find(|t| t.hidden_name.as_deref() == Some(table)) {
             Some(alias) => {
                 let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");

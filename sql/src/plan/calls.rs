@@ -1,5 +1,6 @@
 //! Calls of functions: which one is meant, the conversion of its arguments, and the expression that it becomes.
 
+use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
@@ -9,7 +10,7 @@ use crate::expr::eval::fold;
 use crate::expr::{Call, ContextValue, Expr, SessionCall};
 use pgtypes::cast::CastContext;
 use pgtypes::functions::resolve::{self, Choice, Failure, Given, Source};
-use pgtypes::functions::{ProcRow, Run};
+use pgtypes::functions::{self, ProcRow, Run};
 use pgtypes::{Datum, SqlType};
 
 /// What could not be found.
@@ -85,6 +86,23 @@ impl Arguments<'_> {
 }
 
 impl Binder<'_> {
+    /// The name of a function without its schema.
+    pub(super) fn function_name(&self, name: &ObjectName, at: Location) -> Result<String, SqlError> {
+        let mut parts = self.name_parts(name)?;
+        let word = parts.pop().unwrap_or_default();
+        match parts.as_slice() {
+            [] => Ok(word),
+            [schema] if schema == "pg_catalog" => Ok(word),
+            [schema] if schema == "information_schema" => {
+                Err(self.unsupported(&format!("function {schema}.{word} is"), at))
+            }
+            schemas => {
+                let message = format!("schema \"{}\" does not exist", schemas.join("."));
+                Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at))
+            }
+        }
+    }
+
     /// Finds the function of a name.
     pub(super) fn choose(&self, name: &str, args: &Arguments<'_>, at: Location) -> Result<Choice, SqlError> {
         args.resolve(name).map_err(|failed| self.no_function(&failed, name, args, at))
@@ -98,6 +116,9 @@ impl Binder<'_> {
 
     /// Applies the function of a name to bound arguments.
     pub(super) fn call(&mut self, name: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
+        if functions::named(name).first().is_some_and(|row| matches!(row.run, Run::Internal)) {
+            return Err(self.unsupported(&format!("a call of function {name} is"), at));
+        }
         let choice = match (args.resolve(name), args.values.as_slice()) {
             (Ok(choice), _) => choice,
             // The name of a type casts its one argument.
@@ -173,11 +194,10 @@ impl Binder<'_> {
         let function = choice.function;
         match function.run {
             Run::Scalar(_) => Ok(Expr::Call(Call { function, operator: None, args, types, result: choice.result })),
-            Run::Session => match session_value(function) {
-                Some(SessionValue::Context(value)) => Ok(Expr::Context(value)),
-                Some(SessionValue::Call(call)) => Ok(Expr::Session { call, args }),
-                None => Err(self.unsupported(&format!("function {} is", function.name), at)),
-            },
+            Run::Session => Ok(match session_value(function) {
+                SessionValue::Context(value) => Expr::Context(value),
+                SessionValue::Call(call) => Expr::Session { call, args },
+            }),
             _ => Err(self.unsupported(&format!("function {} here is", function.name), at)),
         }
     }
@@ -189,11 +209,11 @@ enum SessionValue {
 }
 
 /// What a function of the session becomes.
-fn session_value(function: &ProcRow) -> Option<SessionValue> {
+fn session_value(function: &ProcRow) -> SessionValue {
     if let Some(call) = LockCall::named(function.name) {
-        return Some(SessionValue::Call(SessionCall::Advisory(call)));
+        return SessionValue::Call(SessionCall::Advisory(call));
     }
-    Some(match function.name {
+    match function.name {
         "current_user" | "session_user" => SessionValue::Context(ContextValue::User),
         "current_database" => SessionValue::Context(ContextValue::Database),
         "current_schema" => SessionValue::Context(ContextValue::Schema),
@@ -202,6 +222,6 @@ fn session_value(function: &ProcRow) -> Option<SessionValue> {
         "current_setting" => SessionValue::Call(SessionCall::CurrentSetting),
         "set_config" => SessionValue::Call(SessionCall::SetConfig),
         "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
-        _ => return None,
-    })
+        _ => SessionValue::Call(SessionCall::System(function.oid)),
+    }
 }

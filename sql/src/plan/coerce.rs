@@ -38,6 +38,8 @@ fn uses(ty: SqlType, text: &str) -> Uses {
         SqlType::TIMESTAMP => Timestamp::read(text, &session).uses,
         SqlType::TIMESTAMPTZ => TimestampTz::read(text, &session).uses,
         SqlType::INTERVAL => Interval::read(text, IntervalTypmod::NONE, &session).uses,
+        // The name may mean another table by then.
+        SqlType::REGCLASS => Uses { zone: true, ..Uses::default() },
         // Arrays are read at execution if their elements might be.
         ty => match ty.element().map(SqlType::base) {
             Some(SqlType::DATE | SqlType::TIME | SqlType::TIMETZ | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ) => {

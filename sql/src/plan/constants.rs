@@ -60,7 +60,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         Body::Insert(plan) => {
             visit_select(&plan.source, visitor)?;
             plan.columns.iter().flatten().try_for_each(&mut *visitor)?;
-            if let Conflict::DoUpdate { assignments, filter, .. } = &plan.conflict {
+            if let Conflict::DoUpdate { assignments, filter, .. } = &*plan.conflict {
                 assignments.iter().map(|(_, expr)| expr).chain(filter).try_for_each(&mut *visitor)?;
             }
             plan.returning.iter().flatten().try_for_each(visitor)
@@ -91,7 +91,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match &plan.source {
-        Source::Single => {}
+        Source::Single | Source::System(_) => {}
         Source::Values(rows) => rows.iter().flatten().try_for_each(&mut *visitor)?,
         Source::Table(access) => visit_access(access, visitor)?,
         Source::Rel(rel) => visit_rel(rel, visitor)?,
@@ -115,7 +115,7 @@ fn visit_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             visit_rel(&join.right, visitor)?;
             match &join.method {
                 JoinMethod::Hash(keys) => keys.iter().flat_map(|(l, r)| [l, r]).try_for_each(&mut *visitor)?,
-                JoinMethod::Loop(args) => args.iter().try_for_each(&mut *visitor)?,
+                JoinMethod::Loop(args) | JoinMethod::Reverse(args) => args.iter().try_for_each(&mut *visitor)?,
             }
             join.condition.iter().try_for_each(visitor)
         }

@@ -98,7 +98,7 @@ fn copy_table(
         let spec = copy_to(copy, &plan, None)?;
         return Ok((plan, spec));
     }
-    let table = Binder::new(statement, None, catalog).table(&object_name(name))?;
+    let table = Binder::new(statement, None, catalog).readable_table(&object_name(name))?;
     CopyOptions::of(copy)?;
     targets(&table, columns)?;
     let plan = bind(statement, None, catalog)?;
@@ -183,6 +183,7 @@ fn copy_from(
         is_ddl: false,
         outside_block_only: false,
         constant_parts,
+        needs_transaction: false,
         takes_locks: false,
         plain: None,
         notices: Vec::new(),

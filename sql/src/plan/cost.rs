@@ -40,6 +40,7 @@ fn of_source(plan: &SelectPlan) -> (usize, usize, usize) {
         Source::Values(rows) => (nodes(rows.iter().flatten()), rows.len(), 0),
         Source::Table(table) => of_access(table),
         Source::Rel(_) => (0, 0, 0),
+        Source::System(relation) => (0, 0, relation.table.columns.len()),
     }
 }
 

@@ -320,7 +320,7 @@ impl Binder<'_> {
     /// VACUUM and ANALYZE. No effect, but the table must exist.
     pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
         if let Some(name) = table {
-            self.table(name).map_err(|mut error| {
+            self.readable_table(name).map_err(|mut error| {
                 error.position = None;
                 error
             })?;

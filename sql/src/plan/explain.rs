@@ -53,7 +53,7 @@ impl Binder<'_> {
 }
 
 /// The column of EXPLAIN's result.
-pub(super) fn column() -> ResultColumn {
+pub(crate) fn column() -> ResultColumn {
     ResultColumn { name: "QUERY PLAN".to_owned(), ty: SqlType::TEXT, origin: (0, 0) }
 }
 
@@ -195,6 +195,7 @@ impl Printer<'_> {
         match &plan.source {
             Source::Single => self.node(depth, "Result".to_owned(), passed),
             Source::Values(rows) if rows.len() == 1 => self.node(depth, "Result".to_owned(), passed),
+            Source::System(relation) => self.node(depth, format!("System Scan on {}", relation.full_name()), passed),
             Source::Values(_) => self.node(depth, "Values Scan on \"*VALUES*\"".to_owned(), passed),
             Source::Table(access) => return self.table(access, plan.filter.as_ref(), depth),
             Source::Rel(rel) => {
@@ -261,7 +262,7 @@ impl Printer<'_> {
                 let shown: Vec<String> = shown.collect();
                 self.detail(depth, format!("Hash Cond: {}", shown.join(" AND ")));
             }
-            JoinMethod::Loop(_) => {
+            JoinMethod::Loop(_) | JoinMethod::Reverse(_) => {
                 let word = if kind.is_empty() { "" } else { " Join" };
                 self.node(depth, format!("Nested Loop{kind}{word}"), |_| 0);
             }
@@ -269,8 +270,14 @@ impl Printer<'_> {
         if let Some(condition) = &join.condition {
             self.detail(depth, format!("Join Filter: {}", show(condition, names)));
         }
-        self.rel(&join.left, left, depth + 1);
-        self.rel(&join.right, right, depth + 1);
+        // The side that runs once is the first one.
+        if matches!(join.method, JoinMethod::Reverse(_)) {
+            self.rel(&join.right, right, depth + 1);
+            self.rel(&join.left, left, depth + 1);
+        } else {
+            self.rel(&join.left, left, depth + 1);
+            self.rel(&join.right, right, depth + 1);
+        }
     }
 
     /// Names of the columns that the output expressions refer to.
@@ -322,7 +329,7 @@ impl Printer<'_> {
 
     fn insert(&mut self, plan: &InsertPlan) {
         self.node(0, format!("Insert on {}", quote_identifier(&plan.write.table.name)), |run| run.returning);
-        match &plan.conflict {
+        match &*plan.conflict {
             Conflict::Fail => {}
             Conflict::DoNothing(_) => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
             Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),
@@ -386,6 +393,7 @@ fn index_conditions(table: &Table, index: &Index, scan: &IndexScan, names: &[Str
     }
     let next = column(scan.prefixes.first().map_or(0, Vec::len));
     parts.extend(bound_texts(next, &scan.lower, &scan.upper, names));
+    parts.extend(scan.skips_null.then(|| format!("({next} IS NOT NULL)")));
     match parts.len() {
         0 => None,
         1 => Some(parts.concat()),

@@ -215,7 +215,7 @@ impl Binder<'_> {
         if self.with_named(name)?.is_some() {
             return Ok(None);
         }
-        let table = self.table(name)?;
+        let table = self.readable_table(name)?;
         let scope = self.table_scope(&table, alias)?;
         Ok(Some((table, scope)))
     }
@@ -239,7 +239,7 @@ impl Binder<'_> {
         }
     }
 
-    fn table_scope(&self, table: &Table, alias: Option<&TableAlias>) -> Result<Scope, SqlError> {
+    fn table_scope(&self, table: &Arc<Table>, alias: Option<&TableAlias>) -> Result<Scope, SqlError> {
         let alias_name = alias.map(|alias| self.alias(&alias.name)).transpose()?;
         let mut scope = Scope::of(table, alias_name.as_deref());
         if let (Some(alias), Some(table)) = (alias, scope.tables.first_mut()) {
@@ -279,11 +279,12 @@ impl Binder<'_> {
             if let Some(with) = self.with_named(name)? {
                 let width = with.columns.len();
                 self.recursion_used |= with.is_recursion;
-                let rel = Rel::With(WithScan { query: with.query, is_recursion: with.is_recursion, width });
+                let args = with.args.iter().map(|arg| self.passed(with.depth, arg.clone())).collect();
+                let rel = Rel::With(WithScan { query: with.query, is_recursion: with.is_recursion, width, args });
                 let scope = self.result_scope(&with.columns, alias, &with.name)?;
                 return Ok(Item { rel, scope, lateral: None });
             }
-            let table = self.table(name)?;
+            let table = self.readable_table(name)?;
             let scope = self.table_scope(&table, alias)?;
             let indexes = bind_indexes(&table, self.catalog)?;
             return Ok(Item { rel: table_scan(table, indexes, scope.names()), scope, lateral: None });
@@ -344,7 +345,7 @@ impl Binder<'_> {
         let same = columns.iter().all(|column| column.origin.0 == oid);
         let oid = if same { oid } else { 0 };
         let columns = columns.iter().map(column).collect();
-        let mut table = ScopeTable { name, hidden_name: None, columns, offset: 0, oid };
+        let mut table = ScopeTable { name, hidden_name: None, columns, offset: 0, oid, relation: None };
         if let Some(alias) = alias {
             self.rename(&mut table, alias)?;
         }
@@ -396,12 +397,7 @@ impl Binder<'_> {
                 _ => return Err(self.unsupported("this form of argument is", at)),
             }
         }
-        let mut parts = self.name_parts(name)?;
-        let word = parts.pop().unwrap_or_default();
-        if parts.iter().any(|schema| schema != "pg_catalog") {
-            let message = format!("schema \"{}\" does not exist", parts.join("."));
-            return Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at));
-        }
+        let word = self.function_name(name, at)?;
         self.called_item((&word, &asts, ordinality), alias, before, at)
     }
 
@@ -472,7 +468,7 @@ impl Binder<'_> {
         let choice = self.choose(name, &arguments, at)?;
         let (args, types) = self.convert_arguments(arguments.values, &choice, at)?;
         let function = choice.function;
-        if !matches!(function.run, Run::Set(_)) {
+        if !matches!(function.run, Run::Set(_) | Run::SessionSet) {
             return Err(self.unsupported(&format!("function {name} here is"), at));
         }
         let width = function.columns.len().max(1);

@@ -44,12 +44,7 @@ impl Binder<'_> {
         {
             return self.array_subquery(query, scope);
         }
-        let mut parts = self.name_parts(&call.name)?;
-        let name = parts.pop().unwrap_or_default();
-        if parts.iter().any(|schema| schema != "pg_catalog") {
-            let message = format!("schema \"{}\" does not exist", parts.join("."));
-            return Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at));
-        }
+        let name = self.function_name(&call.name, at)?;
         if call.over.is_some() {
             return Err(self.unsupported("window functions are", at));
         }

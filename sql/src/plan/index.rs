@@ -43,7 +43,7 @@ pub(crate) fn bind_indexes(table: &Table, catalog: &Catalog) -> Result<Vec<Bound
 /// Binds the stored text of an expression over a table's columns.
 pub(super) fn stored_expression(text: &str, table: &Table, catalog: &Catalog) -> Result<(Expr, SqlType), SqlError> {
     bind_stored(text, catalog, |binder, ast| {
-        let value = binder.expr(ast, &Scope::of(table, None))?;
+        let value = binder.expr(ast, &Scope::of_columns(table))?;
         let value = binder.resolve_unknown(value)?;
         Ok((value.expr, value.ty))
     })
@@ -51,7 +51,7 @@ pub(super) fn stored_expression(text: &str, table: &Table, catalog: &Catalog) ->
 
 /// Binds the stored text of a condition over a table's columns.
 pub(super) fn stored_condition(text: &str, table: &Table, catalog: &Catalog) -> Result<Expr, SqlError> {
-    bind_stored(text, catalog, |binder, ast| binder.condition(ast, &Scope::of(table, None), "WHERE"))
+    bind_stored(text, catalog, |binder, ast| binder.condition(ast, &Scope::of_columns(table), "WHERE"))
 }
 
 fn bind_stored<T>(

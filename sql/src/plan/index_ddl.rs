@@ -252,7 +252,7 @@ impl Binder<'_> {
             other => other,
         };
         self.clause = "index expressions";
-        let value = self.expr(inner, &Scope::of(table, None))?;
+        let value = self.expr(inner, &Scope::of_columns(table))?;
         let value = self.resolve_unknown(value)?;
         if !is_immutable(&value.expr) {
             let message = "functions in index expression must be marked IMMUTABLE";
@@ -267,7 +267,7 @@ impl Binder<'_> {
 
     fn stored_predicate(&mut self, table: &Table, ast: &Ast) -> Result<String, SqlError> {
         self.clause = "index predicates";
-        let condition = self.condition(ast, &Scope::of(table, None), "WHERE")?;
+        let condition = self.condition(ast, &Scope::of_columns(table), "WHERE")?;
         if !is_immutable(&condition) {
             let message = "functions in index predicate must be marked IMMUTABLE";
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));

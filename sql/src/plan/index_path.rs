@@ -31,6 +31,8 @@ pub(crate) struct IndexScan {
     /// The bounds of the next column.
     pub(crate) lower: Vec<KeyBound>,
     pub(crate) upper: Vec<KeyBound>,
+    /// Whether the next column is not NULL.
+    pub(crate) skips_null: bool,
     /// The conditions that every entry of the scan satisfies. A row that has changed since satisfies them no more.
     pub(crate) recheck: Option<Expr>,
     /// Whether the entries have all columns that the statement needs.
@@ -102,10 +104,11 @@ fn candidate(
         None => 0,
     };
     let mut prefixes: Vec<Vec<PrefixValue>> = vec![Vec::new()];
-    let mut bounds = Bounds::default();
+    let (mut bounds, mut skips_null) = (Bounds::default(), false);
     for key in &bound.columns {
         let Some((condition, values)) = equal_values(conditions, key) else {
             bounds = Bounds::of(conditions, key, &mut used);
+            skips_null = is_not_null(conditions, key, &mut used);
             break;
         };
         let most = if prefixes.len() == 1 { MAX_LISTED } else { MAX_POINTS };
@@ -121,7 +124,9 @@ fn candidate(
     let equal = prefixes.first().map_or(0, Vec::len);
     let covers = covers(table, index, &wanted.columns);
     let fixed = if prefixes.len() == 1 { equal } else { 0 };
-    let direction = direction(table, (index, bound), fixed, &wanted.order);
+    // What is compared is not NULL.
+    let is_known = fixed == equal && (skips_null || !bounds.is_empty());
+    let direction = direction(table, (index, bound), (fixed, is_known), &wanted.order);
     let gives_order = !wanted.order.is_empty() && direction.is_some();
     let is_bound = equal > 0 || !bounds.is_empty() || implied > 0;
     if !is_bound && !(gives_order && (wanted.has_limit || covers)) {
@@ -137,7 +142,12 @@ fn candidate(
         needs_no_rows: usize::from(covers),
     };
     let Bounds { lower, upper } = bounds;
-    Some(Candidate { scan: IndexScan { index: at, prefixes, lower, upper, recheck, covers }, used, direction, score })
+    Some(Candidate {
+        scan: IndexScan { index: at, prefixes, lower, upper, skips_null, recheck, covers },
+        used,
+        direction,
+        score,
+    })
 }
 
 /// The number of conjuncts of a predicate, if the conditions imply all of them. Marks those that say the same.
@@ -162,6 +172,17 @@ fn implied(predicate: &Expr, conditions: &[Expr], used: &mut [bool]) -> Option<u
     Some(parts.len())
 }
 
+/// Whether conditions say that a column is not NULL. Marks those that say only that.
+fn is_not_null(conditions: &[Expr], key: &Expr, used: &mut [bool]) -> bool {
+    let mut found = false;
+    for (condition, used) in conditions.iter().zip(used) {
+        if matches!(condition, Expr::IsNull { expr, negated: true } if **expr == *key) {
+            (found, *used) = (true, true);
+        }
+    }
+    found
+}
+
 /// The condition that gives a column its values, and the values.
 fn equal_values(conditions: &[Expr], key: &Expr) -> Option<(usize, Vec<PrefixValue>)> {
     conditions.iter().enumerate().find_map(|(at, condition)| match condition {
@@ -179,13 +200,20 @@ fn covers(table: &Table, index: &Index, columns: &[bool]) -> bool {
     !columns.is_empty() && columns.iter().enumerate().all(|(column, needed)| !needed || has(column))
 }
 
-/// The direction (true: reverse) in which a scan gives an order. The first `fixed` columns have one value each.
-fn direction(table: &Table, (index, bound): (&Index, &BoundIndex), fixed: usize, order: &[OrderBy]) -> Option<bool> {
+/// The direction (true: reverse) in which a scan gives an order. The first `fixed` columns have one value each;
+/// `is_known`: the next one is not NULL.
+fn direction(
+    table: &Table,
+    (index, bound): (&Index, &BoundIndex),
+    (fixed, is_known): (usize, bool),
+    order: &[OrderBy],
+) -> Option<bool> {
     // Behind the columns of the index follow those of the primary key.
     let mut keys: Vec<(Expr, bool, Option<bool>)> = Vec::new();
-    for (key, column) in bound.columns.iter().zip(&index.columns) {
+    for (at, (key, column)) in bound.columns.iter().zip(&index.columns).enumerate() {
         let is_null = |at: usize| table.columns.get(at).is_none_or(|column| !column.not_null);
-        let may_be_null = if let Expr::Column(at) = key { is_null(*at) } else { true };
+        let is_known = is_known && at == fixed;
+        let may_be_null = !is_known && if let Expr::Column(at) = key { is_null(*at) } else { true };
         keys.push((key.clone(), column.order.descends, may_be_null.then_some(column.order.nulls_first)));
     }
     keys.extend(table.primary_key.iter().map(|at| (Expr::Column(*at), false, None)));

@@ -1,5 +1,7 @@
 //! Binding of INSERT.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{
     ConflictTarget, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr, Spanned,
     TableObject, Values,
@@ -56,8 +58,8 @@ impl Binder<'_> {
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));
-        let write = Box::new(TableWrite::bind(table, self.catalog)?);
-        Ok((InsertPlan { write, source, columns, reads_itself, conflict, returning }, result))
+        let write = TableWrite::bind(table, self.catalog)?;
+        Ok((InsertPlan { write, source, columns, reads_itself, conflict: Box::new(conflict), returning }, result))
     }
 
     /// Positions of the target columns, in the order of the values.
@@ -171,7 +173,7 @@ impl Binder<'_> {
 
     fn on_conflict(
         &mut self,
-        table: &Table,
+        table: &Arc<Table>,
         alias: Option<&str>,
         on: &OnConflict,
         at: Location,
@@ -270,7 +272,7 @@ fn plain_values(query: &Query) -> Option<&Values> {
 }
 
 /// A plan that returns these rows unchanged.
-fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
+pub(super) fn values_plan(rows: Vec<Vec<Expr>>) -> SelectPlan {
     let width = rows.first().map_or(0, Vec::len);
     SelectPlan::of(Source::Values(rows), width, Vec::new())
 }

@@ -1,24 +1,30 @@
-//! Joins: where conditions go, and how partners are found.
+//! Joins: where conditions go.
 //!
 //! A condition goes down to the node that has all its columns, as far as the kinds of joins allow. An equality between
-//! the sides of a join is a key of it. A join whose right side is a table that the keys give the whole primary key of,
-//! and whose left side has few rows by its own key conditions, looks the rows up one by one.
+//! the sides of a join is a key of it. How partners are found is settled later ([`super::settle`]).
 
 use std::sync::Arc;
 
-use super::access::{self, AccessPath, TableAccess};
+use super::access::TableAccess;
 use super::bound_index::BoundIndex;
 use super::conditions::{conjunction, conjuncts};
-use super::index_path::{OrderBy, Wanted};
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, Source};
 use crate::expr::{CompareOp, Expr};
+use crate::system;
 use crate::table::Table;
-use pgtypes::Datum;
 
 /// All columns of a table, as a node.
 pub(super) fn table_scan(table: Arc<Table>, indexes: Vec<BoundIndex>, names: Vec<String>) -> Rel {
     let width = table.columns.len();
-    Rel::Query(Box::new(SelectPlan::of(Source::Table(TableAccess::whole(table, indexes)), width, names)))
+    Rel::Query(Box::new(SelectPlan::of(source(table, indexes), width, names)))
+}
+
+/// The rows of a table, stored or computed.
+pub(super) fn source(table: Arc<Table>, indexes: Vec<BoundIndex>) -> Source {
+    match system::of_table(&table) {
+        Some(relation) => Source::System(relation),
+        None => Source::Table(TableAccess::whole(table, indexes)),
+    }
 }
 
 /// Which sides of a join a condition reads.
@@ -173,174 +179,6 @@ fn push_into_join(join: &mut Join, condition: Expr) -> Option<Expr> {
             })
         }
         _ => Some(condition),
-    }
-}
-
-/// Whether a node has few rows, as far as its keys tell.
-fn is_bounded(rel: &Rel) -> bool {
-    match rel {
-        Rel::Query(plan) => {
-            plan.limit.is_some()
-                || match &plan.source {
-                    Source::Single | Source::Values(_) => true,
-                    Source::Table(access) => match &access.path {
-                        AccessPath::Points(_) => true,
-                        AccessPath::Range { prefix, .. } => !prefix.is_empty(),
-                        AccessPath::Index(scan) => scan.prefixes.iter().all(|prefix| !prefix.is_empty()),
-                        AccessPath::Full => false,
-                    },
-                    Source::Rel(source) => is_bounded(source),
-                }
-        }
-        Rel::Join(join) => is_bounded(&join.left) && matches!(join.method, JoinMethod::Loop(_)),
-        Rel::Function(_) | Rel::With(_) => true,
-        Rel::Set(set) => is_bounded(&set.left) && is_bounded(&set.right),
-        Rel::SetValues(values) => is_bounded(&values.input),
-    }
-}
-
-/// Chooses access paths and methods, once all conditions are where they go. `used`: the columns that are read of the
-/// node.
-pub(super) fn settle(rel: &mut Rel, used: &[bool]) {
-    match rel {
-        Rel::Query(plan) => settle_query(plan, used),
-        Rel::Join(join) => settle_join(join, used),
-        Rel::Set(set) => {
-            // Whole rows are compared.
-            let width = used.len();
-            settle(&mut set.left, &vec![true; width]);
-            settle(&mut set.right, &vec![true; width]);
-        }
-        Rel::SetValues(values) => {
-            let width = used.len().saturating_sub(values.calls.iter().map(super::rel::SetCall::width).sum());
-            let mut needed = used.get(..width).unwrap_or_default().to_vec();
-            for call in &values.calls {
-                call.args().iter().for_each(|arg| arg.mark_columns(&mut needed));
-            }
-            settle(&mut values.input, &needed);
-        }
-        Rel::Function(_) | Rel::With(_) => {}
-    }
-}
-
-fn settle_query(plan: &mut SelectPlan, used: &[bool]) {
-    if plan.is_simple() {
-        for (output, used) in plan.output.iter_mut().zip(used) {
-            if !used && !output.is_volatile() {
-                *output = Expr::Const(Datum::Null);
-            }
-        }
-    }
-    attach(plan);
-}
-
-fn settle_join(join: &mut Join, used: &[bool]) {
-    let mut needed = used.to_vec();
-    join.condition.iter().for_each(|condition| condition.mark_columns(&mut needed));
-    let (left, right) = needed.split_at_mut(join.left_width.min(used.len()));
-    match &join.method {
-        JoinMethod::Hash(keys) => keys.iter().for_each(|(l, r)| {
-            l.mark_columns(left);
-            r.mark_columns(right);
-        }),
-        JoinMethod::Loop(args) => args.iter().for_each(|arg| arg.mark_columns(left)),
-    }
-    settle(&mut join.left, left);
-    look_up(join);
-    settle(&mut join.right, right);
-}
-
-/// Turns a join into look-ups by the primary key of its right side, where that is better.
-fn look_up(join: &mut Join) {
-    let (JoinMethod::Hash(keys), Rel::Query(right)) = (&join.method, &mut join.right) else { return };
-    let Source::Table(access) = &right.source else { return };
-    let is_whole = right.output.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
-    let given = |column: &usize| keys.iter().any(|(_, r)| *r == Expr::Column(*column));
-    let has_key = !access.table.primary_key.is_empty() && access.table.primary_key.iter().all(given);
-    if !matches!(join.kind, JoinKind::Inner | JoinKind::Left) || !is_whole || !has_key || !is_bounded(&join.left) {
-        return;
-    }
-    let mut args: Vec<Expr> = Vec::new();
-    // What the right side has of the query around it passes through the join.
-    if let Some(filter) = &mut right.filter {
-        filter.replace_with(&mut |part| match part {
-            Expr::Outer(_) => {
-                args.push(part.clone());
-                Some(Expr::Outer(args.len() - 1))
-            }
-            _ => None,
-        });
-    }
-    for (left, column) in keys {
-        args.push(left.clone());
-        let value = Box::new(Expr::Outer(args.len() - 1));
-        right.add_filter(Expr::Compare { op: CompareOp::Eq, left: Box::new(column.clone()), right: value });
-    }
-    join.method = JoinMethod::Loop(args);
-}
-
-/// Chooses the access path of a query over a table, drops a redundant sort, marks the columns in use. Of other sources,
-/// settles the nodes.
-pub(super) fn attach(plan: &mut SelectPlan) {
-    let mut needed = match &plan.source {
-        Source::Single | Source::Values(_) => return,
-        Source::Table(access) => vec![false; access.table.columns.len()],
-        Source::Rel(rel) => vec![false; rel_width(rel)],
-    };
-    match &plan.aggregation {
-        Some(aggregation) => {
-            aggregation.keys.iter().for_each(|key| key.mark_columns(&mut needed));
-            aggregation.calls.iter().flat_map(|call| call.inputs()).for_each(|expr| expr.mark_columns(&mut needed));
-        }
-        None => plan.output.iter().for_each(|expr| expr.mark_columns(&mut needed)),
-    }
-    if matches!(plan.source, Source::Table(_)) {
-        attach_table(plan, needed);
-    } else if let Source::Rel(rel) = &mut plan.source {
-        plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
-        settle(rel, &needed);
-    }
-}
-
-/// `needed`: the columns that are read apart from those of the filter.
-fn attach_table(plan: &mut SelectPlan, mut needed: Vec<bool>) {
-    let wanted = wanted(plan, &needed);
-    let Source::Table(access) = &mut plan.source else { return };
-    let indexes = std::mem::take(&mut access.indexes);
-    let choice = access::choose(&access.table, &indexes, plan.filter.take(), &wanted);
-    plan.filter = choice.filter;
-    access.path = choice.path;
-    if let Some(direction) = choice.direction.filter(|_| keeps_order(plan.aggregation.is_some(), &plan.distinct_on)) {
-        plan.sort.clear();
-        access.reverse = direction;
-    }
-    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
-    if let (AccessPath::Index(scan), Some(_)) = (&access.path, plan.lock) {
-        // A locked row that has changed is looked at again.
-        scan.recheck.iter().for_each(|recheck| recheck.mark_columns(&mut needed));
-    }
-    access.needed = needed;
-}
-
-/// Whether the sort is over the rows of the source, which may come in its order.
-fn keeps_order(is_grouped: bool, distinct_on: &[usize]) -> bool {
-    !is_grouped && distinct_on.is_empty()
-}
-
-/// What a query wants of the path to its table. `needed`: the columns that are read apart from those of the filter.
-fn wanted(plan: &SelectPlan, needed: &[bool]) -> Wanted {
-    let mut columns = needed.to_vec();
-    plan.filter.iter().for_each(|filter| filter.mark_columns(&mut columns));
-    let is_ordered = keeps_order(plan.aggregation.is_some(), &plan.distinct_on);
-    let sort = if is_ordered { plan.sort.as_slice() } else { &[] };
-    let order = sort.iter().filter_map(|key| {
-        let expr = plan.output.get(key.column)?.clone();
-        Some(OrderBy { expr, descending: key.descending, nulls_first: key.nulls_first })
-    });
-    Wanted {
-        order: order.collect(),
-        has_limit: plan.limit.is_some(),
-        columns: if plan.lock.is_some() { Vec::new() } else { columns },
     }
 }
 

@@ -14,7 +14,7 @@
 //! 3. `access`: access paths
 //! 4. `rel`: queries and the nodes that they read
 //! 5. `joins`, `node`: where conditions go; the plan of a statement
-//! 6. `with_name`: names of WITH
+//! 6. `settle`, `with_name`: access paths and methods of joins; names of WITH
 //! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
@@ -31,6 +31,7 @@
 //! 18. `object_ddl`: schemas, databases, DROP
 //! 19. `statement`: statements to plans
 //! 20. `copy`: COPY
+//! 21. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
@@ -64,12 +65,14 @@ mod object_ddl;
 mod object_names;
 mod operators;
 mod order_limit;
+mod parameters;
 mod plain;
 mod projection;
 mod rel;
 mod relations;
 mod select;
 mod set_operation;
+mod settle;
 mod show;
 mod special;
 mod statement;
@@ -82,18 +85,20 @@ pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use bound_index::{BoundIndex, TableWrite};
 pub(crate) use conditions::KeyBound;
 pub(crate) use copy::{CopySpec, bind_copy};
-pub(crate) use explain::analyzed_lines;
+pub(crate) use explain::{analyzed_lines, column as explain_column};
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
     Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, NewObject, RowCounts,
     UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
+pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,
     SetValues, SortKey, Source, WithBody, WithScan,
 };
 pub use statement::bind;
+pub(crate) use type_name::resolve as type_of_name;
 
 #[cfg(test)]
 mod tests;

@@ -43,7 +43,10 @@ impl Binder<'_> {
 
     fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
         match self.from(from)? {
-            (From::Table(table), scope) => Ok((table, scope)),
+            (From::Table(table), scope) => {
+                self.check_changeable(&table)?;
+                Ok((table, scope))
+            }
             _ => Err(self.unsupported("this target is", at)),
         }
     }

@@ -54,6 +54,8 @@ pub struct Plan {
     pub(crate) constant_parts: bool,
     /// Whether an expression takes or gives up advisory locks.
     pub(crate) takes_locks: bool,
+    /// Whether an expression asks for the id of the transaction.
+    pub(crate) needs_transaction: bool,
     /// Set for a query for plain columns.
     pub(crate) plain: Option<PlainOutput>,
     /// Notices for the client, sent at execution.
@@ -182,6 +184,15 @@ impl Plan {
         })
     }
 
+    /// The tables that it drops or truncates.
+    pub(crate) fn dropped_tables(&self) -> &[Arc<Table>] {
+        match &self.body {
+            Body::Truncate(tables) => tables,
+            Body::Drop(_, drops) => &drops.tables,
+            _ => &[],
+        }
+    }
+
     /// Whether a walk over its expressions takes too long for a session's thread.
     pub(crate) fn is_large(&self) -> bool {
         self.cost.nodes > LARGE_NODES
@@ -291,13 +302,13 @@ pub(crate) struct Alteration {
 /// INSERT.
 #[derive(Debug)]
 pub(crate) struct InsertPlan {
-    pub(crate) write: Box<TableWrite>,
+    pub(crate) write: TableWrite,
     pub(crate) source: SelectPlan,
     /// The table's columns over a row of the source; `None` if the source's row is the table's.
     pub(crate) columns: Option<Vec<Expr>>,
     /// Whether the source reads the target table, so it must be read to its end first.
     pub(crate) reads_itself: bool,
-    pub(crate) conflict: Conflict,
+    pub(crate) conflict: Box<Conflict>,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
 }

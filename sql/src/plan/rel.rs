@@ -8,6 +8,7 @@ use kv::api::LockMode;
 use super::access::TableAccess;
 use super::aggregation::AggregateCall;
 use crate::expr::Expr;
+use crate::system::Relation;
 use crate::table::TableId;
 use pgtypes::SqlType;
 use pgtypes::functions::ProcRow;
@@ -90,7 +91,7 @@ impl SelectPlan {
     /// Whether it reads a table, as far as its own nodes go.
     pub(crate) fn reads(&self, table: TableId) -> bool {
         match &self.source {
-            Source::Single | Source::Values(_) => false,
+            Source::Single | Source::Values(_) | Source::System(_) => false,
             Source::Table(access) => access.table.id == table,
             Source::Rel(rel) => rel.reads(table),
         }
@@ -136,6 +137,8 @@ pub(crate) enum Source {
     Values(Vec<Vec<Expr>>),
     /// A table.
     Table(TableAccess),
+    /// A relation of the system catalog.
+    System(&'static Relation),
     /// Another node.
     Rel(Box<Rel>),
 }
@@ -232,6 +235,8 @@ pub(crate) enum JoinMethod {
     Hash(Vec<(Expr, Expr)>),
     /// The right side runs for each row of the left side, with these values of it: a lateral item, or a look-up by key.
     Loop(Vec<Expr>),
+    /// The same of an inner join with the sides exchanged: the left side runs for each row of the right side.
+    Reverse(Vec<Expr>),
 }
 
 /// The set operations.
@@ -295,7 +300,7 @@ pub(crate) struct SetValues {
 }
 
 /// A reference to a query of WITH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WithScan {
     /// The place of the query in the plan.
     pub(crate) query: usize,
@@ -303,6 +308,8 @@ pub(crate) struct WithScan {
     pub(crate) is_recursion: bool,
     /// The number of its columns.
     pub(crate) width: usize,
+    /// The values of the queries around it that it uses.
+    pub(crate) args: Vec<Expr>,
 }
 
 /// A query of WITH that runs once for the statement.

@@ -12,7 +12,8 @@ use super::binder::Binder;
 use super::node::Lookup;
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
-use crate::object::{Object, SchemaId};
+use crate::object::SchemaId;
+use crate::system;
 use crate::table::Table;
 
 impl Binder<'_> {
@@ -55,7 +56,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The relation that a name means, if there is one.
+    /// The relation of the user's that a name means, if there is one.
     pub(super) fn find_relation(&self, name: &ObjectName) -> Result<Option<(Relation, String)>, SqlError> {
         let mut parts = self.name_parts(name)?;
         let found = match parts.as_slice() {
@@ -75,18 +76,45 @@ impl Binder<'_> {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at)
     }
 
-    /// The table of a name. 42P01 if there is none, 42809 if it means something else.
+    /// The table of a name, to be changed. 42P01 if there is none, 42809 if it means something else, 42501 if it is one
+    /// of the system.
     pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
-        let at = name.span().start;
-        let (found, last) = self.relation(name)?;
-        let wrong = |what: &str| Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is {what}"), at));
-        match found {
-            Relation::Table(table) => Ok(table),
-            Relation::Index(_) => wrong("an index"),
-            Relation::Object(object) => match *object {
-                Object::Sequence(_) => wrong("a sequence"),
-                _ => wrong("a view"),
-            },
+        let table = self.readable_table(name)?;
+        self.check_changeable(&table)?;
+        Ok(table)
+    }
+
+    /// 42501 for a table of the system.
+    pub(super) fn check_changeable(&self, table: &Table) -> Result<(), SqlError> {
+        if system::of_table(table).is_none() {
+            return Ok(());
+        }
+        let message = format!("permission denied: \"{}\" is a system catalog", table.name);
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// The table of a name, to be read. `pg_catalog` is searched first. Errors as of [`Binder::table`].
+    pub(super) fn readable_table(&self, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
+        let what = match self.readable(name)? {
+            Relation::Table(table) => return Ok(table),
+            Relation::Index(_) => "an index".to_owned(),
+            Relation::Object(object) => format!("a {}", object.kind()),
+        };
+        let last = self.name_parts(name)?.pop().unwrap_or_default();
+        Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is {what}"), name.span().start))
+    }
+
+    /// The relation of a name, those of the system included. 42P01 if there is none.
+    pub(super) fn readable(&self, name: &ObjectName) -> Result<Relation, SqlError> {
+        let parts = self.name_parts(name)?;
+        let of_system = match parts.as_slice() {
+            [table] => system::find(None, table),
+            [schema, table] if !self.is_schema(schema) => system::find(Some(schema), table),
+            _ => None,
+        };
+        match of_system {
+            Some(found) => Ok(Relation::Table(found.table.clone())),
+            None => Ok(self.relation(name)?.0),
         }
     }
 

@@ -6,14 +6,13 @@ use kv::api::LockMode;
 use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Values};
 use sqlparser::tokenizer::Location;
 
-use super::access::TableAccess;
 use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::conditions::{conjunction, conjuncts};
 use super::from::From;
 use super::index::bind_indexes;
-use super::joins::push;
+use super::joins::{push, source};
 use super::names::{fold_ident, is_default};
 use super::node::ResultColumn;
 use super::projection::Output;
@@ -21,6 +20,7 @@ use super::rel::{Aggregation, Rel, RowLock, RowWait, SelectPlan, SetCall, SetVal
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
+use crate::system;
 use crate::table::Table;
 
 impl Binder<'_> {
@@ -165,8 +165,11 @@ impl Binder<'_> {
         match from {
             From::Nothing => {}
             From::Table(table) => {
+                if lock.is_some() && system::of_table(&table).is_some() {
+                    return Err(self.unsupported("a lock of rows of a system catalog is", query_start(query)));
+                }
                 let indexes = bind_indexes(&table, self.catalog)?;
-                plan.source = Source::Table(TableAccess::whole(table, indexes));
+                plan.source = source(table, indexes);
                 plan.lock = lock;
             }
             From::Rel(_) if lock.is_some() => {

@@ -1,16 +1,16 @@
 //! UNION, INTERSECT, EXCEPT, and WITH.
 
-use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier, With};
+use sqlparser::ast::{Cte, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, With};
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, Typed};
+use super::binder::{Binder, Frame, Scope, Typed};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::rel::{Rel, SelectPlan, SetKind, SetOperation, Source, WithBody, WithQuery};
 use super::with_name::WithName;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::query_start;
+use crate::parse::{query_start, start_of};
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
 
@@ -36,8 +36,9 @@ impl Binder<'_> {
         let targets = std::mem::take(&mut self.targets);
         let operands = self.operand(left).and_then(|left| Ok((left, self.operand(right)?)));
         self.targets = targets;
-        let (left, right) = operands?;
-        self.combined((kind, all), left, right, at)
+        let (bound_left, bound_right) = operands?;
+        let items = (item_locations(left), item_locations(right));
+        self.combined((kind, all), bound_left, bound_right, (at, items))
     }
 
     /// Two bound queries under a set operation.
@@ -46,7 +47,7 @@ impl Binder<'_> {
         (kind, all): (SetKind, bool),
         (mut left, left_columns): (SelectPlan, Vec<ResultColumn>),
         (mut right, right_columns): (SelectPlan, Vec<ResultColumn>),
-        at: Location,
+        (at, (left_items, right_items)): (Location, (Vec<Location>, Vec<Location>)),
     ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         let word = match kind {
             SetKind::Union => "UNION",
@@ -59,9 +60,11 @@ impl Binder<'_> {
         }
         let mut columns = Vec::with_capacity(left_columns.len());
         for (place, (l, r)) in left_columns.into_iter().zip(right_columns).enumerate() {
-            let ty = self.common_type(&[typed(place, l.ty, at), typed(place, r.ty, at)], word)?;
-            self.convert_column(&mut left, place, l.ty, ty, word)?;
-            self.convert_column(&mut right, place, r.ty, ty, word)?;
+            let item = |items: &[Location]| items.get(place).copied().unwrap_or(at);
+            let (l_at, r_at) = (item(&left_items), item(&right_items));
+            let ty = self.common_type(&[typed(place, l.ty, l_at), typed(place, r.ty, r_at)], word)?;
+            self.convert_column(&mut left, typed(place, l.ty, l_at), ty, word)?;
+            self.convert_column(&mut right, typed(place, r.ty, r_at), ty, word)?;
             columns.push(ResultColumn { ty, origin: (0, 0), ..l });
         }
         let width = columns.len();
@@ -75,12 +78,11 @@ impl Binder<'_> {
     fn convert_column(
         &mut self,
         plan: &mut SelectPlan,
-        place: usize,
-        from: SqlType,
+        column: Typed,
         to: SqlType,
         word: &str,
     ) -> Result<(), SqlError> {
-        let at = crate::parse::NO_LOCATION;
+        let (Expr::Column(place), from, at) = (column.expr, column.ty, column.at) else { return Ok(()) };
         if from == to {
             return Ok(());
         }
@@ -93,7 +95,7 @@ impl Binder<'_> {
         let value = self.coerce(Typed::new(expr, from, at), to, CastContext::Implicit)?;
         let Some(value) = value else {
             let message = format!("{word} could not convert type {} to {}", from.base_name(), to.base_name());
-            return Err(SqlError::new(SqlState::CANNOT_COERCE, message));
+            return Err(self.error(SqlState::CANNOT_COERCE, message, at));
         };
         if let Some(slot) = plan.output.get_mut(place) {
             *slot = value.expr;
@@ -132,16 +134,26 @@ impl Binder<'_> {
             if with.recursive
                 && let Some(parts) = recursive_parts(&cte.query)
             {
-                self.recursive(name, cte, parts)?;
+                let names = self.with_names.len();
+                self.begin_with();
+                let bound = self.recursive(name, cte, parts);
+                let args = self.end_with();
+                bound?;
+                let depth = self.frames.len();
+                for known in self.with_names.iter_mut().skip(names) {
+                    (known.args, known.depth) = (args.clone(), depth);
+                }
                 continue;
             }
             let aggregates = std::mem::take(&mut self.aggregates);
             let targets = std::mem::take(&mut self.targets);
+            self.begin_with();
             let bound = self.query(&cte.query);
+            let args = self.end_with();
             (self.aggregates, self.targets) = (aggregates, targets);
             let (plan, columns) = bound?;
             let columns = self.renamed(columns, cte, &name)?;
-            self.add_with(name, columns, WithBody::Query(Box::new(plan)));
+            self.add_with((name, columns, args), WithBody::Query(Box::new(plan)));
         }
         Ok(())
     }
@@ -151,10 +163,21 @@ impl Binder<'_> {
         with.cte_tables.iter().filter(|cte| fold_ident(&cte.alias.name) == known.name).count() > 1
     }
 
-    fn add_with(&mut self, name: String, columns: Vec<ResultColumn>, body: WithBody) {
+    /// Begins a query of WITH, which may use values of the queries around it.
+    fn begin_with(&mut self) {
+        self.frames.push(Frame { scope: Scope::default(), args: Vec::new(), references: Vec::new() });
+    }
+
+    /// Ends it. Returns the values that it uses.
+    fn end_with(&mut self) -> Vec<Expr> {
+        self.frames.pop().map(|frame| frame.args).unwrap_or_default()
+    }
+
+    fn add_with(&mut self, (name, columns, args): (String, Vec<ResultColumn>, Vec<Expr>), body: WithBody) {
         let query = self.with.len();
         self.with.push(WithQuery { name: name.clone(), body });
-        self.with_names.push(WithName { name, columns, query, is_recursion: false });
+        let depth = self.frames.len();
+        self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
     }
 
     fn renamed(&self, mut columns: Vec<ResultColumn>, cte: &Cte, name: &str) -> Result<Vec<ResultColumn>, SqlError> {
@@ -179,18 +202,22 @@ impl Binder<'_> {
         let query = self.with.len();
         // Its place is taken before the queries that the step has.
         self.with.push(WithQuery { name: name.clone(), body: WithBody::Query(Box::new(SelectPlan::single())) });
-        let inner = WithName { name: name.clone(), columns: columns.clone(), query, is_recursion: true };
+        let depth = self.frames.len();
+        let (args, own) = (Vec::new(), columns.clone());
+        let inner = WithName { name: name.clone(), columns: own, query, is_recursion: true, args, depth };
         self.with_names.push(inner);
         let bound = self.operand(step);
         self.with_names.pop();
         let (mut step, step_columns) = bound?;
         if !std::mem::take(&mut self.recursion_used) {
             let kind = (SetKind::Union, all);
-            let (plan, columns) = self.combined(kind, (first, columns), (step, step_columns), at)?;
+            let (plan, columns) =
+                self.combined(kind, (first, columns), (step, step_columns), (at, Default::default()))?;
             if let Some(slot) = self.with.get_mut(query) {
                 slot.body = WithBody::Query(Box::new(plan));
             }
-            self.with_names.push(WithName { name, columns, query, is_recursion: false });
+            let args = Vec::new();
+            self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
             return Ok(());
         }
         if step_columns.len() != columns.len() {
@@ -209,13 +236,14 @@ impl Binder<'_> {
                 let error = self.error(SqlState::DATATYPE_MISMATCH, message, at);
                 return Err(error.hint("Cast the output of the non-recursive term to the correct type."));
             }
-            self.convert_column(&mut first, place, column.ty, ty, "UNION")?;
-            self.convert_column(&mut step, place, other.ty, ty, "UNION")?;
+            self.convert_column(&mut first, typed(place, column.ty, crate::parse::NO_LOCATION), ty, "UNION")?;
+            self.convert_column(&mut step, typed(place, other.ty, crate::parse::NO_LOCATION), ty, "UNION")?;
         }
         if let Some(slot) = self.with.get_mut(query) {
             slot.body = WithBody::Recursive { first: Box::new(first), step: Box::new(step), all };
         }
-        self.with_names.push(WithName { name, columns, query, is_recursion: false });
+        let args = Vec::new();
+        self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
         Ok(())
     }
 }
@@ -243,6 +271,16 @@ fn recursive_parts(query: &Query) -> Option<(&SetExpr, &SetExpr, bool)> {
     };
     let is_plain = query.order_by.is_none() && query.limit_clause.is_none() && query.with.is_none();
     is_plain.then_some((&**left, &**right, *set_quantifier == SetQuantifier::All))
+}
+
+/// The locations of the items of a select list without `*`; none of others.
+fn item_locations(body: &SetExpr) -> Vec<Location> {
+    let SetExpr::Select(select) = body else { return Vec::new() };
+    let location = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(ast) | SelectItem::ExprWithAlias { expr: ast, .. } => Some(start_of(ast)),
+        _ => None,
+    };
+    select.projection.iter().map(location).collect::<Option<_>>().unwrap_or_default()
 }
 
 fn typed(place: usize, ty: SqlType, at: Location) -> Typed {

@@ -2,7 +2,7 @@
 
 use crate::expr::{Call, ContextValue, Expr, SessionCall, SubqueryKind, Subscript};
 use pgtypes::timestamp::Now;
-use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
+use pgtypes::{Datum, IoEnv, SqlType, TimeZone, functions, wire};
 
 /// An expression with a single pair of outer parentheses.
 pub(super) fn plain(expr: &Expr, names: &[String]) -> String {
@@ -142,6 +142,7 @@ fn session_call(call: SessionCall) -> &'static str {
         SessionCall::SetConfig => "set_config",
         SessionCall::Sleep => "pg_sleep",
         SessionCall::Advisory(call) => call.function(),
+        SessionCall::System(function) => functions::find(function).map_or("", |row| row.name),
     }
 }
 

@@ -8,7 +8,7 @@ use sqlparser::ast::{FromTable, LockType, ObjectName, ObjectType, Spanned, State
 use super::binder::Binder;
 use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
 use super::rel::WithBody;
-use super::{constants, cost, ddl, explain, joins, plain, select};
+use super::{constants, cost, ddl, explain, plain, select, settle};
 use crate::catalog::Catalog;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
@@ -38,7 +38,7 @@ fn bind_on_this_stack(
         None => (None, bind_tree(&mut binder, &statement.tree)?),
     };
     let mut body = body;
-    settle(&mut body, &mut binder);
+    settle_all(&mut body, &mut binder);
     let params = binder.finish_params()?;
     let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
     let whole = Whole { body: &body, subplans: &subplans, with: &with };
@@ -69,6 +69,7 @@ fn bind_on_this_stack(
         outside_block_only,
         constant_parts: constants::any_in(&whole),
         takes_locks: takes_locks(&whole)?,
+        needs_transaction: needs_transaction(&whole),
         cost: cost::of(&whole),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
         notices,
@@ -80,22 +81,33 @@ fn bind_on_this_stack(
 }
 
 /// Chooses access paths and join methods, once all conditions are where they go.
-fn settle(body: &mut Body, binder: &mut Binder<'_>) {
+fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
     match body {
-        Body::Select(plan) => joins::attach(plan),
-        Body::Insert(plan) => joins::attach(&mut plan.source),
+        Body::Select(plan) => settle::settle(plan),
+        Body::Insert(plan) => settle::settle(&mut plan.source),
         _ => {}
     }
-    binder.subplans.iter_mut().for_each(|subplan| joins::attach(&mut subplan.plan));
+    binder.subplans.iter_mut().for_each(|subplan| settle::settle(&mut subplan.plan));
     for with in &mut binder.with {
         match &mut with.body {
-            WithBody::Query(plan) => joins::attach(plan),
+            WithBody::Query(plan) => settle::settle(plan),
             WithBody::Recursive { first, step, .. } => {
-                joins::attach(first);
-                joins::attach(step);
+                settle::settle(first);
+                settle::settle(step);
             }
         }
     }
+}
+
+/// Whether an expression asks for the id of the transaction.
+pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
+    let mut found = false;
+    // The visitor never fails.
+    let _ = constants::visit(whole, &mut |expr| {
+        found |= expr.needs_transaction();
+        Ok(())
+    });
+    found
 }
 
 /// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
@@ -120,7 +132,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     }
     if found
         && let Body::Insert(insert) = body
-        && let Conflict::DoUpdate { assignments, filter, .. } = &insert.conflict
+        && let Conflict::DoUpdate { assignments, filter, .. } = &*insert.conflict
     {
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {
@@ -208,7 +220,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Explain { analyze, statement, format, options, .. } => {
             binder.check_explain(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
             let (mut body, _) = bind_tree(binder, statement)?;
-            settle(&mut body, binder);
+            settle_all(&mut body, binder);
             let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
             constants::check(&whole, &[])?;
             Ok((Body::Explain(explain::lines(&whole)), Some(vec![explain::column()])))

@@ -20,7 +20,7 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
 }
 
 /// The type of a name. 42704 if PostgreSQL has no such type, 0A000 if it is not supported here.
-pub(super) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
+pub(crate) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
     let (ty, modifiers) = match name {
         DataType::Bool | DataType::Boolean => (SqlType::BOOL, Vec::new()),
         DataType::SmallInt(None) | DataType::Int2(None) => (SqlType::INT2, Vec::new()),

@@ -1,6 +1,7 @@
 //! One connection: the startup, then messages in and replies out until either side closes.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::session::settings::Settings;
 use crate::session::sight::no_database;
 use crate::session::state::NodeContext;
 use crate::session::{Next, Session};
+use crate::system::SessionInfo;
 
 /// Time and bytes for draining the input after the last reply: closing a socket with unread input would discard the
 /// reply.
@@ -49,12 +51,13 @@ pub(crate) async fn run(
     node: Arc<Node>,
     reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
+    client: Option<SocketAddr>,
     permit: OwnedSemaphorePermit,
     stop: CancellationToken,
 ) {
     let out = Output::new(writer, node.config.reply_buffer_bytes);
     let input = Arc::new(Mutex::new(Input::new(reader, node.config.max_message_bytes)));
-    let mut connection = Connection { node, input, out };
+    let mut connection = Connection { node, client, input, out };
     match AssertUnwindSafe(connection.serve(permit, &stop)).catch_unwind().await {
         Ok(Ok(())) => connection.close().await,
         Ok(Err(fault)) => connection.fail(fault).await,
@@ -65,6 +68,8 @@ pub(crate) async fn run(
 struct Connection {
     node: Arc<Node>,
     input: SharedInput,
+    /// The client's address, if it is known.
+    client: Option<SocketAddr>,
     out: Output,
 }
 
@@ -175,6 +180,14 @@ impl Connection {
         }
         self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
+        registered.describe(SessionInfo {
+            user: request.user.as_str().into(),
+            database: request.database.as_str().into(),
+            application: settings.show("application_name").map_or_else(|_| "".into(), |(_, name)| (&*name).into()),
+            client: self.client,
+            started: (self.node.context.wall_clock)(),
+            ..SessionInfo::default()
+        });
         let interrupt = registered.interrupt.clone();
         let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, interrupt);
         session.input = Some(self.input.clone());
@@ -341,7 +354,7 @@ mod tests {
         let node = node(&metrics);
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        run(node, Box::new(Broken(false)), Box::new(ours), permit, CancellationToken::new()).await;
+        run(node, Box::new(Broken(false)), Box::new(ours), None, permit, CancellationToken::new()).await;
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).await.unwrap();
         let text = received.escape_ascii().to_string();

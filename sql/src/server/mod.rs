@@ -37,6 +37,7 @@ use crate::coop::Workers;
 use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
 use crate::session::state::NodeContext;
+use crate::session::values::NodeView;
 pub use config::SqlConfig;
 use connection::Node;
 use pgtypes::TimeZone;
@@ -72,7 +73,8 @@ impl SqlServer {
         let advisory = NodeLocks::new(db, node, config.advisory.clone());
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
-        let context = Arc::new(NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host });
+        let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
+        let context = Arc::new(NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 
@@ -160,6 +162,7 @@ impl SqlServer {
         }
         let node = self.node.clone();
         let stop = stop.clone();
+        let client = stream.peer_addr().ok();
         // The runtime of the session's thread has to register the socket.
         let stream = match stream.into_std() {
             Ok(stream) => stream,
@@ -172,7 +175,7 @@ impl SqlServer {
             match TcpStream::from_std(stream) {
                 Ok(stream) => {
                     let (reader, writer) = stream.into_split();
-                    connection::run(node, Box::new(reader), Box::new(writer), permit, stop).await;
+                    connection::run(node, Box::new(reader), Box::new(writer), client, permit, stop).await;
                 }
                 Err(error) => tracing::warn!("cannot serve a connection: {error}"),
             }

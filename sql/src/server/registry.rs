@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 
 use crate::clock;
 use crate::session::interrupt::Interrupt;
+use crate::session::values::SessionList;
+use crate::system::SessionInfo;
 
 /// Bits of a process id for the session's number. The bits above, except the sign, hold the node's.
 const SESSION_BITS: u32 = 20;
@@ -32,6 +34,8 @@ struct Sessions {
 struct Entry {
     secret: i32,
     interrupt: Arc<Interrupt>,
+    /// What `pg_stat_activity` shows of it.
+    info: SessionInfo,
 }
 
 /// A session's registration. Dropping it unregisters the session.
@@ -74,7 +78,7 @@ impl Registry {
         if inner.draining {
             interrupt.drain();
         }
-        inner.sessions.insert(pid, Entry { secret, interrupt: interrupt.clone() });
+        inner.sessions.insert(pid, Entry { secret, interrupt: interrupt.clone(), info: SessionInfo::default() });
         Some(Registered { registry: self.clone(), pid, secret, interrupt })
     }
 
@@ -105,6 +109,28 @@ impl Registry {
     /// The number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().sessions.len()
+    }
+}
+
+impl SessionList for Registry {
+    fn list(&self) -> Vec<SessionInfo> {
+        let inner = self.inner.lock();
+        let mut pids: Vec<i32> = inner.sessions.keys().copied().collect();
+        pids.sort_unstable();
+        let info = |pid: i32| {
+            let entry = inner.sessions.get(&pid)?;
+            Some(SessionInfo { pid, is_active: entry.interrupt.is_running(), ..entry.info.clone() })
+        };
+        pids.into_iter().filter_map(info).collect()
+    }
+}
+
+impl Registered {
+    /// Says what `pg_stat_activity` shows of the session.
+    pub(crate) fn describe(&self, info: SessionInfo) {
+        if let Some(entry) = self.registry.inner.lock().sessions.get_mut(&self.pid) {
+            entry.info = info;
+        }
     }
 }
 

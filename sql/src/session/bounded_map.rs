@@ -47,6 +47,11 @@ impl<T> BoundedMap<T> {
         self.entries.get_mut(name).map(|entry| &mut entry.value)
     }
 
+    /// All entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), &entry.value))
+    }
+
     /// Mutable access to all values. The accounted bytes do not change.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.values_mut().map(|entry| &mut entry.value)

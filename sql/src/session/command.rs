@@ -3,14 +3,16 @@
 use tso::Timestamp;
 
 use super::control::{Control, Discard, Modes};
+use super::cursors::{Collected, Target};
 use super::fault::Fault;
 use super::interrupt::in_time;
+use super::nested::Fetch;
 use super::reads::{Moment, Resolved};
 use super::rows::{Formats, put_row};
 use super::settings;
 use super::state::Session;
-use super::statement::{Listing, listing_columns, unknown_statement};
-use super::txn_state::{Block, BlockEnd, check_isolation};
+use super::statement::{Listing, listing_columns, unknown_cursor, unknown_statement};
+use super::txn_state::{Block, BlockEnd, Outcome, check_isolation};
 use crate::catalog::GC_TTL_MIN;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::output::{Notice, Output};
@@ -20,6 +22,8 @@ use pgtypes::{Datum, DatumRef, NoNames};
 pub(crate) enum Reply {
     /// A command tag.
     Tag(&'static str),
+    /// MOVE over so many rows.
+    Moved(u64),
     /// Rows.
     Listing(Listing),
 }
@@ -29,7 +33,8 @@ impl Reply {
     pub(crate) fn tag(&self) -> String {
         match self {
             Reply::Tag(tag) => (*tag).to_owned(),
-            Reply::Listing(_) => "SHOW".to_owned(),
+            Reply::Moved(count) => format!("MOVE {count}"),
+            Reply::Listing(listing) => listing.tag(listing.rows.len()),
         }
     }
 }
@@ -50,10 +55,7 @@ impl Session {
                 at.into_iter().for_each(|at| self.state.set_as_of(at));
                 Ok(Reply::Tag(tag))
             }
-            Control::Commit { chain } => {
-                let ending = self.state.commit(*chain)?;
-                self.end_block(ending, *chain, out).await
-            }
+            Control::Commit { chain } => self.commit_block(*chain, out).await,
             Control::Rollback { chain } => {
                 let ending = self.state.rollback(*chain)?;
                 self.end_block(ending, *chain, out).await
@@ -87,6 +89,7 @@ impl Session {
             }
             Control::SetTransaction { session: true, .. } => Err(as_of_of_sessions().into()),
             Control::SetNoop(tag) => Ok(Reply::Tag(tag)),
+            Control::SetConstraints(names) => self.set_constraints(names, out),
             Control::Reset(name) => self.reset(name.as_deref(), out).await,
             Control::Show(name) => {
                 if name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(settings::GC_TTL)) {
@@ -98,9 +101,31 @@ impl Session {
             Control::Discard(what) => self.discard(*what),
             Control::Deallocate(name) => self.deallocate(name.as_deref()),
             Control::Close(name) => self.close_cursor(name.as_deref()),
+            Control::Fetch(fetch) => Box::pin(self.fetch_reply(fetch, out)).await,
+            Control::Checkpoint => Ok(Reply::Tag("CHECKPOINT")),
             Control::Unlisten => Ok(Reply::Tag("UNLISTEN")),
             Control::Unsupported(error) => Err((**error).clone().into()),
         }
+    }
+
+    /// COMMIT.
+    async fn commit_block(&mut self, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
+        let held = if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.hold_cursors(out)).await };
+        let ending = self.state.commit(chain)?;
+        if let Err(fault) = held {
+            self.end_transaction(Outcome::Rollback).await?;
+            return Err(fault);
+        }
+        self.end_block(ending, chain, out).await
+    }
+
+    /// FETCH, with its rows in memory, or MOVE.
+    async fn fetch_reply(&mut self, fetch: &Fetch, out: &mut Output) -> Result<Reply, Fault> {
+        if !fetch.moves {
+            return Ok(Reply::Listing(self.fetch_listing(fetch, out).await?));
+        }
+        let moved = self.fetch(fetch, Target::Memory(&mut Collected::default()), out).await?;
+        Ok(Reply::Moved(moved))
     }
 
     async fn reset(&mut self, name: Option<&str>, out: &mut Output) -> Result<Reply, Fault> {
@@ -243,7 +268,7 @@ impl Session {
             None => self.settings.show_all().into_iter().map(|row| row.iter().map(|v| text(v)).collect()).collect(),
         };
         let columns = listing_columns(control).unwrap_or_default();
-        Ok(Reply::Listing(Listing { columns, rows: rows.into_iter() }))
+        Ok(Reply::Listing(Listing { columns, rows: rows.into_iter(), is_fetch: false }))
     }
 
     /// Reads the setting of the cluster, to be shown.
@@ -271,11 +296,11 @@ impl Session {
     fn discard(&mut self, what: Discard) -> Result<Reply, Fault> {
         match what {
             Discard::All => {
-                self.state.check_outside_block("DISCARD ALL", false)?;
-                self.settings.reset_all();
-                self.advisory.unlock_all();
-                self.statements.clear();
+                self.state.check_outside_block("DISCARD ALL", self.in_string)?;
                 self.portals.clear();
+                self.settings.reset_all();
+                self.statements.clear_named();
+                self.advisory.unlock_all();
                 self.plans.clear();
                 Ok(Reply::Tag("DISCARD ALL"))
             }
@@ -299,6 +324,30 @@ impl Session {
         }
     }
 
+    /// SET CONSTRAINTS. All constraints are checked at once, and none can be deferred.
+    fn set_constraints(&mut self, names: &[String], out: &mut Output) -> Result<Reply, Fault> {
+        if self.state.block() != Block::Explicit && !self.in_string {
+            let message = "SET CONSTRAINTS can only be used in transaction blocks";
+            self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
+        }
+        let catalog = self.shown_catalog();
+        let exists = |name: &str| {
+            let name = name.strip_prefix("public.").unwrap_or(name);
+            catalog.as_ref().is_some_and(|catalog| catalog.has_constraint(name))
+        };
+        match names.first() {
+            None => Ok(Reply::Tag("SET CONSTRAINTS")),
+            Some(name) if exists(name) => {
+                let message = format!("constraint \"{name}\" is not deferrable");
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).into())
+            }
+            Some(name) => {
+                let message = format!("constraint \"{name}\" does not exist");
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).into())
+            }
+        }
+    }
+
     fn close_cursor(&mut self, name: Option<&str>) -> Result<Reply, Fault> {
         match name {
             None => {
@@ -306,10 +355,7 @@ impl Session {
                 Ok(Reply::Tag("CLOSE CURSOR ALL"))
             }
             Some(name) if !name.is_empty() && self.portals.remove(name) => Ok(Reply::Tag("CLOSE CURSOR")),
-            Some(name) => {
-                let message = format!("cursor \"{name}\" does not exist");
-                Err(SqlError::new(SqlState::INVALID_CURSOR_NAME, message).into())
-            }
+            Some(name) => Err(unknown_cursor(name).into()),
         }
     }
 }

@@ -3,8 +3,9 @@
 //! some of them (ABORT, DEFERRABLE). Pure: text in, a [`Control`] out.
 
 use crate::error::{SqlError, SqlState};
-use crate::lexer::{Lexer, Spanned, Token};
 use crate::metrics::StatementKind;
+use crate::session::nested::{Fetch, fetch};
+use crate::session::reader::Parser;
 use crate::session::reads::Moment;
 
 /// A statement that the session executes itself.
@@ -26,8 +27,10 @@ pub(crate) enum Control {
     Set { name: String, values: Option<Vec<String>>, local: bool },
     /// SET TRANSACTION, or with `session` SET SESSION CHARACTERISTICS AS TRANSACTION.
     SetTransaction { modes: Modes, as_of: Option<Moment>, session: bool },
-    /// A SET without effect, such as SET CONSTRAINTS ALL IMMEDIATE. Holds the tag.
+    /// A SET without effect. Holds the tag.
     SetNoop(&'static str),
+    /// SET CONSTRAINTS of these names; none for ALL. No constraint is deferrable.
+    SetConstraints(Vec<String>),
     /// RESET name, or RESET ALL.
     Reset(Option<String>),
     /// SHOW name, or SHOW ALL.
@@ -42,6 +45,10 @@ pub(crate) enum Control {
     Close(Option<String>),
     /// UNLISTEN. No effect: LISTEN is not supported.
     Unlisten,
+    /// FETCH or MOVE.
+    Fetch(Fetch),
+    /// CHECKPOINT. No effect: every commit is on a majority's disks.
+    Checkpoint,
     /// Recognised but not supported. The error is raised at execution.
     Unsupported(Box<SqlError>),
 }
@@ -126,6 +133,7 @@ impl Control {
             Control::Set { .. }
             | Control::SetTransaction { .. }
             | Control::SetNoop(_)
+            | Control::SetConstraints(_)
             | Control::Reset(_)
             | Control::AlterSystem { .. }
             | Control::Show(_) => StatementKind::Setting,
@@ -142,9 +150,7 @@ impl Control {
 /// Parses a session statement; `None` if the text is a statement of another kind.
 pub(crate) fn parse_control(text: &str) -> Result<Option<Control>, SqlError> {
     let mut p = Parser::new(text);
-    let Some(Spanned { token: Token::Word(first), .. }) = &p.head else {
-        return Ok(None);
-    };
+    let Some(first) = p.word() else { return Ok(None) };
     let first = first.to_ascii_lowercase();
     let parse: fn(&mut Parser<'_>) -> Result<Control, SqlError> = match first.as_str() {
         "begin" => begin,
@@ -161,8 +167,10 @@ pub(crate) fn parse_control(text: &str) -> Result<Option<Control>, SqlError> {
         "unlisten" => unlisten,
         "savepoint" => savepoint,
         "release" => release,
-        "prepare" | "execute" => return Ok(Some(prepare(&mut p, &first))),
-        "declare" | "fetch" | "move" => return Ok(Some(unsupported("SQL-level cursors are not supported"))),
+        "fetch" => |p| fetch(p, false).map(Control::Fetch),
+        "move" => |p| fetch(p, true).map(Control::Fetch),
+        "checkpoint" => |_| Ok(Control::Checkpoint),
+        "prepare" => return Ok(Some(unsupported("prepared transactions are not supported"))),
         "listen" | "notify" => return Ok(Some(unsupported("LISTEN and NOTIFY are not supported"))),
         _ => return Ok(None),
     };
@@ -231,7 +239,7 @@ fn chain(p: &mut Parser<'_>) -> Result<bool, SqlError> {
 
 fn modes(p: &mut Parser<'_>) -> Result<(Modes, Option<Moment>), SqlError> {
     let (mut modes, mut as_of) = (Modes::default(), None);
-    while p.head.is_some() {
+    while !p.is_at_end() {
         if p.take("isolation") {
             p.expect("level")?;
             modes.isolation = Some(isolation(p)?);
@@ -247,17 +255,24 @@ fn modes(p: &mut Parser<'_>) -> Result<(Modes, Option<Moment>), SqlError> {
             p.expect("of")?;
             p.expect("system")?;
             p.expect("time")?;
-            as_of = Some(p.moment()?);
+            as_of = Some(moment(p)?);
         } else {
             p.expect("not")?;
             p.expect("deferrable")?;
             modes.deferrable = Some(false);
         }
-        if p.take_symbol(',') && p.head.is_none() {
+        if p.take_symbol(',') && p.is_at_end() {
             return Err(p.error());
         }
     }
     Ok((modes, as_of))
+}
+
+/// The expression of AS OF SYSTEM TIME.
+fn moment(p: &mut Parser<'_>) -> Result<Moment, SqlError> {
+    let (moment, end) = Moment::parse(p.text(), p.start())?;
+    p.skip_to(end);
+    Ok(moment)
 }
 
 fn isolation(p: &mut Parser<'_>) -> Result<Isolation, SqlError> {
@@ -293,10 +308,7 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
         return Ok(Control::SetTransaction { modes, as_of, session: false });
     }
     if p.take("constraints") {
-        while p.head.is_some() {
-            p.advance();
-        }
-        return Ok(Control::SetNoop("SET CONSTRAINTS"));
+        return constraints(p);
     }
     if p.take("role") {
         return role(p, "none", "changing the role is not supported");
@@ -313,7 +325,7 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
         return Ok(Control::Set { name: "timezone".to_owned(), values: time_zone(p)?, local });
     }
     if p.take("names") {
-        let values = if p.head.is_none() || p.take("default") { None } else { Some(vec![p.value()?]) };
+        let values = if p.is_at_end() || p.take("default") { None } else { Some(vec![p.value()?]) };
         return Ok(Control::Set { name: "client_encoding".to_owned(), values, local });
     }
     let name = p.name()?;
@@ -328,6 +340,20 @@ fn set(p: &mut Parser<'_>) -> Result<Control, SqlError> {
         values.push(p.value()?);
     }
     Ok(Control::Set { name, values: Some(values), local })
+}
+
+fn constraints(p: &mut Parser<'_>) -> Result<Control, SqlError> {
+    let mut names = Vec::new();
+    if !p.take("all") {
+        names.push(p.name()?);
+        while p.take_symbol(',') {
+            names.push(p.name()?);
+        }
+    }
+    if !p.take("deferred") {
+        p.expect("immediate")?;
+    }
+    Ok(Control::SetConstraints(names))
 }
 
 fn alter_system(p: &mut Parser<'_>) -> Result<Control, SqlError> {
@@ -352,7 +378,7 @@ fn alter_system(p: &mut Parser<'_>) -> Result<Control, SqlError> {
 }
 
 fn some_modes(p: &mut Parser<'_>) -> Result<(Modes, Option<Moment>), SqlError> {
-    if p.head.is_none() { Err(p.error()) } else { modes(p) }
+    if p.is_at_end() { Err(p.error()) } else { modes(p) }
 }
 
 /// SET ROLE and SET SESSION AUTHORIZATION. Only the word for the role of the connection is accepted.
@@ -442,132 +468,6 @@ fn unlisten(p: &mut Parser<'_>) -> Result<Control, SqlError> {
         p.identifier()?;
     }
     Ok(Control::Unlisten)
-}
-
-fn prepare(p: &mut Parser<'_>, first: &str) -> Control {
-    p.advance();
-    if first == "prepare" && p.is("transaction") {
-        unsupported("prepared transactions are not supported")
-    } else {
-        unsupported("PREPARE and EXECUTE are not supported: prepare statements through the protocol")
-    }
-}
-
-/// A token reader with one token of look-ahead.
-struct Parser<'a> {
-    text: &'a str,
-    lexer: Lexer<'a>,
-    head: Option<Spanned<'a>>,
-}
-
-impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Parser<'a> {
-        let mut lexer = Lexer::new(text);
-        let head = lexer.next();
-        Parser { text, lexer, head }
-    }
-
-    fn advance(&mut self) {
-        self.head = self.lexer.next();
-    }
-
-    /// Whether the next token is this keyword.
-    fn is(&self, word: &str) -> bool {
-        matches!(&self.head, Some(Spanned { token: Token::Word(w), .. }) if w.eq_ignore_ascii_case(word))
-    }
-
-    /// Whether the token after the next one is this keyword.
-    fn is_next(&self, word: &str) -> bool {
-        let next = self.lexer.clone().next();
-        matches!(next, Some(Spanned { token: Token::Word(w), .. }) if w.eq_ignore_ascii_case(word))
-    }
-
-    fn take(&mut self, word: &str) -> bool {
-        let found = self.is(word);
-        if found {
-            self.advance();
-        }
-        found
-    }
-
-    fn take_symbol(&mut self, symbol: char) -> bool {
-        let found = matches!(&self.head, Some(s) if s.token == Token::Symbol(symbol));
-        if found {
-            self.advance();
-        }
-        found
-    }
-
-    fn expect(&mut self, word: &str) -> Result<(), SqlError> {
-        if self.take(word) { Ok(()) } else { Err(self.error()) }
-    }
-
-    /// The optional noise word after BEGIN, COMMIT and ROLLBACK.
-    fn transaction_word(&mut self) {
-        let _ = self.take("transaction") || self.take("work");
-    }
-
-    fn end(&self) -> Result<(), SqlError> {
-        if self.head.is_none() { Ok(()) } else { Err(self.error()) }
-    }
-
-    /// An identifier, folded to lower case unless quoted.
-    fn identifier(&mut self) -> Result<String, SqlError> {
-        let name = match &self.head {
-            Some(Spanned { token: Token::Word(word), .. }) => word.to_lowercase(),
-            Some(Spanned { token: Token::Quoted(word), .. }) => word.clone(),
-            _ => return Err(self.error()),
-        };
-        self.advance();
-        Ok(name)
-    }
-
-    /// A setting's name: identifiers joined by dots.
-    fn name(&mut self) -> Result<String, SqlError> {
-        let mut name = self.identifier()?;
-        while self.take_symbol('.') {
-            name.push('.');
-            name.push_str(&self.identifier()?);
-        }
-        Ok(name)
-    }
-
-    /// The expression of AS OF SYSTEM TIME.
-    fn moment(&mut self) -> Result<Moment, SqlError> {
-        let start = self.head.as_ref().map_or(self.text.len(), |head| head.start);
-        let (moment, end) = Moment::parse(self.text, start)?;
-        self.lexer.skip_to(end);
-        self.advance();
-        Ok(moment)
-    }
-
-    /// A setting's value: a word, a string, or a number with a sign.
-    fn value(&mut self) -> Result<String, SqlError> {
-        let minus = self.take_symbol('-');
-        let plus = !minus && self.take_symbol('+');
-        let value = match &self.head {
-            Some(Spanned { token: Token::Number(number), .. }) if minus => format!("-{number}"),
-            Some(Spanned { token: Token::Number(number), .. }) => (*number).to_owned(),
-            _ if minus || plus => return Err(self.error()),
-            Some(Spanned { token: Token::Text(text), .. }) => text.clone(),
-            _ => return self.identifier(),
-        };
-        self.advance();
-        Ok(value)
-    }
-
-    /// A syntax error at the next token.
-    fn error(&self) -> SqlError {
-        let (message, start) = match &self.head {
-            None => ("syntax error at end of input".to_owned(), self.text.len()),
-            Some(Spanned { token: Token::Unterminated, start, .. }) => {
-                (format!("unterminated quoted string at or near \"{}\"", &self.text[*start..]), *start)
-            }
-            Some(s) => (format!("syntax error at or near \"{}\"", &self.text[s.start..s.end]), s.start),
-        };
-        let position = self.text[..start].chars().count() + 1;
-        SqlError::new(SqlState::SYNTAX_ERROR, message).at(u32::try_from(position).unwrap_or(u32::MAX))
-    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,11 @@ fn settings() {
         ok("set session characteristics as transaction isolation level serializable"),
         Control::SetTransaction { modes: serializable, as_of: None, session: true }
     );
-    assert_eq!(ok("set constraints all immediate"), Control::SetNoop("SET CONSTRAINTS"));
+    assert_eq!(ok("set constraints all immediate"), Control::SetConstraints(Vec::new()));
+    assert_eq!(
+        ok("set constraints a, public.B deferred"),
+        Control::SetConstraints(vec!["a".into(), "public.b".into()])
+    );
     assert_eq!(ok("set session authorization default"), Control::SetNoop("SET"));
     assert_eq!(ok("set role none"), Control::SetNoop("SET"));
     assert!(matches!(ok("set role bob"), Control::Unsupported(_)));

@@ -12,7 +12,7 @@ use super::copy_out::put_response;
 use super::fault::Fault;
 use super::state::Session;
 use super::statement::{Call, Run};
-use super::values::SessionValues;
+use super::values::{SessionValues, Shown};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{CopyIn, ExecContext};
 use crate::plan::CopySpec;
@@ -90,13 +90,15 @@ impl Session {
             return Err(SqlError::internal("a statement runs without a transaction").into());
         };
         active.txn.set_statement(run.snapshot.clone());
-        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
+        let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
+        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
             io: self.settings.io(self.now, &*catalog),
-            user: &self.user,
-            database: &self.database,
+            user,
+            database,
             current_schema: catalog.current_schema(),
             session: &values,
             commit_follows: run.commit_follows,

@@ -12,17 +12,19 @@ use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
 use super::reads::LastRead;
 use super::rows::put_row;
 use super::state::{ActiveTxn, Session};
-use super::statement::{BoundStatement, Call, Query, Replay, Run, StatementBody, several_commands};
+use super::statement::{BoundStatement, Call, Hold, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
-use super::values::SessionValues;
+use super::values::{SessionValues, Shown};
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
-use crate::exec::{ExecContext, Execution, Tag};
+use crate::exec::{ExecContext, Execution, Row, Tag};
 use crate::lexer;
 use crate::metrics::StatementKind;
+use crate::plan::Plan;
 use crate::protocol::output::{Notice, Output};
+use crate::table::Table;
 use pgtypes::{DatumRef, SqlType};
 
 /// Rows fetched from an execution at a time.
@@ -236,6 +238,12 @@ impl Session {
             self.state.check_write(command)?;
             self.check_stale_write(&query, command)?;
         }
+        if let Some(table) = bound.plan.dropped_tables().iter().find(|table| self.is_open(table)) {
+            let verb = if query.command.starts_with("DROP") { "DROP TABLE" } else { "TRUNCATE" };
+            let message =
+                format!("cannot {verb} \"{}\" because it is being used by active queries in this session", table.name);
+            return Err(SqlError::new(SqlState::OBJECT_IN_USE, message).into());
+        }
         if bound.plan.outside_block_only {
             self.state.check_outside_block(&query.command, self.executed > 0)?;
         }
@@ -247,6 +255,10 @@ impl Session {
             return Err(missing_transaction().into());
         };
         active.begin_statement();
+        if bound.plan.needs_transaction && !bound.plan.is_ddl {
+            let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
+            self.interrupt.guard(self.deadline, start).await?;
+        }
         if bound.plan.is_ddl {
             // It owns the tables that it closes, by its start_ts.
             let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
@@ -282,6 +294,12 @@ impl Session {
         })
     }
 
+    /// Whether a cursor or portal reads a table.
+    fn is_open(&self, table: &Table) -> bool {
+        let reads = |plan: &Plan| plan.tables().any(|other| other.id == table.id);
+        self.portals.iter().any(|(_, portal)| portal.open_plan().is_some_and(reads))
+    }
+
     /// Sends up to `limit` rows (0: all). Writes the buffer whenever it is full, so large results stream.
     pub(crate) async fn send_rows(&mut self, run: &mut Run, limit: usize, out: &mut Output) -> Result<Progress, Fault> {
         let mut sent = 0;
@@ -292,7 +310,7 @@ impl Session {
         let width = 1 + run.bound.plan.columns.as_ref().map_or(0, Vec::len);
         while !run.finished {
             let wanted = if limit == 0 { BATCH_ROWS } else { BATCH_ROWS.min(limit - sent) };
-            let count = self.next_rows(run, wanted, out).await?;
+            let count = self.next_rows(run, wanted, None, out).await?;
             run.finished = count < wanted;
             sent += count;
             if out.is_full() && !(run.commit_follows && run.bound.plan.changes_rows()) {
@@ -309,6 +327,15 @@ impl Session {
         if let Some(copy) = &mut run.copy {
             copy.end(out.buffer())?;
         }
+        self.send_notices(run, out)?;
+        Ok(Progress::Complete(match &run.copy {
+            Some(_) => format!("COPY {sent}"),
+            None => tag_text(&run.execution.tag(), sent),
+        }))
+    }
+
+    /// Sends the notices of a run at its end.
+    pub(crate) fn send_notices(&self, run: &mut Run, out: &mut Output) -> Result<(), Fault> {
         for message in std::mem::take(&mut run.notices) {
             self.send_notice(&Notice::note(SqlState::SUCCESSFUL_COMPLETION, &message), out)?;
         }
@@ -320,29 +347,32 @@ impl Session {
             };
             self.send_notice(&notice, out)?;
         }
-        Ok(Progress::Complete(match &run.copy {
-            Some(_) => format!("COPY {sent}"),
-            None => tag_text(&run.execution.tag(), sent),
-        }))
+        Ok(())
     }
 
-    /// Sends up to `wanted` rows. Returns their number, fewer only at the end. A statement without result columns ends
-    /// at once.
-    async fn next_rows(&mut self, run: &mut Run, wanted: usize, out: &mut Output) -> Result<usize, Fault> {
+    /// Sends up to `wanted` rows, or passes them to `keep`. Returns their number, fewer only at the end. A statement
+    /// without result columns ends at once.
+    pub(crate) async fn next_rows(
+        &mut self,
+        run: &mut Run,
+        wanted: usize,
+        mut keep: Option<&mut (dyn FnMut(Row) -> Result<(), SqlError> + Send)>,
+        out: &mut Output,
+    ) -> Result<usize, Fault> {
         let (catalog, _) = self.catalog()?;
-        let Some(active) = &mut self.active else {
-            return Err(missing_transaction().into());
-        };
+        let Some(active) = &mut self.active else { return Err(missing_transaction().into()) };
         run.resume(&mut active.txn);
         let statement = run.execution.statement();
         let io = self.settings.io(self.now, &*catalog);
-        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid);
+        let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
+        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
             io,
-            user: &self.user,
-            database: &self.database,
+            user,
+            database,
             current_schema: catalog.current_schema(),
             session: &values,
             commit_follows: run.commit_follows,
@@ -358,10 +388,11 @@ impl Session {
             if bound.plan.takes_locks {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
             }
-            match (columns, &mut copy) {
-                (Some(columns), Some(copy)) => copy.row(row, columns, &io, out.buffer()),
-                (Some(columns), None) => put_row(out.buffer(), row, columns, formats, &io),
-                (None, _) => Ok(()),
+            match (columns, &mut keep, &mut copy) {
+                (Some(_), Some(keep), _) => keep(row.iter().map(DatumRef::to_datum).collect()),
+                (Some(columns), None, Some(copy)) => copy.row(row, columns, &io, out.buffer()),
+                (Some(columns), None, None) => put_row(out.buffer(), row, columns, formats, &io),
+                (None, ..) => Ok(()),
             }
         };
         // A replica takes a shared one, with the first read.
@@ -464,6 +495,8 @@ impl Session {
         // Only the transaction in the store begins anew. Modes and settings that earlier statements of the pipeline
         // have set, and reported, stay.
         self.discard_transaction();
+        // Those of the attempt.
+        self.portals.retain(|portal| portal.cursor().is_none_or(|cursor| cursor.hold != Hold::Ready));
         self.advisory.undo_statement();
         self.executed = 0;
         self.is_contended = true;

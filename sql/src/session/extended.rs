@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
     Bind, BindComplete, Close, CloseComplete, Describe, Execute, Parse, ParseComplete, PortalSuspended,
@@ -15,23 +16,23 @@ use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
 use super::command::Reply;
 use super::control::Control;
+use super::cursors::{Target, duplicate_cursor};
 use super::execute::{Progress, changed_result};
 use super::fault::Fault;
 use super::long_text::is_long;
+use super::nested::Execute as ExecuteStatement;
+use super::prepared::{duplicate_statement, prepared_bytes};
 use super::rows::Formats;
 use super::state::Session;
 use super::statement::{
-    Action, BoundStatement, Call, Portal, Prepared, Replay, Run, StatementBody, describe, listing_columns,
-    unknown_statement,
+    Action, Call, Listing, Portal, Prepared, Replay, Run, StatementBody, describe, listing_columns, unknown_statement,
 };
 use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
+use crate::plan::{ResultColumn, explain_column};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
 use pgtypes::{Datum, Names, NoNames, SqlType};
-
-/// Approximate memory of a plan, as a multiple of its text.
-const PLAN_WEIGHT: usize = 16;
 
 /// Parameters that are decoded before the session yields, in less than a millisecond.
 const PARAMETERS_AT_ONCE: usize = 2048;
@@ -43,10 +44,9 @@ impl Session {
         if name.is_empty() {
             self.statements.remove("");
         } else if self.statements.get(&name).is_some() {
-            let error = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, error).into());
+            return Err(duplicate_statement(&name).into());
         }
-        let bytes = message.query.len().saturating_mul(PLAN_WEIGHT);
+        let bytes = prepared_bytes(&message.query);
         self.statements.check_capacity(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
         let (body, char_offset) = if is_long(&message.query) {
@@ -61,16 +61,20 @@ impl Session {
         self.begin_message(char_offset);
         self.expect_alone();
         let bound = match &body {
-            StatementBody::Query(query) => Some(self.plan(query, Some(&declared), None).await?),
+            StatementBody::Query(query) | StatementBody::Declare(_, query) => {
+                Some(self.plan(query, Some(&declared), None).await?)
+            }
             StatementBody::Control(control) => {
                 if let Control::Unsupported(error) = &**control {
                     return Err((**error).clone().into());
                 }
                 None
             }
-            StatementBody::Empty => None,
+            StatementBody::Empty | StatementBody::Prepare(..) | StatementBody::Execute(..) => None,
         };
-        self.statements.insert(name, Prepared { body, bound, char_offset }, bytes);
+        let created = (self.node.wall_clock)();
+        let text = message.query.into();
+        self.statements.insert(name, Prepared { body, bound, char_offset, text, created, from_sql: false }, bytes);
         out.put(&ParseComplete::new())?;
         Ok(())
     }
@@ -96,8 +100,7 @@ impl Session {
             self.state.check_not_failed()?;
         }
         if !name.is_empty() && self.portals.get(name).is_some() {
-            let error = format!("cursor \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, error).into());
+            return Err(duplicate_cursor(name).into());
         }
         let bytes = message.parameters.iter().flatten().map(|value| value.len() + size_of::<Datum>()).sum();
         self.portals.check_capacity(name, bytes)?;
@@ -109,37 +112,41 @@ impl Session {
                 format!("bind message has {codes} result formats but query has {columns} columns")
             })
         };
-        let portal = match &prepared.body {
-            StatementBody::Empty => Portal::new(Action::Empty, columns(None)?, prepared.char_offset),
+        let (action, formats) = match &prepared.body {
+            StatementBody::Empty => (Action::Empty, columns(None)?),
             StatementBody::Control(control) => {
-                let count = listing_columns(control).map(|c| c.len());
-                Portal::new(Action::Control(control.clone()), columns(count)?, prepared.char_offset)
+                let count = self.control_columns(control).map(|c| c.len());
+                (Action::Control(control.clone()), columns(count)?)
             }
-            StatementBody::Query(query) => {
+            StatementBody::Prepare(prepare, query) => (Action::Prepare(prepare.clone(), query.clone()), columns(None)?),
+            StatementBody::Execute(execute, values) => {
+                let count = self.execute_columns(execute).map(|c| c.len());
+                (Action::Execute(execute.clone(), values.clone()), columns(count)?)
+            }
+            StatementBody::Query(query) | StatementBody::Declare(_, query) => {
                 let bound = self.current_plan(statement, &prepared).await?;
-                let mut params = Vec::with_capacity(message.parameters.len());
-                let types = (&*bound.params, &formats);
-                if message.parameters.len() <= PARAMETERS_AT_ONCE {
-                    self.decode_parameters(types, &message.parameters, &mut params)?;
-                } else {
-                    for chunk in message.parameters.chunks(PARAMETERS_AT_ONCE) {
-                        self.decode_parameters(types, chunk, &mut params)?;
-                        self.interrupt.check()?;
-                        tokio::task::yield_now().await;
-                    }
-                }
-                let formats = columns(bound.plan.columns.as_ref().map(Vec::len))?;
+                let params = self.read_parameters((&*bound.params, &formats), &message.parameters).await?;
+                let is_cursor = matches!(prepared.body, StatementBody::Declare(..));
+                let formats = columns(bound.plan.columns.as_ref().map(Vec::len).filter(|_| !is_cursor))?;
                 let params = if bound.plan.is_large() {
                     self.check_constants(&bound, params).await?
                 } else {
                     bound.plan.check_constants(&params)?;
                     params
                 };
-                let call = Call { query: query.clone(), bound, params, formats: formats.clone() };
-                Portal::new(Action::Call(Box::new(call)), formats, prepared.char_offset)
+                let call = Box::new(Call { query: query.clone(), bound, params, formats: formats.clone() });
+                match &prepared.body {
+                    StatementBody::Declare(declare, _) => (Action::Declare(declare.clone(), call), formats),
+                    _ => (Action::Call(call), formats),
+                }
             }
         };
-        let portal = Portal { level: self.savepoints.len(), ..portal };
+        let portal = Portal {
+            level: self.savepoints.len(),
+            text: prepared.text.clone(),
+            created: (self.node.wall_clock)(),
+            ..Portal::new(action, formats, prepared.char_offset)
+        };
         self.portals.insert(name.to_owned(), portal, bytes);
         out.put(&BindComplete::new())?;
         Ok(())
@@ -154,7 +161,7 @@ impl Session {
         let Some(portal) = self.portals.get(name) else {
             return Err(unknown_portal(name).into());
         };
-        match portal.row_description()? {
+        match self.portal_description(portal)? {
             Some(encoded) => {
                 self.state.check_not_failed()?;
                 out.put_encoded(&encoded);
@@ -170,8 +177,12 @@ impl Session {
         };
         let rows = match &prepared.body {
             StatementBody::Empty => None,
+            StatementBody::Prepare(..) | StatementBody::Declare(..) => None,
             StatementBody::Control(control) => {
-                listing_columns(control).map(|columns| describe(&columns, &Formats::TEXT)).transpose()?
+                self.control_columns(control).map(|columns| describe(&columns, &Formats::TEXT)).transpose()?
+            }
+            StatementBody::Execute(execute, _) => {
+                self.execute_columns(execute).map(|columns| describe(&columns, &Formats::TEXT)).transpose()?
             }
             StatementBody::Query(_) if self.state.block() == Block::Failed => {
                 if prepared.bound.as_ref().is_some_and(|b| b.plan.columns.is_some()) {
@@ -194,6 +205,38 @@ impl Session {
         Ok(())
     }
 
+    /// The encoded RowDescription of a portal; `None` for a statement without rows.
+    fn portal_description(&self, portal: &Portal) -> Result<Option<Bytes>, SqlError> {
+        let columns = match &portal.action {
+            Action::Call(call) => return call.bound.row_description(&portal.formats),
+            Action::Run(run) => return run.bound.row_description(&portal.formats),
+            Action::Cursor(cursor) => return cursor.bound.row_description(&portal.formats),
+            Action::Control(control) => self.control_columns(control),
+            Action::Execute(execute, _) => self.execute_columns(execute),
+            Action::Listing(listing) => return describe(&listing.columns, &portal.formats).map(Some),
+            Action::Empty | Action::Done | Action::Prepare(..) | Action::Declare(..) => None,
+        };
+        columns.map(|columns| describe(&columns, &portal.formats)).transpose()
+    }
+
+    /// The result columns of a session statement, as far as it is known what it will return.
+    fn control_columns(&self, control: &Control) -> Option<Vec<ResultColumn>> {
+        match control {
+            Control::Fetch(fetch) if fetch.moves => None,
+            Control::Fetch(fetch) => self.cursor_columns(&fetch.name),
+            other => listing_columns(other),
+        }
+    }
+
+    /// The result columns of EXECUTE, if there is such a statement.
+    fn execute_columns(&self, execute: &ExecuteStatement) -> Option<Vec<ResultColumn>> {
+        let prepared = self.statements.get(&execute.name)?;
+        match &execute.explain {
+            Some(_) => Some(vec![explain_column()]),
+            None => prepared.bound.as_ref()?.plan.columns.clone(),
+        }
+    }
+
     /// Execute: starts or continues a portal.
     pub(crate) async fn execute(&mut self, message: &Execute, out: &mut Output) -> Result<(), Fault> {
         let name = message.name.as_deref().unwrap_or("");
@@ -211,7 +254,7 @@ impl Session {
             self.deadline = None;
         }
         // COMMIT and ROLLBACK close all portals.
-        if self.state.block() != Block::Idle {
+        if self.state.block() != Block::Idle || portal.value.is_held() {
             self.portals.put_back(name.to_owned(), portal);
         }
         Ok(())
@@ -225,16 +268,33 @@ impl Session {
                 out.put(&EmptyQueryResponse::new())?;
                 Ok(true)
             }
-            Action::Control(control) => match self.command(&control, out).await? {
-                Reply::Listing(listing) => {
-                    portal.action = Action::Listing(listing);
-                    self.run_listing(portal, limit, out)
+            Action::Control(control) => self.run_control(&control, portal, limit, out).await,
+            Action::Prepare(prepare, query) => {
+                Box::pin(self.prepare(&prepare, &query)).await?;
+                out.put(&CommandComplete::new("PREPARE".to_owned()))?;
+                Ok(true)
+            }
+            Action::Declare(declare, call) => {
+                Box::pin(self.declare(&declare, *call)).await?;
+                out.put(&CommandComplete::new("DECLARE CURSOR".to_owned()))?;
+                Ok(true)
+            }
+            Action::Execute(execute, values) => {
+                self.is_alone = self.state.block() == Block::Implicit && self.executed == 0 && self.sync_follows;
+                let formats = portal.formats.clone();
+                let call = Box::pin(self.execute_call(&execute, values.as_ref(), formats, out)).await?;
+                self.run_call(call, portal, limit, out).await
+            }
+            Action::Cursor(cursor) => {
+                portal.action = Action::Cursor(cursor);
+                let (sent, complete) = Box::pin(self.continue_cursor(portal, limit, out)).await?;
+                if complete {
+                    out.put(&CommandComplete::new(format!("SELECT {sent}")))?;
+                } else {
+                    out.put(&PortalSuspended::new())?;
                 }
-                tag => {
-                    out.put(&CommandComplete::new(tag.tag()))?;
-                    Ok(true)
-                }
-            },
+                Ok(complete)
+            }
             Action::Listing(listing) => {
                 portal.action = Action::Listing(listing);
                 self.run_listing(portal, limit, out)
@@ -251,13 +311,43 @@ impl Session {
         }
     }
 
+    /// Executes a session statement.
+    async fn run_control(
+        &mut self,
+        control: &Control,
+        portal: &mut Portal,
+        limit: usize,
+        out: &mut Output,
+    ) -> Result<bool, Fault> {
+        if let Control::Fetch(fetch) = control
+            && limit == 0
+            && !fetch.moves
+        {
+            let count = Box::pin(self.fetch(fetch, Target::Client(&portal.formats), out)).await?;
+            out.put(&CommandComplete::new(format!("FETCH {count}")))?;
+            let columns = self.cursor_columns(&fetch.name).unwrap_or_default();
+            portal.action = Action::Listing(Listing { columns, rows: Vec::new().into_iter(), is_fetch: true });
+            return Ok(true);
+        }
+        match self.command(control, out).await? {
+            Reply::Listing(listing) => {
+                portal.action = Action::Listing(listing);
+                self.run_listing(portal, limit, out)
+            }
+            tag => {
+                out.put(&CommandComplete::new(tag.tag()))?;
+                Ok(true)
+            }
+        }
+    }
+
     fn run_listing(&mut self, portal: &mut Portal, limit: usize, out: &mut Output) -> Result<bool, Fault> {
         let Action::Listing(listing) = &mut portal.action else {
             return Ok(true);
         };
-        let (_, complete) = self.put_listing(listing, &portal.formats, limit, out)?;
+        let (sent, complete) = self.put_listing(listing, &portal.formats, limit, out)?;
         if complete {
-            out.put(&CommandComplete::new("SHOW".to_owned()))?;
+            out.put(&CommandComplete::new(listing.tag(sent)))?;
         } else {
             out.put(&PortalSuspended::new())?;
         }
@@ -375,7 +465,7 @@ impl Session {
         self.skipping = false;
         let replay = self.replay.take();
         let last_complete = self.last_complete.take();
-        let result = match (self.commit_implicit().await, replay) {
+        let result = match (self.end_implicit(out).await, replay) {
             (Err(Fault::Retry(conflict)), Some(replay)) => self.retry(conflict, &replay, true, out).await.map(drop),
             (result, _) => result,
         };
@@ -391,31 +481,30 @@ impl Session {
         self.flush_reply(out).await
     }
 
-    /// The plan of a prepared statement for the current catalog. Fails if the result columns differ from those
-    /// described to the client.
-    async fn current_plan(&mut self, name: &str, prepared: &Prepared) -> Result<Arc<BoundStatement>, Fault> {
-        let (StatementBody::Query(query), Some(reported)) = (&prepared.body, &prepared.bound) else {
-            return Err(unknown_statement(name).into());
-        };
-        // Parameter types stay as described to the client, whatever inference would give now.
-        let bound = self.plan(query, Some(&reported.params), Some(reported)).await?;
-        if Arc::ptr_eq(&bound, reported) {
-            return Ok(bound);
+    /// Decodes the parameter values of a message. Yields between many.
+    async fn read_parameters(
+        &self,
+        types: (&[SqlType], &Formats),
+        values: &[Option<Bytes>],
+    ) -> Result<Vec<Datum>, SqlError> {
+        let mut params = Vec::with_capacity(values.len());
+        if values.len() <= PARAMETERS_AT_ONCE {
+            self.decode_parameters(types, values, &mut params)?;
+            return Ok(params);
         }
-        if !reported.same_columns(&bound) {
-            return Err(changed_result().into());
+        for chunk in values.chunks(PARAMETERS_AT_ONCE) {
+            self.decode_parameters(types, chunk, &mut params)?;
+            self.interrupt.check()?;
+            tokio::task::yield_now().await;
         }
-        if let Some(kept) = self.statements.get_mut(name) {
-            kept.bound = Some(bound.clone());
-        }
-        Ok(bound)
+        Ok(params)
     }
 
     /// Decodes the parameter values that follow those in `params`, and appends them.
     fn decode_parameters(
         &self,
         (types, formats): (&[SqlType], &Formats),
-        values: &[Option<bytes::Bytes>],
+        values: &[Option<Bytes>],
         params: &mut Vec<Datum>,
     ) -> Result<(), SqlError> {
         // The statement was planned with it.

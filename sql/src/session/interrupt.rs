@@ -43,6 +43,11 @@ impl Interrupt {
         self.flags.fetch_and(!(RUNNING | CANCEL), Ordering::AcqRel);
     }
 
+    /// Whether a message is being handled.
+    pub(crate) fn is_running(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & RUNNING != 0
+    }
+
     /// Cancels the message that is being handled, if there is one.
     pub(crate) fn cancel(&self) {
         let set = |flags: u8| (flags & RUNNING != 0).then_some(flags | CANCEL);

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::control;
+use super::nested::{Nested, parse_nested};
 use super::state::Session;
 use super::statement::{BoundStatement, Query, StatementBody};
 use crate::catalog::Catalog;
@@ -46,12 +47,31 @@ impl SplitText {
 
 /// Parses one statement.
 pub(super) fn parse_body(text: &str) -> Result<StatementBody, SqlError> {
+    if let Some(nested) = parse_nested(text)? {
+        return parse_inner(nested);
+    }
     if let Some(control) = control::parse_control(text)? {
         return Ok(StatementBody::Control(Arc::new(control)));
     }
     Ok(match Query::parse(text)? {
         Some(query) => StatementBody::Query(Arc::new(query)),
         None => StatementBody::Empty,
+    })
+}
+
+/// Parses the query of a statement around one.
+fn parse_inner(nested: Nested) -> Result<StatementBody, SqlError> {
+    let inner = |text: &str| match Query::parse(text)? {
+        Some(query) => Ok(Arc::new(query)),
+        None => Err(SqlError::internal("an empty query")),
+    };
+    Ok(match nested {
+        Nested::Prepare(prepare, query) => StatementBody::Prepare(Arc::new(prepare), inner(&query)?),
+        Nested::Declare(declare, query) => StatementBody::Declare(Arc::new(declare), inner(&query)?),
+        Nested::Explain(query) => StatementBody::Query(inner(&query)?),
+        Nested::Execute(execute, values) => {
+            StatementBody::Execute(Arc::new(execute), values.as_deref().map(inner).transpose()?)
+        }
     })
 }
 

@@ -2,36 +2,45 @@
 //!
 //! The server's connection loop passes checked messages to [`Session::handle`], which writes replies into the
 //! [`Output`]. The submodules: the session's state ([`state`]) and that of its transaction ([`txn_state`]); the
-//! session's own statements, parsed by [`control`] and executed by [`command`]; settings ([`settings`]); which snapshot
+//! session's own statements, parsed by [`control`] and executed by [`command`]; those around a query, parsed by
+//! [`nested`] and executed by [`prepared`] and [`cursors`]; settings ([`settings`]); which snapshot
 //! a statement reads ([`reads`], [`snapshot`]); the simple ([`simple`]) and the extended ([`extended`]) query protocol;
 //! execution of plans ([`execute`]); COPY ([`copy`]); cancellation ([`interrupt`]).
 //!
 //! Invariants:
 //! 1. `active`, the transaction in the store, exists only in the states `Implicit` and `Explicit`, and in `Failed` if
 //!    there is a savepoint. The first statement that needs it begins it, not BEGIN.
-//! 2. A portal does not outlive the transaction that created it.
+//! 2. A portal does not outlive the transaction that created it, unless it is a cursor WITH HOLD: its rows are in
+//!    memory then.
 //! 3. A commit that has begun runs to its end. Cancel, timeout, disconnect and shutdown do not interrupt it.
 //! 4. After an error in a pipeline, messages are skipped up to its Sync.
 //!
 //! # Layers
 //!
-//! 1. `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reads`, `rows`: parts without knowledge of the session
-//! 2. `control`: the session's own statements
-//! 3. `txn_state`: the state of the transaction
-//! 4. `settings`: the values of settings
-//! 5. `statement`, `values`: statements, prepared statements, portals; settings as expressions see them
-//! 6. `state`: the state of the session, the components of the node
-//! 7. `long_text`: parsing and binding, on other threads if a text is long
-//! 8. `snapshot`: which snapshot a statement reads
-//! 9. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
-//! 10. `command`: execution of the session's own statements
-//! 11. `simple`, `extended`: the query protocols
+//! 1. `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reader`, `reads`, `rows`: parts without knowledge of
+//!    the session
+//! 2. `nested`: statements around a query
+//! 3. `control`, `scroll`: the session's own statements; the rows and the position of a cursor
+//! 4. `txn_state`: the state of the transaction
+//! 5. `settings`: the values of settings
+//! 6. `statement`: statements, prepared statements, portals
+//! 7. `values`: the session as expressions and the system catalog see it
+//! 8. `state`: the state of the session, the components of the node
+//! 9. `long_text`: parsing and binding, on other threads if a text is long
+//! 10. `snapshot`: which snapshot a statement reads
+//! 11. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
+//! 12. `cursors`, `prepared`: DECLARE and FETCH; PREPARE and EXECUTE
+//! 13. `command`: execution of the session's own statements
+//! 14. `simple`, `extended`: the query protocols
 
 mod bounded_map;
 mod command;
 mod control;
 mod copy;
 mod copy_out;
+#[cfg(test)]
+mod cursor_tests;
+mod cursors;
 mod execute;
 mod extended;
 pub(crate) mod fault;
@@ -39,10 +48,14 @@ pub(crate) mod interrupt;
 mod long_text;
 #[cfg(test)]
 mod long_text_tests;
+mod nested;
 mod plans;
+mod prepared;
+mod reader;
 mod reads;
 mod rows;
 mod savepoints;
+mod scroll;
 pub(crate) mod settings;
 pub(crate) mod sight;
 mod simple;
@@ -50,7 +63,7 @@ mod snapshot;
 pub(crate) mod state;
 mod statement;
 mod txn_state;
-mod values;
+pub(crate) mod values;
 
 use crate::error::{SqlError, SqlState};
 use crate::protocol::frame::Frontend;
@@ -77,6 +90,7 @@ impl Session {
         out: &mut Output,
     ) -> Result<Next, Fault> {
         self.interrupt.begin();
+        self.in_string = false;
         self.sync_follows = sync_follows;
         let next = self.dispatch(message, out).await;
         self.interrupt.end();

@@ -37,6 +37,8 @@ impl Session {
             self.state.release(&saved.state);
         }
         self.savepoints.truncate(at);
+        // They belong to what is around the savepoint now.
+        self.portals.values_mut().for_each(|portal| portal.level = portal.level.min(at));
         self.advisory.release(self.savepoints.last().map_or(0, |saved| saved.advisory));
         Ok(())
     }

@@ -7,9 +7,12 @@
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
 use super::command::Reply;
+use super::control::Control;
+use super::cursors::Target;
 use super::execute::Progress;
 use super::fault::Fault;
 use super::long_text::{SplitText, is_long};
+use super::nested::Fetch;
 use super::rows::Formats;
 use super::state::Session;
 use super::statement::{Call, StatementBody, describe};
@@ -87,6 +90,7 @@ impl Session {
             return Ok(());
         }
         self.begin_message(char_offset);
+        self.in_string = false;
         let tag = self.run_single(body, char_offset, out).await?;
         out.put(&CommandComplete::new(tag))?;
         Ok(())
@@ -111,10 +115,10 @@ impl Session {
             self.begin_statement(span.char_offset);
             let text = span.text(query);
             let body = self.parse_any(text, &[]).await?;
-            self.is_alone = false;
+            (self.is_alone, self.in_string) = (false, true);
             let tag = self.run_body(&body, false, out).await?;
             if at + 1 == spans.len() {
-                self.commit_implicit().await?;
+                self.end_implicit(out).await?;
             }
             out.put(&CommandComplete::new(tag))?;
             // Few statements wait for anything if their data is on this node.
@@ -134,7 +138,7 @@ impl Session {
             let commit_follows = self.state.block() == Block::Implicit && is_first;
             self.is_alone = commit_follows;
             let result = match self.run_body(body, commit_follows, out).await {
-                Ok(tag) => self.commit_implicit().await.map(|()| tag),
+                Ok(tag) => self.end_implicit(out).await.map(|()| tag),
                 Err(fault) => Err(fault),
             };
             match result {
@@ -159,6 +163,11 @@ impl Session {
         match body {
             StatementBody::Empty => Ok(String::new()),
             StatementBody::Control(control) => {
+                if let Control::Fetch(fetch) = &**control
+                    && !fetch.moves
+                {
+                    return self.run_fetch(fetch, out).await;
+                }
                 let mut reply = self.command(control, out).await?;
                 if let Reply::Listing(listing) = &mut reply {
                     let row_description = describe(&listing.columns, &Formats::TEXT)?;
@@ -175,27 +184,58 @@ impl Session {
                     let call = Call { query: query.clone(), bound, params, formats: Formats::TEXT };
                     return Box::pin(self.copy_in(call, commit_follows, out)).await;
                 }
-                // RETURNING: an error, also one of the commit, replaces the whole reply.
-                let undone = bound.plan.changes_rows().then(|| out.position());
                 let call = Call { query: query.clone(), bound, params, formats: Formats::TEXT };
-                let mut run = self.start(call, commit_follows).await?;
-                if let Some(row_description) = run.bound.row_description(&Formats::TEXT)? {
-                    out.put_encoded(&row_description);
-                }
-                let sent = match self.send_rows(&mut run, 0, out).await {
-                    Ok(progress) if commit_follows && undone.is_some() => {
-                        self.commit_implicit().await.map(|()| progress)
-                    }
-                    other => other,
-                };
-                if let (Err(_), Some(position)) = (&sent, undone) {
-                    out.truncate_to(position);
-                }
-                match sent? {
-                    Progress::Complete(tag) => Ok(tag),
-                    Progress::Suspended => Ok(String::new()),
-                }
+                self.run_whole(call, commit_follows, out).await
+            }
+            StatementBody::Execute(execute, values) => {
+                let call = Box::pin(self.execute_call(execute, values.as_ref(), Formats::TEXT, out)).await?;
+                self.run_whole(call, commit_follows, out).await
+            }
+            StatementBody::Prepare(prepare, query) => {
+                Box::pin(self.prepare(prepare, query)).await?;
+                Ok("PREPARE".to_owned())
+            }
+            StatementBody::Declare(declare, query) => {
+                self.state.check_not_failed()?;
+                let bound = self.plan(query, None, None).await?;
+                let params = self.check_constants(&bound, Vec::new()).await?;
+                let call = Call { query: query.clone(), bound, params, formats: Formats::TEXT };
+                Box::pin(self.declare(declare, call)).await?;
+                Ok("DECLARE CURSOR".to_owned())
             }
         }
+    }
+
+    /// Runs a query to its end, sends its rows and returns its tag.
+    async fn run_whole(&mut self, call: Call, commit_follows: bool, out: &mut Output) -> Result<String, Fault> {
+        // RETURNING: an error, also one of the commit, replaces the whole reply.
+        let undone = call.bound.plan.changes_rows().then(|| out.position());
+        let mut run = self.start(call, commit_follows).await?;
+        if let Some(row_description) = run.bound.row_description(&Formats::TEXT)? {
+            out.put_encoded(&row_description);
+        }
+        let sent = match self.send_rows(&mut run, 0, out).await {
+            Ok(progress) if commit_follows && undone.is_some() => self.commit_implicit().await.map(|()| progress),
+            other => other,
+        };
+        if let (Err(_), Some(position)) = (&sent, undone) {
+            out.truncate_to(position);
+        }
+        match sent? {
+            Progress::Complete(tag) => Ok(tag),
+            Progress::Suspended => Ok(String::new()),
+        }
+    }
+
+    /// FETCH: sends the rows in the format of the cursor, and returns the tag.
+    async fn run_fetch(&mut self, fetch: &Fetch, out: &mut Output) -> Result<String, Fault> {
+        let start = out.position();
+        let formats = self.cursor_formats(&fetch.name);
+        if let Some(columns) = self.cursor_columns(&fetch.name).filter(|_| self.state.check_not_failed().is_ok()) {
+            out.put_encoded(&describe(&columns, &formats)?);
+        }
+        let fetched = Box::pin(self.fetch(fetch, Target::Client(&formats), out)).await;
+        let count = fetched.inspect_err(|_| _ = out.truncate_to(start))?;
+        Ok(format!("FETCH {count}"))
     }
 }

@@ -48,7 +48,7 @@ impl Session {
             let in_block = self.state.block() == Block::Explicit;
             let is_unused = self.executed == 0 && active.schema.is_none();
             // A statement that has read a snapshot of its own has ended, and nothing was written beside it.
-            let is_apart = !in_block && active.wanted != Wanted::Own;
+            let is_apart = !in_block && active.wanted != Wanted::Own && !self.has_open_run();
             if !is_unused && !is_apart {
                 let asks = query.as_of.is_some() || staleness_of(query).is_some();
                 return if asks { Err(not_alone().into()) } else { Ok(()) };
@@ -80,6 +80,11 @@ impl Session {
         let (schema, writes) = (None, false);
         self.active = Some(ActiveTxn { txn, lease, wanted, floor, is_started, live, schema, by_statement, writes });
         Ok(())
+    }
+
+    /// Whether a portal or cursor has to read more rows of the transaction.
+    fn has_open_run(&self) -> bool {
+        self.portals.iter().any(|(_, portal)| portal.is_running())
     }
 
     /// Begins a transaction with a shared snapshot.

@@ -21,6 +21,7 @@ use super::settings::{SavedSettings, Settings};
 use super::sight::Seen;
 use super::statement::{BoundStatement, Portal, Prepared, Query, Replay};
 use super::txn_state::{Block, Outcome, TxnState};
+use super::values::NodeView;
 use crate::advisory::{AdvisorySession, NodeLocks};
 use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
@@ -58,6 +59,19 @@ pub(crate) struct NodeContext {
     pub(crate) workers: Workers,
     /// Where `cortado txn status` finds this node, if it is reachable.
     pub(crate) status_host: Option<Box<str>>,
+    /// What the system catalog shows of the node.
+    pub(crate) view: NodeView,
+}
+
+/// No sessions.
+#[cfg(test)]
+struct NoSessions;
+
+#[cfg(test)]
+impl super::values::SessionList for NoSessions {
+    fn list(&self) -> Vec<crate::system::SessionInfo> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +82,15 @@ impl NodeContext {
         use crate::catalog::{CatalogConfig, NodeId};
         let catalog = NodeCatalog::new(db.clone(), NodeId(1), CatalogConfig::default(), metrics.clone());
         let advisory = NodeLocks::new(db, NodeId(1), AdvisoryConfig::default());
-        NodeContext { catalog, advisory, metrics, wall_clock, workers: Workers::for_node(), status_host: None }
+        NodeContext {
+            catalog,
+            advisory,
+            metrics,
+            wall_clock,
+            workers: Workers::for_node(),
+            status_host: None,
+            view: NodeView { started: wall_clock(), sessions: Arc::new(NoSessions) },
+        }
     }
 
     /// A context over an in-memory cluster.
@@ -111,6 +133,11 @@ pub(crate) struct ActiveTxn {
 }
 
 impl ActiveTxn {
+    /// Its id, if it has one.
+    pub(crate) fn id(&self) -> Option<i64> {
+        i64::try_from(self.txn.start_ts().raw()).ok().filter(|start_ts| *start_ts > 0)
+    }
+
     /// The catalog that it sees, and whether that has schema changes of its own.
     pub(crate) fn catalog(&self) -> (&Arc<Catalog>, bool) {
         match self.schema.as_ref().filter(|schema| schema.is_changed()) {
@@ -285,6 +312,8 @@ pub(crate) struct Session {
     pub(crate) last_complete: Option<u64>,
     /// Number of statements executed in this transaction.
     pub(crate) executed: u64,
+    /// Whether the running statement is one of several of a query string.
+    pub(crate) in_string: bool,
     /// Whether the running statement is known to be the only one of its implicit transaction.
     pub(crate) is_alone: bool,
     /// Whether reads report also where they need no options otherwise: somebody has looked at `cortado.last_read`.
@@ -331,6 +360,7 @@ impl Session {
             replay: None,
             last_complete: None,
             executed: 0,
+            in_string: false,
             is_alone: false,
             counts_reads: false,
         }
@@ -397,7 +427,7 @@ impl Session {
         self.state.fail();
         if self.savepoints.is_empty() {
             self.discard_transaction();
-            self.portals.clear();
+            self.portals.retain(Portal::is_held);
         } else {
             self.undo_to_last_savepoint();
         }
@@ -467,7 +497,7 @@ impl Session {
     /// Commits or rolls back the transaction after the state has left it. Cancel, timeout and disconnect do not
     /// interrupt a commit.
     pub(crate) async fn end_transaction(&mut self, outcome: Outcome) -> Result<(), Fault> {
-        self.portals.clear();
+        self.portals.retain(|portal| portal.may_outlive(outcome));
         self.savepoints.clear();
         self.replay = None;
         self.executed = 0;
@@ -489,8 +519,14 @@ impl Session {
         };
         self.advisory.rollback_to(0);
         match &result {
-            Ok(()) => self.settings.commit(),
-            Err(_) => self.settings.rollback(),
+            Ok(()) => {
+                self.settings.commit();
+                self.portals.values_mut().for_each(Portal::hold);
+            }
+            Err(_) => {
+                self.settings.rollback();
+                self.portals.retain(Portal::is_held);
+            }
         }
         result
     }
@@ -501,7 +537,7 @@ impl Session {
         if self.state.block() != Block::Implicit {
             return Ok(());
         }
-        self.portals.clear();
+        self.portals.retain(|portal| portal.may_outlive(Outcome::Commit));
         self.replay = None;
         let executed = std::mem::take(&mut self.executed);
         if let Some(mut active) = self.active.take() {
@@ -514,6 +550,7 @@ impl Session {
         self.advisory.rollback_to(0);
         self.state.end_implicit();
         self.settings.commit();
+        self.portals.values_mut().for_each(Portal::hold);
         Ok(())
     }
 

@@ -12,8 +12,11 @@ use txn::{StatementSnapshot, Transaction, View};
 
 use super::control::Control;
 use super::copy_out::CopyOut;
+use super::nested::{Declare, Execute, Prepare};
 use super::reads::{Clause, Hints, Moment};
 use super::rows::Formats;
+use super::scroll::ScrollRows;
+use super::txn_state::Outcome;
 use crate::copy::{self, CopyStatement};
 use crate::error::{SqlError, SqlState};
 use crate::exec::{Execution, Row};
@@ -34,6 +37,12 @@ pub(crate) enum StatementBody {
     Control(Arc<Control>),
     /// A statement for the binder.
     Query(Arc<Query>),
+    /// PREPARE of a query.
+    Prepare(Arc<Prepare>, Arc<Query>),
+    /// EXECUTE, with VALUES of its parameters.
+    Execute(Arc<Execute>, Option<Arc<Query>>),
+    /// DECLARE of a cursor for a query.
+    Declare(Arc<Declare>, Arc<Query>),
 }
 
 /// A statement that is bound and executed.
@@ -212,6 +221,11 @@ pub(crate) fn unknown_statement(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
 }
 
+/// 34000 for an unknown cursor.
+pub(crate) fn unknown_cursor(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+}
+
 /// Encodes a RowDescription.
 pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<Bytes, SqlError> {
     let field = |(index, column): (usize, &ResultColumn)| {
@@ -243,9 +257,23 @@ pub(crate) struct Prepared {
     pub(crate) bound: Option<Arc<BoundStatement>>,
     /// Characters before the statement in the text that the client sent.
     pub(crate) char_offset: u32,
+    /// What the client sent, for `pg_prepared_statements`.
+    pub(crate) text: Arc<str>,
+    /// When, in microseconds since 2000-01-01 UTC.
+    pub(crate) created: i64,
+    /// Whether PREPARE has prepared it, not the protocol.
+    pub(crate) from_sql: bool,
 }
 
 impl Prepared {
+    /// Its text; empty for a statement of the session itself, whose text is not kept.
+    pub(crate) fn text(&self) -> &str {
+        match &self.body {
+            StatementBody::Query(query) => &query.text,
+            _ => "",
+        }
+    }
+
     /// The parameter types.
     pub(crate) fn params(&self) -> &[SqlType] {
         self.bound.as_ref().map_or(&[], |b| &b.params)
@@ -307,13 +335,53 @@ impl Run {
     }
 }
 
-/// The result of SHOW.
+/// The rows of SHOW or FETCH.
 #[derive(Debug)]
 pub(crate) struct Listing {
     /// The columns.
     pub(crate) columns: Vec<ResultColumn>,
     /// The remaining rows.
     pub(crate) rows: std::vec::IntoIter<Row>,
+    /// Whether they are those of FETCH.
+    pub(crate) is_fetch: bool,
+}
+
+impl Listing {
+    /// The command tag after `sent` rows.
+    pub(crate) fn tag(&self, sent: usize) -> String {
+        if self.is_fetch { format!("FETCH {sent}") } else { "SHOW".to_owned() }
+    }
+}
+
+/// How long a cursor lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// To the end of its transaction.
+    No,
+    /// WITH HOLD, in its transaction.
+    Asked,
+    /// Its rows are in memory, and the commit is under way.
+    Ready,
+    /// Its transaction has committed.
+    Held,
+}
+
+/// A query whose rows FETCH asks for.
+pub(crate) struct Cursor {
+    /// Its name.
+    pub(crate) name: String,
+    /// The query.
+    pub(crate) bound: Arc<BoundStatement>,
+    /// Where its next rows come from; `None` if all were read.
+    pub(crate) run: Option<Box<Run>>,
+    /// Its rows in memory, and its position.
+    pub(crate) rows: ScrollRows,
+    /// BINARY.
+    pub(crate) binary: bool,
+    /// WITH HOLD.
+    pub(crate) hold: Hold,
+    /// Whether a FETCH has failed. It cannot be used any more.
+    pub(crate) failed: bool,
 }
 
 /// What a portal runs.
@@ -326,8 +394,16 @@ pub(crate) enum Action {
     Run(Box<Run>),
     /// A session statement that has not run.
     Control(Arc<Control>),
-    /// The remaining result of SHOW.
+    /// The remaining result of SHOW or FETCH.
     Listing(Listing),
+    /// PREPARE that has not run.
+    Prepare(Arc<Prepare>, Arc<Query>),
+    /// EXECUTE that has not run.
+    Execute(Arc<Execute>, Option<Arc<Query>>),
+    /// DECLARE that has not run.
+    Declare(Arc<Declare>, Box<Call>),
+    /// A cursor, or a portal that FETCH has used.
+    Cursor(Box<Cursor>),
     /// A finished session statement without rows.
     Done,
 }
@@ -344,12 +420,78 @@ pub(crate) struct Portal {
     pub(crate) view: Option<View>,
     /// The number of savepoints when it was opened.
     pub(crate) level: usize,
+    /// What the client sent, for `pg_cursors`.
+    pub(crate) text: Arc<str>,
+    /// When it was opened, in microseconds since 2000-01-01 UTC.
+    pub(crate) created: i64,
 }
 
 impl Portal {
     /// A portal that has not started.
     pub(crate) fn new(action: Action, formats: Formats, char_offset: u32) -> Portal {
-        Portal { action, formats, char_offset, view: None, level: 0 }
+        Portal { action, formats, char_offset, view: None, level: 0, text: Arc::from(""), created: 0 }
+    }
+
+    /// Its cursor, if it is one.
+    pub(crate) fn cursor(&self) -> Option<&Cursor> {
+        match &self.action {
+            Action::Cursor(cursor) => Some(cursor),
+            _ => None,
+        }
+    }
+
+    /// Its cursor, if it is one.
+    pub(crate) fn cursor_mut(&mut self) -> Option<&mut Cursor> {
+        match &mut self.action {
+            Action::Cursor(cursor) => Some(cursor),
+            _ => None,
+        }
+    }
+
+    /// Whether it outlives transactions.
+    pub(crate) fn is_held(&self) -> bool {
+        self.cursor().is_some_and(|cursor| cursor.hold == Hold::Held)
+    }
+
+    /// Whether it outlives the transaction if that ends so.
+    pub(crate) fn may_outlive(&self, outcome: Outcome) -> bool {
+        match self.cursor().map(|cursor| cursor.hold) {
+            Some(Hold::Held) => true,
+            Some(Hold::Ready) => outcome == Outcome::Commit,
+            _ => false,
+        }
+    }
+
+    /// Its transaction has committed.
+    pub(crate) fn hold(&mut self) {
+        if let Some(cursor) = self.cursor_mut() {
+            cursor.hold = Hold::Held;
+        }
+        self.level = 0;
+    }
+
+    /// The bytes of rows that it keeps.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.cursor().map_or(0, |cursor| cursor.rows.bytes())
+    }
+
+    /// Whether its query has started and is not at its end.
+    pub(crate) fn is_running(&self) -> bool {
+        match &self.action {
+            Action::Run(run) => !run.finished,
+            Action::Cursor(cursor) => cursor.run.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The plan of a query that is not at its end.
+    pub(crate) fn open_plan(&self) -> Option<&Plan> {
+        match &self.action {
+            Action::Call(call) => Some(&call.bound.plan),
+            Action::Run(run) if !run.finished => Some(&run.bound.plan),
+            Action::Cursor(cursor) if cursor.run.is_some() => Some(&cursor.bound.plan),
+            _ => None,
+        }
     }
 
     /// Keeps a query from seeing the writes that follow in its transaction, as in PostgreSQL: a portal is insensitive.
@@ -359,21 +501,10 @@ impl Portal {
                 self.view.get_or_insert_with(|| txn.view());
             }
             Action::Run(run) => run.execution.freeze(|| txn.view()),
+            Action::Cursor(cursor) => {
+                cursor.run.iter_mut().for_each(|run| run.execution.freeze(|| txn.view()));
+            }
             _ => {}
-        }
-    }
-
-    /// The encoded RowDescription; `None` for a statement without rows.
-    pub(crate) fn row_description(&self) -> Result<Option<Bytes>, SqlError> {
-        match &self.action {
-            Action::Call(call) => call.bound.row_description(&self.formats),
-            Action::Run(run) => run.bound.row_description(&self.formats),
-            Action::Control(control) => match listing_columns(control) {
-                Some(columns) => describe(&columns, &self.formats).map(Some),
-                None => Ok(None),
-            },
-            Action::Listing(listing) => describe(&listing.columns, &self.formats).map(Some),
-            Action::Empty | Action::Done => Ok(None),
         }
     }
 }

@@ -3,15 +3,20 @@
 //! `set_config` works on a copy, because a statement only borrows the session. The session takes the copy over after
 //! each batch of rows; if the statement fails, the transaction's rollback restores the settings anyway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::bounded_map::BoundedMap;
 use super::settings::{Settings, transaction_modes};
+use super::statement::Prepared;
 use super::txn_state::TxnState;
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{LockLog, SessionAccess};
 use crate::protocol::output::Notice;
+use crate::system::{SessionInfo, SettingInfo, StatementInfo, SystemSession};
 
 /// The longest sleep. Longer requests, and endless ones, take this long.
 const MAX_SLEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -23,8 +28,36 @@ pub(crate) struct SessionValues<'s> {
     /// Whether there is a savepoint.
     nested: bool,
     pid: i32,
+    shown: Shown<'s>,
     requests: Mutex<Requests>,
     lock_log: LockLog,
+}
+
+/// What the system catalog shows of the session and its node.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'s> {
+    /// The catalog that the transaction sees.
+    pub(crate) catalog: &'s Arc<Catalog>,
+    pub(crate) user: &'s str,
+    pub(crate) database: &'s str,
+    /// The id of the transaction, if it has one.
+    pub(crate) transaction: Option<i64>,
+    pub(crate) node: &'s NodeView,
+    pub(crate) statements: &'s BoundedMap<Prepared>,
+}
+
+/// What the system catalog shows of the node.
+pub(crate) struct NodeView {
+    /// Its start, in microseconds since 2000-01-01 UTC.
+    pub(crate) started: i64,
+    /// Its sessions.
+    pub(crate) sessions: Arc<dyn SessionList>,
+}
+
+/// The sessions of a node.
+pub(crate) trait SessionList: Send + Sync {
+    /// All of them.
+    fn list(&self) -> Vec<SessionInfo>;
 }
 
 #[derive(Default)]
@@ -41,8 +74,9 @@ impl SessionValues<'_> {
         settings: &'s Settings,
         (state, nested): (&'s TxnState, bool),
         pid: i32,
+        shown: Shown<'s>,
     ) -> SessionValues<'s> {
-        SessionValues { settings, state, nested, pid, requests: Mutex::default(), lock_log: LockLog::default() }
+        SessionValues { settings, state, nested, pid, shown, requests: Mutex::default(), lock_log: LockLog::default() }
     }
 
     /// The warnings since the last call that the client wants to see.
@@ -108,7 +142,56 @@ impl SessionAccess for SessionValues<'_> {
         Some(&self.lock_log)
     }
 
+    fn system(&self) -> Option<&dyn SystemSession> {
+        Some(self)
+    }
+
     fn warn(&self, code: SqlState, message: &str) {
         self.requests.lock().warnings.push(Notice::warning(code, message));
+    }
+}
+
+impl SystemSession for SessionValues<'_> {
+    fn catalog(&self) -> &Arc<Catalog> {
+        self.shown.catalog
+    }
+
+    fn user(&self) -> &str {
+        self.shown.user
+    }
+
+    fn database(&self) -> &str {
+        self.shown.database
+    }
+
+    fn node_started(&self) -> i64 {
+        self.shown.node.started
+    }
+
+    fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn transaction(&self) -> Option<i64> {
+        self.shown.transaction
+    }
+
+    fn settings(&self) -> Vec<SettingInfo> {
+        self.requests.lock().changed.as_ref().unwrap_or(self.settings).describe()
+    }
+
+    fn sessions(&self) -> Vec<SessionInfo> {
+        self.shown.node.sessions.list()
+    }
+
+    fn statements(&self) -> Vec<StatementInfo> {
+        // The unnamed statement is nobody's.
+        let named = self.shown.statements.iter().filter(|(name, _)| !name.is_empty());
+        let info = |(name, statement): (&str, &Prepared)| StatementInfo {
+            name: name.to_owned(),
+            text: statement.text().to_owned(),
+            params: statement.params().to_vec(),
+        };
+        named.map(info).collect()
     }
 }

@@ -354,7 +354,7 @@ ERROR 0A000: MERGE is not supported yet [at 1]
 ERROR 0A000: REINDEX is not supported yet
 ERROR 0A000: CLUSTER is not supported yet
 ERROR 0A000: REFRESH is not supported yet
-ERROR 0A000: CHECKPOINT is not supported yet
+CHECKPOINT
 ERROR 0A000: SECURITY is not supported yet
 
 # Mistakes in commands that do exist.

@@ -216,8 +216,9 @@ Aggregate
 count:int8
 4
 Aggregate
-  ->  Index Only Scan using t_a_b on t
-        Index Cond: (a = 1)
+  ->  Limit
+        ->  Index Only Scan using t_a_b on t
+              Index Cond: ((a = 1) AND (b IS NOT NULL))
 max:int4
 20
 LockRows

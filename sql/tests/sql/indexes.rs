@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::support::{TestServer, database, gateway_config};
+use bytes::Bytes;
+use futures::SinkExt;
 use kv::memory::{Faults, MemoryCluster};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -37,6 +39,9 @@ const TABLE: &str = "
     create index t_n on t (n nulls first);
 ";
 
+/// What a COPY begins with.
+const COPY: &str = "copy t from stdin\n";
+
 /// Keys are few, so that sessions meet.
 struct Draws(StdRng);
 
@@ -62,6 +67,18 @@ impl Draws {
         format!("({}, {}, {}, {}, {})", self.id(), self.value(), self.value(), self.text(), self.number())
     }
 
+    /// COPY and its data, which begins in the second line.
+    fn copy(&mut self) -> String {
+        let mut text = COPY.to_owned();
+        for _ in 0..self.0.random_range(1..4) {
+            let mut field = || self.value().replace("null", "\\N");
+            let (a, b) = (field(), field());
+            let (c, n) = (self.text().trim_matches('\'').replace("null", "\\N"), self.number().replace("null", "\\N"));
+            text += &format!("{}\t{a}\t{b}\t{c}\t{n}\n", self.id());
+        }
+        text
+    }
+
     /// A condition: on the primary key, on an index, on none.
     fn condition(&mut self) -> String {
         match self.0.random_range(0..6) {
@@ -75,7 +92,8 @@ impl Draws {
     }
 
     fn statement(&mut self) -> String {
-        match self.0.random_range(0..11) {
+        match self.0.random_range(0..12) {
+            11 => self.copy(),
             0 | 1 => format!("insert into t values {}", self.row()),
             2 => format!("insert into t values {}, {}", self.row(), self.row()),
             3 => format!("insert into t values {} on conflict do nothing", self.row()),
@@ -107,11 +125,19 @@ fn is_expected(error: &tokio_postgres::Error) -> bool {
     ["23505", "40001", "40P01", "55P03", "21000", "08007", "25P02", "57P03"].contains(&code.as_str())
 }
 
+/// Sends a statement; of a COPY also the data.
+async fn send(client: &Client, text: &str) -> Result<(), tokio_postgres::Error> {
+    let Some(data) = text.strip_prefix(COPY) else { return client.batch_execute(text).await };
+    let mut sink = Box::pin(client.copy_in::<_, Bytes>(COPY).await?);
+    sink.send(Bytes::copy_from_slice(data.as_bytes())).await?;
+    sink.as_mut().finish().await.map(drop)
+}
+
 /// One session: single statements and blocks at both levels. Returns the number of statements that succeeded.
 async fn session(client: Client, seed: u64, rounds: u32) -> u32 {
     let mut draws = Draws(StdRng::seed_from_u64(seed));
     let mut succeeded = 0;
-    let execute = async |text: &str| match client.batch_execute(text).await {
+    let execute = async |text: &str| match send(&client, text).await {
         Ok(()) => 1,
         Err(error) => {
             assert!(is_expected(&error), "seed {seed}: {text}: {error:?}");
@@ -166,6 +192,19 @@ async fn storm(seed: u64, faults: Faults) {
     for (by_index, by_row) in [
         ("select id from t where a >= 0 order by id", "select id from t where a + 0 >= 0 order by id"),
         ("select id from t where n > 0 order by id", "select id from t where n + 0 > 0 order by id"),
+        (
+            "select t.id, u.id from t join t u on u.a = t.b where t.id in (1, 2, 3, 4, 5) order by 1, 2",
+            "select t.id, u.id from t join t u on u.a + 0 = t.b + 0 where t.id + 0 < 6 and t.id + 0 > 0 order by 1, 2",
+        ),
+        (
+            "select t.id, u.id from t join t u on u.c = t.c where t.id = 3 order by 1, 2",
+            "select t.id, u.id from t join t u on u.c || '' = t.c || '' where t.id + 0 = 3 order by 1, 2",
+        ),
+        ("select min(a), max(b) from t where a > 3", "select min(a + 0), max(b + 0) from t where a + 0 > 3"),
+        ("select max(a) from t", "select max(a + 0) from t"),
+        ("select min(a) from t", "select min(a + 0) from t"),
+        // Which of two equal numbers it is does not matter.
+        ("select trim_scale(max(n)) from t", "select trim_scale(max(n + 0)) from t"),
         (
             "select a, n, id from t where c = 'x' order by a, id",
             "select a, n, id from t where c || '' = 'x' order by a, id",

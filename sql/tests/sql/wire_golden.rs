@@ -12,9 +12,13 @@
 //! - `sync_only`: Sync, without its replies
 //! - `copy TEXT`: a query string; its replies up to the one that asks for data
 //! - `cancel`: a CancelRequest for the connection, sent on another one; `terminate`
+//!
+//! With `CORTADO_WIRE_SERVER=127.0.0.1:5432` the messages go to that server: with `UPDATE_GOLDENFILES=1` the changes
+//! are what PostgreSQL answers otherwise.
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::support::TestServer;
@@ -24,7 +28,8 @@ use tokio::runtime::Runtime;
 
 struct Runner {
     runtime: Runtime,
-    server: TestServer,
+    _server: TestServer,
+    address: SocketAddr,
     connections: BTreeMap<String, Raw>,
 }
 
@@ -33,7 +38,9 @@ impl Runner {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("runtime");
         let server = runtime.block_on(TestServer::start());
-        Runner { runtime, server, connections: BTreeMap::new() }
+        let other = std::env::var("CORTADO_WIRE_SERVER").ok();
+        let address = other.map_or(server.address, |other| other.parse().expect("an address"));
+        Runner { runtime, _server: server, address, connections: BTreeMap::new() }
     }
 }
 
@@ -42,7 +49,7 @@ impl goldenscript::Runner for Runner {
 
     fn run(&mut self, command: &Command, context: &Context) -> Result<String, Box<dyn Error>> {
         let name = context.prefix.clone().unwrap_or_default();
-        let address = self.server.address;
+        let address = self.address;
         let runtime = &self.runtime;
         let raw = self.connections.entry(name).or_insert_with(|| runtime.block_on(Raw::login(address)));
         let words: Vec<&str> = command
@@ -180,6 +187,36 @@ fn extended() {
 #[test]
 fn portals() {
     run("portals");
+}
+
+#[test]
+fn cursors() {
+    run("cursors");
+}
+
+#[test]
+fn cursors_over_queries() {
+    run("cursors_over_queries");
+}
+
+#[test]
+fn cursors_in_transactions() {
+    run("cursors_in_transactions");
+}
+
+#[test]
+fn prepare() {
+    run("prepare");
+}
+
+#[test]
+fn session_commands() {
+    run("session_commands");
+}
+
+#[test]
+fn date_styles() {
+    run("date_styles");
 }
 
 #[test]

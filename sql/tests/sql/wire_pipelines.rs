@@ -243,3 +243,21 @@ async fn a_cancel_in_a_pipeline_stops_its_running_statement() {
     let error = replies.iter().find(|reply| reply.kind == b'E').expect("an error");
     assert_eq!(error.field(b'C').as_deref(), Some(SqlState::QUERY_CANCELED.code()));
 }
+
+/// `pg_prepared_statements` has the named statements of the session, and no others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_system_catalog_shows_prepared_statements() {
+    let server = TestServer::start().await;
+    let (mut raw, mut other) = (Raw::login(server.address).await, Raw::login(server.address).await);
+    let statement = "select $1::int4 + $2";
+    raw.send(&[parse("mine", statement, &[]), parse("", "select 1", &[]), sync()].concat()).await;
+    raw.transcript().await;
+    // A plan gives the types of parameters.
+    raw.send(&[named(b'D', b'S', "mine"), sync()].concat()).await;
+    raw.transcript().await;
+    let look = "select name, statement, parameter_types from pg_prepared_statements";
+    let shown = raw.query(look).await.join("; ");
+    assert!(shown.contains(&format!("[\"mine\", \"{statement}\", \"{{integer,integer}}\"]")), "{shown}");
+    assert!(shown.contains("SELECT 1"), "{shown}");
+    assert!(other.query(look).await.join("; ").contains("SELECT 0"));
+}

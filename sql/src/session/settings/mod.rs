@@ -26,6 +26,7 @@ use crate::protocol::output::Level;
 use crate::session::control::{Isolation, Modes};
 use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::session::txn_state::Defaults;
+use crate::system::SettingInfo;
 use pgtypes::datetime::{DateOrder, IntervalStyle, Now};
 use pgtypes::{DateFormat, DateStyle, IoEnv, Names, TimeZone};
 pub(crate) use table::{GC_TTL, LAST_READ, SESSION_TOKEN};
@@ -251,6 +252,25 @@ impl Settings {
         let known = SETTINGS.iter().enumerate();
         let known = known.map(|(at, s)| [s.name.to_owned(), self.shown(at).into_owned(), s.about.to_owned()]);
         let custom = self.current.custom.iter().map(|(n, v)| [n.clone(), v.clone(), String::new()]);
+        known.chain(custom).collect()
+    }
+
+    /// Every setting as `pg_settings` has it.
+    pub(crate) fn describe(&self) -> Vec<SettingInfo> {
+        let known = SETTINGS.iter().enumerate().map(|(at, setting)| SettingInfo {
+            name: setting.name.to_owned(),
+            value: self.shown(at).into_owned(),
+            is_set: self.shown(at) != setting.default,
+            ..setting.info()
+        });
+        let custom = self.current.custom.iter().map(|(name, value)| SettingInfo {
+            name: name.clone(),
+            value: value.clone(),
+            context: "user",
+            kind: "string",
+            is_set: true,
+            ..SettingInfo::default()
+        });
         known.chain(custom).collect()
     }
 

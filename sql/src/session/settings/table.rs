@@ -4,6 +4,8 @@
 //! effect here accepts only the values that describe Cortado's behaviour. Others are refused with 0A000, so that no
 //! client relies on a missing feature.
 
+use crate::system::SettingInfo;
+
 /// The values that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -150,6 +152,25 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("transform_null_equals", OFF, "off", "x = NULL is never true."),
     takes("xmloption", Kind::OneOf(&["content", "document"]), "content", "No effect: there is no xml type."),
 ];
+
+impl Setting {
+    /// What `pg_settings` says about it beside its value.
+    pub(crate) fn info(&self) -> SettingInfo {
+        let (kind, words, range): (_, &'static [&'static str], _) = match self.kind {
+            Kind::Bool => ("bool", &[], None),
+            Kind::Fixed(["on"] | ["off"]) => ("bool", &[], None),
+            Kind::Int(least, greatest) => ("integer", &[], Some((least, greatest))),
+            Kind::OneOf(words) => ("enum", words, None),
+            _ => ("string", &[], None),
+        };
+        let context = match self.kind {
+            Kind::Internal => "internal",
+            Kind::Cluster => "sighup",
+            _ => "user",
+        };
+        SettingInfo { kind, words, range, context, about: self.about, default: self.default, ..SettingInfo::default() }
+    }
+}
 
 /// The index of a setting by name, ignoring case.
 pub(crate) fn find(name: &str) -> Option<usize> {

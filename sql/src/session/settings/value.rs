@@ -33,7 +33,7 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
     }
     let value = match words {
         [one] => one.as_str(),
-        _ if setting.kind == Kind::DateStyle => return date_style(setting, &words.join(","), values),
+        _ if setting.kind == Kind::DateStyle => return date_style(setting, &words.join(", "), values),
         _ => {
             let message = format!("SET {} takes only one argument", setting.name);
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -60,7 +60,7 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
         Kind::Millis => millis(setting, value, 0).map(show_millis),
         Kind::MillisAbove0 => millis(setting, value, 1).map(show_millis),
         Kind::OneOf(words) => one_of(words, value)
-            .ok_or_else(|| invalid(setting, value).hint(format!("Available values: {}.", words.join(", ")))),
+            .ok_or_else(|| invalid_word(setting, value).hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Fixed(words) => fixed(setting, words, value),
         Kind::Name => Ok(clean_name(value)),
         Kind::SearchPath => search_path(setting, words),
@@ -199,6 +199,12 @@ fn offset_zone(hours: f64) -> String {
 
 fn invalid(setting: &Setting, value: &str) -> SqlError {
     let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// 22023 for a setting with a list of words: PostgreSQL names it as SET does.
+fn invalid_word(setting: &Setting, value: &str) -> SqlError {
+    let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name.to_ascii_lowercase());
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 

@@ -1,0 +1,221 @@
+//! The rows about the server and its sessions: databases, roles, settings, activity, prepared statements, time zones.
+//!
+//! `pg_stat_activity` lists the sessions of the node that answers. It has no texts of statements: a session keeps them
+//! to itself.
+
+use super::env::{Rows, SystemEnv, array, int, maybe, oid, one_row, rows_of, text};
+use super::objects::{IndexView, indexes, role_oid, roles};
+use super::producer::Producer;
+use super::tables::named_tables;
+use crate::table::Table;
+use pgtypes::datetime::{self, ZoneEntry};
+use pgtypes::{Datum, SqlType};
+
+/// What every role may do, as nothing is refused to anybody.
+const ROLE: &[(&str, &str)] = &[
+    ("rolsuper", "t"),
+    ("rolinherit", "t"),
+    ("rolcreaterole", "t"),
+    ("rolcreatedb", "t"),
+    ("rolcanlogin", "t"),
+    ("rolreplication", "f"),
+    ("rolbypassrls", "t"),
+    ("rolconnlimit", "-1"),
+];
+const USER: &[(&str, &str)] = &[("usecreatedb", "t"), ("usesuper", "t"), ("userepl", "f"), ("usebypassrls", "t")];
+const HIDDEN_USER: &[(&str, &str)] =
+    &[("usecreatedb", "t"), ("usesuper", "t"), ("userepl", "f"), ("usebypassrls", "t"), ("passwd", "********")];
+const HIDDEN_ROLE: &[(&str, &str)] = &[
+    ("rolsuper", "t"),
+    ("rolinherit", "t"),
+    ("rolcreaterole", "t"),
+    ("rolcreatedb", "t"),
+    ("rolcanlogin", "t"),
+    ("rolreplication", "f"),
+    ("rolbypassrls", "t"),
+    ("rolconnlimit", "-1"),
+    ("rolpassword", "********"),
+];
+
+pub(super) static PRODUCERS: &[Producer] = &[
+    Producer {
+        relation: "pg_database",
+        constants: &[
+            ("datdba", "10"),
+            ("encoding", "6"),
+            ("datlocprovider", "c"),
+            ("datistemplate", "f"),
+            ("datallowconn", "t"),
+            ("datconnlimit", "-1"),
+            ("datfrozenxid", "0"),
+            ("datminmxid", "0"),
+            ("dattablespace", "1663"),
+            ("datcollate", "C"),
+            ("datctype", "C.UTF-8"),
+        ],
+        columns: &["oid", "datname"],
+        rows: |env| {
+            let databases = env.catalog().databases();
+            rows_of(databases.map(|database| vec![int(database.id.0), text(&database.name)]).collect())
+        },
+    },
+    Producer {
+        relation: "pg_tablespace",
+        constants: &[("oid", "1663"), ("spcname", "pg_default"), ("spcowner", "10")],
+        columns: &[],
+        rows: |_| one_row(Vec::new()),
+    },
+    Producer { relation: "pg_authid", constants: ROLE, columns: &["oid", "rolname"], rows: role_rows },
+    Producer { relation: "pg_roles", constants: HIDDEN_ROLE, columns: &["oid", "rolname"], rows: role_rows },
+    Producer { relation: "pg_shadow", constants: USER, columns: &["usesysid", "usename"], rows: role_rows },
+    Producer { relation: "pg_user", constants: HIDDEN_USER, columns: &["usesysid", "usename"], rows: role_rows },
+    Producer {
+        relation: "pg_settings",
+        constants: &[("category", "Settings of Cortado"), ("pending_restart", "f")],
+        columns: &[
+            "name",
+            "setting",
+            "unit",
+            "short_desc",
+            "context",
+            "vartype",
+            "source",
+            "min_val",
+            "max_val",
+            "enumvals",
+            "boot_val",
+            "reset_val",
+        ],
+        rows: settings,
+    },
+    Producer {
+        relation: "pg_stat_activity",
+        constants: &[("backend_type", "client backend")],
+        columns: &[
+            "datid",
+            "datname",
+            "pid",
+            "usesysid",
+            "usename",
+            "application_name",
+            "client_addr",
+            "client_port",
+            "backend_start",
+            "state",
+        ],
+        rows: sessions,
+    },
+    Producer {
+        relation: "pg_prepared_statements",
+        constants: &[("from_sql", "f")],
+        columns: &["name", "statement", "parameter_types"],
+        rows: statements,
+    },
+    Producer {
+        relation: "pg_timezone_names",
+        constants: &[],
+        columns: &["name", "abbrev", "utc_offset", "is_dst"],
+        rows: |env| {
+            let row = |zone: ZoneEntry| {
+                let abbreviation = text(&zone.abbreviation);
+                vec![text(&zone.name), abbreviation, Datum::Interval(zone.offset), Datum::Bool(zone.is_daylight)]
+            };
+            Box::new(datetime::zones(env.io.now).into_iter().map(row))
+        },
+    },
+    Producer {
+        relation: "pg_timezone_abbrevs",
+        constants: &[],
+        columns: &["abbrev", "utc_offset", "is_dst"],
+        rows: |env| {
+            let row =
+                |zone: ZoneEntry| vec![text(&zone.name), Datum::Interval(zone.offset), Datum::Bool(zone.is_daylight)];
+            Box::new(datetime::zone_abbreviations(env.io.now).into_iter().map(row))
+        },
+    },
+    Producer { relation: "pg_stat_user_tables", constants: NEVER, columns: STATISTICS, rows: statistics },
+    Producer { relation: "pg_stat_user_indexes", constants: &[], columns: INDEXES, rows: index_statistics },
+];
+
+/// Nothing is vacuumed or analyzed.
+const NEVER: &[(&str, &str)] =
+    &[("vacuum_count", "0"), ("autovacuum_count", "0"), ("analyze_count", "0"), ("autoanalyze_count", "0")];
+/// No statistics are kept: all others are NULL.
+const STATISTICS: &[&str] = &["relid", "schemaname", "relname"];
+const INDEXES: &[&str] = &["relid", "indexrelid", "schemaname", "relname", "indexrelname"];
+
+fn role_rows(env: &SystemEnv<'_>) -> Rows {
+    rows_of(roles(env.session.user()).into_iter().map(|(number, name)| vec![oid(number), text(name)]).collect())
+}
+
+fn settings(env: &SystemEnv<'_>) -> Rows {
+    let row = |setting: super::env::SettingInfo| {
+        let words = match setting.words {
+            [] => Datum::Null,
+            words => array(SqlType::TEXT, words.iter().map(text).collect()),
+        };
+        let (least, greatest) = setting.range.map_or((Datum::Null, Datum::Null), |(least, greatest)| {
+            (text(least.to_string()), text(greatest.to_string()))
+        });
+        let unit = if setting.unit.is_empty() { Datum::Null } else { text(setting.unit) };
+        vec![
+            text(&setting.name),
+            text(&setting.value),
+            unit,
+            text(setting.about),
+            text(setting.context),
+            text(setting.kind),
+            text(if setting.is_set { "session" } else { "default" }),
+            least,
+            greatest,
+            words,
+            text(setting.default),
+            text(setting.default),
+        ]
+    };
+    Box::new(env.session.settings().into_iter().map(row))
+}
+
+fn sessions(env: &SystemEnv<'_>) -> Rows {
+    let databases: Vec<(u32, String)> =
+        env.catalog().databases().map(|database| (database.id.0, database.name.clone())).collect();
+    let row = move |session: super::env::SessionInfo| {
+        let database = databases.iter().find(|(_, name)| **name == *session.database);
+        vec![
+            database.map_or(Datum::Null, |(id, _)| int(*id)),
+            text(&session.database),
+            int(session.pid),
+            oid(role_oid(&session.user)),
+            text(&session.user),
+            text(&session.application),
+            maybe(session.client.map(|address| address.ip().to_string())),
+            session.client.map_or(Datum::Null, |address| int(address.port())),
+            Datum::Int(session.started),
+            text(if session.is_active { "active" } else { "idle" }),
+        ]
+    };
+    Box::new(env.session.sessions().into_iter().map(row))
+}
+
+fn statements(env: &SystemEnv<'_>) -> Rows {
+    let row = |statement: super::env::StatementInfo| {
+        let params = statement.params.iter().map(|ty| oid(ty.oid)).collect();
+        vec![text(&statement.name), text(&statement.text), array(SqlType::REGTYPE, params)]
+    };
+    Box::new(env.session.statements().into_iter().map(row))
+}
+
+fn statistics(env: &SystemEnv<'_>) -> Rows {
+    let row = |(schema, table): (String, std::sync::Arc<Table>)| vec![int(table.id.0), text(schema), text(&table.name)];
+    Box::new(named_tables(env).map(row))
+}
+
+fn index_statistics(env: &SystemEnv<'_>) -> Rows {
+    let row = |(schema, table): (String, std::sync::Arc<Table>)| {
+        let row = |index: &IndexView| {
+            vec![int(table.id.0), oid(index.oid), text(&schema), text(&table.name), text(&index.name)]
+        };
+        indexes(&table).iter().map(row).collect::<Vec<_>>()
+    };
+    Box::new(named_tables(env).flat_map(row))
+}

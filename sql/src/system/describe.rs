@@ -1,0 +1,85 @@
+//! Definitions of objects as SQL text: types, indexes, constraints, the arguments of functions.
+
+use super::facts;
+use super::objects::IndexView;
+use super::relations::INFORMATION_SCHEMA;
+use crate::table::{Table, quote_identifier};
+use pgtypes::functions::{ProcRow, Run};
+use pgtypes::{Oid, SqlType};
+
+/// The name of a type with a modifier. `???` for an OID that is none, `-` for none.
+pub(super) fn type_name(oid: Oid, typmod: Option<i64>) -> String {
+    if oid == Oid::NONE {
+        return "-".to_owned();
+    }
+    let has_type = pgtypes::find(oid).is_some() || !oid.is_builtin();
+    let domain = facts::domains().iter().find(|domain| domain.oid == oid || domain.array == oid);
+    match (domain, has_type) {
+        (Some(domain), _) => {
+            let brackets = if domain.array == oid { "[]" } else { "" };
+            format!("{}.{}{brackets}", INFORMATION_SCHEMA.1, domain.name)
+        }
+        (None, true) => {
+            let typmod = typmod.and_then(|typmod| i32::try_from(typmod).ok());
+            match (oid, typmod) {
+                // A modifier that was asked for, and is none, tells `character(n)` from the type itself.
+                (oid, Some(-1)) if oid == SqlType::BPCHAR.oid => "bpchar".to_owned(),
+                (oid, Some(-1)) if SqlType::new(oid).element() == Some(SqlType::BPCHAR) => "bpchar[]".to_owned(),
+                _ => SqlType { oid, typmod: typmod.unwrap_or(-1) }.name(),
+            }
+        }
+        (None, false) => "???".to_owned(),
+    }
+}
+
+/// CREATE INDEX. `qualified`: whether the table has the name of its schema.
+pub(super) fn index_definition(table: &Table, index: &IndexView, qualified: bool) -> String {
+    let schema = if qualified { "public." } else { "" };
+    let unique = if index.is_unique { "UNIQUE " } else { "" };
+    let (name, table_name) = (quote_identifier(&index.name), quote_identifier(&table.name));
+    format!("CREATE {unique}INDEX {name} ON {schema}{table_name} USING btree ({})", columns(table, index))
+}
+
+/// PRIMARY KEY or UNIQUE.
+pub(super) fn constraint_definition(table: &Table, index: &IndexView) -> String {
+    let kind = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+    format!("{kind} ({})", columns(table, index))
+}
+
+fn columns(table: &Table, index: &IndexView) -> String {
+    index.columns(table).map(|column| quote_identifier(&column.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// The arguments of a function; with its defaults, or as they identify it.
+pub(super) fn arguments(row: &ProcRow, with_defaults: bool) -> String {
+    let first_default = row.args.len().saturating_sub(row.defaults.len());
+    let mut shown = Vec::with_capacity(row.args.len());
+    for (at, ty) in row.args.iter().enumerate() {
+        let mode = if row.is_variadic && at + 1 == row.args.len() { "VARIADIC " } else { "" };
+        let name = row.names.get(at).filter(|name| !name.is_empty());
+        let name = name.map_or_else(String::new, |name| format!("{} ", quote_identifier(name)));
+        let default = at.checked_sub(first_default).and_then(|at| row.defaults.get(at)).filter(|_| with_defaults);
+        let default = match default {
+            None => String::new(),
+            Some(None) => format!(" DEFAULT NULL::{}", ty.name()),
+            Some(Some(text)) => format!(" DEFAULT {}", constant(text, *ty)),
+        };
+        shown.push(format!("{mode}{name}{}{default}", ty.name()));
+    }
+    shown.extend(row.columns.iter().map(|(name, ty)| format!("OUT {} {}", quote_identifier(name), ty.name())));
+    if let Run::OrderedSet(direct, _) = row.run {
+        let ordered = shown.split_off(usize::from(direct).min(shown.len()));
+        return format!("{} ORDER BY {}", shown.join(", "), ordered.join(", ")).trim_start().to_owned();
+    }
+    shown.join(", ")
+}
+
+fn constant(text: &str, ty: SqlType) -> String {
+    let plain = ty.is_number() || ty == SqlType::BOOL;
+    if plain { text.to_owned() } else { format!("'{}'::{}", text.replace('\'', "''"), ty.name()) }
+}
+
+/// The result of a function.
+pub(super) fn result(row: &ProcRow) -> String {
+    if row.returns_set() { format!("SETOF {}", row.result.name()) } else { row.result.name() }
+}

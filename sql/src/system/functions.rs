@@ -1,0 +1,363 @@
+//! The functions of the system catalog, as pure functions of the catalog and their arguments.
+//!
+//! A function is known by its name; its variants differ in the types of the arguments. Where PostgreSQL answers NULL
+//! for an OID of no object, so do these. Sizes are not measured: they are 0.
+
+use super::describe::{arguments, index_definition, result, type_name};
+use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
+use super::names::{find_relation, is_visible};
+use super::objects::{described, index_by_oid, indexes, roles, table_of};
+use super::privileges;
+use super::relations::{self, PG_CATALOG};
+use super::rows;
+use super::tables::constraint_by_oid;
+use crate::error::{SqlError, SqlState};
+use crate::table::quote_identifier;
+use pgtypes::functions::{self, ProcRow};
+use pgtypes::{Datum, Names, Oid, SqlType};
+
+/// The value of a call. The binder has converted the arguments to the types of the function.
+///
+/// # Errors
+/// Those of the function, and 0A000 for what is not known here.
+pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    if function.is_strict && args.iter().any(|arg| arg.is_null()) {
+        return Ok(Datum::Null);
+    }
+    let name = function.name;
+    if let Some(class) = name.strip_prefix("to_reg") {
+        return to_reg(class, args, env);
+    }
+    if let Some(value) = visibility(name, args, env) {
+        return Ok(value);
+    }
+    if name == "pg_has_role" || (name.starts_with("has_") && name.ends_with("_privilege")) {
+        return privileges::check(function, args, env);
+    }
+    match name {
+        "format_type" => Ok(format_type(args)),
+        "current_schemas" => Ok(current_schemas(args, env)),
+        "pg_get_userbyid" => Ok(user_by_id(number(args, 0), env)),
+        "pg_encoding_to_char" => Ok(encoding_name(args)),
+        "pg_char_to_encoding" => Ok(encoding_number(words(args, 0))),
+        "pg_client_encoding" | "getdatabaseencoding" => Ok(text("UTF8")),
+        "pg_is_in_recovery" | "row_security_active" | "pg_is_other_temp_schema" => flag(function, args, env),
+        "pg_my_temp_schema" => Ok(int(0)),
+        "pg_postmaster_start_time" | "pg_conf_load_time" => Ok(Datum::Int(env.session.node_started())),
+        "inet_client_port" => Ok(client_port(env)),
+        "txid_current" | "pg_current_xact_id" => env.session.transaction().map(Datum::Int).ok_or_else(no_transaction),
+        "txid_current_if_assigned" | "pg_current_xact_id_if_assigned" => {
+            Ok(env.session.transaction().map_or(Datum::Null, Datum::Int))
+        }
+        "pg_safe_snapshot_blocking_pids" => Ok(array(SqlType::INT4, Vec::new())),
+        _ => object(function, args, env),
+    }
+}
+
+/// The rest: what is about one object.
+fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    match function.name {
+        "pg_get_indexdef" => Ok(index_text(args, env)),
+        "pg_get_constraintdef" => Ok(maybe(constraint_by_oid(env.catalog(), number(args, 0)))),
+        // What is stored is text already.
+        "pg_get_expr" => Ok(args.first().map_or(Datum::Null, |node| (*node).clone())),
+        "pg_get_serial_sequence" => serial_sequence(args, env),
+        "pg_get_function_arguments" => Ok(maybe(proc(args).map(|row| arguments(row, true)))),
+        "pg_get_function_identity_arguments" => Ok(maybe(proc(args).map(|row| arguments(row, false)))),
+        "pg_get_function_result" => Ok(maybe(proc(args).map(result))),
+        "pg_get_functiondef" => match proc(args) {
+            Some(row) if row.is_aggregate() => {
+                let message = format!("\"{}\" is an aggregate function", row.name);
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+            Some(row) => Err(unsupported(&format!("the definition of function {} is", row.name))),
+            None => Ok(Datum::Null),
+        },
+        "pg_get_replica_identity_index" => Ok(table_of(number(args, 0), env)
+            .and_then(|table| indexes(table).into_iter().find(|index| index.is_primary))
+            .map_or(Datum::Null, |index| oid(index.oid))),
+        "pg_relation_is_publishable" => {
+            let relation = number(args, 0);
+            let exists = env.catalog().show(SqlType::REGCLASS, relation).is_some();
+            let is_table = table_of(relation, env).is_some();
+            Ok(if exists { Datum::Bool(is_table) } else { Datum::Null })
+        }
+        "pg_relation_size" => relation_size(args, env),
+        "pg_table_size" | "pg_total_relation_size" | "pg_indexes_size" => {
+            let exists = env.catalog().show(SqlType::REGCLASS, number(args, 0)).is_some();
+            Ok(if exists { int(0) } else { Datum::Null })
+        }
+        "pg_database_size" => database_size(args, env),
+        "pg_tablespace_size" => Ok(int(0)),
+        // There are those of the system alone.
+        "pg_tablespace_location" => Ok(text("")),
+        // None of these objects exists, or none has a comment.
+        "obj_description"
+        | "col_description"
+        | "shobj_description"
+        | "pg_get_ruledef"
+        | "pg_get_triggerdef"
+        | "pg_get_viewdef"
+        | "pg_get_function_sqlbody"
+        | "pg_get_partkeydef"
+        | "pg_get_partition_constraintdef"
+        | "pg_partition_root"
+        | "pg_get_statisticsobjdef"
+        | "pg_get_statisticsobjdef_columns" => Ok(Datum::Null),
+        name => Err(unsupported(&format!("function {name} is"))),
+    }
+}
+
+/// The rows of a call of a function that returns a set.
+///
+/// # Errors
+/// 0A000 for what is not known here.
+pub(crate) fn set(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Rows, SqlError> {
+    if function.is_strict && args.iter().any(|arg| arg.is_null()) {
+        return Ok(no_rows());
+    }
+    let relation = match function.name {
+        // There are no partitions.
+        "pg_partition_ancestors" => return Ok(no_rows()),
+        "pg_options_to_table" => return Ok(options(args)),
+        "pg_show_all_settings" => "pg_settings",
+        "pg_prepared_statement" => "pg_prepared_statements",
+        "pg_timezone_names" => "pg_timezone_names",
+        "pg_timezone_abbrevs" => "pg_timezone_abbrevs",
+        name => return Err(unsupported(&format!("function {name} is"))),
+    };
+    match relations::find(None, relation) {
+        Some(relation) => rows::rows(relation, env),
+        None => Ok(no_rows()),
+    }
+}
+
+fn unsupported(what: &str) -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"))
+}
+
+fn no_transaction() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "the transaction has no id yet")
+}
+
+fn proc(args: &[&Datum]) -> Option<&'static ProcRow> {
+    functions::find(number(args, 0))
+}
+
+fn to_reg(class: &str, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    let ty = match class {
+        "class" => SqlType::REGCLASS,
+        "type" => SqlType::REGTYPE,
+        "proc" => SqlType::REGPROC,
+        "procedure" => SqlType::REGPROCEDURE,
+        "oper" => SqlType::REGOPER,
+        "operator" => SqlType::REGOPERATOR,
+        "namespace" => SqlType::REGNAMESPACE,
+        "role" => SqlType::REGROLE,
+        _ => SqlType::REGCOLLATION,
+    };
+    match env.catalog().find(ty, words(args, 0)) {
+        Ok(found) => Ok(oid(found)),
+        Err(error) => match error.code() {
+            SqlState::UNDEFINED_TABLE
+            | SqlState::UNDEFINED_OBJECT
+            | SqlState::UNDEFINED_FUNCTION
+            | SqlState::AMBIGUOUS_FUNCTION
+            | SqlState::INVALID_SCHEMA_NAME => Ok(Datum::Null),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// `pg_table_is_visible` and its kin.
+fn visibility(name: &str, args: &[&Datum], env: &SystemEnv<'_>) -> Option<Datum> {
+    let class = match name.strip_prefix("pg_")?.strip_suffix("_is_visible")? {
+        "table" => SqlType::REGCLASS,
+        "type" => SqlType::REGTYPE,
+        "function" => SqlType::REGPROC,
+        "operator" => SqlType::REGOPER,
+        "collation" => SqlType::REGCOLLATION,
+        "opclass" => return Some(exists("pg_opclass", number(args, 0))),
+        "opfamily" => return Some(exists("pg_opfamily", number(args, 0))),
+        // There are none.
+        _ => return Some(Datum::Null),
+    };
+    Some(is_visible(env.catalog(), class, number(args, 0)).map_or(Datum::Null, Datum::Bool))
+}
+
+/// True if there is such a row among the facts, else NULL.
+fn exists(relation: &str, wanted: Oid) -> Datum {
+    let section = super::facts::sections().iter().find(|section| section.relation == relation);
+    let mut rows = section.into_iter().flat_map(|section| &section.rows);
+    let found = rows.any(|row| row.first().is_some_and(|first| super::facts::number(first) == wanted));
+    if found { Datum::Bool(true) } else { Datum::Null }
+}
+
+fn format_type(args: &[&Datum]) -> Datum {
+    let typmod = match args.get(1) {
+        Some(Datum::Int(typmod)) => Some(*typmod),
+        _ => None,
+    };
+    match args.first() {
+        Some(Datum::Int(_)) => text(type_name(number(args, 0), typmod)),
+        _ => Datum::Null,
+    }
+}
+
+fn current_schemas(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
+    let with_implicit = args.first() == Some(&&Datum::Bool(true));
+    let implicit = with_implicit.then_some(PG_CATALOG.1);
+    let catalog = env.catalog();
+    let path = catalog.sight().path.iter().filter_map(|id| catalog.schema_by_id(*id)).map(|schema| &*schema.name);
+    array(SqlType::NAME, implicit.into_iter().chain(path).map(text).collect())
+}
+
+fn user_by_id(wanted: Oid, env: &SystemEnv<'_>) -> Datum {
+    let name = roles(env.session.user()).into_iter().find(|(oid, _)| *oid == wanted).map(|(_, name)| name.to_owned());
+    text(name.unwrap_or_else(|| format!("unknown (OID={wanted})")))
+}
+
+/// The encodings in the order of their numbers.
+const ENCODINGS: [&str; 42] = [
+    "SQL_ASCII",
+    "EUC_JP",
+    "EUC_CN",
+    "EUC_KR",
+    "EUC_TW",
+    "EUC_JIS_2004",
+    "UTF8",
+    "MULE_INTERNAL",
+    "LATIN1",
+    "LATIN2",
+    "LATIN3",
+    "LATIN4",
+    "LATIN5",
+    "LATIN6",
+    "LATIN7",
+    "LATIN8",
+    "LATIN9",
+    "LATIN10",
+    "WIN1256",
+    "WIN1258",
+    "WIN866",
+    "WIN874",
+    "KOI8R",
+    "WIN1251",
+    "WIN1252",
+    "ISO_8859_5",
+    "ISO_8859_6",
+    "ISO_8859_7",
+    "ISO_8859_8",
+    "WIN1250",
+    "WIN1253",
+    "WIN1254",
+    "WIN1255",
+    "WIN1257",
+    "KOI8U",
+    "SJIS",
+    "BIG5",
+    "GBK",
+    "UHC",
+    "GB18030",
+    "JOHAB",
+    "SHIFT_JIS_2004",
+];
+
+fn encoding_name(args: &[&Datum]) -> Datum {
+    let at = match args.first() {
+        Some(Datum::Int(at)) => usize::try_from(*at).ok(),
+        _ => None,
+    };
+    text(at.and_then(|at| ENCODINGS.get(at)).copied().unwrap_or(""))
+}
+
+/// Case and punctuation of the name do not count.
+fn encoding_number(name: &str) -> Datum {
+    let plain = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let wanted = match plain(name).as_str() {
+        "unicode" => "utf8".to_owned(),
+        name => name.to_owned(),
+    };
+    let at = ENCODINGS.iter().position(|known| plain(known) == wanted);
+    at.map_or(int(-1), int)
+}
+
+/// What is false for all that exists.
+fn flag(function: &ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    if function.args == [SqlType::TEXT] {
+        find_relation(env.catalog(), words(args, 0))?;
+    }
+    Ok(Datum::Bool(false))
+}
+
+fn client_port(env: &SystemEnv<'_>) -> Datum {
+    let own = env.session.sessions().into_iter().find(|session| session.pid == env.session.pid());
+    own.and_then(|session| session.client).map_or(Datum::Null, |client| int(client.port()))
+}
+
+/// The definition of an index, or of one of its columns.
+fn index_text(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
+    let Some((table, index)) = index_by_oid(env.catalog(), number(args, 0)) else { return Datum::Null };
+    let is_pretty = args.get(2) == Some(&&Datum::Bool(true));
+    match args.get(1) {
+        Some(Datum::Int(column)) if *column != 0 => {
+            let at = usize::try_from(*column - 1).ok();
+            let column = at.and_then(|at| index.columns(&table).nth(at));
+            text(column.map_or_else(String::new, |column| quote_identifier(&column.name)))
+        }
+        _ => text(index_definition(&table, &index, !is_pretty)),
+    }
+}
+
+/// Checks the column. No column has a sequence.
+fn serial_sequence(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    let relation = find_relation(env.catalog(), words(args, 0))?;
+    let column = words(args, 1);
+    let table = described(relation, env);
+    if table.is_some_and(|table| table.column(column).is_none()) {
+        let name = table.map_or("", |table| &table.name);
+        let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+    }
+    Ok(Datum::Null)
+}
+
+fn relation_size(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    let fork = if args.len() > 1 { words(args, 1) } else { "main" };
+    if env.catalog().show(SqlType::REGCLASS, number(args, 0)).is_none() {
+        return Ok(Datum::Null);
+    }
+    if !["main", "fsm", "vm", "init"].contains(&fork) {
+        let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name");
+        return Err(error.hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\"."));
+    }
+    Ok(int(0))
+}
+
+fn database_size(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    match args.first() {
+        Some(Datum::Text(name)) if env.catalog().database(name).is_none() => {
+            let message = format!("database \"{name}\" does not exist");
+            Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))
+        }
+        Some(Datum::Int(_)) if env.catalog().databases().all(|database| database.id.0 != number(args, 0).0) => {
+            Ok(Datum::Null)
+        }
+        _ => Ok(int(0)),
+    }
+}
+
+/// `name=value` in two columns.
+fn options(args: &[&Datum]) -> Rows {
+    let Some(Datum::Array(options)) = args.first() else { return no_rows() };
+    let row = |option: &Datum| match option {
+        Datum::Text(option) => match option.split_once('=') {
+            Some((name, value)) => vec![text(name), text(value)],
+            None => vec![text(option), Datum::Null],
+        },
+        _ => vec![Datum::Null, Datum::Null],
+    };
+    rows_of(options.elements().iter().map(row).collect())
+}

@@ -1,0 +1,393 @@
+//! The rows of `information_schema`: the same facts in the words of the SQL standard.
+
+use std::sync::Arc;
+
+use super::env::{Rows, SystemEnv, int, maybe, one_row, rows_of, text, yes};
+use super::facts;
+use super::objects::{IndexView, indexes, roles, schemas};
+use super::producer::Producer;
+use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
+use super::tables::{each_table, named_tables};
+use crate::table::{Column, Table};
+use pgtypes::functions::{self, ProcRow, Volatility};
+use pgtypes::{Datum, Oid, SqlType};
+
+pub(super) static PRODUCERS: &[Producer] = &[
+    Producer {
+        relation: "information_schema.information_schema_catalog_name",
+        constants: &[],
+        columns: &["catalog_name"],
+        rows: |env| one_row(vec![database(env)]),
+    },
+    Producer {
+        relation: "information_schema.enabled_roles",
+        constants: &[],
+        columns: &["role_name"],
+        rows: |env| rows_of(roles(env.session.user()).into_iter().map(|(_, name)| vec![text(name)]).collect()),
+    },
+    Producer {
+        relation: "information_schema.schemata",
+        constants: &[("schema_owner", "postgres")],
+        columns: &["catalog_name", "schema_name"],
+        rows: |env| {
+            rows_of(schemas(env.catalog()).into_iter().map(|(_, name)| vec![database(env), text(name)]).collect())
+        },
+    },
+    Producer {
+        relation: "information_schema.character_sets",
+        constants: &[("character_set_name", "UTF8"), ("character_repertoire", "UCS"), ("form_of_use", "UTF8")],
+        columns: &["default_collate_catalog"],
+        rows: |env| one_row(vec![database(env)]),
+    },
+    Producer {
+        relation: "information_schema.collations",
+        constants: &[("collation_schema", "pg_catalog"), ("pad_attribute", "NO PAD")],
+        columns: &["collation_catalog", "collation_name"],
+        rows: |env| {
+            let names = ["default", "C", "POSIX", "ucs_basic"];
+            rows_of(names.iter().map(|name| vec![database(env), text(name)]).collect())
+        },
+    },
+    Producer {
+        relation: "information_schema.tables",
+        constants: &[("is_typed", "NO")],
+        columns: &["table_catalog", "table_schema", "table_name", "table_type", "is_insertable_into"],
+        rows: table_rows,
+    },
+    Producer {
+        relation: "information_schema.views",
+        constants: &[
+            ("check_option", "NONE"),
+            ("is_updatable", "NO"),
+            ("is_insertable_into", "NO"),
+            ("is_trigger_updatable", "NO"),
+            ("is_trigger_deletable", "NO"),
+            ("is_trigger_insertable_into", "NO"),
+        ],
+        columns: &["table_catalog", "table_schema", "table_name"],
+        rows: |env| {
+            let database = database(env);
+            let views = relations::all().iter().filter(|relation| relation.is_view);
+            let row = move |relation: &relations::Relation| {
+                vec![database.clone(), text(relation.schema.1), text(&relation.table.name)]
+            };
+            Box::new(views.map(row))
+        },
+    },
+    Producer {
+        relation: "information_schema.columns",
+        constants: &[
+            ("is_self_referencing", "NO"),
+            ("is_identity", "NO"),
+            ("identity_cycle", "NO"),
+            ("is_generated", "NEVER"),
+        ],
+        columns: &[
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "column_name",
+            "ordinal_position",
+            "column_default",
+            "is_nullable",
+            "dtd_identifier",
+            "is_updatable",
+            "udt_catalog",
+            "udt_schema",
+            "udt_name",
+            "data_type",
+            "domain_catalog",
+            "domain_schema",
+            "domain_name",
+            "collation_catalog",
+            "collation_schema",
+            "collation_name",
+            "character_maximum_length",
+            "character_octet_length",
+            "numeric_precision",
+            "numeric_precision_radix",
+            "numeric_scale",
+            "datetime_precision",
+            "interval_type",
+        ],
+        rows: column_rows,
+    },
+    Producer {
+        relation: "information_schema.key_column_usage",
+        constants: &[("constraint_schema", "public"), ("table_schema", "public")],
+        columns: &[
+            "constraint_catalog",
+            "table_catalog",
+            "constraint_name",
+            "table_name",
+            "column_name",
+            "ordinal_position",
+        ],
+        rows: |env| {
+            key_columns(env, |database, table, index, at, column| {
+                let names = [text(&index.name), text(&table.name), text(&column.name)];
+                [database.clone(), database.clone()].into_iter().chain(names).chain([int(at + 1)]).collect()
+            })
+        },
+    },
+    Producer {
+        relation: "information_schema.constraint_column_usage",
+        constants: &[("constraint_schema", "public"), ("table_schema", "public")],
+        columns: &["constraint_catalog", "table_catalog", "constraint_name", "table_name", "column_name"],
+        rows: |env| {
+            key_columns(env, |database, table, index, _, column| {
+                let names = [text(&index.name), text(&table.name), text(&column.name)];
+                [database.clone(), database.clone()].into_iter().chain(names).collect()
+            })
+        },
+    },
+    Producer {
+        relation: "information_schema.routines",
+        constants: &[
+            ("specific_schema", "pg_catalog"),
+            ("routine_schema", "pg_catalog"),
+            ("type_udt_schema", "pg_catalog"),
+            ("dtd_identifier", "0"),
+            ("routine_body", "EXTERNAL"),
+            ("external_language", "INTERNAL"),
+            ("parameter_style", "GENERAL"),
+            ("sql_data_access", "MODIFIES"),
+            ("schema_level_routine", "YES"),
+            ("max_dynamic_result_sets", "0"),
+            ("security_type", "INVOKER"),
+            ("as_locator", "NO"),
+            ("is_udt_dependent", "NO"),
+        ],
+        columns: &[
+            "specific_catalog",
+            "routine_catalog",
+            "type_udt_catalog",
+            "specific_name",
+            "routine_name",
+            "routine_type",
+            "data_type",
+            "type_udt_name",
+            "is_deterministic",
+            "is_null_call",
+        ],
+        rows: |env| {
+            let database = database(env);
+            Box::new(functions::all().map(move |function| routine(&database, function)))
+        },
+    },
+    Producer {
+        relation: "information_schema.parameters",
+        constants: &[
+            ("specific_schema", "pg_catalog"),
+            ("udt_schema", "pg_catalog"),
+            ("is_result", "NO"),
+            ("as_locator", "NO"),
+        ],
+        columns: &[
+            "specific_catalog",
+            "udt_catalog",
+            "specific_name",
+            "ordinal_position",
+            "parameter_mode",
+            "parameter_name",
+            "data_type",
+            "udt_name",
+            "dtd_identifier",
+        ],
+        rows: |env| {
+            let database = database(env);
+            Box::new(functions::all().flat_map(move |function| parameters(&database, function)))
+        },
+    },
+];
+
+fn database(env: &SystemEnv<'_>) -> Datum {
+    text(env.session.database())
+}
+
+fn table_rows(env: &SystemEnv<'_>) -> Rows {
+    let database = database(env);
+    let row = move |schema: &str, table: &Table, kind: &str, can_insert: bool| {
+        vec![database.clone(), text(schema), text(&table.name), text(kind), yes(can_insert)]
+    };
+    let of_user = row.clone();
+    let system = relations::all().iter().map(move |relation| {
+        let kind = if relation.is_view { "VIEW" } else { "BASE TABLE" };
+        row(relation.schema.1, &relation.table, kind, false)
+    });
+    Box::new(system.chain(named_tables(env).map(move |(schema, table)| of_user(&schema, &table, "BASE TABLE", true))))
+}
+
+fn column_rows(env: &SystemEnv<'_>) -> Rows {
+    let database = database(env);
+    let of_user = database.clone();
+    let system = relations::all().iter().flat_map(move |relation| {
+        let database = database.clone();
+        let declared = relation.table.columns.iter().zip(&relation.declared);
+        declared.map(move |(column, (ty, collation))| {
+            let place = Place { database: &database, schema: relation.schema.1, table: &relation.table };
+            place.row(column, *ty, *collation, false)
+        })
+    });
+    Box::new(system.chain(named_tables(env).flat_map(move |(schema, table)| {
+        let place = Place { database: &of_user, schema: &schema, table: &table };
+        let row = |column: &Column| {
+            let collation = facts::of_type(column.ty).map_or(Oid::NONE, |facts| facts.collation);
+            place.row(column, column.ty.oid, collation, true)
+        };
+        table.columns.iter().map(row).collect::<Vec<_>>()
+    })))
+}
+
+/// Where a column is.
+struct Place<'a> {
+    database: &'a Datum,
+    schema: &'a str,
+    table: &'a Table,
+}
+
+impl Place<'_> {
+    fn row(&self, column: &Column, declared: Oid, collation: Oid, is_updatable: bool) -> Vec<Datum> {
+        let domain = facts::domains().iter().find(|domain| domain.oid == declared);
+        let (database, in_catalog) = (self.database.clone(), text(PG_CATALOG.1));
+        let of_domain = |value: Datum| domain.map_or(Datum::Null, |_| value);
+        // The collation of most texts is that of the database, and goes without saying.
+        let collation = match collation.0 {
+            950 => Some("C"),
+            951 => Some("POSIX"),
+            _ => None,
+        };
+        let collated = |value: Datum| collation.map_or(Datum::Null, |_| value);
+        let mut row = vec![
+            database.clone(),
+            text(self.schema),
+            text(&self.table.name),
+            text(&column.name),
+            int(column.id.0),
+            maybe(column.default.as_ref()),
+            yes(!column.not_null),
+            text(column.id.0.to_string()),
+            yes(is_updatable),
+            database.clone(),
+            in_catalog.clone(),
+            text(column.ty.row().name),
+            text(standard_name(column.ty)),
+            of_domain(database.clone()),
+            of_domain(text(INFORMATION_SCHEMA.1)),
+            maybe(domain.map(|domain| domain.name)),
+            collated(database),
+            collated(in_catalog),
+            maybe(collation),
+        ];
+        row.extend(sizes(column.ty));
+        row
+    }
+}
+
+/// The name of a type in `data_type`.
+fn standard_name(ty: SqlType) -> &'static str {
+    if ty.is_array() { "ARRAY" } else { ty.row().sql_name }
+}
+
+/// Lengths and precisions of a type: the last seven columns.
+fn sizes(ty: SqlType) -> [Datum; 7] {
+    const NULL: Datum = Datum::Null;
+    let none = [NULL; 7];
+    let [length, octets, precision, radix, scale, moment, kind] = none;
+    match ty.base() {
+        SqlType::VARCHAR | SqlType::BPCHAR if ty.typmod >= 0 => {
+            let characters = ty.length().unwrap_or(0);
+            [int(characters), int(characters.saturating_mul(4)), precision, radix, scale, moment, kind]
+        }
+        SqlType::TEXT | SqlType::VARCHAR | SqlType::BPCHAR => {
+            [length, int(1_073_741_824), precision, radix, scale, moment, kind]
+        }
+        SqlType::INT2 => [length, octets, int(16), int(2), int(0), moment, kind],
+        SqlType::INT4 => [length, octets, int(32), int(2), int(0), moment, kind],
+        SqlType::INT8 => [length, octets, int(64), int(2), int(0), moment, kind],
+        SqlType::FLOAT4 => [length, octets, int(24), int(2), scale, moment, kind],
+        SqlType::FLOAT8 => [length, octets, int(53), int(2), scale, moment, kind],
+        SqlType::NUMERIC if ty.typmod >= 4 => {
+            let packed = ty.typmod - 4;
+            // PostgreSQL shows the eleven bits of a scale, also of a negative one.
+            [length, octets, int((packed >> 16) & 0xffff), int(10), int(packed & 0x7ff), moment, kind]
+        }
+        SqlType::NUMERIC => [length, octets, precision, int(10), scale, moment, kind],
+        SqlType::DATE => [length, octets, precision, radix, scale, int(0), kind],
+        SqlType::TIME | SqlType::TIMETZ | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ => {
+            let digits = if ty.typmod >= 0 { ty.typmod } else { 6 };
+            [length, octets, precision, radix, scale, int(digits), kind]
+        }
+        SqlType::INTERVAL => {
+            let digits = if ty.typmod < 0 { 6 } else { ty.typmod & 0xffff };
+            let digits = if digits == 0xffff { 6 } else { digits };
+            let fields = interval_fields(ty);
+            [length, octets, precision, radix, scale, int(digits), maybe(fields)]
+        }
+        _ => [length, octets, precision, radix, scale, moment, kind],
+    }
+}
+
+/// The fields of an interval in upper case: `DAY TO SECOND(3)`.
+fn interval_fields(ty: SqlType) -> Option<String> {
+    ty.name().strip_prefix("interval ").map(str::to_ascii_uppercase)
+}
+
+type KeyColumn = fn(&Datum, &Table, &IndexView, usize, &Column) -> Vec<Datum>;
+
+/// A row for each column of a key.
+fn key_columns(env: &SystemEnv<'_>, row: KeyColumn) -> Rows {
+    let database = database(env);
+    each_table(env, move |table: Arc<Table>| {
+        let mut rows = Vec::new();
+        for index in indexes(&table).into_iter().filter(|index| index.constraint.is_some()) {
+            for (at, column) in index.columns(&table).enumerate() {
+                rows.push(row(&database, &table, &index, at, column));
+            }
+        }
+        rows
+    })
+}
+
+fn specific_name(function: &ProcRow) -> Datum {
+    text(format!("{}_{}", function.name, function.oid))
+}
+
+fn routine(database: &Datum, function: &'static ProcRow) -> Vec<Datum> {
+    let (kind, result) = if function.is_aggregate() {
+        (Datum::Null, Datum::Null)
+    } else {
+        (text("FUNCTION"), text(standard_name(function.result)))
+    };
+    vec![
+        database.clone(),
+        database.clone(),
+        database.clone(),
+        specific_name(function),
+        text(function.name),
+        kind,
+        result,
+        text(function.result.row().name),
+        yes(function.volatility == Volatility::Immutable),
+        yes(function.is_strict && !function.is_aggregate()),
+    ]
+}
+
+fn parameters(database: &Datum, function: &'static ProcRow) -> Vec<Vec<Datum>> {
+    let inputs = function.args.iter().enumerate().map(|(at, ty)| (function.names.get(at).copied(), *ty, "IN"));
+    let outputs = function.columns.iter().map(|(name, ty)| (Some(*name), *ty, "OUT"));
+    let row = |(at, (name, ty, mode)): (usize, (Option<&str>, SqlType, &str))| {
+        vec![
+            database.clone(),
+            database.clone(),
+            specific_name(function),
+            int(at + 1),
+            text(mode),
+            maybe(name.filter(|name| !name.is_empty())),
+            text(standard_name(ty)),
+            text(ty.row().name),
+            text((at + 1).to_string()),
+        ]
+    };
+    inputs.chain(outputs).enumerate().map(row).collect()
+}

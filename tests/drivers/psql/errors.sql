@@ -1,0 +1,48 @@
+-- Errors by class, with their position, detail and hint, and the fields that VERBOSITY sqlstate and \errverbose show.
+SET client_min_messages TO warning;
+DROP TABLE IF EXISTS failures;
+RESET client_min_messages;
+CREATE TABLE failures (id int PRIMARY KEY, n int NOT NULL CHECK (n > 0));
+INSERT INTO failures VALUES (1, 1);
+INSERT INTO failures VALUES (1, 1);
+INSERT INTO failures VALUES (2, NULL);
+INSERT INTO failures VALUES (2, -1);
+SELECT * FROM missing;
+SELECT missing FROM failures;
+SELECT 1 / 0;
+SELEC 1;
+SELECT 'x'::int;
+SELECT 2147483647 + 1;
+SELECT nothing(1);
+SELECT 1 + 'a'::text;
+SELECT 'abc'::varchar(2), 'abc'::char(2);
+CREATE TABLE failures (id int);
+DROP TABLE missing;
+INSERT INTO failures (id, n, more) VALUES (1, 2, 3);
+INSERT INTO failures VALUES (1, 2, 3);
+SELECT n FROM failures GROUP BY id, n HAVING m > 1;
+SET nothing TO 1;
+SET work_mem TO 'x';
+\set VERBOSITY sqlstate
+SELECT '2024-02-30'::date;
+SELECT 'x'::date;
+SELECT 'a0'::uuid;
+SELECT '{'::json;
+SELECT '{1'::int[];
+SELECT 1e400::float8;
+SELECT 40000::int2;
+SELECT lower(1, 2);
+SELECT (SELECT 1 UNION SELECT 2);
+SELECT max(max(1));
+SELECT * FROM failures f JOIN failures g ON true WHERE id = 1;
+INSERT INTO failures VALUES (3, 3), (3, 3);
+EXECUTE nothing;
+FETCH nothing;
+ROLLBACK TO nothing;
+BEGIN;
+SELECT 1 / 0;
+SELECT 1;
+ROLLBACK TO nothing;
+ROLLBACK;
+\set VERBOSITY default
+DROP TABLE failures;

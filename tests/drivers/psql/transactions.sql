@@ -1,0 +1,46 @@
+-- Transactions, savepoints, what psql does around them.
+SET client_min_messages TO warning;
+DROP TABLE IF EXISTS psql_tx;
+RESET client_min_messages;
+CREATE TABLE psql_tx (id int PRIMARY KEY);
+BEGIN;
+INSERT INTO psql_tx VALUES (1);
+SAVEPOINT a;
+INSERT INTO psql_tx VALUES (2);
+INSERT INTO psql_tx VALUES (1);
+SELECT 1;
+ROLLBACK TO a;
+INSERT INTO psql_tx VALUES (4);
+RELEASE a;
+RELEASE a;
+COMMIT;
+SELECT * FROM psql_tx ORDER BY id;
+BEGIN;
+DELETE FROM psql_tx;
+ROLLBACK AND CHAIN;
+SELECT count(*) FROM psql_tx;
+COMMIT;
+COMMIT;
+BEGIN;
+BEGIN;
+ROLLBACK;
+\set AUTOCOMMIT off
+INSERT INTO psql_tx VALUES (5);
+ROLLBACK;
+\set AUTOCOMMIT on
+\set ON_ERROR_ROLLBACK on
+BEGIN;
+INSERT INTO psql_tx VALUES (6);
+INSERT INTO psql_tx VALUES (6);
+INSERT INTO psql_tx VALUES (7);
+COMMIT;
+SELECT * FROM psql_tx ORDER BY id;
+\set ON_ERROR_ROLLBACK off
+START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+SHOW transaction_isolation;
+SHOW transaction_read_only;
+DELETE FROM psql_tx;
+END;
+SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+SHOW default_transaction_isolation;
+DROP TABLE psql_tx;
