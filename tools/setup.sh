@@ -37,7 +37,7 @@ drivers)
 clients)
     need psql postgresql-client
     need sysbench sysbench
-    # pgbench lies outside of the PATH, but beside the wrapper of psql in Debian's package of the server.
+    # Debian ships pgbench with the server.
     need pgbench postgresql-15
     need go golang-go
     ;;
