@@ -38,7 +38,8 @@ pub(crate) async fn batch() -> Outcome {
     equal(right?.get::<_, i64>(0), 300)?;
     fails(client.batch_execute("DELETE FROM tokio_batch; SELECT 1 / 0").await, "22012")?;
     equal(column::<i64>(&client, "SELECT count(*) FROM tokio_batch").await?, [300])?;
-    let many = client.query("INSERT INTO tokio_batch SELECT unnest($1::int[]) RETURNING id", &[&vec![500, 501]]).await?;
+    let many =
+        client.query("INSERT INTO tokio_batch SELECT unnest($1::int[]) RETURNING id", &[&vec![500, 501]]).await?;
     equal(many.len(), 2)?;
     client.batch_execute("DROP TABLE tokio_batch").await?;
     Ok(())

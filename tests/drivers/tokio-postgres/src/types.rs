@@ -35,8 +35,16 @@ const SAMPLES: [(&str, &[(&str, &str)]); 26] = [
     ("int4[]", &[("{}", "000000000000000000000017")]),
     ("int4[]", &[("{42,NULL}", "0000000100000001000000170000000200000001000000040000002affffffff")]),
     ("text[]", &[("{\"a,b\",\"\"}", "000000010000000000000019000000020000000100000003612c6200000000")]),
-    ("int8[]", &[("{{1},{2}}", concat!("0000000200000000000000140000000200000001000000010000000100000008",
-        "0000000000000001000000080000000000000002"))]),
+    (
+        "int8[]",
+        &[(
+            "{{1},{2}}",
+            concat!(
+                "0000000200000000000000140000000200000001000000010000000100000008",
+                "0000000000000001000000080000000000000002"
+            ),
+        )],
+    ),
 ];
 
 /// A value as the bytes of a format.
@@ -104,9 +112,10 @@ async fn round_trip(table: &str, parameter: impl Fn(&str, &str) -> Raw) -> Outco
         let select = client.prepare(&format!("SELECT c{i} FROM {table} WHERE id = $1")).await?;
         for (text, bytes) in *values {
             id += 1;
-            client.execute(&insert, &[&id, &parameter(text, bytes)]).await.map_err(|error| {
-                format!("{ty} {text}: {:?}", error.as_db_error())
-            })?;
+            client
+                .execute(&insert, &[&id, &parameter(text, bytes)])
+                .await
+                .map_err(|error| format!("{ty} {text}: {:?}", error.as_db_error()))?;
             let stored: Bytes = client.query_one(&select, &[&id]).await?.get(0);
             equal(hex(&stored.0), hex(&unhex(bytes)))?;
             let simple = client.simple_query(&format!("SELECT c{i} FROM {table} WHERE id = {id}")).await?;
