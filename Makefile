@@ -1,7 +1,7 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test setup build seeds stack nightly bench bench-system bench-tpcb bench-distance bench-expensive \
-	bench-hot bench-tail bench-gc bench-peers soak
+.PHONY: demo test drivers clients setup build seeds stack nightly bench bench-system bench-tpcb bench-distance \
+	bench-expensive bench-hot bench-tail bench-gc bench-peers soak
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.
@@ -12,6 +12,18 @@ demo: setup
 test:
 	@tools/setup.sh test
 	@tools/test.sh
+
+# The driver tests (tests/drivers/README.md), on a single node that is started for them. CORTADO names its binary, or
+# ARGS a running server and the drivers: make drivers ARGS="--server 127.0.0.1:5433 pgx psycopg3"
+drivers:
+	@tools/setup.sh drivers
+	@tools/drivers.py $(ARGS)
+
+# sysbench, pgbench, go-ycsb and go-tpc, unmodified, on a single node that is started for them: 10 minutes. Any error
+# beyond 40001, 40P01 and 23505 fails. ARGS as above: make clients ARGS="--seconds 10 sysbench"
+clients:
+	@tools/setup.sh clients
+	@tools/clients.py $(ARGS)
 
 # The release binary: target/release/cortado, unless CARGO_TARGET_DIR says otherwise.
 build: setup

@@ -27,7 +27,7 @@ PATIENCE_S = 1800
 NEGOTIATIONS = {80877103, 80877104}
 PIECE = 1 << 16
 YCSB = "github.com/pingcap/go-ycsb@v1.0.3"
-TPC = "github.com/pingcap/go-tpc@v1.0.7"
+TPC = "github.com/pingcap/go-tpc@v1.0.12"
 
 class Relay(threading.Thread):
     """Passes connections on to the server, and counts the SQLSTATEs of its errors."""
@@ -99,8 +99,8 @@ class Relay(threading.Thread):
 class Client:
     """The tools, each a list of steps: a name, and a command."""
 
-    def __init__(self, arguments, host, port):
-        self.seconds, self.host, self.port = arguments.seconds, host, str(port)
+    def __init__(self, arguments, port):
+        self.seconds, self.host, self.port = arguments.seconds, "127.0.0.1", str(port)
         self.user, self.database = arguments.user, arguments.database
 
     def sysbench(self):
@@ -142,13 +142,14 @@ class Client:
             yield f"run, workload {workload}", command
 
     def go_tpc(self):
-        """TPC-C with one warehouse: load and its check, run, all consistency conditions, cleanup."""
+        """TPC-C with one warehouse: load, all consistency conditions, run, those that hold after it, cleanup."""
         options = ["-d", "postgres", "-H", self.host, "-P", self.port, "-U", self.user, "-D", self.database,
                    "--conn-params", "sslmode=disable", "--warehouses", "1"]
         tpcc = [CACHE / "bin/go-tpc", "tpcc"]
         yield "tpcc prepare", [*tpcc, "prepare", *options, "-T", "4"]
+        yield "tpcc check --check-all", [*tpcc, "check", *options, "--check-all"]
         yield "tpcc run", [*tpcc, "run", *options, "-T", "4", "--time", f"{3 * self.seconds}s"]
-        yield "tpcc check", [*tpcc, "check", *options, "--check-all"]
+        yield "tpcc check", [*tpcc, "check", *options]
         yield "tpcc cleanup", [*tpcc, "cleanup", *options]
 
 TOOLS = {"sysbench": Client.sysbench, "pgbench": Client.pgbench, "go-ycsb": Client.go_ycsb, "go-tpc": Client.go_tpc}
@@ -179,15 +180,24 @@ def version(tool):
     words = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout.split()
     return next((word for word in words if word[0].isdigit()), "?")
 
-def wrong(done, states):
+# go-ycsb and go-tpc exit with 0 whatever happens: what they print when they are done, and when something failed.
+DONE = {"go-ycsb": "Run finished", "go-tpc": "Finished"}
+COMPLAINTS = ["panic:", "_ERROR ", "_ERR ", " failed, err ", "Error: "]
+
+def wrong(tool, done, states):
     """Why a step failed, or nothing."""
-    others = {state for state in states if state not in ALLOWED}
+    others, output = {state for state in states if state not in ALLOWED}, done.stdout + done.stderr
+    complaints = [complaint.strip() for complaint in COMPLAINTS if complaint in output]
     if others:
         return f"errors {', '.join(sorted(others))}"
     if done.returncode != 0:
         return f"exit code {done.returncode}"
-    # go-tpc prints failed conditions, go-ycsb what it could not do.
-    return "panic" if "panic:" in done.stdout + done.stderr else None
+    if tool not in DONE:
+        return None
+    # Aborted transactions are reported too; the relay has seen why.
+    if complaints and not (states and set(complaints) <= {"_ERROR", "_ERR"}):
+        return f"reported {', '.join(complaints)}"
+    return None if DONE[tool] in output else "not finished"
 
 def run(tool, arguments, host, port):
     """Runs the steps of a tool. Returns its row of the table."""
@@ -195,15 +205,17 @@ def run(tool, arguments, host, port):
     if reason:
         return [tool, "?", "0", f"FAILED {reason}"]
     passed, failed, total = 0, [], collections.Counter()
-    for name, command in TOOLS[tool](Client(arguments, *relayed(host, port))):
-        relay = relayed.current
+    relay = Relay(host, port)
+    relay.start()
+    relay.started.wait()
+    for name, command in TOOLS[tool](Client(arguments, relay.port)):
         relay.states.clear()
         command = ["timeout", "--kill-after=5", str(PATIENCE_S), *map(str, command)]
         done = subprocess.run(command, env=environment(arguments, "127.0.0.1", relay.port), cwd=ROOT,
                               capture_output=True, text=True)
         states = dict(relay.states)
         total.update(states)
-        reason = wrong(done, states)
+        reason = wrong(tool, done, states)
         print(f"  {tool} {name}: {reason or 'ok'} {states or ''}".rstrip(), flush=True)
         if reason:
             failed.append(f"{name} ({reason})")
@@ -213,13 +225,6 @@ def run(tool, arguments, host, port):
     counts = ", ".join(f"{state}: {count}" for state, count in sorted(total.items()))
     notes = "FAILED " + "; ".join(failed) if failed else "all"
     return [tool, version(tool), f"{passed}/{passed + len(failed)}", f"{notes} [{counts or 'no errors'}]"]
-
-def relayed(host, port):
-    """Address of a new relay to the server."""
-    relayed.current = Relay(host, port)
-    relayed.current.start()
-    relayed.current.started.wait()
-    return "127.0.0.1", relayed.current.port
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the benchmark tools of others.")

@@ -49,7 +49,8 @@ def python(driver):
     def install(folder):
         run([sys.executable, "-m", "venv", folder / "venv"])
         requirements = FOLDER / "requirements.txt"
-        run([folder / "venv/bin/pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", requirements])
+        options = ["-q", "--require-hashes", "--only-binary", ":all:"]
+        run([folder / "venv/bin/pip", "install", *options, "-r", requirements])
 
     folder = cached("python", "requirements.txt", install)
     return [folder / "venv/bin/python", "-B", FOLDER / driver / "main.py"]

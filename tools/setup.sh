@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the build dependencies on Debian and Ubuntu; on other systems it lists what is missing. With the argument
-# `test` it also installs what only the tests need. If nothing is missing, it exits at once.
+# `test` it also installs what only the tests need, with `drivers` or `clients` what these need. If nothing is missing,
+# it exits at once.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -23,6 +24,24 @@ if [ "${1:-}" = test ]; then
             missing+=("python3-$module")
     done
 fi
+case "${1:-}" in
+drivers)
+    need psql postgresql-client
+    python3 -c "import ensurepip" 2>/dev/null || missing+=(python3-venv)
+    need node nodejs
+    need npm npm
+    need go golang-go
+    need javac default-jdk-headless
+    need mvn maven
+    ;;
+clients)
+    need psql postgresql-client
+    need sysbench sysbench
+    # Debian ships pgbench with the server.
+    need pgbench postgresql-15
+    need go golang-go
+    ;;
+esac
 # bindgen loads libclang at build time.
 if [ -z "$(find /usr/lib /usr/lib64 /usr/local/lib -name 'libclang*.so*' -print -quit 2>/dev/null)" ]; then
     missing+=(libclang-dev)

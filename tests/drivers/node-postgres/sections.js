@@ -19,7 +19,7 @@ export async function run(version, sections) {
 }
 
 function describe(error) {
-  const places = [...String(error.stack).matchAll(/node-postgres\/(\w+\.js:\d+)/g)].map((match) => match[1])
+  const places = [...String(error.stack).matchAll(/node-postgres[^/]*\/(\w+\.js:\d+)/g)].map((match) => match[1])
   const place = places.find((name) => !name.startsWith('sections')) ?? ''
   return `${place} ${error.code ?? ''} ${error.message}`.split(/\s+/).join(' ').slice(0, 600)
 }

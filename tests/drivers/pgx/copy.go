@@ -25,7 +25,8 @@ func copying() {
 	harness.Equal(tag.String(), "COPY 3")
 	harness.Equal(out.String(), "id,name,price\n1,plain,1.50\n2,\"tab\t, line\n\",\n3,\"\",\n")
 	exec(conn, "TRUNCATE pgx_copy")
-	tag = harness.Must(conn.PgConn().CopyFrom(ctx, &out, "COPY pgx_copy (id, name, price) FROM STDIN (FORMAT csv, HEADER)"))
+	statement := "COPY pgx_copy (id, name, price) FROM STDIN (FORMAT csv, HEADER)"
+	tag = harness.Must(conn.PgConn().CopyFrom(ctx, &out, statement))
 	harness.Equal(tag.RowsAffected(), int64(3))
 	_, err := conn.PgConn().CopyFrom(ctx, strings.NewReader("9\tx\nword\ty\n"), "COPY pgx_copy (id, name) FROM STDIN")
 	harness.State(err, state, "22P02")

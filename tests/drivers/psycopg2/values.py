@@ -22,7 +22,8 @@ def types_text():
         for value in [*values, None]:
             key += 1
             parameter = Json(value) if type.startswith("json") and value is not None else value
-            cursor.execute(f"INSERT INTO psycopg2_types (id, {column}) VALUES (%s, CAST(%s AS {type}))", (key, parameter))
+            insert = f"INSERT INTO psycopg2_types (id, {column}) VALUES (%s, CAST(%s AS {type}))"
+            cursor.execute(insert, (key, parameter))
             cursor.execute(f"SELECT {column} FROM psycopg2_types WHERE id = %s", (key,))
             equal(plain(cursor.fetchone()[0]), plain(value), column)
     for expression, text in BEYOND:

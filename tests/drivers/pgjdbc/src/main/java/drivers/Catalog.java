@@ -39,7 +39,8 @@ final class Catalog {
                 "FKCOLUMN_NAME", "DELETE_RULE"),
                 List.of("cat_authors|id|author|" + DatabaseMetaData.importedKeyCascade));
             equal(list(data.getSchemas(), "TABLE_SCHEM").contains("public"), true);
-            equal(list(data.getTypeInfo(), "TYPE_NAME").containsAll(List.of("int4", "numeric", "jsonb", "_text")), true);
+            List<String> types = list(data.getTypeInfo(), "TYPE_NAME");
+            equal(types.containsAll(List.of("int4", "numeric", "jsonb", "_text")), true);
             equal(list(data.getTableTypes(), "TABLE_TYPE").contains("TABLE"), true);
             equal(list(data.getFunctions(null, "pg_catalog", "lower"), "FUNCTION_NAME").contains("lower"), true);
             exec(connection, "DROP TABLE cat_books, cat_authors");

@@ -19,7 +19,8 @@ final class Copy {
 
     static void copy() throws Exception {
         try (var connection = open("")) {
-            exec(connection, "DROP TABLE IF EXISTS jdbc_copy", "CREATE TABLE jdbc_copy (id int PRIMARY KEY, name text)");
+            exec(connection, "DROP TABLE IF EXISTS jdbc_copy",
+                "CREATE TABLE jdbc_copy (id int PRIMARY KEY, name text)");
             var copies = connection.unwrap(PGConnection.class).getCopyAPI();
             equal(copies.copyIn("COPY jdbc_copy FROM STDIN (FORMAT csv, HEADER)", new StringReader(CSV)), 4L);
             StringWriter out = new StringWriter();

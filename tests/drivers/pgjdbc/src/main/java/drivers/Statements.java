@@ -89,7 +89,8 @@ final class Statements {
                 }
                 equal(result.next(), false);
             }
-            exec(connection, "DROP TABLE IF EXISTS jdbc_cursors", "CREATE TABLE jdbc_cursors (id int PRIMARY KEY, n int)",
+            exec(connection, "DROP TABLE IF EXISTS jdbc_cursors",
+                "CREATE TABLE jdbc_cursors (id int PRIMARY KEY, n int)",
                 "INSERT INTO jdbc_cursors SELECT n, n FROM generate_series(1, 9) n");
             int scrolling = ResultSet.TYPE_SCROLL_INSENSITIVE;
             try (Statement statement = connection.createStatement(scrolling, ResultSet.CONCUR_UPDATABLE)) {
