@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, cluster_text};
 
-/// The format of a data directory, the only one that this version reads. Rows have format 2 since
-/// format 2; format 3 has indexes, schemas and databases.
+/// The format of a data directory, the only one that this version reads. Rows have format 2 since format 2. Format 3
+/// has indexes, schemas and databases.
 const FORMAT: u32 = 3;
 
 /// The identity of a store. Once written, its cluster and store id never change.

@@ -6,7 +6,7 @@
 //! | `mn{schema id}{name}` | the id of the relation of that name: a table, an index, a view or a sequence |
 //! | `mo{object id}` | an object that is no table ([`super::object_record`]) |
 //! | `mp{database id}{name}` | the id of the schema of that name |
-//! | `mq{name}` | the id of the database of that name |
+//! | `mr{name}` | the id of the database of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
@@ -166,12 +166,12 @@ pub fn schema_name_of(key: &Key) -> Option<&str> {
 
 /// The key that maps the name of a database to its id.
 pub fn database_name(name: &str) -> Key {
-    with_name(b"mq", &[], name)
+    with_name(b"mr", &[], name)
 }
 
 /// The name in a key made by [`database_name`].
 pub fn database_name_of(key: &Key) -> Option<&str> {
-    std::str::from_utf8(key.as_bytes().strip_prefix(b"mq")?).ok()
+    std::str::from_utf8(key.as_bytes().strip_prefix(b"mr")?).ok()
 }
 
 /// The key of an object that is no table.

@@ -268,6 +268,10 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             }
             tag
         }
+        Body::AlterObject(tag, old, new) => {
+            schema.alter_object(ctx.txn, old, new.clone())?;
+            tag
+        }
         Body::Drop(tag, drops) => {
             schema.drop_tables(ctx.txn, &drops.tables).await?;
             for object in &drops.objects {

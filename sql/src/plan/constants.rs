@@ -81,6 +81,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         }
         Body::CreateTable(_)
         | Body::CreateObject(..)
+        | Body::AlterObject(..)
         | Body::Drop(..)
         | Body::Truncate(_)
         | Body::AlterTables(..)

@@ -135,6 +135,7 @@ impl Printer<'_> {
             | Body::Truncate(_)
             | Body::CreateTable(_)
             | Body::CreateObject(..)
+            | Body::AlterObject(..)
             | Body::Drop(..)
             | Body::AlterTables(..)
             | Body::Nothing(_) => {

@@ -261,6 +261,8 @@ pub(crate) enum Body {
     CreateTable(Option<NewTable>),
     /// CREATE of an object that is no table, with its tag; `None` if IF NOT EXISTS found it.
     CreateObject(&'static str, Option<NewObject>),
+    /// ALTER of an object that is no table, with its tag: what it was, what it is to be.
+    AlterObject(&'static str, Object, Object),
     /// A DROP, with its tag.
     Drop(&'static str, Drops),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.

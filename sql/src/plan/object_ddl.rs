@@ -1,6 +1,6 @@
 //! CREATE and DROP of schemas and databases, and DROP of relations.
 
-use sqlparser::ast::{ObjectName, SchemaName, Spanned};
+use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName, Spanned};
 
 use super::binder::Binder;
 use super::drops::Dropped;
@@ -9,7 +9,7 @@ use super::names::fold_ident;
 use super::node::{Body, Drops, NewObject, Notice};
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
-use crate::object::ObjectId;
+use crate::object::{Object, ObjectId, Schema};
 
 /// The schemas of the system.
 const SYSTEM: [&str; 3] = ["pg_catalog", "information_schema", "pg_toast"];
@@ -22,10 +22,7 @@ impl Binder<'_> {
             SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => self.single_name(name)?,
             SchemaName::UnnamedAuthorization(role) => fold_ident(role),
         };
-        if name.starts_with("pg_") {
-            let error = SqlError::new(SqlState::RESERVED_NAME, format!("unacceptable schema name \"{name}\""));
-            return Err(error.detail("The prefix \"pg_\" is reserved for system schemas."));
-        }
+        self.check_schema_name(&name)?;
         if self.is_schema(&name) || SYSTEM.contains(&name.as_str()) {
             let message = format!("schema \"{name}\" already exists");
             if !if_not_exists {
@@ -37,6 +34,36 @@ impl Binder<'_> {
         }
         let database = self.catalog.sight().database;
         Ok(Body::CreateObject(TAG, Some(NewObject::Schema(database, name))))
+    }
+
+    /// Binds ALTER SCHEMA ... RENAME TO. OWNER TO has no effect: there are no roles.
+    pub(super) fn alter_schema(&mut self, alter: &AlterSchema) -> Result<Body, SqlError> {
+        const TAG: &str = "ALTER SCHEMA";
+        let name = self.single_name(&alter.name)?;
+        let Some(schema) = self.catalog.schema(&name).cloned() else {
+            let message = format!("schema \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        };
+        let new = match alter.operations.as_slice() {
+            [AlterSchemaOperation::Rename { name }] => self.single_name(name)?,
+            [AlterSchemaOperation::OwnerTo { .. }] => return Ok(Body::Nothing(TAG)),
+            _ => return Err(self.unsupported("this form of ALTER SCHEMA is", alter.name.span().start)),
+        };
+        self.check_schema_name(&new)?;
+        if self.is_schema(&new) || SYSTEM.contains(&new.as_str()) {
+            return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, format!("schema \"{new}\" already exists")));
+        }
+        let old = Object::Schema(schema.clone());
+        Ok(Body::AlterObject(TAG, old, Object::Schema(Schema { name: new, ..schema })))
+    }
+
+    /// 42939 for a name of a system schema.
+    fn check_schema_name(&self, name: &str) -> Result<(), SqlError> {
+        if !name.starts_with("pg_") {
+            return Ok(());
+        }
+        let error = SqlError::new(SqlState::RESERVED_NAME, format!("unacceptable schema name \"{name}\""));
+        Err(error.detail("The prefix \"pg_\" is reserved for system schemas."))
     }
 
     /// Binds DROP SCHEMA.

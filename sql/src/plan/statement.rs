@@ -45,9 +45,12 @@ fn bind_on_this_stack(
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
-        Body::CreateTable(_) | Body::CreateObject(..) | Body::Drop(..) | Body::Truncate(_) | Body::AlterTables(..) => {
-            (true, true)
-        }
+        Body::CreateTable(_)
+        | Body::CreateObject(..)
+        | Body::AlterObject(..)
+        | Body::Drop(..)
+        | Body::Truncate(_)
+        | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = match &body {
@@ -211,6 +214,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::CreateSchema { schema_name, if_not_exists, .. } => {
             Ok((binder.create_schema(schema_name, *if_not_exists)?, None))
         }
+        Statement::AlterSchema(alter) => Ok((binder.alter_schema(alter)?, None)),
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
         Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),

@@ -108,15 +108,6 @@ pub(super) fn index_by_oid(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, I
     })
 }
 
-/// The index of a name, with its table.
-pub(super) fn index_by_name(catalog: &Catalog, name: &str) -> Option<(Arc<Table>, IndexView)> {
-    let mut tables = catalog.tables().into_iter();
-    tables.find_map(|table| {
-        let index = indexes(&table).into_iter().find(|index| index.name == name)?;
-        Some((table, index))
-    })
-}
-
 impl IndexView {
     /// Its columns.
     pub(super) fn columns<'t>(&'t self, table: &'t Table) -> impl Iterator<Item = &'t Column> {

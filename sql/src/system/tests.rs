@@ -78,7 +78,7 @@ fn table(id: u32, name: &str) -> Table {
         columns: vec![column(1, "id", SqlType::INT8, true), column(2, "v", SqlType::varchar(5), false)],
         primary_key: vec![0],
         key_name: format!("{name}_pkey"),
-        key_id: crate::table::IndexId(0),
+        key_id: crate::table::IndexId(id + 1),
         indexes: Vec::new(),
     }
 }

@@ -168,6 +168,33 @@ CREATE TABLE
 NOTICE 00000: drop cascades to table s.t
 DROP SCHEMA
 
+# Renamed.
+create schema a;
+create table a.t (id int primary key);
+insert into a.t values (1);
+alter schema a rename to b;
+select * from b.t;
+select * from a.t;
+alter schema b rename to public;
+alter schema b rename to pg_b;
+alter schema nope rename to x;
+alter schema b owner to current_user;
+drop schema b cascade;
+----
+
+# What the catalog says.
+create schema "My Schema";
+create table "My Schema".t (id int primary key);
+select 'My Schema.t'::regclass;
+select '"My Schema".t'::regclass;
+select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relname like 't%' and
+n.nspname not like 'pg%' and n.nspname <> 'information_schema' order by 1, 2;
+select schema_name from information_schema.schemata order by 1;
+insert into "My Schema".t values (1), (1);
+select current_schemas(true), current_schemas(false);
+drop schema "My Schema" cascade;
+----
+
 create database shop;
 create database shop;
 create database shop2 with owner = ann encoding 'UTF8' template template0 connection limit = -1;
