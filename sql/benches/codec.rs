@@ -21,7 +21,7 @@ const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
 
 fn table() -> Table {
     let column =
-        |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None };
+        |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None, generated: None };
     Table {
         id: TableId(16_384),
         storage: StorageId(16_384),
@@ -36,6 +36,10 @@ fn table() -> Table {
         key_name: "sbtest1_pkey".to_owned(),
         key_id: IndexId(16_999),
         indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(4),
     }
 }
 

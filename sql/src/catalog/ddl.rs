@@ -16,7 +16,7 @@ use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
-use crate::table::{Column, Index, IndexId, StorageId, Table, TableId};
+use crate::table::{Check, Column, ConstraintId, ForeignKey, Index, IndexId, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +31,10 @@ pub struct NewTable {
     pub key_name: String,
     /// The secondary indexes. Their ids and storages do not count.
     pub indexes: Vec<Index>,
+    /// The CHECK constraints. Their ids do not count.
+    pub checks: Vec<Check>,
+    /// The foreign keys. Their ids do not count; one to the table itself has no parent.
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
@@ -121,7 +125,7 @@ impl SchemaChange {
     }
 
     /// Creates a table. The binder has checked the name. If another transaction takes it meanwhile, the commit fails.
-    pub(crate) async fn create_table(&mut self, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
+    pub(crate) async fn create_table(&mut self, txn: &mut Transaction, new: &NewTable) -> Result<TableId, SqlError> {
         let id = self.node.allocate_id().await?;
         let key_id = if new.primary_key.is_empty() { 0 } else { self.node.allocate_id().await? };
         let mut table = Table {
@@ -133,15 +137,36 @@ impl SchemaChange {
             key_name: new.key_name.clone(),
             key_id: IndexId(key_id),
             indexes: Vec::with_capacity(new.indexes.len()),
+            checks: new.checks.clone(),
+            foreign_keys: new.foreign_keys.clone(),
+            referenced_by: Vec::new(),
+            last_column: Table::last_of(&new.columns),
         };
         for index in &new.indexes {
             table.indexes.push(self.new_index(index).await?);
         }
+        self.number_constraints(&mut table).await?;
         check(&table)?;
         txn.insert(keys::name(&table.name), keys::encode_id(id)).map_err(storage_error)?;
         put_index_names(txn, None, &table)?;
         self.fresh.insert(table.storage);
-        self.put_table(txn, table)
+        self.put_table(txn, table)?;
+        Ok(TableId(id))
+    }
+
+    /// Gives ids to the checks and foreign keys that have none.
+    pub(crate) async fn number_constraints(&self, table: &mut Table) -> Result<(), SqlError> {
+        for check in table.checks.iter_mut().filter(|check| check.id == ConstraintId(0)) {
+            check.id = ConstraintId(self.node.allocate_id().await?);
+        }
+        table.checks.sort_by(|a, b| a.name.cmp(&b.name));
+        for key in table.foreign_keys.iter_mut().filter(|key| key.id == ConstraintId(0)) {
+            key.id = ConstraintId(self.node.allocate_id().await?);
+            if key.parent == TableId(0) {
+                key.parent = table.id;
+            }
+        }
+        Ok(())
     }
 
     /// The index with an id and a storage of its own.

@@ -13,18 +13,24 @@
 //! | 5 primary key | 5 NOT NULL | | 5 unique | 5 DESC |
 //! | 6 indexes | 6 SQL text of DEFAULT | | 6 of a constraint | 6 NULLS FIRST |
 //! | | | | 7 SQL text of the predicate | |
-//! | | | | 8 positions of included columns | |
+//! | 8 checks | 8 SQL text of GENERATED | | 8 positions of included columns | |
+//! | 9 foreign keys | | | | |
+//! | 10 tables that refer to it | | | | |
+//! | 11 last column id | | | | |
+//!
+//! A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3 positions of its columns, 4 table, 5 column ids
+//! there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
 //!
 //! Numbers are varints, texts are UTF-8. A flag has no body. A list is its elements, each behind its length; positions
-//! are elements of varints. Free for what comes: 7 checks, 8 foreign keys, 9 sequences of a table; 7 identity and 8
-//! generated of a column.
+//! are elements of varints. Free for what comes: 7 schema of a table, 7 identity of a column.
 
 use bytes::Bytes;
 
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
 use crate::table::{
-    Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
+    Check, Column, ColumnId, ConstraintId, ForeignKey, Index, IndexColumn, IndexId, IndexedValue, MAX_COLUMNS,
+    ReferenceAction, StorageId, Table, TableId,
 };
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Category, SqlType};
@@ -32,6 +38,15 @@ use pgtypes::{Category, SqlType};
 const WHAT: &str = "table descriptor";
 /// Rows of tables whose descriptor has this version have format 2.
 const VERSION: u8 = 3;
+
+/// The actions of foreign keys. A record has the place of one here.
+const ACTIONS: [ReferenceAction; 5] = [
+    ReferenceAction::NoAction,
+    ReferenceAction::Restrict,
+    ReferenceAction::Cascade,
+    ReferenceAction::SetNull,
+    ReferenceAction::SetDefault,
+];
 
 /// Encodes a table.
 pub fn encode(table: &Table) -> Bytes {
@@ -48,6 +63,16 @@ pub fn encode(table: &Table) -> Bytes {
         out.body(5, &key.out);
     }
     out.list(6, &table.indexes, put_index);
+    out.list(8, &table.checks, |check, out| {
+        out.number(1, check.id.0.into());
+        out.text(2, &check.name);
+        out.text(3, &check.text);
+    });
+    out.list(9, &table.foreign_keys, put_foreign_key);
+    out.list(10, &table.referenced_by, |table, out| out.number(1, table.0.into()));
+    if table.last_column != Table::last_of(&table.columns) {
+        out.number(11, table.last_column.0.into());
+    }
     let mut record = vec![VERSION];
     put_varint(out.out.len() as u64, &mut record);
     record.extend_from_slice(&out.out);
@@ -62,6 +87,23 @@ fn put_column(column: &Column, out: &mut Writer) {
     if let Some(default) = &column.default {
         out.body(6, default.as_bytes());
     }
+    if let Some(generated) = &column.generated {
+        out.body(8, generated.as_bytes());
+    }
+}
+
+fn put_foreign_key(key: &ForeignKey, out: &mut Writer) {
+    let action = |action| ACTIONS.iter().position(|known| *known == action).unwrap_or(0) as u64;
+    let ids: Vec<usize> = key.parent_columns.iter().map(|id| usize::from(id.0)).collect();
+    out.number(1, key.id.0.into());
+    out.text(2, &key.name);
+    out.positions(3, &key.columns);
+    out.number(4, key.parent.0.into());
+    out.positions(5, &ids);
+    out.number(6, action(key.on_delete));
+    out.number(7, action(key.on_update));
+    out.flag(8, key.is_full);
+    out.flag(9, key.is_deferrable);
 }
 
 /// The type in one field, its modifier in the next one.
@@ -102,31 +144,69 @@ pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
     if !rest.is_empty() {
         return Err(CodecError::new(WHAT, "bytes left over"));
     }
-    let fields = Fields::read(body, 6)?;
+    let fields = Fields::read(body, 11)?;
+    let columns = fields.list(4, get_column)?;
+    let last_column = match fields.number(11)? {
+        0 => Table::last_of(&columns),
+        last => column_id(last)?,
+    };
     let key = Fields::read(fields.body(5).unwrap_or_default(), 3)?;
     let table = Table {
         id: TableId(fields.u32(1)?),
         storage: StorageId(fields.u32(2)?),
         name: fields.text(3)?,
-        columns: fields.list(4, get_column)?,
+        columns,
         primary_key: key.positions(3)?,
         key_name: key.text(2)?,
         key_id: IndexId(key.u32(1)?),
         indexes: fields.list(6, get_index)?,
+        checks: fields.list(8, get_check)?,
+        foreign_keys: fields.list(9, get_foreign_key)?,
+        referenced_by: fields.list(10, |bytes| Ok(TableId(Fields::read(bytes, 1)?.u32(1)?)))?,
+        last_column,
     };
     table.check().map_err(|_| CodecError::new(WHAT, "invariants do not hold"))?;
     Ok(table)
 }
 
 fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
-    let fields = Fields::read(bytes, 6)?;
-    let id = u16::try_from(fields.number(1)?).map_err(|_| CodecError::new(WHAT, "column id too large"))?;
+    let fields = Fields::read(bytes, 8)?;
     Ok(Column {
-        id: ColumnId(id),
+        id: column_id(fields.number(1)?)?,
         name: fields.text(4)?,
         ty: get_type(&fields, 2)?,
         not_null: fields.flag(5),
         default: fields.optional_text(6)?,
+        generated: fields.optional_text(8)?,
+    })
+}
+
+fn column_id(number: u64) -> Result<ColumnId, CodecError> {
+    u16::try_from(number).map(ColumnId).map_err(|_| CodecError::new(WHAT, "column id too large"))
+}
+
+fn get_check(bytes: &[u8]) -> Result<Check, CodecError> {
+    let fields = Fields::read(bytes, 3)?;
+    Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
+}
+
+fn get_foreign_key(bytes: &[u8]) -> Result<ForeignKey, CodecError> {
+    let fields = Fields::read(bytes, 9)?;
+    let action = |tag| {
+        let place = usize::try_from(fields.number(tag)?).unwrap_or(usize::MAX);
+        ACTIONS.get(place).copied().ok_or(CodecError::new(WHAT, "unknown action"))
+    };
+    let ids = fields.numbers(5)?.into_iter().map(column_id);
+    Ok(ForeignKey {
+        id: ConstraintId(fields.u32(1)?),
+        name: fields.text(2)?,
+        columns: fields.positions(3)?,
+        parent: TableId(fields.u32(4)?),
+        parent_columns: ids.collect::<Result<Vec<ColumnId>, CodecError>>()?,
+        on_delete: action(6)?,
+        on_update: action(7)?,
+        is_full: fields.flag(8),
+        is_deferrable: fields.flag(9),
     })
 }
 
@@ -282,11 +362,15 @@ impl<'b> Fields<'b> {
     }
 
     fn positions(&self, tag: u64) -> Result<Vec<usize>, CodecError> {
+        self.numbers(tag)?.into_iter().map(position).collect()
+    }
+
+    fn numbers(&self, tag: u64) -> Result<Vec<u64>, CodecError> {
         let mut rest = self.body(tag).unwrap_or_default();
-        let mut positions = Vec::new();
+        let mut numbers = Vec::new();
         while !rest.is_empty() {
-            positions.push(position(get_varint(&mut rest, WHAT)?)?);
+            numbers.push(get_varint(&mut rest, WHAT)?);
         }
-        Ok(positions)
+        Ok(numbers)
     }
 }

@@ -375,9 +375,17 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
     let mut change = SchemaChange::new(catalog.clone(), &txn, &live, lease.catalog.clone());
     for name in TABLES {
         let column =
-            Column { id: ColumnId(1), name: "k".to_owned(), ty: SqlType::INT4, not_null: false, default: None };
+            Column { id: ColumnId(1), name: "k".to_owned(), ty: SqlType::INT4, not_null: false, default: None, generated: None };
         let (name, key_name) = (name.to_owned(), String::new());
-        let new = NewTable { name, columns: vec![column], primary_key: Vec::new(), key_name, indexes: Vec::new() };
+        let new = NewTable {
+            name,
+            columns: vec![column],
+            primary_key: Vec::new(),
+            key_name,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
         change.create_table(&mut txn, &new).await?;
     }
     change.begin_commit();

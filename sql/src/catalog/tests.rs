@@ -17,6 +17,7 @@ fn sample() -> Table {
         ty,
         not_null,
         default: default.map(str::to_owned),
+        generated: None,
     };
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();
@@ -44,6 +45,10 @@ fn sample() -> Table {
             predicate: Some("id > 0".to_owned()),
             included: vec![0],
         }],
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(2),
     }
 }
 

@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use super::constraints::{check_row, complete};
 use super::context::ExecContext;
-use super::rows::{Row, check_not_null, empty_row, row_bytes};
+use super::rows::{Row, empty_row, row_bytes};
 use super::writer::{RowWriter, WriteError};
 use crate::coop::Turn;
 use crate::copy::CopyReader;
@@ -140,7 +141,8 @@ impl CopyIn {
         {
             return Ok(Some(None));
         }
-        check_not_null(table, &row, &ctx.io).map_err(of_row)?;
+        complete(&body.write, &mut row, &env).map_err(of_row)?;
+        check_row(&body.write, &row, &env).map_err(of_row)?;
         Ok(Some(Some(row)))
     }
 

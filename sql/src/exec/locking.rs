@@ -88,7 +88,7 @@ pub(super) async fn lock_read<T>(
     rows: Vec<(Key, T)>,
     (lock, params): (Lock, &[Datum]),
     ctx: &mut ExecContext<'_>,
-    mut again: impl FnMut(Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
+    mut again: impl FnMut(&Key, Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
 ) -> Result<Vec<(Key, T)>, SqlError> {
     let own: Vec<bool> = rows.iter().map(|(key, _)| ctx.txn.has_written(key)).collect();
     let written = rows.iter().zip(&own).filter(|(_, own)| **own).map(|((key, _), _)| key);
@@ -113,13 +113,13 @@ pub(super) async fn lock_read<T>(
                 let row = if ctx.rehearses() {
                     ctx.begin_rehearsal();
                     loop {
-                        let row = again(newest.clone(), ctx);
+                        let row = again(&key, newest.clone(), ctx);
                         if !ctx.answer().await? {
                             break row?;
                         }
                     }
                 } else {
-                    again(newest, ctx)?
+                    again(&key, newest, ctx)?
                 };
                 counted.extend(row.map(|row| (key, row)));
             }

@@ -9,12 +9,12 @@
 //!
 //! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
 //! 2. `context`: the environment
-//! 3. `aggregate`, `index_cursor`: accumulators, scans of indexes
+//! 3. `aggregate`, `constraints`, `index_cursor`: accumulators, what a table demands of a row, scans of indexes
 //! 4. `cursor`, `plain`: reading, rows of plain columns
 //! 5. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 6. `functions`, `join`, `set_operation`: nodes over inputs
 //! 7. `query`: running queries and the nodes that they read
-//! 8. `changes`: changes of rows
+//! 8. `changes`, `joined`: changes of rows; rows joined with others
 //! 9. `writer`: the writer of rows and of their entries in indexes
 //! 10. `upsert`: ON CONFLICT
 //! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM; INSERT;
@@ -28,6 +28,7 @@ mod budget;
 mod build;
 mod changes;
 mod check;
+mod constraints;
 mod context;
 mod copy;
 mod cursor;
@@ -36,6 +37,7 @@ mod index_cursor;
 mod input;
 mod insert;
 mod join;
+mod joined;
 mod locking;
 mod modify;
 mod pipeline;

@@ -15,6 +15,7 @@ use super::budget::Budget;
 use super::changes::{Changes, STORE_UNITS, rehearse};
 use super::context::ExecContext;
 use super::cursor::{self, Cursor};
+use super::joined::JoinedRows;
 use super::locking::{Lock, lock_newest, lock_read, passes};
 use super::rows::Row;
 use super::writer::{RowChange, RowWriter};
@@ -74,7 +75,7 @@ impl<'p> Target<'p> {
         }
         let Some(rows) = self.read(ctx, params).await? else { return Ok(None) };
         let filter = self.filter;
-        let again = |row: Row, ctx: &ExecContext<'_>| Ok(passes(filter, &row, ctx, params)?.then_some(row));
+        let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| Ok(passes(filter, &row, ctx, params)?.then_some(row));
         lock_read(self.access, rows, (lock, params), ctx, again).await.map(Some)
     }
 
@@ -127,33 +128,96 @@ impl<'p> Target<'p> {
     }
 }
 
-/// Runs a DELETE to its end. `row_units`: the work for a row, in units of [`Turn`].
+/// The rows to change: those of the target by itself, or joined with other tables.
+enum Rows<'p> {
+    Plain(Target<'p>),
+    Joined(JoinedRows<'p>),
+}
+
+impl<'p> Rows<'p> {
+    /// Those of the target by itself. `is_frozen`: they are those of the statement's start.
+    async fn plain(mut target: Target<'p>, is_frozen: bool, ctx: &ExecContext<'_>) -> Rows<'p> {
+        if is_frozen || matches!(target.access.path, AccessPath::Index(_)) {
+            target.freeze(ctx);
+        }
+        Rows::Plain(target)
+    }
+
+    /// The next rows, with their keys. The columns of the target come first.
+    async fn next(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+        match self {
+            Rows::Plain(target) => target.next(ctx, params).await,
+            Rows::Joined(rows) => rows.next(ctx, params).await,
+        }
+    }
+
+    /// Counts the change of a row.
+    async fn spend(&mut self) {
+        match self {
+            Rows::Plain(target) => target.spend().await,
+            Rows::Joined(rows) => rows.spend(STORE_UNITS).await,
+        }
+    }
+
+    fn counts(&self) -> RowCounts {
+        match self {
+            Rows::Plain(target) => target.counts,
+            Rows::Joined(rows) => rows.counts(),
+        }
+    }
+}
+
+/// A new row, or a deleted one, with the columns of the tables that its target was joined with.
+fn with_others(mut row: Row, others: Row) -> Row {
+    row.extend(others);
+    row
+}
+
+/// Runs a DELETE to its end, and what foreign keys say of it. `row_units`: the work for a row, in units of [`Turn`].
 pub(super) async fn delete(
     plan: &DeletePlan,
     row_units: usize,
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let mut target =
-        Target::new(&plan.access, plan.filter.as_ref(), LockMode::Update, row_units, &ctx.env(params)).await?;
+    let mode = LockMode::Update;
+    let rows = match &plan.joined {
+        Some(joined) => Rows::Joined(JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?),
+        None => {
+            let env = ctx.env(params);
+            let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &env).await?;
+            Rows::plain(target, false, ctx).await
+        }
+    };
+    delete_rows(plan, rows, ctx, params).await
+}
+
+async fn delete_rows(
+    plan: &DeletePlan,
+    mut target: Rows<'_>,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut writer = RowWriter::new(&plan.write, ctx);
-    if matches!(plan.access.path, AccessPath::Index(_)) {
-        target.freeze(ctx);
-    }
+    let width = plan.write.table.columns.len();
     while let Some(rows) = target.next(ctx, params).await? {
         let mut rows = rows.into_iter();
         while rows.len() > 0 {
-            let chunk = rows.by_ref().take(at_once(ctx));
-            let changes = chunk.map(|(key, old)| RowChange::Delete { key, old }).collect();
-            for row in writer.write(changes, ctx).await? {
+            let (mut changes, mut others) = (Vec::new(), Vec::new());
+            for (key, mut old) in rows.by_ref().take(at_once(ctx)) {
+                others.push(old.split_off(width.min(old.len())));
+                changes.push(RowChange::Delete { key, old });
+            }
+            for (row, others) in writer.write(changes, ctx).await?.into_iter().zip(others) {
+                let row = with_others(row, others);
                 rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
                 done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
                 target.spend().await;
             }
         }
     }
-    done.read = target.counts;
+    done.read = target.counts();
     Ok(done)
 }
 
@@ -170,35 +234,51 @@ pub(super) async fn update(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mode = if plan.changes_unique { LockMode::Update } else { LockMode::NoKeyUpdate };
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &ctx.env(params)).await?;
+    let rows = match &plan.joined {
+        Some(joined) => Rows::Joined(JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?),
+        None => {
+            let env = ctx.env(params);
+            let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &env).await?;
+            Rows::plain(target, plan.changes_key, ctx).await
+        }
+    };
+    update_rows(plan, rows, ctx, params).await
+}
+
+async fn update_rows(
+    plan: &UpdatePlan,
+    mut target: Rows<'_>,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut writer = RowWriter::new(&plan.write, ctx);
-    if plan.changes_key || matches!(plan.access.path, AccessPath::Index(_)) {
-        target.freeze(ctx);
-    }
+    let width = plan.write.table.columns.len();
     while let Some(rows) = target.next(ctx, params).await? {
         let mut rows = rows.into_iter();
         while rows.len() > 0 {
-            let mut changes = Vec::new();
-            for (key, old) in rows.by_ref().take(at_once(ctx)) {
+            let (mut changes, mut others) = (Vec::new(), Vec::new());
+            for (key, mut old) in rows.by_ref().take(at_once(ctx)) {
                 target.spend().await;
                 rehearse(plan.assignments.iter().map(|(_, expr)| expr), &old, ctx, params).await?;
                 let new = changed(plan, &old, &ctx.env(params))?;
+                others.push(old.split_off(width.min(old.len())));
                 changes.push(RowChange::Update { key, old, new });
             }
-            for row in writer.write(changes, ctx).await? {
+            for (row, others) in writer.write(changes, ctx).await?.into_iter().zip(others) {
+                let row = with_others(row, others);
                 rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
                 done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
             }
         }
     }
-    done.read = target.counts;
+    done.read = target.counts();
     Ok(done)
 }
 
-/// Applies the assignments to a row. All of them see the old row.
+/// Applies the assignments to a row. All of them see the old row, and what it was joined with.
 fn changed(plan: &UpdatePlan, old: &Row, env: &Env<'_>) -> Result<Row, SqlError> {
-    let mut new = old.clone();
+    let mut new = old.get(..plan.write.table.columns.len()).unwrap_or(old).to_vec();
     for (column, expr) in &plan.assignments {
         new[*column] = eval(expr, old, env)?.into_owned();
     }

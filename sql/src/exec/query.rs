@@ -156,7 +156,7 @@ impl QueryRun {
             if read.is_empty() {
                 break;
             }
-            let again = |row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
+            let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
             let locked = lock_read(access, read, (Lock { mode: lock.mode, wait }, params), ctx, again).await?;
             for (key, row) in locked {
                 if is_confirmed {

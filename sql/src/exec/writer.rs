@@ -23,9 +23,10 @@ use tso::Timestamp;
 use txn::TxnError;
 
 use super::changes::STORE_UNITS;
+use super::constraints::{check_row, complete};
 use super::context::ExecContext;
 use super::locking::{Lock, lock_absent, lock_keys};
-use super::rows::{Row, check_not_null};
+use super::rows::Row;
 use crate::catalog::{duplicate_entry, duplicate_key};
 use crate::codec::index::{Entry, entry};
 use crate::codec::{CodecError, key, row};
@@ -215,7 +216,9 @@ impl<'p> RowWriter<'p> {
             });
         };
         let table = &*self.write.table;
-        check_not_null(table, &new, &env.io)?;
+        let mut new = new;
+        complete(self.write, &mut new, env)?;
+        check_row(self.write, &new, env)?;
         let key = match (hidden, known) {
             (Some(_), Some(key)) => key,
             (Some(start_ts), None) => {

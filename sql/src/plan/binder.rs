@@ -123,7 +123,11 @@ impl Scope {
 
     /// Adds the tables of a right side, whose columns follow.
     pub(super) fn extend(&mut self, right: Scope) {
-        let by = self.width();
+        self.extend_at(self.width(), right);
+    }
+
+    /// The same, with the columns of the right side at a place.
+    pub(super) fn extend_at(&mut self, by: usize, right: Scope) {
         self.tables.extend(right.tables.into_iter().map(|table| ScopeTable { offset: table.offset + by, ..table }));
         self.merged.extend(right.merged.into_iter().map(|mut column| {
             column.expr.shift_columns(by);
@@ -195,6 +199,8 @@ pub(super) struct Binder<'a> {
     pub(super) keeps_unknown: bool,
     /// Whether the recursive query that is being bound has read itself.
     pub(super) recursion_used: bool,
+    /// What is being bound, if it must not have sub-queries.
+    pub(super) refuses_queries: Option<&'static str>,
 }
 
 impl<'a> Binder<'a> {
@@ -223,6 +229,7 @@ impl<'a> Binder<'a> {
             set_calls: None,
             keeps_unknown: false,
             recursion_used: false,
+            refuses_queries: None,
         }
     }
 

@@ -21,4 +21,8 @@ pub(crate) struct TableWrite {
     pub(crate) table: Arc<Table>,
     /// The table's indexes, in their order.
     pub(crate) indexes: Vec<BoundIndex>,
+    /// The values of generated columns, over a row.
+    pub(crate) generated: Vec<(usize, Expr)>,
+    /// The conditions of the CHECK constraints, in their order.
+    pub(crate) checks: Vec<Expr>,
 }

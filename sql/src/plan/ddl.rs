@@ -8,13 +8,14 @@ use sqlparser::tokenizer::Location;
 
 use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
+use super::constraints::{CheckDef, ForeignKeyDef};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use crate::catalog::PUBLIC;
 use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
-use crate::table::{Column, ColumnId, Index, MAX_COLUMNS, Table};
+use crate::table::{Column, ColumnId, Index, IndexId, MAX_COLUMNS, StorageId, Table, TableId};
 use pgtypes::SqlType;
 
 /// The tag of VACUUM, which cannot run in a transaction block.
@@ -22,18 +23,29 @@ pub(super) const VACUUM: &str = "VACUUM";
 
 /// The primary key under construction.
 #[derive(Default)]
-struct PrimaryKey {
-    columns: Vec<usize>,
-    name: Option<String>,
-    seen: bool,
+pub(super) struct PrimaryKey {
+    pub(super) columns: Vec<usize>,
+    pub(super) name: Option<String>,
+    pub(super) seen: bool,
+}
+
+/// What columns and constraints say beside the columns themselves.
+#[derive(Default)]
+pub(super) struct Parts<'t> {
+    pub(super) key: PrimaryKey,
+    pub(super) unique: UniqueKeys<'t>,
+    pub(super) checks: Vec<CheckDef<'t>>,
+    pub(super) foreign: Vec<ForeignKeyDef<'t>>,
+    /// The positions and expressions of generated columns.
+    pub(super) generated: Vec<(usize, &'t Ast)>,
 }
 
 /// The UNIQUE constraints under construction: those of columns first, as far as they are known.
 #[derive(Default)]
-struct UniqueKeys<'t> {
+pub(super) struct UniqueKeys<'t> {
     /// The positions of columns with UNIQUE, and their constraints' names.
-    columns: Vec<(usize, Option<String>)>,
-    constraints: Vec<&'t UniqueConstraint>,
+    pub(super) columns: Vec<(usize, Option<String>)>,
+    pub(super) constraints: Vec<&'t UniqueConstraint>,
 }
 
 impl Binder<'_> {
@@ -57,34 +69,60 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
         let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
-        let (mut key, mut unique) = (PrimaryKey::default(), UniqueKeys::default());
+        let mut parts = Parts::default();
         for def in &create.columns {
-            let column = self.new_column(&name, def, &columns, (&mut key, &mut unique))?;
+            let column = self.new_column(&name, def, &columns, &mut parts)?;
             columns.push(column);
         }
         for constraint in &create.constraints {
             match constraint {
                 TableConstraint::PrimaryKey(constraint) => {
-                    self.table_key(&name, constraint, &columns, &mut key)?;
+                    self.table_key(&name, constraint, &columns, &mut parts.key)?;
                 }
-                TableConstraint::Unique(constraint) => unique.constraints.push(constraint),
-                TableConstraint::ForeignKey(_) => {
-                    return Err(self.unsupported("foreign keys are", constraint.span().start));
+                TableConstraint::Unique(constraint) => parts.unique.constraints.push(constraint),
+                TableConstraint::ForeignKey(key) => {
+                    parts.foreign.push((key.name.as_ref(), key.columns.iter().collect(), key));
                 }
-                TableConstraint::Check(_) => {
-                    return Err(self.unsupported("CHECK constraints are", constraint.span().start));
-                }
+                TableConstraint::Check(check) => parts.checks.push((check.name.as_ref(), &check.expr)),
                 other => return Err(self.unsupported("this table constraint is", other.span().start)),
             }
         }
-        key.columns.iter().for_each(|at| columns[*at].not_null = true);
-        let key_name = match (key.columns.is_empty(), key.name.take()) {
+        let table = self.with_parts(new_table(name, columns), parts)?;
+        Ok(Body::CreateTable(Some(NewTable {
+            name: table.name,
+            columns: table.columns,
+            primary_key: table.primary_key,
+            key_name: table.key_name,
+            indexes: table.indexes,
+            checks: table.checks,
+            foreign_keys: table.foreign_keys,
+        })))
+    }
+
+    /// A table with its constraints.
+    fn with_parts(&mut self, mut table: Table, parts: Parts<'_>) -> Result<Table, SqlError> {
+        let Parts { mut key, unique, mut checks, foreign, generated } = parts;
+        key.columns.iter().for_each(|at| table.columns[*at].not_null = true);
+        table.key_name = match (key.columns.is_empty(), key.name.take()) {
             (true, _) => String::new(),
-            (false, Some(given)) => self.new_index_name(given, &name, &[])?,
-            (false, None) => self.free_name(&name, None, "pkey", &[]),
+            (false, Some(given)) => self.new_index_name(given, &table.name, &[])?,
+            (false, None) => self.free_name(&table.name, None, "pkey", &[]),
         };
-        let indexes = self.unique_keys(&name, &columns, (&key.columns, &key_name), &unique)?;
-        Ok(Body::CreateTable(Some(NewTable { name, columns, primary_key: key.columns, key_name, indexes })))
+        table.indexes = self.unique_keys(&table.name, &table.columns, (&key.columns, &table.key_name), &unique)?;
+        table.primary_key = key.columns;
+        // An expression must not use a generated column, wherever that is defined.
+        generated.iter().for_each(|(at, _)| table.columns[*at].generated = Some(String::new()));
+        for (at, ast) in &generated {
+            table.columns[*at].generated = Some(self.generated_text(&table, *at, ast)?);
+        }
+        // They are numbered in the order of the text.
+        checks.sort_by_key(|(_, ast)| {
+            let start = start_of(ast);
+            (start.line, start.column)
+        });
+        self.add_checks(&mut table, &checks)?;
+        self.add_foreign_keys(&mut table, &foreign)?;
+        Ok(table)
     }
 
     /// The indexes of UNIQUE constraints. One without a name that repeats another constraint is left out.
@@ -195,12 +233,12 @@ impl Binder<'_> {
         }
     }
 
-    fn new_column(
+    pub(super) fn new_column<'t>(
         &mut self,
         table: &str,
-        def: &ColumnDef,
+        def: &'t ColumnDef,
         earlier: &[Column],
-        (key, unique): (&mut PrimaryKey, &mut UniqueKeys<'_>),
+        parts: &mut Parts<'t>,
     ) -> Result<Column, SqlError> {
         self.check_new_name(&def.name)?;
         let name = fold_ident(&def.name);
@@ -211,7 +249,7 @@ impl Binder<'_> {
         }
         let ty = self.type_named(&def.data_type, at)?;
         let id = ColumnId(u16::try_from(earlier.len() + 1).unwrap_or(u16::MAX));
-        let mut column = Column { id, name, ty, not_null: false, default: None };
+        let mut column = Column { id, name, ty, not_null: false, default: None, generated: None };
         let mut nullable = false;
         for option in &def.options {
             match &option.option {
@@ -219,24 +257,37 @@ impl Binder<'_> {
                 ColumnOption::NotNull => column.not_null = true,
                 ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
                 ColumnOption::PrimaryKey(_) => {
-                    self.check_single_key(table, key, || self.position_after(at, "primary"))?;
-                    key.columns.push(earlier.len());
-                    key.name = option.name.as_ref().map(fold_ident);
+                    self.check_single_key(table, &mut parts.key, || self.position_after(at, "primary"))?;
+                    parts.key.columns.push(earlier.len());
+                    parts.key.name = option.name.as_ref().map(fold_ident);
                 }
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
                 ColumnOption::Unique(constraint) => {
                     if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
                         return Err(self.unsupported("DEFERRABLE constraints are", at));
                     }
-                    unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
+                    parts.unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
                 }
-                ColumnOption::ForeignKey(_) => return Err(self.unsupported("foreign keys are", at)),
-                ColumnOption::Check(_) => return Err(self.unsupported("CHECK constraints are", at)),
+                ColumnOption::ForeignKey(foreign) => {
+                    parts.foreign.push((option.name.as_ref(), vec![&def.name], foreign));
+                }
+                ColumnOption::Check(check) => parts.checks.push((option.name.as_ref(), &check.expr)),
+                ColumnOption::Generated { generation_expr: Some(ast), .. } => {
+                    parts.generated.push((earlier.len(), ast));
+                }
                 ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
-                    return Err(self.unsupported("generated columns are", at));
+                    return Err(self.unsupported("identity columns are", at));
                 }
                 _ => return Err(self.unsupported("this column option is", at)),
             }
+        }
+        let is_generated = parts.generated.last().is_some_and(|(place, _)| *place == earlier.len());
+        if is_generated && column.default.is_some() {
+            let message = format!(
+                "both default and generation expression specified for column \"{}\" of table \"{table}\"",
+                column.name
+            );
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "generated")));
         }
         if nullable && column.not_null {
             let message =
@@ -374,5 +425,23 @@ impl Binder<'_> {
             })?;
         }
         Ok(Body::Nothing(tag))
+    }
+}
+
+/// A table without ids, and with nothing but columns.
+fn new_table(name: String, columns: Vec<Column>) -> Table {
+    Table {
+        id: TableId(0),
+        storage: StorageId(0),
+        name,
+        last_column: Table::last_of(&columns),
+        columns,
+        primary_key: Vec::new(),
+        key_name: String::new(),
+        key_id: IndexId(0),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     }
 }

@@ -566,7 +566,7 @@ fn index_columns_name(columns: &[String]) -> String {
 }
 
 /// `{first}_{second}_{label}`. If it is too long, the longer of the two names is shortened.
-fn object_name(first: &str, second: Option<&str>, label: &str) -> String {
+pub(super) fn object_name(first: &str, second: Option<&str>, label: &str) -> String {
     let room = MAX_NAME.saturating_sub(label.len() + 1 + second.map_or(0, |_| 1));
     let (mut one, mut two) = (first.len(), second.map_or(0, str::len));
     while one + two > room {

@@ -7,14 +7,13 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
-use super::bound_index::TableWrite;
 use super::names::{fold_ident, is_default};
 use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn};
 use super::rel::{SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{NO_LOCATION, query_start, start_of};
-use crate::table::{Index, Table};
+use crate::table::{Column, Index, Table};
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
@@ -56,7 +55,7 @@ impl Binder<'_> {
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));
-        let write = Box::new(TableWrite::bind(table, self.catalog)?);
+        let write = Box::new(self.table_write(table)?);
         Ok((InsertPlan { write, source, columns, reads_itself, conflict, returning }, result))
     }
 
@@ -110,6 +109,7 @@ impl Binder<'_> {
                 out.push(if is_default(ast) {
                     self.default_of(column)?
                 } else {
+                    self.refuse_generated(column, &non_default(column))?;
                     let value = self.expr(ast, &scope)?;
                     self.assign(value, column)?
                 });
@@ -161,6 +161,10 @@ impl Binder<'_> {
         self.targets = Vec::new();
         let (source, columns) = bound?;
         self.check_width(columns.len(), targets.len(), Some(query_start(query)), insert)?;
+        for target in targets.iter().take(columns.len()) {
+            let column = &table.columns[*target];
+            self.refuse_generated(column, &non_default(column))?;
+        }
         let mut out = self.defaults(table)?;
         for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
             let value = Typed::new(Expr::Column(at), column.ty, query_start(query));
@@ -254,6 +258,10 @@ impl Binder<'_> {
         }
         Ok(arbiters)
     }
+}
+
+fn non_default(column: &Column) -> String {
+    format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name)
 }
 
 /// The rows of a query that is only VALUES.

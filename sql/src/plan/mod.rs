@@ -26,9 +26,11 @@
 //! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
 //! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
 //! 16. `select`: queries
-//! 17. `ddl`, `index_ddl`, `insert`, `modify`: changes of schema, of indexes; INSERT; UPDATE and DELETE
-//! 18. `statement`: statements to plans
-//! 19. `copy`: COPY
+//! 17. `index_ddl`, `insert`, `modify`: changes of indexes; INSERT; UPDATE and DELETE
+//! 18. `constraints`: checks, generated columns, foreign keys
+//! 19. `ddl`: changes of schema
+//! 20. `statement`: statements to plans
+//! 21. `copy`: COPY
 
 mod access;
 mod aggregate;
@@ -42,6 +44,7 @@ mod coerce;
 mod comparison;
 mod conditions;
 mod constants;
+mod constraints;
 mod copy;
 mod cost;
 mod ddl;
@@ -80,7 +83,8 @@ pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, RowCounts, UpdatePlan,
+    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, RowCounts,
+    UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use rel::{

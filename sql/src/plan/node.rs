@@ -316,6 +316,8 @@ pub(crate) struct UpdatePlan {
     pub(crate) changes_unique: bool,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
+    /// FROM. Then all expressions are over its rows.
+    pub(crate) joined: Option<Box<Joined>>,
 }
 
 /// DELETE.
@@ -326,4 +328,15 @@ pub(crate) struct DeletePlan {
     pub(crate) write: TableWrite,
     /// Over the old row.
     pub(crate) returning: Option<Vec<Expr>>,
+    /// USING. Then all expressions are over its rows.
+    pub(crate) joined: Option<Box<Joined>>,
+}
+
+/// The target of UPDATE ... FROM or DELETE ... USING, joined with the other tables.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    /// Its rows: the columns of the target, the key of that row, the columns of the others.
+    pub(crate) source: SelectPlan,
+    /// The whole condition, over such a row: a target row that has changed is looked at again.
+    pub(crate) condition: Option<Expr>,
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
 
 use super::binder::Binder;
-use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
+use super::node::{Analyze, Body, Conflict, DeletePlan, Plan, ResultColumn, UpdatePlan, Whole};
 use super::rel::WithBody;
 use super::{constants, cost, ddl, explain, joins, plain, select};
 use crate::catalog::Catalog;
@@ -77,6 +77,8 @@ fn settle(body: &mut Body, binder: &mut Binder<'_>) {
     match body {
         Body::Select(plan) => joins::attach(plan),
         Body::Insert(plan) => joins::attach(&mut plan.source),
+        Body::Update(UpdatePlan { joined: Some(joined), .. })
+        | Body::Delete(DeletePlan { joined: Some(joined), .. }) => joins::attach(&mut joined.source),
         _ => {}
     }
     binder.subplans.iter_mut().for_each(|subplan| joins::attach(&mut subplan.plan));

@@ -12,7 +12,7 @@ use pgtypes::{Datum, SqlType};
 
 fn catalog() -> Catalog {
     let column =
-        |id, name: &str, ty, not_null| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null, default: None };
+        |id, name: &str, ty, not_null| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null, default: None, generated: None };
     Catalog::new(
         3,
         [Table {
@@ -33,6 +33,10 @@ fn catalog() -> Catalog {
             key_name: "t_pkey".to_owned(),
             key_id: IndexId(16_999),
             indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            last_column: ColumnId(8),
         }],
     )
 }
@@ -266,6 +270,7 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             ty: SqlType::INT4,
             not_null: true,
             default: None,
+            generated: None,
         };
         let table = Table {
             id: TableId(16_385),
@@ -276,6 +281,10 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             key_name: "k_pkey".to_owned(),
             key_id: IndexId(16_999),
             indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            last_column: ColumnId(2),
         };
         bind(&parse(sql).unwrap()[0], Some(&[]), &Catalog::new(1, [table])).unwrap()
     };
