@@ -88,6 +88,7 @@ fn statements(c: &mut Criterion) {
                     advisory: None,
                     params: 0,
                     statement: None,
+                    references: ReferenceQueue::default(),
                 };
                 execution.next(&mut ctx, 100).await.expect("a row")
             })
@@ -117,6 +118,7 @@ async fn prepared(tables: &Catalog) -> Database {
         advisory: None,
         params: 0,
         statement: None,
+        references: ReferenceQueue::default(),
     };
     let mut execution = Execution::new(bound, Vec::new()).expect("valid");
     execution.next(&mut ctx, 1).await.expect("it runs");

@@ -204,10 +204,19 @@ impl SchemaChange {
         Ok(db)
     }
 
+    /// The database, for transactions that only read tables from which others are excluded.
+    pub(crate) fn database(&self) -> Database {
+        self.node.state.db.clone()
+    }
+
     /// Replaces a table's descriptor. The caller has excluded others from the table. Storages that it does not use any
     /// more are removed later.
     pub(crate) fn alter_table(&mut self, txn: &mut Transaction, old: &Table, new: Table) -> Result<(), SqlError> {
         check(&new)?;
+        if old.name != new.name {
+            txn.delete(keys::name(&old.name)).map_err(storage_error)?;
+            take_name(txn, &new.name, new.id.0)?;
+        }
         put_index_names(txn, Some(old), &new)?;
         for storage in old.storages().filter(|storage| new.storages().all(|kept| kept != *storage)) {
             mark_dropped(txn, storage)?;
@@ -316,14 +325,19 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
     }
     for name in index_names(new).filter(|name| !before.contains(name)) {
         let id = new.index(name).map_or(new.key_id, |index| index.id);
-        txn.insert(keys::name(name), keys::encode_id(id.0)).map_err(|error| match error {
-            TxnError::AlreadyExists { .. } => {
-                SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
-            }
-            error => storage_error(error),
-        })?;
+        take_name(txn, name, id.0)?;
     }
     Ok(())
+}
+
+/// Takes the name of a relation. 42P07 if this transaction has given it already.
+fn take_name(txn: &mut Transaction, name: &str, id: u32) -> Result<(), SqlError> {
+    txn.insert(keys::name(name), keys::encode_id(id)).map_err(|error| match error {
+        TxnError::AlreadyExists { .. } => {
+            SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+        }
+        error => storage_error(error),
+    })
 }
 
 fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use super::constraints::{check_row, complete};
 use super::context::ExecContext;
+use super::reference_queue::ReferenceQueue;
+use super::references;
 use super::rows::{Row, empty_row, row_bytes};
 use super::writer::{RowWriter, WriteError};
 use crate::coop::Turn;
@@ -44,6 +46,8 @@ pub(crate) struct CopyIn {
     lines: Vec<u64>,
     waiting_bytes: usize,
     stored: u64,
+    /// What foreign keys ask for at the end.
+    references: ReferenceQueue,
     turn: Turn,
 }
 
@@ -51,7 +55,7 @@ impl CopyIn {
     /// Begins. `plan` is one of COPY FROM.
     pub(crate) fn new(plan: Arc<Plan>, reader: CopyReader, format: Format) -> CopyIn {
         let (waiting, lines) = (Vec::new(), Vec::new());
-        CopyIn { plan, reader, format, waiting, lines, waiting_bytes: 0, stored: 0, turn: Turn::new() }
+        CopyIn { plan, reader, format, waiting, lines, waiting_bytes: 0, stored: 0, references: ReferenceQueue::default(), turn: Turn::new() }
     }
 
     /// Takes bytes of the client. They may end anywhere.
@@ -74,6 +78,10 @@ impl CopyIn {
         self.reader.finish();
         self.take_rows(ctx).await?;
         self.store(ctx).await?;
+        if let Some(found) = &self.plan.references {
+            std::mem::swap(&mut self.references, &mut ctx.references);
+            Box::pin(references::settle(found, ctx)).await?;
+        }
         Ok(self.stored)
     }
 
@@ -153,7 +161,10 @@ impl CopyIn {
         let lines = std::mem::take(&mut self.lines);
         self.waiting_bytes = 0;
         self.stored += rows.len() as u64;
-        match RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await {
+        std::mem::swap(&mut self.references, &mut ctx.references);
+        let written = RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await;
+        std::mem::swap(&mut self.references, &mut ctx.references);
+        match written {
             Ok(_) => Ok(()),
             Err(WriteError { error, row }) => {
                 let line = row.and_then(|row| lines.get(row)).or(lines.last());

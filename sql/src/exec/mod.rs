@@ -7,7 +7,7 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
+//! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows; `reference_queue`
 //! 2. `context`: the environment
 //! 3. `aggregate`, `constraints`, `index_cursor`: accumulators, what a table demands of a row, scans of indexes
 //! 4. `cursor`, `plain`: reading, rows of plain columns
@@ -19,7 +19,8 @@
 //! 10. `upsert`: ON CONFLICT
 //! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM; INSERT;
 //!     UPDATE and DELETE
-//! 12. `alter`, `analyze`: changes of a table's indexes and keys; EXPLAIN ANALYZE
+//! 12. `references`: foreign keys, when the changes of a statement are done
+//! 13. `alter`, `analyze`: changes of a table's indexes and keys; EXPLAIN ANALYZE
 
 mod aggregate;
 mod alter;
@@ -32,6 +33,7 @@ mod constraints;
 mod context;
 mod copy;
 mod cursor;
+mod foreign_key;
 mod functions;
 mod index_cursor;
 mod input;
@@ -43,6 +45,8 @@ mod modify;
 mod pipeline;
 mod plain;
 mod query;
+mod reference_queue;
+mod references;
 mod report;
 mod rows;
 mod set_operation;
@@ -65,6 +69,7 @@ pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
+pub use reference_queue::ReferenceQueue;
 pub(crate) use report::show_report;
 pub use rows::Row;
 
@@ -210,14 +215,17 @@ impl Execution {
             }
             Body::Insert(insert) => {
                 let done = insert::run(insert, row_units, ctx, &self.params).await?;
+                settle(&plan, ctx).await?;
                 (Tag::Insert(done.count), done.returned)
             }
             Body::Update(update) => {
                 let done = modify::update(update, row_units, ctx, &self.params).await?;
+                settle(&plan, ctx).await?;
                 (Tag::Update(done.count), done.returned)
             }
             Body::Delete(delete) => {
                 let done = modify::delete(delete, row_units, ctx, &self.params).await?;
+                settle(&plan, ctx).await?;
                 (Tag::Delete(done.count), done.returned)
             }
             Body::Explain(lines) => {
@@ -243,6 +251,14 @@ impl Drop for Execution {
     }
 }
 
+/// Does what foreign keys say of the changes that a statement has made.
+async fn settle(plan: &Plan, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+    match &plan.references {
+        Some(found) => Box::pin(references::settle(found, ctx)).await,
+        None => Ok(()),
+    }
+}
+
 /// The table access and the output of a query for plain columns.
 fn plain_query(plan: &Plan) -> Option<(&TableAccess, &PlainOutput)> {
     match &plan.body {
@@ -259,12 +275,15 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
     Ok(match body {
         Body::CreateTable(new) => {
             if let Some(new) = new {
-                schema.create_table(ctx.txn, new).await?;
+                alter::create_table(new, schema, ctx.txn).await?;
             }
             "CREATE TABLE"
         }
-        Body::DropTable(tables) => {
-            schema.drop_tables(ctx.txn, tables).await?;
+        Body::DropTable(tables, changes) => {
+            for change in changes {
+                alter::run(change, schema, ctx.txn, &ctx.io).await?;
+            }
+            alter::drop_tables(tables, schema, ctx.txn).await?;
             "DROP TABLE"
         }
         Body::Truncate(tables) => {

@@ -30,7 +30,7 @@ use pgtypes::Datum;
 const FIRST_PAGE: u32 = 256;
 
 /// The rows to change, in pages.
-struct Target<'p> {
+pub(super) struct Target<'p> {
     source: Source,
     access: &'p TableAccess,
     filter: Option<&'p Expr>,
@@ -46,7 +46,7 @@ struct Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    async fn new(
+    pub(super) async fn new(
         access: &'p TableAccess,
         filter: Option<&'p Expr>,
         mode: LockMode,
@@ -64,7 +64,12 @@ impl<'p> Target<'p> {
         self.view = Some(ctx.txn.view());
     }
 
-    async fn next(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+    /// The next rows that count. They are locked, if the statement locks rows.
+    pub(super) async fn next(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         if !ctx.locks_rows {
             return self.read(ctx, params).await;
         }
@@ -97,7 +102,11 @@ impl<'p> Target<'p> {
     }
 
     /// Reads the next page. Returns the rows that pass.
-    async fn read(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+    pub(super) async fn read(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         let env = ctx.env(params);
         let has_view = self.view.is_some();
         if has_view {
@@ -173,7 +182,7 @@ fn with_others(mut row: Row, others: Row) -> Row {
     row
 }
 
-/// Runs a DELETE to its end, and what foreign keys say of it. `row_units`: the work for a row, in units of [`Turn`].
+/// Runs a DELETE to its end. `row_units`: the work for a row, in units of [`Turn`].
 pub(super) async fn delete(
     plan: &DeletePlan,
     row_units: usize,

@@ -124,9 +124,11 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<(), SqlError> {
-        ctx.txn.set_view(self.view.take());
+        // Without a view of its own it has that of the query around it.
+        let Some(view) = self.view.take() else { return self.read(plan, ctx, params, max_rows).await };
+        let outer = ctx.txn.set_view(Some(view));
         let read = self.read(plan, ctx, params, max_rows).await;
-        self.view = ctx.txn.set_view(None);
+        self.view = ctx.txn.set_view(outer);
         read
     }
 

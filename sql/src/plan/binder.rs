@@ -6,7 +6,7 @@ use sqlparser::ast::{Ident, ObjectName, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregation::AggregateState;
-use super::node::{Lookup, Notice};
+use super::node::{Lookup, Notice, References};
 use super::rel::{SetCall, Subplan, WithQuery};
 use super::with_name::WithName;
 use crate::catalog::Catalog;
@@ -199,6 +199,8 @@ pub(super) struct Binder<'a> {
     pub(super) keeps_unknown: bool,
     /// Whether the recursive query that is being bound has read itself.
     pub(super) recursion_used: bool,
+    /// The foreign keys that the statement may meet.
+    pub(super) references: Option<References>,
     /// What is being bound, if it must not have sub-queries.
     pub(super) refuses_queries: Option<&'static str>,
 }
@@ -229,6 +231,7 @@ impl<'a> Binder<'a> {
             set_calls: None,
             keeps_unknown: false,
             recursion_used: false,
+            references: None,
             refuses_queries: None,
         }
     }

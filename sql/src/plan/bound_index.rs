@@ -25,4 +25,6 @@ pub(crate) struct TableWrite {
     pub(crate) generated: Vec<(usize, Expr)>,
     /// The conditions of the CHECK constraints, in their order.
     pub(crate) checks: Vec<Expr>,
+    /// The columns that foreign keys refer to.
+    pub(crate) referenced: Vec<usize>,
 }

@@ -82,7 +82,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
         Body::CreateTable(_)
-        | Body::DropTable(_)
+        | Body::DropTable(..)
         | Body::Truncate(_)
         | Body::AlterTables(..)
         | Body::Nothing(_)

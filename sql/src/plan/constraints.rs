@@ -236,7 +236,7 @@ fn key_columns<'i>(table: &Table, idents: impl IntoIterator<Item = &'i Ident>) -
 }
 
 /// 42804 for columns whose values cannot be compared.
-fn check_types(name: &str, own: &Column, there: &Column) -> Result<(), SqlError> {
+pub(super) fn check_types(name: &str, own: &Column, there: &Column) -> Result<(), SqlError> {
     let comparable = resolve::binary("=", there.ty, own.ty).is_ok_and(|(_, choice)| {
         // The key there is looked up as it is stored.
         choice.args.first().is_some_and(|(_, ty)| ty.oid == there.ty.oid || there.ty.is_text())

@@ -170,6 +170,7 @@ fn copy_from(
         others.map(|at| Ok((at, binder.default_of(&table.columns[at])?))).collect::<Result<_, SqlError>>()?;
     let write = binder.table_write(table)?;
     let lookups = binder.take_lookups();
+    let references = binder.references.take();
     let body = Body::CopyFrom(CopyFromPlan { write, columns, defaults, filter });
     // PostgreSQL allows none in WHERE either.
     if !binder.subplans.is_empty() {
@@ -199,6 +200,7 @@ fn copy_from(
         analyze: None,
         subplans: Vec::new(),
         with: Vec::new(),
+        references,
         body,
     };
     Ok((Arc::new(plan), CopySpec::From { options, columns: data }))

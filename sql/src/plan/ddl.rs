@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Location;
 use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
 use super::constraints::{CheckDef, ForeignKeyDef};
+use super::dependents::of_tables;
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use crate::catalog::PUBLIC;
@@ -82,6 +83,9 @@ impl Binder<'_> {
                 TableConstraint::Unique(constraint) => parts.unique.constraints.push(constraint),
                 TableConstraint::ForeignKey(key) => {
                     parts.foreign.push((key.name.as_ref(), key.columns.iter().collect(), key));
+                }
+                TableConstraint::Check(check) if check.enforced.is_some() => {
+                    return Err(self.enforced(start_of(&check.expr)));
                 }
                 TableConstraint::Check(check) => parts.checks.push((check.name.as_ref(), &check.expr)),
                 other => return Err(self.unsupported("this table constraint is", other.span().start)),
@@ -271,6 +275,7 @@ impl Binder<'_> {
                 ColumnOption::ForeignKey(foreign) => {
                     parts.foreign.push((option.name.as_ref(), vec![&def.name], foreign));
                 }
+                ColumnOption::Check(check) if check.enforced.is_some() => return Err(self.enforced(at)),
                 ColumnOption::Check(check) => parts.checks.push((option.name.as_ref(), &check.expr)),
                 ColumnOption::Generated { generation_expr: Some(ast), .. } => {
                     parts.generated.push((earlier.len(), ast));
@@ -313,9 +318,17 @@ impl Binder<'_> {
 
     /// The source text of a DEFAULT, after checking that it binds to the same expression when parsed alone.
     fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
-        let Some((ast, span)) = default_span(option) else {
-            return Err(self.unsupported("this DEFAULT is", start_of(option)));
-        };
+        let Some((ast, span)) = default_span(option) else { return self.default_of_tree(option, column) };
+        let text = self.statement.text.source(span).to_owned();
+        self.checked_default(ast, text, column)
+    }
+
+    /// The text of the tree of a DEFAULT.
+    pub(super) fn default_of_tree(&mut self, ast: &Ast, column: &Column) -> Result<String, SqlError> {
+        self.checked_default(ast, ast.to_string(), column)
+    }
+
+    fn checked_default(&mut self, ast: &Ast, text: String, column: &Column) -> Result<String, SqlError> {
         let bound = bind_default_tree(Binder::new(self.statement, None, self.catalog), ast, column);
         let bound = bound.map_err(|mut error| {
             if error.code == SqlState::UNDEFINED_COLUMN {
@@ -327,11 +340,16 @@ impl Binder<'_> {
             }
             error
         })?;
-        let text = self.statement.text.source(span);
-        match bind_default(text, column, self.catalog) {
-            Ok(again) if again == bound => Ok(text.to_owned()),
+        match bind_default(&text, column, self.catalog) {
+            Ok(again) if again == bound => Ok(text),
             _ => Err(self.unsupported("this DEFAULT is", start_of(ast))),
         }
+    }
+
+    /// ENFORCED, which PostgreSQL does not know.
+    pub(super) fn enforced(&self, at: Location) -> SqlError {
+        let message = "syntax error at or near \"enforced\"";
+        SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "enforced"))
     }
 
     /// The position of the next occurrence of a word after a location.
@@ -371,7 +389,7 @@ impl Binder<'_> {
     }
 
     /// Binds DROP TABLE.
-    pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
+    pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool, cascade: bool) -> Result<Body, SqlError> {
         let mut tables: Vec<std::sync::Arc<Table>> = Vec::with_capacity(names.len());
         for name in names {
             match self.table(name) {
@@ -394,7 +412,16 @@ impl Binder<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Body::DropTable(tables))
+        let found = of_tables(&tables, self.catalog);
+        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+        let what = match names.as_slice() {
+            [only] => format!("table {only}"),
+            _ => "desired object(s)".to_owned(),
+        };
+        if let Some(message) = found.check(&what, cascade)? {
+            self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+        }
+        Ok(Body::DropTable(tables, found.alterations(self.catalog)?))
     }
 
     /// Binds TRUNCATE.

@@ -134,7 +134,7 @@ impl Printer<'_> {
             Body::CopyFrom(_)
             | Body::Truncate(_)
             | Body::CreateTable(_)
-            | Body::DropTable(_)
+            | Body::DropTable(..)
             | Body::AlterTables(..)
             | Body::Nothing(_) => {
                 self.node(0, "Utility Statement".to_owned(), |_| 0);

@@ -30,15 +30,20 @@ impl TableWrite {
         }
         let check = |check: &Check| stored_condition(&check.text, &table, catalog);
         let checks = table.checks.iter().map(check).collect::<Result<Vec<_>, SqlError>>()?;
-        Ok(TableWrite { table, indexes, generated, checks })
+        let referenced = referenced_columns(&table, catalog);
+        Ok(TableWrite { table, indexes, generated, checks, referenced })
     }
 }
 
-impl Binder<'_> {
-    /// Binds all that a writer of a table's rows needs.
-    pub(super) fn table_write(&self, table: Arc<Table>) -> Result<TableWrite, SqlError> {
-        TableWrite::bind(table, self.catalog)
-    }
+/// The positions of the columns that foreign keys refer to.
+fn referenced_columns(table: &Table, catalog: &Catalog) -> Vec<usize> {
+    let children = table.referenced_by.iter().filter_map(|id| catalog.by_id(*id)).map(|child| &**child);
+    let keys = children.chain([table]).flat_map(|child| &child.foreign_keys).filter(|key| key.parent == table.id);
+    let mut columns: Vec<usize> =
+        keys.flat_map(|key| &key.parent_columns).filter_map(|id| table.position_of(*id)).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 /// The indexes of a table as expressions over its rows.

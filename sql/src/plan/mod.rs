@@ -26,15 +26,16 @@
 //! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
 //! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
 //! 16. `select`: queries
-//! 17. `index_ddl`, `insert`, `modify`: changes of indexes; INSERT; UPDATE and DELETE
-//! 18. `constraints`: checks, generated columns, foreign keys
-//! 19. `ddl`: changes of schema
+//! 17. `references`: foreign keys of a statement
+//! 18. `insert`, `modify`: INSERT; UPDATE and DELETE
+//! 19. `index_ddl`, `constraints`, `dependents`, `rename`, `ddl`, `alter_table`: changes of schema
 //! 20. `statement`: statements to plans
 //! 21. `copy`: COPY
 
 mod access;
 mod aggregate;
 mod aggregation;
+mod alter_table;
 mod assign;
 mod bind_expr;
 mod binder;
@@ -48,6 +49,7 @@ mod constraints;
 mod copy;
 mod cost;
 mod ddl;
+mod dependents;
 mod explain;
 mod from;
 mod functions;
@@ -65,7 +67,9 @@ mod operators;
 mod order_limit;
 mod plain;
 mod projection;
+mod references;
 mod rel;
+mod rename;
 mod select;
 mod set_operation;
 mod show;
@@ -83,8 +87,8 @@ pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, RowCounts,
-    UpdatePlan,
+    Actual, Alteration, Analyze, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, References,
+    Referring, RowCounts, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use rel::{

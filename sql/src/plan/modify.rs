@@ -13,10 +13,11 @@ use super::from::From;
 use super::index::bind_indexes;
 use super::joins::{join, push, rel_width, table_scan};
 use super::node::{DeletePlan, Joined, ResultColumn, UpdatePlan};
+use super::references::changed_keys;
 use super::rel::{JoinKind, Rel, SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::table::{Index, Table};
+use crate::table::Table;
 
 /// The tables beside the target, as a node.
 type Others = Rel;
@@ -42,12 +43,7 @@ impl Binder<'_> {
         }
         let filter = self.where_clause(update.selection.as_ref(), &scope)?;
         let (returning, columns) = self.returning(update.returning.as_deref(), &scope)?;
-        let is_generated = |column: &usize| table.columns.get(*column).is_some_and(|column| column.generated.is_some());
-        let assigns =
-            |column: &usize| is_generated(column) || assignments.iter().any(|(assigned, _)| assigned == column);
-        let changes_key = table.primary_key.iter().any(assigns);
-        let unique = table.indexes.iter().filter(|index| index.unique).filter_map(Index::plain_columns);
-        let changes_unique = changes_key || unique.flatten().any(|column| assigns(&column));
+        let (changes_key, changes_unique) = changed_keys(&table, &assignments);
         let write = self.table_write(table)?;
         let (access, filter, joined) = self.target(&write, others, filter, &scope)?;
         let plan =

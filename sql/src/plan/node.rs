@@ -1,5 +1,6 @@
 //! The nodes of a plan: the result of the binder, run by the executor.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use crate::catalog::ddl::NewTable;
 use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
-use crate::table::{StorageId, Table};
+use crate::table::{ColumnId, StorageId, Table, TableId};
 use pgtypes::SqlType;
 
 /// The nodes of a plan that is visited and dropped on another thread. Fewer take a millisecond or two.
@@ -63,6 +64,8 @@ pub struct Plan {
     pub(crate) subplans: Vec<Subplan>,
     /// The queries of WITH.
     pub(crate) with: Vec<WithQuery>,
+    /// The foreign keys that it may meet.
+    pub(crate) references: Option<References>,
     pub(crate) body: Body,
 }
 
@@ -178,8 +181,16 @@ impl Plan {
         self.analyze.is_some()
     }
 
-    /// The storage of the rows that it inserts, changes or locks, if any.
-    pub(crate) fn written_storage(&self) -> Option<StorageId> {
+    /// The storages of the rows that it inserts, changes or locks.
+    pub(crate) fn written(&self) -> Vec<StorageId> {
+        let children = self.references.iter().flat_map(|found| found.children.values().flatten());
+        let children = children.map(|referring| referring.child.storage);
+        let parents = self.references.iter().flat_map(|found| found.parents.values());
+        let parents = parents.map(|parent| parent.table.storage);
+        self.target().into_iter().chain(children).chain(parents).collect()
+    }
+
+    fn target(&self) -> Option<StorageId> {
         let table = match &self.body {
             Body::Insert(plan) => &plan.write.table,
             Body::Update(plan) => &plan.access.table,
@@ -229,8 +240,8 @@ pub(crate) enum Body {
     CopyFrom(CopyFromPlan),
     /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
     CreateTable(Option<NewTable>),
-    /// DROP TABLE of the existing tables.
-    DropTable(Vec<Arc<Table>>),
+    /// DROP TABLE of the existing tables, and the foreign keys of others that go with them.
+    DropTable(Vec<Arc<Table>>, Vec<Alteration>),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.
     AlterTables(&'static str, Vec<Alteration>),
     /// A statement without effect. Holds its tag.
@@ -245,8 +256,38 @@ pub(crate) struct Alteration {
     pub(crate) old: Arc<Table>,
     /// The descriptor that the table is to have. New indexes have the id 0 and no storage; so has a new primary key.
     pub(crate) new: Table,
-    /// Whether the keys of the rows change.
+    /// Whether the stored rows change, or their keys.
     pub(crate) rewrites: bool,
+    /// The columns of the new rows, over the old ones; `None` if they are the same.
+    pub(crate) row: Option<Vec<Expr>>,
+    /// What the rows are checked for.
+    pub(crate) validates: Validates,
+}
+
+impl Alteration {
+    /// No change yet.
+    pub(crate) fn of(table: Arc<Table>) -> Alteration {
+        let new = (*table).clone();
+        Alteration { old: table, new, rewrites: false, row: None, validates: Validates::default() }
+    }
+}
+
+/// New constraints that the rows of a table must satisfy.
+#[derive(Debug, Default)]
+pub(crate) struct Validates {
+    /// Columns without NULL.
+    pub(crate) not_null: Vec<ColumnId>,
+    /// The names of checks.
+    pub(crate) checks: Vec<String>,
+    /// The names of foreign keys.
+    pub(crate) foreign_keys: Vec<String>,
+}
+
+impl Validates {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.not_null.is_empty() && self.checks.is_empty() && self.foreign_keys.is_empty()
+    }
 }
 
 /// INSERT.
@@ -299,6 +340,54 @@ impl Arbiters {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         !self.primary_key && !self.indexes.contains(&true)
+    }
+}
+
+/// The foreign keys that a statement may meet.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    /// What refers to each table whose rows it may change.
+    pub(crate) children: HashMap<TableId, Vec<Referring>>,
+    /// The tables that have foreign keys.
+    pub(crate) tables: HashMap<TableId, Arc<Table>>,
+    /// The tables that these refer to, and those that are referred to.
+    pub(crate) parents: HashMap<TableId, TableAccess>,
+}
+
+/// A foreign key, seen from the table that it refers to.
+#[derive(Debug)]
+pub(crate) struct Referring {
+    /// The table that has it.
+    pub(crate) child: Arc<Table>,
+    /// Its place among the foreign keys there.
+    pub(crate) position: usize,
+    /// The positions of the columns that it refers to.
+    pub(crate) columns: Vec<usize>,
+    /// The rows that refer to the values of these, which are the parameters.
+    pub(crate) access: TableAccess,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) on_delete: ChildAction,
+    pub(crate) on_update: ChildAction,
+}
+
+/// What becomes of the rows that refer to one that is deleted, or gets another key.
+#[derive(Debug)]
+pub(crate) enum ChildAction {
+    /// There must be none at the end of the statement.
+    NoAction,
+    /// There must be none.
+    Restrict,
+    /// They are deleted.
+    Delete(Box<DeletePlan>),
+    /// They are changed. The new key follows the old one in the parameters.
+    Update(Box<UpdatePlan>),
+}
+
+impl Referring {
+    /// Whether an action changes the rows that refer.
+    pub(crate) fn writes(&self) -> bool {
+        let writes = |action: &ChildAction| matches!(action, ChildAction::Delete(_) | ChildAction::Update(_));
+        writes(&self.on_delete) || writes(&self.on_update)
     }
 }
 

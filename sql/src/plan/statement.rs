@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use sqlparser::ast::{FromTable, LockType, ObjectType, Spanned, Statement};
+use sqlparser::ast::{FromTable, LockType, ObjectType, Query, SetExpr, Spanned, Statement};
 
 use super::binder::Binder;
 use super::node::{Analyze, Body, Conflict, DeletePlan, Plan, ResultColumn, UpdatePlan, Whole};
@@ -41,11 +41,12 @@ fn bind_on_this_stack(
     settle(&mut body, &mut binder);
     let params = binder.finish_params()?;
     let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
+    let references = binder.references.take();
     let whole = Whole { body: &body, subplans: &subplans, with: &with };
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
-        Body::CreateTable(_) | Body::DropTable(_) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
+        Body::CreateTable(_) | Body::DropTable(..) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
@@ -68,6 +69,7 @@ fn bind_on_this_stack(
         analyze,
         subplans,
         with,
+        references,
         body,
     }))
 }
@@ -150,6 +152,12 @@ fn command(tree: &Statement) -> Option<&'static str> {
         tree => tree,
     };
     let Statement::Query(query) = tree else { return None };
+    match &*query.body {
+        SetExpr::Insert(_) => return Some("INSERT"),
+        SetExpr::Update(_) => return Some("UPDATE"),
+        SetExpr::Delete(_) => return Some("DELETE"),
+        _ => {}
+    }
     let clause = query.locks.last()?;
     Some(match (clause.lock_type, query.locks.iter().any(select::is_key_lock)) {
         (LockType::Update, false) => "SELECT FOR UPDATE",
@@ -159,8 +167,24 @@ fn command(tree: &Statement) -> Option<&'static str> {
     })
 }
 
+/// The statement behind WITH that changes rows.
+fn changing(query: &Query) -> Option<&Statement> {
+    match &*query.body {
+        SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => Some(change),
+        _ => None,
+    }
+}
+
 /// Binds a tree to a plan's body and the columns of its result.
 fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<Vec<ResultColumn>>), SqlError> {
+    if let Statement::Query(query) = tree
+        && let Some(change) = changing(query)
+    {
+        if let Some(with) = &query.with {
+            binder.with_clause(with)?;
+        }
+        return bind_tree(binder, change);
+    }
     match tree {
         Statement::Query(query) => {
             let (plan, columns) = binder.query(query)?;
@@ -183,14 +207,15 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         }
         Statement::Truncate(truncate) => Ok((binder.truncate(truncate)?, None)),
         Statement::CreateTable(create) => Ok((binder.create_table(create)?, None)),
-        Statement::Drop { object_type: ObjectType::Table, if_exists, names, temporary: false, .. } => {
-            Ok((binder.drop_table(names, *if_exists)?, None))
+        Statement::Drop { object_type: ObjectType::Table, if_exists, names, cascade, temporary: false, .. } => {
+            Ok((binder.drop_table(names, *if_exists, *cascade)?, None))
         }
         Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
             Ok((binder.drop_index(names, *if_exists)?, None))
         }
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
         Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
+        Statement::AlterIndex { name, operation } => Ok((binder.alter_index(name, operation)?, None)),
         Statement::Drop { object_type, .. } => {
             Err(binder.unsupported(&format!("DROP {object_type} is"), tree.span().start))
         }

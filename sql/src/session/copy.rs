@@ -16,7 +16,7 @@ use super::state::Session;
 use super::statement::{Call, Run};
 use super::values::SessionValues;
 use crate::error::{SqlError, SqlState};
-use crate::exec::{CopyIn, ExecContext};
+use crate::exec::{CopyIn, ExecContext, ReferenceQueue};
 use crate::plan::CopySpec;
 use crate::protocol::frame::{Frontend, violation};
 use crate::protocol::input::Input;
@@ -106,6 +106,7 @@ impl Session {
             advisory: None,
             params: 0,
             statement: None,
+            references: ReferenceQueue::default(),
         };
         let work = async {
             match bytes {
