@@ -62,16 +62,21 @@ pub use crate::advisory::AdvisorySession;
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
-use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
+use crate::catalog::ddl::NewTable;
+use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, TableWrite};
 pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
 pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
+use writer::RowWriter;
 pub use reference_queue::ReferenceQueue;
 pub(crate) use report::show_report;
 pub use rows::Row;
+
+/// Rows of CREATE TABLE AS that are written together.
+const CREATED_AT_ONCE: usize = 512;
 
 /// A plan under execution. A portal keeps it between fetches.
 pub struct Execution {
@@ -104,6 +109,8 @@ pub enum Tag {
     Update(u64),
     /// `DELETE n`
     Delete(u64),
+    /// `SELECT n`, of CREATE TABLE AS.
+    CreatedFrom(u64),
     /// A fixed tag: `CREATE TABLE`, `EXPLAIN`, ...
     Plain(&'static str),
 }
@@ -228,6 +235,10 @@ impl Execution {
                 settle(&plan, ctx).await?;
                 (Tag::Delete(done.count), done.returned)
             }
+            Body::CreateTableAs(parts) => {
+                let count = Box::pin(create_as(parts, row_units, ctx, &self.params)).await?;
+                (Tag::CreatedFrom(count), VecDeque::new())
+            }
             Body::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect();
                 (Tag::Plain("EXPLAIN"), rows)
@@ -264,6 +275,33 @@ fn plain_query(plan: &Plan) -> Option<(&TableAccess, &PlainOutput)> {
     match &plan.body {
         Body::Select(SelectPlan { source: Source::Table(access), .. }) => Some((access, plan.plain.as_ref()?)),
         _ => None,
+    }
+}
+
+/// Creates a table and writes the rows of a query to it. Returns their number.
+async fn create_as(
+    (new, query): &(NewTable, SelectPlan),
+    row_units: usize,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<u64, SqlError> {
+    let Some(schema) = ctx.schema.as_deref_mut() else {
+        return Err(SqlError::internal("a schema change has no place to go"));
+    };
+    let id = alter::create_table(new, schema, ctx.txn).await?;
+    let catalog = Arc::clone(schema.catalog());
+    let table = catalog.by_id(id).cloned().ok_or_else(|| SqlError::internal("a new table is missing"))?;
+    let write = TableWrite::bind(table, &catalog)?;
+    let mut writer = RowWriter::new(&write, ctx);
+    let mut run = QueryRun::new(query, row_units, ctx, params).await?;
+    let mut count = 0;
+    loop {
+        let rows = run.next(query, ctx, params, CREATED_AT_ONCE).await?;
+        if rows.is_empty() {
+            return Ok(count);
+        }
+        count += rows.len() as u64;
+        writer.insert_rows(rows, ctx).await?;
     }
 }
 

@@ -18,12 +18,12 @@ use kv::api::LockMode;
 use txn::TxnError;
 
 use super::context::ExecContext;
+use super::cursor;
 use super::foreign_key::{ForeignKeyOf, are_equal, still_referenced};
 use super::locking::{Lock, lock_newest};
 use super::modify::{self, Target};
 use super::reference_queue::{Changed, KeyPlace};
 use super::rows::Row;
-use super::cursor;
 use crate::codec::index::row_key;
 use crate::error::{SqlError, storage_error};
 use crate::plan::{ChildAction, References, Referring, TableAccess};
@@ -92,8 +92,11 @@ async fn change<'r>(
             }
             ChildAction::Update(plan) => {
                 refuse_unseen(referring, &params, ctx).await?;
+                let old = params.clone();
                 params.extend(new.as_ref().map_or_else(Vec::new, values));
                 modify::update(plan, ROW_UNITS, ctx, &params).await?;
+                // Default values may be those of the row that is gone. Then nothing has changed.
+                pending.push((parent, referring, old));
             }
         }
         renew_snapshot(ctx);

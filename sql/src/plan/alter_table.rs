@@ -24,7 +24,7 @@ use crate::expr::Expr;
 use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{ColumnId, Index, IndexId, MAX_COLUMNS, Table};
 use pgtypes::Datum;
-use pgtypes::cast::CastContext;
+use pgtypes::cast::{CastContext, cast_context};
 
 const TAG: &str = "ALTER TABLE";
 
@@ -235,15 +235,18 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         let name = fold_ident(&using.index_name);
         let table = &mut change.alteration.new;
+        let word = if is_primary { "primary" } else { "unique" };
+        let position = self.constraint_position(using.name.as_ref(), using.index_name.span.start, word);
         let Some(index) = table.index(&name).cloned() else {
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("index \"{name}\" does not exist")));
+            let message = format!("index \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
         };
         let refuse = |message: String, detail: &str| {
-            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(detail))
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail(detail).at(position))
         };
         if index.is_constraint {
             let message = format!("index \"{name}\" is already associated with a constraint");
-            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).at(position));
         }
         if !index.unique {
             let detail = "Cannot create a primary key or unique constraint using such an index.";
@@ -460,8 +463,8 @@ impl Binder<'_> {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
             }
             AlterColumnOperation::SetDefault { value } => {
-                let text = self.default_of_tree(value, column)?;
-                column.default = Some(text);
+                let text = self.default_of_tree(value, column);
+                column.default = Some(text.map_err(|error| SqlError { position: None, ..error })?);
                 Ok(())
             }
             AlterColumnOperation::DropDefault => {
@@ -531,8 +534,9 @@ impl Binder<'_> {
         };
         let new = &mut alteration.new.columns[place];
         new.ty = ty;
+        let is_assignable = cast_context(column.ty, ty).is_some_and(|needed| needed <= CastContext::Assignment);
         if let Some(text) = &new.default
-            && bind_default(text, new, self.catalog).is_err()
+            && (!is_assignable || bind_default(text, new, self.catalog).is_err())
         {
             let message = format!("default for column \"{}\" cannot be cast automatically to type {}", new.name, ty.name());
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
@@ -619,7 +623,12 @@ impl Alteration {
 /// The place of an action in the order of a statement.
 fn pass(operation: &AlterTableOperation) -> u8 {
     match operation {
-        AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropConstraint { .. } => 0,
+        AlterTableOperation::DropColumn { .. }
+        | AlterTableOperation::DropConstraint { .. }
+        | AlterTableOperation::AlterColumn {
+            op: AlterColumnOperation::DropDefault | AlterColumnOperation::DropNotNull,
+            ..
+        } => 0,
         AlterTableOperation::AlterColumn { op: AlterColumnOperation::SetDataType { .. }, .. } => 1,
         AlterTableOperation::AddColumn { .. } => 2,
         AlterTableOperation::AlterColumn { .. } => 3,

@@ -199,6 +199,8 @@ pub(super) struct Binder<'a> {
     pub(super) keeps_unknown: bool,
     /// Whether the recursive query that is being bound has read itself.
     pub(super) recursion_used: bool,
+    /// Whether the next SELECT may have INTO: the statement has taken it.
+    pub(super) allows_into: bool,
     /// The foreign keys that the statement may meet.
     pub(super) references: Option<References>,
     /// What is being bound, if it must not have sub-queries.
@@ -231,6 +233,7 @@ impl<'a> Binder<'a> {
             set_calls: None,
             keeps_unknown: false,
             recursion_used: false,
+            allows_into: false,
             references: None,
             refuses_queries: None,
         }

@@ -81,6 +81,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             let defaults = plan.defaults.iter().map(|(_, expr)| expr);
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
+        Body::CreateTableAs(parts) => visit_select(&parts.1, visitor),
         Body::CreateTable(_)
         | Body::DropTable(..)
         | Body::Truncate(_)

@@ -72,7 +72,7 @@ impl Binder<'_> {
             let name = match name {
                 Some(ident) => {
                     let name = fold_ident(ident);
-                    if table.checks.iter().any(|check| check.name == name) {
+                    if table.id == TableId(0) && table.checks.iter().any(|check| check.name == name) {
                         let message = format!("check constraint \"{name}\" already exists");
                         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
                     }
@@ -129,7 +129,9 @@ impl Binder<'_> {
             None | Some(ConstraintReferenceMatchKind::Simple) => false,
             Some(ConstraintReferenceMatchKind::Full) => true,
             Some(ConstraintReferenceMatchKind::Partial) => {
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "MATCH PARTIAL not yet implemented"));
+                let message = "MATCH PARTIAL not yet implemented";
+                let position = self.position_after(at, "match");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
             }
         };
         let words = self.name_parts(&ast.foreign_table)?;

@@ -1,7 +1,7 @@
 //! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName, PrimaryKeyConstraint, Spanned,
+    CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName, PrimaryKeyConstraint, Spanned,
     SqlOption, TableConstraint, Truncate, UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Location;
 use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
 use super::constraints::{CheckDef, ForeignKeyDef};
+use super::create_as::{LikeDef, is_like};
 use super::dependents::of_tables;
 use super::names::fold_ident;
 use super::node::{Body, Notice};
@@ -69,17 +70,16 @@ impl Binder<'_> {
             let message = format!("tables can have at most {MAX_COLUMNS} columns");
             return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
-        let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
-        let mut parts = Parts::default();
-        for def in &create.columns {
-            let column = self.new_column(&name, def, &columns, &mut parts)?;
-            columns.push(column);
+        if let Some(query) = &create.query {
+            return self.create_table_as(name, create, query);
         }
+        let mut table = new_table(name, Vec::new());
+        let mut parts = Parts::default();
+        let mut likes: Vec<(Location, LikeDef<'_>)> = Vec::new();
         for constraint in &create.constraints {
             match constraint {
-                TableConstraint::PrimaryKey(constraint) => {
-                    self.table_key(&name, constraint, &columns, &mut parts.key)?;
-                }
+                TableConstraint::Check(check) if is_like(check) => likes.push(self.like_of(check)?),
+                TableConstraint::PrimaryKey(_) => {}
                 TableConstraint::Unique(constraint) => parts.unique.constraints.push(constraint),
                 TableConstraint::ForeignKey(key) => {
                     parts.foreign.push((key.name.as_ref(), key.columns.iter().collect(), key));
@@ -91,21 +91,38 @@ impl Binder<'_> {
                 other => return Err(self.unsupported("this table constraint is", other.span().start)),
             }
         }
-        let table = self.with_parts(new_table(name, columns), parts)?;
-        Ok(Body::CreateTable(Some(NewTable {
-            name: table.name,
-            columns: table.columns,
-            primary_key: table.primary_key,
-            key_name: table.key_name,
-            indexes: table.indexes,
-            checks: table.checks,
-            foreign_keys: table.foreign_keys,
-        })))
+        let mut likes = likes.into_iter().peekable();
+        let mut copied = Vec::new();
+        let order = |at: Location| (at.line, at.column);
+        for def in &create.columns {
+            while let Some((_, like)) = likes.next_if(|(at, _)| order(*at) < order(def.name.span.start)) {
+                copied.push(self.copy_columns(like, &mut table.columns)?);
+            }
+            let column = self.new_column(&table.name, def, &table.columns, &mut parts)?;
+            table.columns.push(column);
+        }
+        for (_, like) in likes {
+            copied.push(self.copy_columns(like, &mut table.columns)?);
+        }
+        for constraint in &create.constraints {
+            if let TableConstraint::PrimaryKey(constraint) = constraint {
+                self.table_key(&table.name, constraint, &table.columns, &mut parts.key)?;
+            }
+        }
+        for (at, column) in table.columns.iter_mut().enumerate() {
+            column.id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
+        }
+        table.last_column = Table::last_of(&table.columns);
+        let mut table = self.with_parts(table, parts)?;
+        for like in copied {
+            self.copy_constraints(like, &mut table)?;
+        }
+        Ok(Body::CreateTable(Some(new_of(table))))
     }
 
     /// A table with its constraints.
     fn with_parts(&mut self, mut table: Table, parts: Parts<'_>) -> Result<Table, SqlError> {
-        let Parts { mut key, unique, mut checks, foreign, generated } = parts;
+        let Parts { mut key, unique, mut checks, mut foreign, generated } = parts;
         key.columns.iter().for_each(|at| table.columns[*at].not_null = true);
         table.key_name = match (key.columns.is_empty(), key.name.take()) {
             (true, _) => String::new(),
@@ -120,10 +137,9 @@ impl Binder<'_> {
             table.columns[*at].generated = Some(self.generated_text(&table, *at, ast)?);
         }
         // They are numbered in the order of the text.
-        checks.sort_by_key(|(_, ast)| {
-            let start = start_of(ast);
-            (start.line, start.column)
-        });
+        let place = |start: Location| (start.line, start.column);
+        checks.sort_by_key(|(_, ast)| place(start_of(ast)));
+        foreign.sort_by_key(|(_, _, ast)| place(ast.foreign_table.span().start));
         self.add_checks(&mut table, &checks)?;
         self.add_foreign_keys(&mut table, &foreign)?;
         Ok(table)
@@ -180,10 +196,8 @@ impl Binder<'_> {
     fn refuse_options(&self, create: &CreateTable, at: Location) -> Result<(), SqlError> {
         let what = if create.temporary {
             "temporary tables are"
-        } else if create.query.is_some() {
-            "CREATE TABLE AS is"
         } else if create.like.is_some() {
-            "LIKE in CREATE TABLE is"
+            "this form of LIKE is"
         } else if create.inherits.is_some() {
             "inheritance is"
         } else if create.partition_by.is_some() || create.partition_of.is_some() {
@@ -216,7 +230,7 @@ impl Binder<'_> {
     }
 
     /// The folded name of a new table in `public`.
-    fn new_name(&self, name: &ObjectName) -> Result<String, SqlError> {
+    pub(super) fn new_name(&self, name: &ObjectName) -> Result<String, SqlError> {
         let at = name.span().start;
         if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
             self.check_new_name(ident)?;
@@ -440,6 +454,29 @@ impl Binder<'_> {
                 tables.push(table);
             }
         }
+        let cascade = truncate.cascade == Some(CascadeOption::Cascade);
+        let mut at = 0;
+        while let Some(table) = tables.get(at).cloned() {
+            for id in &table.referenced_by {
+                let Some(child) = self.catalog.by_id(*id).filter(|_| tables.iter().all(|t| t.id != *id)) else {
+                    continue;
+                };
+                if !cascade {
+                    let message = "cannot truncate a table referenced in a foreign key constraint";
+                    let detail = format!("Table \"{}\" references \"{}\".", child.name, table.name);
+                    let hint = format!(
+                        "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                        child.name
+                    );
+                    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+                    return Err(error.detail(detail).hint(hint));
+                }
+                let message = format!("truncate cascades to table \"{}\"", child.name);
+                self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+                tables.push(std::sync::Arc::clone(child));
+            }
+            at += 1;
+        }
         Ok(Body::Truncate(tables))
     }
 
@@ -455,8 +492,21 @@ impl Binder<'_> {
     }
 }
 
+/// What a new table is to have.
+pub(super) fn new_of(table: Table) -> NewTable {
+    NewTable {
+        name: table.name,
+        columns: table.columns,
+        primary_key: table.primary_key,
+        key_name: table.key_name,
+        indexes: table.indexes,
+        checks: table.checks,
+        foreign_keys: table.foreign_keys,
+    }
+}
+
 /// A table without ids, and with nothing but columns.
-fn new_table(name: String, columns: Vec<Column>) -> Table {
+pub(super) fn new_table(name: String, columns: Vec<Column>) -> Table {
     Table {
         id: TableId(0),
         storage: StorageId(0),

@@ -31,7 +31,8 @@ impl Dependents {
     pub(super) fn check(&self, what: &str, cascade: bool) -> Result<Option<String>, SqlError> {
         if !cascade && !self.described.is_empty() {
             let lines: Vec<String> = self.described.iter().map(|(it, on)| format!("{it} depends on {on}")).collect();
-            let message = format!("cannot drop {what} because other objects depend on it");
+            let it = if what.starts_with("desired") { "them" } else { "it" };
+            let message = format!("cannot drop {what} because other objects depend on {it}");
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
                 .detail(lines.join("\n"))
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));

@@ -131,6 +131,7 @@ impl Printer<'_> {
             Body::Update(update) => self.update(update),
             Body::Delete(delete) => self.delete(delete),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
+            Body::CreateTableAs(parts) => self.select(&parts.1, 0),
             Body::CopyFrom(_)
             | Body::Truncate(_)
             | Body::CreateTable(_)

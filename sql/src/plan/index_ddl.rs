@@ -434,7 +434,7 @@ fn constraint_column(column: &AstColumn) -> Option<&Ident> {
 }
 
 /// The names of an index's columns in its own name. A name that occurs again gets a number.
-fn index_columns_name(columns: &[String]) -> String {
+pub(super) fn index_columns_name(columns: &[String]) -> String {
     let mut names: Vec<String> = Vec::with_capacity(columns.len());
     for column in columns {
         let mut name = column.clone();

@@ -28,7 +28,7 @@
 //! 16. `select`: queries
 //! 17. `references`: foreign keys of a statement
 //! 18. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 19. `index_ddl`, `constraints`, `dependents`, `rename`, `ddl`, `alter_table`: changes of schema
+//! 19. `index_ddl`, `constraints`, `dependents`, `rename`, `create_as`, `ddl`, `alter_table`: changes of schema
 //! 20. `statement`: statements to plans
 //! 21. `copy`: COPY
 
@@ -48,6 +48,7 @@ mod constants;
 mod constraints;
 mod copy;
 mod cost;
+mod create_as;
 mod ddl;
 mod dependents;
 mod explain;

@@ -176,6 +176,11 @@ impl Plan {
         matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
     }
 
+    /// Whether it reads tables like a query, although it changes the schema.
+    pub(crate) fn is_created_from_query(&self) -> bool {
+        matches!(self.body, Body::CreateTableAs(_))
+    }
+
     /// Whether it prints how its reads were served.
     pub(crate) fn counts_reads(&self) -> bool {
         self.analyze.is_some()
@@ -240,6 +245,8 @@ pub(crate) enum Body {
     CopyFrom(CopyFromPlan),
     /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
     CreateTable(Option<NewTable>),
+    /// CREATE TABLE AS: the table, and the query whose rows it gets.
+    CreateTableAs(Box<(NewTable, SelectPlan)>),
     /// DROP TABLE of the existing tables, and the foreign keys of others that go with them.
     DropTable(Vec<Arc<Table>>, Vec<Alteration>),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.

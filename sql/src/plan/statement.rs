@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use sqlparser::ast::{FromTable, LockType, ObjectType, Query, SetExpr, Spanned, Statement};
+use sqlparser::ast::{FromTable, LockType, ObjectType, Query, SelectInto, SetExpr, Spanned, Statement};
 
 use super::binder::Binder;
 use super::node::{Analyze, Body, Conflict, DeletePlan, Plan, ResultColumn, UpdatePlan, Whole};
@@ -46,7 +46,7 @@ fn bind_on_this_stack(
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
-        Body::CreateTable(_) | Body::DropTable(..) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
+        Body::CreateTable(_) | Body::CreateTableAs(_) | Body::DropTable(..) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);
@@ -79,6 +79,7 @@ fn settle(body: &mut Body, binder: &mut Binder<'_>) {
     match body {
         Body::Select(plan) => joins::attach(plan),
         Body::Insert(plan) => joins::attach(&mut plan.source),
+        Body::CreateTableAs(parts) => joins::attach(&mut parts.1),
         Body::Update(UpdatePlan { joined: Some(joined), .. })
         | Body::Delete(DeletePlan { joined: Some(joined), .. }) => joins::attach(&mut joined.source),
         _ => {}
@@ -106,6 +107,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let select = match body {
         Body::Select(select) => Some(select),
         Body::Insert(insert) => Some(&insert.source),
+        Body::CreateTableAs(parts) => Some(&parts.1),
         _ => None,
     };
     let refuse = |place: &str| {
@@ -175,6 +177,17 @@ fn changing(query: &Query) -> Option<&Statement> {
     }
 }
 
+/// INTO of the first SELECT of a query.
+fn into_of(mut body: &SetExpr) -> Option<&SelectInto> {
+    loop {
+        body = match body {
+            SetExpr::Select(select) => return select.into.as_ref(),
+            SetExpr::SetOperation { left, .. } => left,
+            _ => return None,
+        };
+    }
+}
+
 /// Binds a tree to a plan's body and the columns of its result.
 fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<Vec<ResultColumn>>), SqlError> {
     if let Statement::Query(query) = tree
@@ -184,6 +197,14 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
             binder.with_clause(with)?;
         }
         return bind_tree(binder, change);
+    }
+    if let Statement::Query(query) = tree
+        && let Some(into) = into_of(&query.body)
+    {
+        if into.temporary {
+            return Err(binder.unsupported("temporary tables are", into.name.span().start));
+        }
+        return Ok((binder.select_into(&into.name, query)?, None));
     }
     match tree {
         Statement::Query(query) => {

@@ -195,7 +195,7 @@ impl Session {
             return Ok(true);
         }
         // A schema change waits by itself, for its tables to be closed by itself.
-        if bound.plan.is_ddl {
+        if bound.plan.is_ddl && !bound.plan.is_created_from_query() {
             return Ok(true);
         }
         let (start_ts, planned) = (active.txn.start_ts(), &active.lease.catalog);
@@ -257,7 +257,9 @@ impl Session {
             let catalog = active.lease.catalog.clone();
             let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
             active.schema.get_or_insert_with(|| SchemaChange::new(node.clone(), txn, live, catalog));
-        } else if !active.is_past() {
+        }
+        let reads_or_writes = !bound.plan.is_ddl || bound.plan.is_created_from_query();
+        if reads_or_writes && !active.is_past() {
             let (tables, written) = (active.shared_tables(&bound), bound.plan.written());
             self.node.catalog.enter(&active.live, tables, &written).map_err(|_| doomed())?;
         }
@@ -499,6 +501,7 @@ impl Session {
 fn tag_text(tag: &Tag, rows: usize) -> String {
     match tag {
         Tag::Select => format!("SELECT {rows}"),
+        Tag::CreatedFrom(count) => format!("SELECT {count}"),
         Tag::Insert(count) => format!("INSERT 0 {count}"),
         Tag::Update(count) => format!("UPDATE {count}"),
         Tag::Delete(count) => format!("DELETE {count}"),

@@ -176,9 +176,9 @@ a:int4|b:int4|c:text|count:int8
 2|200|k2|1
 UPDATE 2
 a:int4|count:int8
-3|2
-15|2
-16|2
+3|5
+15|5
+16|5
 DELETE 3
 a:int4|b:int4|c:text
 1|100|k1
@@ -189,9 +189,17 @@ with x as (select k, sum(w) as w from f group by k) insert into m select k * 10,
 with x as (select 10 as a, 'u' as c) update m set c = x.c from x where x.a = m.a returning m.*;
 with x as (select 20 as a) delete from m using x where m.a = x.a returning m.a;
 ----
-ERROR 0A000: a statement that changes rows here is not supported yet
-ERROR 0A000: a statement that changes rows here is not supported yet
-ERROR 0A000: a statement that changes rows here is not supported yet
+a:int4|b:int4|c:text
+10|100|with
+20|400|with
+50|500|with
+INSERT 0 3
+a:int4|b:int4|c:text
+10|100|u
+UPDATE 1
+a:int4
+20
+DELETE 1
 
 # ON CONFLICT and its targets.
 create table oc (id int primary key, u text, v int, constraint oc_u unique (u), unique (v, u));
