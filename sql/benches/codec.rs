@@ -11,7 +11,7 @@ use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, SqlType, TimeZone};
 use sql::catalog::Catalog;
 use sql::codec::{key, row};
-use sql::exec::{ExecContext, Execution, NoSession};
+use sql::exec::{ExecContext, Execution, NoSession, ReferenceQueue};
 use sql::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use sql::{parse, plan};
 use tso::TsoClient;
@@ -20,8 +20,14 @@ use txn::Database;
 const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
 
 fn table() -> Table {
-    let column =
-        |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None, generated: None };
+    let column = |id, name: &str, ty| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        not_null: true,
+        default: None,
+        generated: None,
+    };
     Table {
         id: TableId(16_384),
         storage: StorageId(16_384),

@@ -18,8 +18,8 @@ pub struct StorageId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
-/// Identifies a CHECK or a foreign key: its OID in `pg_constraint`. Drawn from the same counter as [`TableId`]. 0 before
-/// it has one.
+/// Identifies a CHECK or a foreign key: its OID in `pg_constraint`. Drawn from the same counter as [`TableId`]. 0
+/// before it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConstraintId(pub u32);
 
@@ -288,8 +288,7 @@ impl Table {
 
     /// The key that makes these columns unique, in any order of them: the primary key, else a unique index of all rows.
     pub fn key_of(&self, columns: &[usize]) -> Option<KeyOf> {
-        let is_same =
-            |key: &[usize]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
+        let is_same = |key: &[usize]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
         if !self.has_hidden_key() && is_same(&self.primary_key) {
             return Some(KeyOf::Primary);
         }

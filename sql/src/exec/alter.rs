@@ -1,8 +1,8 @@
 //! CREATE TABLE, DROP TABLE, CREATE INDEX, DROP INDEX and ALTER TABLE: from the descriptor that a table has to the one
 //! that it is to have.
 //!
-//! 1. Others are excluded from the table, and from those that new foreign keys refer to: the change waits until no other
-//!    transaction can write to them, and none begins to use them ([`crate::catalog::SchemaChange::exclude`]).
+//! 1. Others are excluded from the table, and from those that new foreign keys refer to: the change waits until no
+//!    other transaction can write to them, and none begins to use them ([`crate::catalog::SchemaChange::exclude`]).
 //! 2. What the new descriptor has and the old one has not is filled ([`super::build`]). Nothing refers to it yet. The
 //!    rows are checked for new constraints.
 //! 3. The descriptor is written with the transaction. Its commit makes all of it visible at once.

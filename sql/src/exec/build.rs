@@ -131,9 +131,10 @@ impl Builder<'_> {
         let env = self.env();
         let mut row = match &self.change.row {
             None => old,
-            Some(columns) => {
-                columns.iter().map(|expr| Ok(eval(expr, &old, &env)?.into_owned())).collect::<Result<Row, SqlError>>()?
-            }
+            Some(columns) => columns
+                .iter()
+                .map(|expr| Ok(eval(expr, &old, &env)?.into_owned()))
+                .collect::<Result<Row, SqlError>>()?,
         };
         if self.change.rewrites {
             complete(&self.write, &mut row, &env)?;
@@ -155,8 +156,10 @@ impl Builder<'_> {
         }
         match violated(&self.write, row, &self.env())? {
             Some(check) => {
-                let message =
-                    format!("check constraint \"{}\" of relation \"{}\" is violated by some row", check.name, table.name);
+                let message = format!(
+                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                    check.name, table.name
+                );
                 let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
                 Err(of_constraint(error, table, &check.name))
             }

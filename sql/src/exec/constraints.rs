@@ -26,7 +26,8 @@ pub(super) fn check_row(write: &TableWrite, row: &Row, env: &Env<'_>) -> Result<
         None => Ok(()),
         Some(check) => {
             let table = &*write.table;
-            let message = format!("new row for relation \"{}\" violates check constraint \"{}\"", table.name, check.name);
+            let message =
+                format!("new row for relation \"{}\" violates check constraint \"{}\"", table.name, check.name);
             let detail = format!("Failing row contains {}.", describe(table, row, &env.io));
             let error = SqlError::new(SqlState::CHECK_VIOLATION, message).detail(detail);
             Err(of_constraint(error, table, &check.name))

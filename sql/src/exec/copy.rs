@@ -55,7 +55,17 @@ impl CopyIn {
     /// Begins. `plan` is one of COPY FROM.
     pub(crate) fn new(plan: Arc<Plan>, reader: CopyReader, format: Format) -> CopyIn {
         let (waiting, lines) = (Vec::new(), Vec::new());
-        CopyIn { plan, reader, format, waiting, lines, waiting_bytes: 0, stored: 0, references: ReferenceQueue::default(), turn: Turn::new() }
+        CopyIn {
+            plan,
+            reader,
+            format,
+            waiting,
+            lines,
+            waiting_bytes: 0,
+            stored: 0,
+            references: ReferenceQueue::default(),
+            turn: Turn::new(),
+        }
     }
 
     /// Takes bytes of the client. They may end anywhere.

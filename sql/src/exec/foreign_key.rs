@@ -1,4 +1,5 @@
-//! A foreign key at the side of the row that refers: the key of the store that must exist, and the error if it does not.
+//! A foreign key at the side of the row that refers: the key of the store that must exist, and the error if there is
+//! none.
 
 use kv::Key;
 use pgtypes::cast::Cast;
@@ -49,9 +50,7 @@ impl ForeignKeyOf<'_> {
     /// The same of a row of the parent.
     pub(super) fn key_of_row(&self, row: &Row) -> Result<Key, SqlError> {
         match self.key_of()? {
-            KeyOf::Primary => {
-                key::row_key(self.parent, row).ok_or_else(|| SqlError::internal("a key is not complete"))
-            }
+            KeyOf::Primary => key::row_key(self.parent, row).ok_or_else(|| SqlError::internal("a key is not complete")),
             KeyOf::Index(at) => {
                 let index = self.parent.indexes.get(at).ok_or_else(|| SqlError::internal("an index is missing"))?;
                 let columns = index.plain_columns().unwrap_or_default();

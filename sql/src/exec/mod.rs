@@ -7,20 +7,21 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows; `reference_queue`
-//! 2. `context`: the environment
-//! 3. `aggregate`, `constraints`, `index_cursor`: accumulators, what a table demands of a row, scans of indexes
-//! 4. `cursor`, `plain`: reading, rows of plain columns
-//! 5. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
-//! 6. `functions`, `join`, `set_operation`: nodes over inputs
-//! 7. `query`: running queries and the nodes that they read
-//! 8. `changes`, `joined`: changes of rows; rows joined with others
-//! 9. `writer`: the writer of rows and of their entries in indexes
-//! 10. `upsert`: ON CONFLICT
-//! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM; INSERT;
+//! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
+//! 2. `reference_queue`: what foreign keys ask for
+//! 3. `context`: the environment
+//! 4. `aggregate`, `constraints`, `index_cursor`: accumulators, what a table demands of a row, scans of indexes
+//! 5. `cursor`, `foreign_key`, `plain`: reading, the keys that a row refers to, rows of plain columns
+//! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
+//! 7. `functions`, `join`, `set_operation`: nodes over inputs
+//! 8. `query`: running queries and the nodes that they read
+//! 9. `changes`, `joined`: changes of rows; rows of a target joined with others
+//! 10. `writer`: the writer of rows and of their entries in indexes
+//! 11. `upsert`: ON CONFLICT
+//! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
-//! 12. `references`: foreign keys, when the changes of a statement are done
-//! 13. `alter`, `analyze`: changes of a table's indexes and keys; EXPLAIN ANALYZE
+//! 13. `references`: foreign keys, when the changes of a statement are done
+//! 14. `alter`, `analyze`, `copy`: changes of tables; EXPLAIN ANALYZE; COPY FROM
 
 mod aggregate;
 mod alter;
@@ -59,10 +60,10 @@ use std::sync::Arc;
 use txn::View;
 
 pub use crate::advisory::AdvisorySession;
+use crate::catalog::ddl::NewTable;
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
-use crate::catalog::ddl::NewTable;
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, TableWrite};
 pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
@@ -70,10 +71,10 @@ pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
-use writer::RowWriter;
 pub use reference_queue::ReferenceQueue;
 pub(crate) use report::show_report;
 pub use rows::Row;
+use writer::RowWriter;
 
 /// Rows of CREATE TABLE AS that are written together.
 const CREATED_AT_ONCE: usize = 512;

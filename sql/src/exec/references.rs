@@ -76,10 +76,12 @@ async fn change<'r>(
         return Err(SqlError::internal("a table that others refer to is missing"));
     };
     for referring in references.children.get(&table).into_iter().flatten() {
-        let values = |row: &Row| -> Vec<Datum> { referring.columns.iter().filter_map(|at| row.get(*at).cloned()).collect() };
+        let values =
+            |row: &Row| -> Vec<Datum> { referring.columns.iter().filter_map(|at| row.get(*at).cloned()).collect() };
         let mut params = values(&old);
         // What is NULL is not referred to.
-        if params.iter().any(Datum::is_null) || new.as_ref().is_some_and(|new| are_equal(&referring.columns, &old, new)) {
+        if params.iter().any(Datum::is_null) || new.as_ref().is_some_and(|new| are_equal(&referring.columns, &old, new))
+        {
             continue;
         }
         let action = if new.is_some() { &referring.on_update } else { &referring.on_delete };

@@ -46,7 +46,11 @@ pub(super) fn rewrite(
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
                 let statement = without_unlogged(statement);
                 let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
-                kept.extend(if is_index { without_word(&statement, "on", "only") } else { with_likes(with_types(statement)) });
+                kept.extend(if is_index {
+                    without_word(&statement, "on", "only")
+                } else {
+                    with_likes(with_types(statement))
+                });
             }
             Some(verb) if verb.eq_ignore_ascii_case("drop") => {
                 kept.extend(without_word(statement, "index", "concurrently"));
@@ -59,8 +63,18 @@ pub(super) fn rewrite(
 
 fn may_need_rewrite(token: &Token) -> bool {
     let subjects = [
-        "vacuum", "analyze", "abort", "deferrable", "leading", "trailing", "both", "unlogged", "only", "concurrently",
-        "like", "as",
+        "vacuum",
+        "analyze",
+        "abort",
+        "deferrable",
+        "leading",
+        "trailing",
+        "both",
+        "unlogged",
+        "only",
+        "concurrently",
+        "like",
+        "as",
     ];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
@@ -157,7 +171,8 @@ fn with_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 /// Gives types to the bare column names of `CREATE TABLE t (a, b) AS`, which the parser wants. They mean nothing.
 fn with_types(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let words: Vec<usize> = (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let words: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
     let token = |place: usize| words.get(place).map(|at| &statement[*at].token);
     let is = |place: usize, wanted: &str| token(place).and_then(word).is_some_and(|w| w.eq_ignore_ascii_case(wanted));
     if !(0..words.len().min(4)).any(|place| is(place, "table")) {
@@ -215,7 +230,8 @@ fn with_likes(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             let span = token.span;
             let made = |token| TokenWithSpan { token, span };
             let name = Word { value: LIKE.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
-            let check = [Token::make_keyword("CONSTRAINT"), Token::Word(name), Token::make_keyword("CHECK"), Token::LParen];
+            let check =
+                [Token::make_keyword("CONSTRAINT"), Token::Word(name), Token::make_keyword("CHECK"), Token::LParen];
             kept.extend(check.map(made));
             like = Some((span, String::new()));
             begins = false;

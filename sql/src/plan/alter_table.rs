@@ -265,9 +265,8 @@ impl Binder<'_> {
         }
         let constraint = using.name.as_ref().map_or(name.clone(), fold_ident);
         if constraint != name {
-            let message = format!(
-                "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{name}\" to \"{constraint}\""
-            );
+            let message =
+                format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{name}\" to \"{constraint}\"");
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
         if is_primary {
@@ -517,7 +516,8 @@ impl Binder<'_> {
         let Some(value) = self.coerce(value, ty, CastContext::Assignment)? else {
             return Err(match using {
                 None => {
-                    let message = format!("column \"{}\" cannot be cast automatically to type {}", column.name, ty.name());
+                    let message =
+                        format!("column \"{}\" cannot be cast automatically to type {}", column.name, ty.name());
                     let hint = format!("You might need to specify \"USING {}::{}\".", quoted(&column.name), ty.name());
                     SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint)
                 }
@@ -538,7 +538,8 @@ impl Binder<'_> {
         if let Some(text) = &new.default
             && (!is_assignable || bind_default(text, new, self.catalog).is_err())
         {
-            let message = format!("default for column \"{}\" cannot be cast automatically to type {}", new.name, ty.name());
+            let message =
+                format!("default for column \"{}\" cannot be cast automatically to type {}", new.name, ty.name());
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         // What the new type only calls by another name stays as it is stored.
@@ -555,7 +556,8 @@ impl Binder<'_> {
     fn check_references(&self, table: &Table, place: usize) -> Result<(), SqlError> {
         let id = table.columns[place].id;
         for key in table.foreign_keys.iter().filter(|key| key.columns.contains(&place)) {
-            let parent = if key.parent == table.id { Some(table) } else { self.catalog.by_id(key.parent).map(|t| &**t) };
+            let parent =
+                if key.parent == table.id { Some(table) } else { self.catalog.by_id(key.parent).map(|t| &**t) };
             let Some(parent) = parent else { continue };
             for (own, there) in key.columns.iter().zip(&key.parent_columns) {
                 if let Some(there) = parent.position_of(*there) {

@@ -1,6 +1,8 @@
 //! Binding of values for columns: conversion to the column's type, DEFAULT, and assignments.
 
-use sqlparser::ast::{Assignment, AssignmentTarget, Expr as Ast, ObjectName, Query, SelectItem, SetExpr, Spanned, Statement};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr as Ast, ObjectName, Query, SelectItem, SetExpr, Spanned, Statement,
+};
 
 use super::binder::{Binder, Scope, Typed};
 use super::names::is_default;

@@ -12,14 +12,10 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope};
 use super::index::{is_immutable, stored_condition, stored_generated};
-use super::index_ddl::object_name;
-use super::names::fold_ident;
+use super::names::{fold_ident, object_name};
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
 use crate::parse::start_of;
-use crate::table::{
-    Check, Column, ConstraintId, ForeignKey, MAX_INDEX_COLUMNS, ReferenceAction, Table, TableId,
-};
+use crate::table::{Check, Column, ConstraintId, ForeignKey, MAX_INDEX_COLUMNS, ReferenceAction, Table, TableId};
 use pgtypes::functions::resolve;
 
 /// A CHECK of a statement: its name, if it has one, and its condition.
@@ -94,7 +90,8 @@ impl Binder<'_> {
             let value = binder.expr(ast, &Scope::of(table, None))?;
             binder.assign_default(value, column)
         })?;
-        let is_generated = |place: usize| place == at || table.columns.get(place).is_some_and(|c| c.generated.is_some());
+        let is_generated =
+            |place: usize| place == at || table.columns.get(place).is_some_and(|c| c.generated.is_some());
         if let Some((place, _, location)) = read.iter().find(|(place, ..)| is_generated(*place)) {
             let name = table.columns.get(*place).map_or("", |column| &column.name);
             let message = format!("cannot use generated column \"{name}\" in column generation expression");
@@ -277,11 +274,4 @@ fn constraint_name(table: &Table, columns: Option<&str>, label: &str) -> String 
         }
         pass = pass.saturating_add(1);
     }
-}
-
-/// The columns that an expression reads.
-pub(super) fn columns_of(expr: &Expr, table: &Table) -> Vec<usize> {
-    let mut used = vec![false; table.columns.len()];
-    expr.mark_columns(&mut used);
-    used.iter().enumerate().filter(|(_, used)| **used).map(|(at, _)| at).collect()
 }

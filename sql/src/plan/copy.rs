@@ -217,7 +217,8 @@ fn targets(table: &Table, columns: &[Identifier]) -> Result<Vec<usize>, SqlError
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         if table.columns.get(at).is_some_and(|column| column.generated.is_some()) {
-            let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, format!("column \"{name}\" is a generated column"));
+            let error =
+                SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, format!("column \"{name}\" is a generated column"));
             return Err(error.detail("Generated columns cannot be used in COPY."));
         }
         targets.push(at);

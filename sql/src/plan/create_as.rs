@@ -7,13 +7,15 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::Binder;
 use super::bound_index::TableWrite;
-use super::ddl::{new_of, new_table};
-use super::index_ddl::index_columns_name;
-use super::names::fold_ident;
+use super::constraints::free_constraint;
+use super::names::{fold_ident, index_columns_name};
 use super::node::{Body, ResultColumn};
+use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{LIKE, NO_LOCATION, start_of};
-use crate::table::{Check, Column, ColumnId, ConstraintId, Index, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table};
+use crate::parse::{LIKE, start_of};
+use crate::table::{
+    Check, Column, ColumnId, ConstraintId, Index, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
+};
 use pgtypes::Category;
 
 /// LIKE: the name of a table, and the options behind it.
@@ -106,7 +108,7 @@ impl Binder<'_> {
         let Copied { table: source, first, options } = copied;
         if options.constraints {
             for check in &source.checks {
-                super::constraints::free_constraint(table, &check.name)?;
+                free_constraint(table, &check.name)?;
                 table.checks.push(Check { id: ConstraintId(0), ..check.clone() });
             }
         }
@@ -177,8 +179,6 @@ impl Binder<'_> {
     fn table_of_query(&mut self, name: String, names: &[&Ident], query: &Query) -> Result<Body, SqlError> {
         let (plan, results) = self.query(query)?;
         if names.len() > results.len() {
-            let at = names.get(results.len()).map_or(NO_LOCATION, |ident| ident.span.start);
-            let _ = at;
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"));
         }
         let mut columns: Vec<Column> = Vec::with_capacity(results.len());
@@ -203,12 +203,7 @@ impl Binder<'_> {
 }
 
 /// A column with the values of a result column.
-fn column_of(
-    at: usize,
-    given: Option<String>,
-    result: &ResultColumn,
-    earlier: &[Column],
-) -> Result<Column, SqlError> {
+fn column_of(at: usize, given: Option<String>, result: &ResultColumn, earlier: &[Column]) -> Result<Column, SqlError> {
     let name = given.unwrap_or_else(|| result.name.clone());
     if earlier.iter().any(|column| column.name == name) {
         let message = format!("column \"{name}\" specified more than once");
@@ -220,4 +215,35 @@ fn column_of(
     }
     let id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
     Ok(Column { id, name, ty: result.ty, not_null: false, default: None, generated: None })
+}
+
+/// What a new table is to have.
+pub(super) fn new_of(table: Table) -> NewTable {
+    NewTable {
+        name: table.name,
+        columns: table.columns,
+        primary_key: table.primary_key,
+        key_name: table.key_name,
+        indexes: table.indexes,
+        checks: table.checks,
+        foreign_keys: table.foreign_keys,
+    }
+}
+
+/// A table without ids, and with nothing but columns.
+pub(super) fn new_table(name: String, columns: Vec<Column>) -> Table {
+    Table {
+        id: TableId(0),
+        storage: StorageId(0),
+        name,
+        last_column: Table::last_of(&columns),
+        columns,
+        primary_key: Vec::new(),
+        key_name: String::new(),
+        key_id: IndexId(0),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+    }
 }

@@ -1,23 +1,22 @@
 //! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
 
 use sqlparser::ast::{
-    CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName, PrimaryKeyConstraint, Spanned,
-    SqlOption, TableConstraint, Truncate, UniqueConstraint,
+    CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName,
+    PrimaryKeyConstraint, Spanned, SqlOption, TableConstraint, Truncate, UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
 
 use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
 use super::constraints::{CheckDef, ForeignKeyDef};
-use super::create_as::{LikeDef, is_like};
+use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::dependents::of_tables;
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use crate::catalog::PUBLIC;
-use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
-use crate::table::{Column, ColumnId, Index, IndexId, MAX_COLUMNS, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, Index, MAX_COLUMNS, Table};
 use pgtypes::SqlType;
 
 /// The tag of VACUUM, which cannot run in a transaction block.
@@ -403,7 +402,12 @@ impl Binder<'_> {
     }
 
     /// Binds DROP TABLE.
-    pub(super) fn drop_table(&mut self, names: &[ObjectName], if_exists: bool, cascade: bool) -> Result<Body, SqlError> {
+    pub(super) fn drop_table(
+        &mut self,
+        names: &[ObjectName],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<Body, SqlError> {
         let mut tables: Vec<std::sync::Arc<Table>> = Vec::with_capacity(names.len());
         for name in names {
             match self.table(name) {
@@ -464,10 +468,8 @@ impl Binder<'_> {
                 if !cascade {
                     let message = "cannot truncate a table referenced in a foreign key constraint";
                     let detail = format!("Table \"{}\" references \"{}\".", child.name, table.name);
-                    let hint = format!(
-                        "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
-                        child.name
-                    );
+                    let hint =
+                        format!("Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", child.name);
                     let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
                     return Err(error.detail(detail).hint(hint));
                 }
@@ -489,36 +491,5 @@ impl Binder<'_> {
             })?;
         }
         Ok(Body::Nothing(tag))
-    }
-}
-
-/// What a new table is to have.
-pub(super) fn new_of(table: Table) -> NewTable {
-    NewTable {
-        name: table.name,
-        columns: table.columns,
-        primary_key: table.primary_key,
-        key_name: table.key_name,
-        indexes: table.indexes,
-        checks: table.checks,
-        foreign_keys: table.foreign_keys,
-    }
-}
-
-/// A table without ids, and with nothing but columns.
-pub(super) fn new_table(name: String, columns: Vec<Column>) -> Table {
-    Table {
-        id: TableId(0),
-        storage: StorageId(0),
-        name,
-        last_column: Table::last_of(&columns),
-        columns,
-        primary_key: Vec::new(),
-        key_name: String::new(),
-        key_id: IndexId(0),
-        indexes: Vec::new(),
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
     }
 }

@@ -1,13 +1,13 @@
-//! What depends on a column or a key: generated columns, and foreign keys of other tables. And what goes with a column by
-//! itself: indexes and constraints over it.
+//! What depends on a column or a key: generated columns, and foreign keys of other tables. And what goes with a column
+//! by itself: indexes and constraints over it.
 
 use std::sync::Arc;
 
-use super::constraints::columns_of;
 use super::index::{bind_indexes, stored_condition, stored_generated};
 use super::node::Alteration;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::table::{ColumnId, ForeignKey, IndexedValue, Table, TableId};
 
 /// Objects that cannot stay without another one.
@@ -170,4 +170,11 @@ pub(super) fn without_column(table: &mut Table, at: usize, catalog: &Catalog) ->
         table.columns.remove(at);
     }
     Ok(())
+}
+
+/// The columns that an expression reads.
+fn columns_of(expr: &Expr, table: &Table) -> Vec<usize> {
+    let mut used = vec![false; table.columns.len()];
+    expr.mark_columns(&mut used);
+    used.iter().enumerate().filter(|(_, used)| **used).map(|(at, _)| at).collect()
 }

@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Scope};
 use super::dependents::of_key;
 use super::index::{is_immutable, stored_condition, stored_expression};
-use super::names::fold_ident;
+use super::names::{fold_ident, index_columns_name, object_name};
 use super::node::{Alteration, Body, Notice};
 use super::projection::index_column_name;
 use crate::catalog::PUBLIC;
@@ -20,9 +20,6 @@ use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
-
-/// Limit of names, in bytes.
-const MAX_NAME: usize = 63;
 
 /// The storage parameters of PostgreSQL's indexes. They are accepted, and mean nothing here.
 const STORAGE_PARAMETERS: [&str; 2] = ["fillfactor", "deduplicate_items"];
@@ -318,7 +315,12 @@ impl Binder<'_> {
         Index { name, columns: vec![plain_column(at)], ..new_index(true, true) }
     }
 
-    pub(super) fn plain_constraint(&self, method: Option<&IndexType>, is_plain: bool, at: Location) -> Result<(), SqlError> {
+    pub(super) fn plain_constraint(
+        &self,
+        method: Option<&IndexType>,
+        is_plain: bool,
+        at: Location,
+    ) -> Result<(), SqlError> {
         self.index_method(method, at)?;
         if is_plain { Ok(()) } else { Err(self.unsupported("this option of a constraint is", at)) }
     }
@@ -430,74 +432,5 @@ fn constraint_column(column: &AstColumn) -> Option<&Ident> {
     match &column.column.expr {
         Ast::Identifier(ident) => Some(ident),
         _ => None,
-    }
-}
-
-/// The names of an index's columns in its own name. A name that occurs again gets a number.
-pub(super) fn index_columns_name(columns: &[String]) -> String {
-    let mut names: Vec<String> = Vec::with_capacity(columns.len());
-    for column in columns {
-        let mut name = column.clone();
-        let mut number = 1;
-        while names.contains(&name) {
-            name = format!("{column}{number}");
-            number += 1;
-        }
-        names.push(name);
-    }
-    let mut joined = String::new();
-    for name in names {
-        if joined.len() >= MAX_NAME {
-            break;
-        }
-        if !joined.is_empty() {
-            joined.push('_');
-        }
-        joined.push_str(&name);
-    }
-    truncated(&joined, MAX_NAME).to_owned()
-}
-
-/// `{first}_{second}_{label}`. If it is too long, the longer of the two names is shortened.
-pub(super) fn object_name(first: &str, second: Option<&str>, label: &str) -> String {
-    let room = MAX_NAME.saturating_sub(label.len() + 1 + second.map_or(0, |_| 1));
-    let (mut one, mut two) = (first.len(), second.map_or(0, str::len));
-    while one + two > room {
-        if one > two {
-            one -= 1;
-        } else {
-            two -= 1;
-        }
-    }
-    let first = truncated(first, one);
-    match second {
-        Some(second) => format!("{first}_{}_{label}", truncated(second, two)),
-        None => format!("{first}_{label}"),
-    }
-}
-
-fn truncated(text: &str, length: usize) -> &str {
-    let mut end = text.len().min(length);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_postgresql() {
-        assert_eq!(object_name("t", Some("a_b"), "idx"), "t_a_b_idx");
-        assert_eq!(object_name("t", None, "pkey"), "t_pkey");
-        let long = "x".repeat(63);
-        assert_eq!(object_name(&long, None, "pkey"), format!("{}_pkey", "x".repeat(58)));
-        assert_eq!(object_name(&long, Some("abc"), "idx"), format!("{}_abc_idx", "x".repeat(55)));
-        assert_eq!(object_name(&long, Some(&long), "idx"), format!("{}_{}_idx", "x".repeat(29), "x".repeat(29)));
-        assert_eq!(object_name("é".repeat(31).as_str(), None, "pkey"), format!("{}_pkey", "é".repeat(29)));
-        let columns = ["a", "expr", "expr"].map(str::to_owned);
-        assert_eq!(index_columns_name(&columns), "a_expr_expr1");
     }
 }

@@ -23,14 +23,18 @@
 //! 11. `comparison`: comparisons and constructs built from them
 //! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
 //! 13. `aggregate`, `index`: aggregates; binding of indexes
-//! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
-//! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
+//! 14. `assign`, `dependents`, `from`, `projection`, `rename`: values for columns; what goes with a column; FROM,
+//!     output columns; names in stored texts
+//! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
+//!     statement; UNION and its kin, WITH
 //! 16. `select`: queries
-//! 17. `references`: foreign keys of a statement
-//! 18. `insert`, `modify`: INSERT; UPDATE and DELETE
-//! 19. `index_ddl`, `constraints`, `dependents`, `rename`, `create_as`, `ddl`, `alter_table`: changes of schema
-//! 20. `statement`: statements to plans
-//! 21. `copy`: COPY
+//! 17. `constraints`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; changes of indexes;
+//!     INSERT; UPDATE and DELETE
+//! 18. `create_as`: tables that are made from others
+//! 19. `ddl`: CREATE TABLE, DROP TABLE, TRUNCATE
+//! 20. `alter_table`: ALTER TABLE
+//! 21. `statement`: statements to plans
+//! 22. `copy`: COPY
 
 mod access;
 mod aggregate;
@@ -88,8 +92,8 @@ pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::analyzed_lines;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Alteration, Analyze, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, References,
-    Referring, RowCounts, UpdatePlan,
+    Actual, Alteration, Analyze, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,
+    References, Referring, RowCounts, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use rel::{

@@ -46,8 +46,7 @@ impl Binder<'_> {
         let (changes_key, changes_unique) = changed_keys(&table, &assignments);
         let write = self.table_write(table)?;
         let (access, filter, joined) = self.target(&write, others, filter, &scope)?;
-        let plan =
-            UpdatePlan { access, filter, assignments, write, changes_key, changes_unique, returning, joined };
+        let plan = UpdatePlan { access, filter, assignments, write, changes_key, changes_unique, returning, joined };
         Ok((plan, columns))
     }
 
@@ -84,12 +83,7 @@ impl Binder<'_> {
     }
 
     /// Binds FROM of UPDATE, or USING of DELETE. Their columns follow those of the target and the key of its row.
-    fn other_tables(
-        &mut self,
-        target: &Table,
-        scope: &mut Scope,
-        from: &[TableWithJoins],
-    ) -> Result<Others, SqlError> {
+    fn other_tables(&mut self, target: &Table, scope: &mut Scope, from: &[TableWithJoins]) -> Result<Others, SqlError> {
         let (from, columns) = self.from(from)?;
         for table in &columns.tables {
             if scope.tables.iter().any(|other| other.name == table.name) {

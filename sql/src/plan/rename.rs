@@ -150,9 +150,11 @@ fn rewritten(text: &str, renamed: Renamed<'_>) -> String {
 
 fn folded(token: Option<&Token>) -> Option<String> {
     match token {
-        Some(Token::Word(word)) => {
-            Some(fold_ident(&Ident { value: word.value.clone(), quote_style: word.quote_style, span: sqlparser::tokenizer::Span::empty() }))
-        }
+        Some(Token::Word(word)) => Some(fold_ident(&Ident {
+            value: word.value.clone(),
+            quote_style: word.quote_style,
+            span: sqlparser::tokenizer::Span::empty(),
+        })),
         _ => None,
     }
 }

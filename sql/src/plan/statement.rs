@@ -46,7 +46,11 @@ fn bind_on_this_stack(
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
-        Body::CreateTable(_) | Body::CreateTableAs(_) | Body::DropTable(..) | Body::Truncate(_) | Body::AlterTables(..) => (true, true),
+        Body::CreateTable(_)
+        | Body::CreateTableAs(_)
+        | Body::DropTable(..)
+        | Body::Truncate(_)
+        | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
     let outside_block_only = matches!(&body, Body::Nothing(tag) if *tag == ddl::VACUUM);

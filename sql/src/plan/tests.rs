@@ -11,8 +11,14 @@ use crate::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use pgtypes::{Datum, SqlType};
 
 fn catalog() -> Catalog {
-    let column =
-        |id, name: &str, ty, not_null| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null, default: None, generated: None };
+    let column = |id, name: &str, ty, not_null| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        not_null,
+        default: None,
+        generated: None,
+    };
     Catalog::new(
         3,
         [Table {

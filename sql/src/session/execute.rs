@@ -271,7 +271,8 @@ impl Session {
         let notices = query.hints.as_ref().map_or_else(Vec::new, |hints| hints.notices(!bound.plan.writes));
         // It is better not to run again what takes advisory locks. Foreign keys hold because rows are locked before
         // others are looked for.
-        let locks_rows = !commit_follows || self.is_contended || bound.plan.takes_locks || bound.plan.references.is_some();
+        let locks_rows =
+            !commit_follows || self.is_contended || bound.plan.takes_locks || bound.plan.references.is_some();
         let snapshot = active.txn.statement();
         let copy = CopyOut::of(bound.copy.as_ref());
         Ok(Run {

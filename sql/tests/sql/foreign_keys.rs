@@ -95,7 +95,9 @@ async fn a_cascade_sees_what_it_has_waited_for() {
                   create table c (p int references p on delete cascade)";
     a.batch_execute(tables).await.expect("tables");
     for id in 0..20 {
-        a.batch_execute(&format!("insert into g values ({id}); insert into p values ({id}, {id})")).await.expect("rows");
+        a.batch_execute(&format!("insert into g values ({id}); insert into p values ({id}, {id})"))
+            .await
+            .expect("rows");
         b.batch_execute(&format!("begin; insert into c values ({id})")).await.expect("a child");
         let text = format!("delete from g where id = {id}");
         let (gone, done) = tokio::join!(state(&a, &text), state(&b, "commit"));
@@ -113,7 +115,9 @@ async fn a_foreign_key_that_is_added_holds_for_all_rows() {
     let orphans = "select count(*) from c where not exists (select from p where p.id = c.p)";
     let mut added = 0;
     for round in 0..12 {
-        a.batch_execute(&format!("insert into p values ({round}); insert into c values ({round})")).await.expect("rows");
+        a.batch_execute(&format!("insert into p values ({round}); insert into c values ({round})"))
+            .await
+            .expect("rows");
         let delete = format!("delete from p where id = {round}");
         let alter = "alter table c add constraint f foreign key (p) references p";
         let (altered, deleted) = tokio::join!(state(&a, alter), state(&b, &delete));
@@ -206,9 +210,13 @@ async fn storm(seed: u64, faults: Faults) {
     }
     cluster.set_faults(Faults::none());
     assert!(succeeded > 60, "seed {seed}: {succeeded}");
-    for (child, column, parent, key) in
-        [("c1", "p", "p", "id"), ("c2", "p", "p", "id"), ("c3", "x", "p", "x"), ("c4", "c2", "c2", "id"), ("c5", "p", "p", "id")]
-    {
+    for (child, column, parent, key) in [
+        ("c1", "p", "p", "id"),
+        ("c2", "p", "p", "id"),
+        ("c3", "x", "p", "x"),
+        ("c4", "c2", "c2", "id"),
+        ("c5", "p", "p", "id"),
+    ] {
         let text = format!(
             "select count(*) from {child} as c where c.{column} is not null
              and not exists (select from {parent} as q where q.{key} = c.{column})"
@@ -262,9 +270,12 @@ async fn a_copy_meets_constraints() {
     assert_eq!(copy("", "3\t1\t3\n").await, "23503");
     assert_eq!(copy("", "3\t1\t7\n").await, "23514");
     assert_eq!(copy("", "3\t1\t2\n").await, "1");
-    assert!(client.copy_in("copy g (id, twice) from stdin").await.is_err_and(|error| {
-        error.code().is_some_and(|code| code.code() == "42P10")
-    }));
+    assert!(
+        client
+            .copy_in::<_, Bytes>("copy g (id, twice) from stdin")
+            .await
+            .is_err_and(|error| { error.code().is_some_and(|code| code.code() == "42P10") })
+    );
     let stream = client.copy_out("copy g to stdout").await.expect("begins");
     let rows: Vec<Bytes> = stream.try_collect().await.expect("all rows");
     assert_eq!(rows.concat(), b"1\t2\t1\n2\t1\t1\n3\t1\t2\n");
