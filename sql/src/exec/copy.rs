@@ -172,6 +172,7 @@ impl CopyIn {
         self.waiting_bytes = 0;
         self.stored += rows.len() as u64;
         std::mem::swap(&mut self.references, &mut ctx.references);
+        ctx.references.begin(&self.plan);
         let written = RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await;
         std::mem::swap(&mut self.references, &mut ctx.references);
         match written {

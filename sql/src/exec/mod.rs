@@ -15,7 +15,7 @@
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 7. `functions`, `join`, `set_operation`: nodes over inputs
 //! 8. `query`: running queries and the nodes that they read
-//! 9. `changes`, `joined`: changes of rows; rows of a target joined with others
+//! 9. `changes`, `joined`, `parents`: changes of rows; rows of a target joined with others; rows that others refer to
 //! 10. `writer`: the writer of rows and of their entries in indexes
 //! 11. `upsert`: ON CONFLICT
 //! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
@@ -43,6 +43,7 @@ mod join;
 mod joined;
 mod locking;
 mod modify;
+mod parents;
 mod pipeline;
 mod plain;
 mod query;
@@ -213,6 +214,7 @@ impl Execution {
             self.tag = Tag::Plain("EXPLAIN");
             return Ok(State::Rows(lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect()));
         }
+        ctx.references.begin(&plan);
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
                 let mut run = QueryRun::new(select, row_units, ctx, &self.params).await?;

@@ -1,12 +1,17 @@
 //! What a statement has to do for foreign keys when its own changes are done.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use super::budget::Budget;
 use super::rows::{Row, distinct_key, row_bytes};
 use crate::error::SqlError;
+use crate::plan::Plan;
 use crate::table::TableId;
 use pgtypes::Datum;
+
+/// Values that wait before some are looked up.
+const MANY_CHECKS: usize = 4096;
 
 /// A foreign key: its table, and its place there.
 pub(super) type KeyPlace = (TableId, usize);
@@ -28,6 +33,8 @@ pub struct ReferenceQueue {
     /// Those that are among `checks`.
     known: HashSet<(KeyPlace, Vec<u8>)>,
     changed: VecDeque<Changed>,
+    /// The plan of the statement, if it may meet foreign keys.
+    plan: Option<Arc<Plan>>,
     budget: Budget,
 }
 
@@ -37,12 +44,23 @@ impl Default for ReferenceQueue {
             checks: Vec::new(),
             known: HashSet::new(),
             changed: VecDeque::new(),
+            plan: None,
             budget: Budget::of_statement(),
         }
     }
 }
 
 impl ReferenceQueue {
+    /// Says which statement it is for.
+    pub(super) fn begin(&mut self, plan: &Arc<Plan>) {
+        self.plan = Some(Arc::clone(plan)).filter(|plan| plan.references.is_some());
+    }
+
+    /// The plan with the foreign keys, if so many values wait that some are to be looked up.
+    pub(super) fn overfull(&self) -> Option<Arc<Plan>> {
+        self.plan.clone().filter(|_| self.checks.len() >= MANY_CHECKS)
+    }
+
     /// Values of a foreign key that must exist.
     pub(super) fn check(&mut self, key: KeyPlace, values: Vec<Datum>) -> Result<(), SqlError> {
         if self.known.insert((key, distinct_key(&values))) {
@@ -66,10 +84,12 @@ impl ReferenceQueue {
         Some(changed)
     }
 
-    /// Takes all values that must exist.
-    pub(super) fn take_checks(&mut self) -> Vec<(KeyPlace, Vec<Datum>)> {
-        self.known.clear();
-        let checks = std::mem::take(&mut self.checks);
+    /// Takes the values that must exist of some foreign keys.
+    pub(super) fn take_checks(&mut self, of: impl Fn(KeyPlace) -> bool) -> Vec<(KeyPlace, Vec<Datum>)> {
+        self.known.retain(|(key, _)| !of(*key));
+        let (checks, rest) = std::mem::take(&mut self.checks).into_iter().partition(|(key, _)| of(*key));
+        self.checks = rest;
+        let checks: Vec<(KeyPlace, Vec<Datum>)> = checks;
         checks.iter().for_each(|(_, values)| self.budget.release(2 * row_bytes(values)));
         checks
     }

@@ -11,30 +11,22 @@
 //! A transaction with one snapshot for all its statements does not see rows that others have committed since. It looks
 //! for them beside its snapshot, and fails with a conflict if there are some.
 
-use std::collections::HashMap;
-
 use kv::Key;
 use kv::api::LockMode;
 use txn::TxnError;
 
 use super::context::ExecContext;
-use super::cursor;
 use super::foreign_key::{ForeignKeyOf, are_equal, still_referenced};
-use super::locking::{Lock, lock_newest};
 use super::modify::{self, Target};
-use super::reference_queue::{Changed, KeyPlace};
+use super::parents::{check_parents, existing};
+use super::reference_queue::Changed;
 use super::rows::Row;
-use crate::codec::index::row_key;
 use crate::error::{SqlError, storage_error};
 use crate::plan::{ChildAction, References, Referring, TableAccess};
-use crate::table::{KeyOf, Table};
 use pgtypes::Datum;
 
 /// The work for a row, in units of [`crate::coop::Turn`].
 const ROW_UNITS: usize = 20;
-/// Keys that are looked up together.
-const CHUNK: usize = 512;
-
 /// Old keys that nothing may refer to at the end: the table, the place of the foreign key among those that refer to it,
 /// and the values.
 type Pending<'r> = Vec<(&'r TableAccess, &'r Referring, Vec<Datum>)>;
@@ -48,7 +40,7 @@ pub(super) async fn settle(references: &References, ctx: &mut ExecContext<'_>) -
             change(references, changed, &mut pending, ctx).await?;
             continue;
         }
-        let checks = ctx.references.take_checks();
+        let checks = ctx.references.take_checks(|_| true);
         check_parents(references, checks, ctx).await?;
         for (parent, referring, values) in std::mem::take(&mut pending) {
             check_children(references, (parent, referring), &values, true, ctx).await?;
@@ -168,77 +160,4 @@ async fn all_keys(referring: &Referring, values: &[Datum], ctx: &mut ExecContext
         keys.extend(page.into_iter().map(|(key, _)| key));
     }
     Ok(keys)
-}
-
-/// 23503 for the first values that do not exist.
-async fn check_parents(
-    references: &References,
-    checks: Vec<(KeyPlace, Vec<Datum>)>,
-    ctx: &mut ExecContext<'_>,
-) -> Result<(), SqlError> {
-    let mut by_key: Vec<(KeyPlace, Vec<Vec<Datum>>)> = Vec::new();
-    for (place, values) in checks {
-        match by_key.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, listed)) => listed.push(values),
-            None => by_key.push((place, vec![values])),
-        }
-    }
-    for ((child, at), listed) in by_key {
-        let child = references.tables.get(&child).ok_or_else(|| SqlError::internal("a table is missing"))?;
-        let key = child.foreign_keys.get(at).ok_or_else(|| SqlError::internal("a foreign key is missing"))?;
-        let parent = references.parents.get(&key.parent).ok_or_else(|| SqlError::internal("a table is missing"))?;
-        let it = ForeignKeyOf { key, child, parent: &parent.table };
-        for chunk in listed.chunks(CHUNK) {
-            let mut keys = Vec::with_capacity(chunk.len());
-            for values in chunk {
-                match it.store_key(values, &ctx.io)? {
-                    Some(key) => keys.push(key),
-                    None => return Err(it.missing(values, &ctx.io)),
-                }
-            }
-            let found = existing(references, it, keys.clone(), ctx).await?;
-            if let Some((values, _)) = chunk.iter().zip(&keys).find(|(_, key)| !found.contains(key)) {
-                return Err(it.missing(values, &ctx.io));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Those of some keys of the parent that exist. Their rows are locked FOR KEY SHARE.
-async fn existing(
-    references: &References,
-    it: ForeignKeyOf<'_>,
-    mut keys: Vec<Key>,
-    ctx: &mut ExecContext<'_>,
-) -> Result<Vec<Key>, SqlError> {
-    let access = references.parents.get(&it.parent.id).ok_or_else(|| SqlError::internal("a table is missing"))?;
-    keys.sort_unstable();
-    keys.dedup();
-    let lock = Lock::to_change(LockMode::KeyShare, ctx);
-    let index = match it.key_of()? {
-        KeyOf::Primary => None,
-        KeyOf::Index(at) => it.parent.indexes.get(at),
-    };
-    let rows: Vec<Key> = match index {
-        None if ctx.txn.has_statements() => keys,
-        // A row that the transaction does not see does not exist for it.
-        None => ctx.txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().map(|(key, _)| key).collect(),
-        Some(index) => {
-            let entries = ctx.txn.batch_get(&keys).await.map_err(storage_error)?;
-            let rows = entries.iter().map(|(key, value)| Ok(row_key(it.parent, index, (key, value))?));
-            rows.collect::<Result<Vec<Key>, SqlError>>()?
-        }
-    };
-    let locked: HashMap<Key, bytes::Bytes> = lock_newest(access, &rows, lock, ctx).await?.into_iter().collect();
-    let Some(_) = index else { return Ok(locked.into_keys().collect()) };
-    let mut found = Vec::with_capacity(locked.len());
-    for (key, value) in &locked {
-        found.push(it.key_of_row(&decode(it.parent, key, value)?)?);
-    }
-    Ok(found)
-}
-
-fn decode(table: &Table, key: &Key, value: &[u8]) -> Result<Row, SqlError> {
-    Ok(cursor::decode(table, key, value, &vec![true; table.columns.len()])?)
 }

@@ -27,6 +27,7 @@ use super::constraints::{check_row, complete};
 use super::context::ExecContext;
 use super::foreign_key::{self, are_equal};
 use super::locking::{Lock, lock_absent, lock_keys};
+use super::parents::check_early;
 use super::reference_queue::Changed;
 use super::rows::Row;
 use crate::catalog::{duplicate_entry, duplicate_key};
@@ -169,6 +170,7 @@ impl<'p> RowWriter<'p> {
             self.apply(&change, Uniqueness::Required, ctx).map_err(WriteError::of_row(at))?;
             rows.push(change.into_row());
         }
+        check_early(ctx).await?;
         Ok(rows)
     }
 

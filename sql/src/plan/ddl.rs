@@ -60,6 +60,9 @@ impl Binder<'_> {
             if create.if_not_exists {
                 let message = format!("{message}, skipping");
                 self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
+                if create.query.is_some() {
+                    return Ok(Body::Nothing("CREATE TABLE AS"));
+                }
                 return Ok(Body::CreateTable(None));
             }
             // PostgreSQL gives no position here.

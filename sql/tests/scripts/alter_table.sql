@@ -165,7 +165,8 @@ ERROR 42804: column "c" cannot be cast automatically to type integer
 HINT: You might need to specify "USING c::integer".
 ERROR 42804: default for column "c" cannot be cast automatically to type integer
 ERROR 42804: default for column "c" cannot be cast automatically to type integer
-ERROR 42804: default for column "c" cannot be cast automatically to type integer
+ERROR 42883: function length(integer) does not exist
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 42703: column "nope" of relation "ty" does not exist
 ERROR 0A000: cannot use subquery in transform expression [at 39]
 ERROR 42803: aggregate functions are not allowed in transform expressions [at 39]
@@ -216,8 +217,8 @@ a:int4|b:text
 4|NULL
 INSERT 0 1
 ALTER TABLE
-ERROR 0A000: cannot use column reference in DEFAULT expression [at 36]
-ERROR 0A000: cannot use subquery in DEFAULT expression [at 36]
+ERROR 0A000: cannot use column reference in DEFAULT expression
+ERROR 0A000: cannot use subquery in DEFAULT expression
 ERROR 42804: column "a" is of type integer but default expression is of type boolean
 HINT: You will need to rewrite or cast the expression.
 ERROR 42P16: column "a" is in a primary key

@@ -250,13 +250,14 @@ ERROR 42830: there is no unique constraint matching given keys for referenced ta
 CREATE TABLE
 ERROR 42704: there is no primary key for referenced table "nopk"
 ERROR 0A000: INITIALLY DEFERRED is not supported yet [at 38]
+ERROR 42710: constraint "e_a_fkey" for relation "e" already exists
+ERROR 42804: foreign key constraint "e_d_fkey" cannot be implemented
+DETAIL: Key columns "d" and "id" are of incompatible types: numeric and integer.
 CREATE TABLE
-ERROR 42P07: relation "e" already exists
-ERROR 42P07: relation "e" already exists
 CREATE TABLE
 INSERT 0 1
 INSERT 0 1
-ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey"
+ERROR 23503: insert or update on table "e" violates foreign key constraint "e_b_fkey"
 DETAIL: Key (b)=(5000000000) is not present in table "p".
 ERROR 23503: insert or update on table "e2" violates foreign key constraint "named"
 DETAIL: Key (c)=(12) is not present in table "p".
@@ -291,22 +292,22 @@ delete from pp where pid = 11;
 ----
 ALTER TABLE
 ALTER TABLE
-ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey1"
+INSERT 0 1
+ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey"
 DETAIL: Key (a)=(99) is not present in table "p".
+DELETE 1
 ALTER TABLE
-DELETE 0
-ALTER TABLE
-ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey1"
+ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey"
 DETAIL: Key (a)=(99) is not present in table "p".
 ERROR 2BP01: cannot drop constraint p_x_key on table p because other objects depend on it
 DETAIL: constraint c_px_fkey on table c depends on index p_x_key
 constraint eb on table e depends on index p_x_key
-constraint e2_a_fkey on table e2 depends on index p_x_key
+constraint e2_a_fkey1 on table e2 depends on index p_x_key
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
 ERROR 2BP01: cannot drop column x of table p because other objects depend on it
 DETAIL: constraint c_px_fkey on table c depends on column x of table p
 constraint eb on table e depends on column x of table p
-constraint e2_a_fkey on table e2 depends on column x of table p
+constraint e2_a_fkey1 on table e2 depends on column x of table p
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
 NOTICE 00000: drop cascades to 3 other objects
 ALTER TABLE
@@ -314,17 +315,17 @@ INSERT 0 1
 ALTER TABLE
 ERROR 42804: foreign key constraint "c_p_fkey" cannot be implemented
 DETAIL: Key columns "p" and "id" are of incompatible types: integer and text.
-ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey1"
+ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey"
 DETAIL: Key (a)=(12) is not present in table "p".
 ALTER TABLE
 ALTER TABLE
-ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey1"
+ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey"
 DETAIL: Key (a)=(12) is not present in table "pp".
-ERROR 23503: update or delete on table "pp" violates foreign key constraint "e_a_fkey1" on table "e"
+ERROR 23503: update or delete on table "pp" violates foreign key constraint "e_a_fkey" on table "e"
 DETAIL: Key (pid)=(11) is still referenced from table "e".
 ALTER TABLE
 ALTER TABLE
-ERROR 23503: insert or update on table "e" violates foreign key constraint "e_a_fkey1"
+ERROR 23503: insert or update on table "e" violates foreign key constraint "e_fk"
 DETAIL: Key (aa)=(12) is not present in table "pp".
 ALTER TABLE
 ALTER TABLE

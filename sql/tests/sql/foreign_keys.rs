@@ -245,6 +245,38 @@ async fn no_row_refers_to_nothing_under_faults() {
     }
 }
 
+/// Values that refer to another table are looked up while the statement runs; those of its own table wait.
+#[tokio::test]
+async fn many_rows_refer_to_others() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    let tables = "create table p (id int primary key);
+                  create table q (id int primary key, p int references p, up int references q);
+                  insert into p select generate_series(1, 10000)";
+    client.batch_execute(tables).await.expect("tables");
+    let insert = "insert into q select i, i, 10001 - i from generate_series(1, 10000) as i";
+    assert_eq!(state(&client, insert).await, "", "the first row refers to the last one");
+    let too_far = "insert into q select i + 10000, i, i from generate_series(1, 10001) as i";
+    assert_eq!(state(&client, too_far).await, "23503");
+    let own = "insert into q select i + 10000, i, i + 10001 from generate_series(1, 10000) as i";
+    assert_eq!(state(&client, own).await, "23503", "the last row refers to one behind it");
+    assert_eq!(numbers(&client, "select count(*) from q").await, [10_000]);
+    assert_eq!(state(&client, "delete from p where id <= 10").await, "23503");
+    assert_eq!(state(&client, "delete from q").await, "");
+    assert_eq!(state(&client, "delete from p").await, "");
+}
+
+/// Also through the extended protocol.
+#[tokio::test]
+async fn create_table_as_counts_its_rows() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    let count = client.execute("create table n as select i, i * 2 as j from generate_series(1, 700) as i", &[]).await;
+    assert_eq!(count.expect("creates"), 700);
+    assert_eq!(client.execute("select j into m from n where i > 690", &[]).await.expect("creates"), 10);
+    assert_eq!(numbers(&client, "select sum(j) from m").await, [13_910]);
+}
+
 /// COPY checks at its end, computes generated columns and leaves them out.
 #[tokio::test]
 async fn a_copy_meets_constraints() {
