@@ -42,7 +42,7 @@ pub(super) async fn run(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, row_units, ctx, params).await?;
-    let upsert = match &plan.conflict {
+    let upsert = match &*plan.conflict {
         Conflict::Fail => None,
         // Without a unique key nothing can be in the way.
         Conflict::DoNothing(arbiters) if arbiters.is_empty() => None,

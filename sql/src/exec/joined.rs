@@ -1,8 +1,8 @@
 //! The rows of UPDATE ... FROM and DELETE ... USING: those of the target, joined with others.
 //!
 //! The join reads the transaction as it was at the start of the statement. A row of the target that has several
-//! partners counts with the first one. A statement that locks its rows looks at a row again that has changed meanwhile: with the
-//! same partner, as it was read.
+//! partners counts with the first one. A statement that locks its rows looks at a row again that has changed meanwhile:
+//! with the same partner, as it was read.
 
 use std::collections::{HashMap, HashSet};
 

@@ -139,8 +139,8 @@ impl<'p> Target<'p> {
 
 /// The rows to change: those of the target by itself, or joined with other tables.
 enum Rows<'p> {
-    Plain(Target<'p>),
-    Joined(JoinedRows<'p>),
+    Plain(Box<Target<'p>>),
+    Joined(Box<JoinedRows<'p>>),
 }
 
 impl<'p> Rows<'p> {
@@ -149,7 +149,7 @@ impl<'p> Rows<'p> {
         if is_frozen || matches!(target.access.path, AccessPath::Index(_)) {
             target.freeze(ctx);
         }
-        Rows::Plain(target)
+        Rows::Plain(Box::new(target))
     }
 
     /// The next rows, with their keys. The columns of the target come first.
@@ -191,7 +191,10 @@ pub(super) async fn delete(
 ) -> Result<Changes, SqlError> {
     let mode = LockMode::Update;
     let rows = match &plan.joined {
-        Some(joined) => Rows::Joined(JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?),
+        Some(joined) => {
+            let rows = JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?;
+            Rows::Joined(Box::new(rows))
+        }
         None => {
             let env = ctx.env(params);
             let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &env).await?;
@@ -244,7 +247,10 @@ pub(super) async fn update(
 ) -> Result<Changes, SqlError> {
     let mode = if plan.changes_unique { LockMode::Update } else { LockMode::NoKeyUpdate };
     let rows = match &plan.joined {
-        Some(joined) => Rows::Joined(JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?),
+        Some(joined) => {
+            let rows = JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?;
+            Rows::Joined(Box::new(rows))
+        }
         None => {
             let env = ctx.env(params);
             let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, &env).await?;

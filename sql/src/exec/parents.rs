@@ -16,6 +16,7 @@ use super::locking::{Lock, lock_newest};
 use super::reference_queue::KeyPlace;
 use super::rows::Row;
 use crate::codec::index::row_key;
+use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::plan::References;
 use crate::table::{ForeignKey, KeyOf, Table};
@@ -23,6 +24,8 @@ use pgtypes::Datum;
 
 /// Keys that are looked up together.
 const CHUNK: usize = 512;
+/// The work of looking one of them up, in units of [`Turn`].
+const LOOK_UNITS: usize = 20;
 
 /// Looks up what can be before the end of the statement, if much waits.
 pub(super) async fn check_early(ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
@@ -54,11 +57,13 @@ pub(super) async fn check_parents(
             None => by_key.push((place, vec![values])),
         }
     }
+    let mut turn = Turn::new();
     for (place, listed) in by_key {
         let (child, key) = foreign_key(references, place)?;
         let parent = references.parents.get(&key.parent).ok_or_else(|| SqlError::internal("a table is missing"))?;
         let it = ForeignKeyOf { key, child, parent: &parent.table };
         for chunk in listed.chunks(CHUNK) {
+            turn.spend(chunk.len() * LOOK_UNITS).await;
             let mut keys = Vec::with_capacity(chunk.len());
             for values in chunk {
                 match it.store_key(values, &ctx.io)? {

@@ -19,23 +19,27 @@ use super::context::ExecContext;
 use super::foreign_key::{ForeignKeyOf, are_equal, still_referenced};
 use super::modify::{self, Target};
 use super::parents::{check_parents, existing};
-use super::reference_queue::Changed;
+use super::reference_queue::{Changed, ReferenceQueue};
 use super::rows::Row;
+use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::plan::{ChildAction, References, Referring, TableAccess};
 use pgtypes::Datum;
 
 /// The work for a row, in units of [`crate::coop::Turn`].
 const ROW_UNITS: usize = 20;
+/// The work of a look for rows that refer.
+const LOOK_UNITS: usize = 200;
 /// Old keys that nothing may refer to at the end: the table, the place of the foreign key among those that refer to it,
 /// and the values.
 type Pending<'r> = Vec<(&'r TableAccess, &'r Referring, Vec<Datum>)>;
 
 /// Does what foreign keys say of the changes that a statement has made.
 pub(super) async fn settle(references: &References, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
-    let mut pending: Pending<'_> = Vec::new();
+    let (mut pending, mut turn): (Pending<'_>, Turn) = (Vec::new(), Turn::new());
     while !ctx.references.is_empty() || !pending.is_empty() {
         renew_snapshot(ctx);
+        turn.spend(LOOK_UNITS).await;
         if let Some(changed) = ctx.references.next_change() {
             change(references, changed, &mut pending, ctx).await?;
             continue;
@@ -43,6 +47,7 @@ pub(super) async fn settle(references: &References, ctx: &mut ExecContext<'_>) -
         let checks = ctx.references.take_checks(|_| true);
         check_parents(references, checks, ctx).await?;
         for (parent, referring, values) in std::mem::take(&mut pending) {
+            turn.spend(LOOK_UNITS).await;
             check_children(references, (parent, referring), &values, true, ctx).await?;
         }
     }
@@ -139,11 +144,23 @@ async fn refuse_unseen(referring: &Referring, values: &[Datum], ctx: &mut ExecCo
     if ctx.txn.has_statements() {
         return Ok(());
     }
-    let newest = ctx.txn.newest().await?;
-    let own = std::mem::replace(ctx.txn, newest);
-    let read = all_keys(referring, values, ctx).await;
-    *ctx.txn = own;
-    for key in read? {
+    let mut newest = ctx.txn.newest().await?;
+    let mut beside = ExecContext {
+        txn: &mut newest,
+        schema: None,
+        io: ctx.io,
+        user: ctx.user,
+        database: ctx.database,
+        session: ctx.session,
+        commit_follows: false,
+        locks_rows: false,
+        lock_timeout: ctx.lock_timeout,
+        advisory: None,
+        params: ctx.params,
+        statement: None,
+        references: ReferenceQueue::default(),
+    };
+    for key in all_keys(referring, values, &mut beside).await? {
         if !ctx.txn.has_written(&key) && ctx.txn.get(&key).await.map_err(storage_error)?.is_none() {
             return Err(TxnError::Conflict("a row that refers to another one was added meanwhile".to_owned()).into());
         }

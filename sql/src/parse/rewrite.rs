@@ -1,6 +1,6 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
 //! ANALYZE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX CONCURRENTLY, SELECT without a list,
-//! FOR NO KEY UPDATE and FOR KEY SHARE.
+//! FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE, the column names of CREATE TABLE AS, NO INHERIT.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
@@ -43,8 +43,9 @@ pub(super) fn rewrite(
             Some(verb) if ["begin", "start", "set"].iter().any(|v| verb.eq_ignore_ascii_case(v)) => {
                 kept.extend(without_deferrable(statement));
             }
+            Some(verb) if verb.eq_ignore_ascii_case("alter") => kept.extend(without_no_inherit(statement.to_vec())),
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
-                let statement = without_unlogged(statement);
+                let statement = without_no_inherit(without_unlogged(statement));
                 let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
                 kept.extend(if is_index {
                     without_word(&statement, "on", "only")
@@ -73,8 +74,8 @@ fn may_need_rewrite(token: &Token) -> bool {
         "unlogged",
         "only",
         "concurrently",
-        "like",
-        "as",
+        "create",
+        "alter",
     ];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
@@ -167,6 +168,25 @@ fn with_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     kept
+}
+
+/// Drops NO INHERIT behind the condition of a CHECK: there are no tables that inherit from others.
+fn without_no_inherit(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let words: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let is = |at: usize, wanted: &str| word(&statement[at].token).is_some_and(|w| w.eq_ignore_ascii_case(wanted));
+    let mut dropped = Vec::new();
+    for window in words.windows(3) {
+        if let [before, no, inherit] = window
+            && statement[*before].token == Token::RParen
+            && is(*no, "no")
+            && is(*inherit, "inherit")
+        {
+            dropped.extend([*no, *inherit]);
+        }
+    }
+    let kept = statement.into_iter().enumerate().filter(|(at, _)| !dropped.contains(at));
+    kept.map(|(_, token)| token).collect()
 }
 
 /// Gives types to the bare column names of `CREATE TABLE t (a, b) AS`, which the parser wants. They mean nothing.

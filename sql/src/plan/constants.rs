@@ -60,7 +60,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         Body::Insert(plan) => {
             visit_select(&plan.source, visitor)?;
             plan.columns.iter().flatten().try_for_each(&mut *visitor)?;
-            if let Conflict::DoUpdate { assignments, filter, .. } = &plan.conflict {
+            if let Conflict::DoUpdate { assignments, filter, .. } = &*plan.conflict {
                 assignments.iter().map(|(_, expr)| expr).chain(filter).try_for_each(&mut *visitor)?;
             }
             plan.returning.iter().flatten().try_for_each(visitor)

@@ -21,17 +21,20 @@ use pgtypes::functions::resolve;
 /// A CHECK of a statement: its name, if it has one, and its condition.
 pub(super) type CheckDef<'t> = (Option<&'t Ident>, &'t Ast);
 
+/// A column that an expression reads: its place, its name, where it is read.
+type ColumnRead = (usize, String, Location);
+
 /// A foreign key of a statement: its name, its columns, and the rest.
 pub(super) type ForeignKeyDef<'t> = (Option<&'t Ident>, Vec<&'t Ident>, &'t ForeignKeyConstraint);
 
 impl Binder<'_> {
     /// Binds an expression that the catalog stores. `clause` and `what` name it in errors. Returns the result with the
     /// places and locations of the columns that it reads.
-    fn to_be_stored<T>(
+    fn stored<T>(
         &mut self,
         (clause, what): (&'static str, &'static str),
         bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
-    ) -> Result<(T, Vec<(usize, String, Location)>), SqlError> {
+    ) -> Result<(T, Vec<ColumnRead>), SqlError> {
         let clause = std::mem::replace(&mut self.clause, clause);
         let refused = self.refuses_queries.replace(what);
         let aggregates = std::mem::take(&mut self.aggregates);
@@ -43,7 +46,7 @@ impl Binder<'_> {
 
     /// Binds a CHECK of a table. Returns its text, and the column in its name.
     fn check_text(&mut self, table: &Table, ast: &Ast) -> Result<(String, Option<String>), SqlError> {
-        let bound = self.to_be_stored(("check constraints", "check constraint"), |binder| {
+        let bound = self.stored(("check constraints", "check constraint"), |binder| {
             binder.condition(ast, &Scope::of(table, None), "CHECK")
         });
         let (condition, mut read) = bound?;
@@ -86,7 +89,7 @@ impl Binder<'_> {
     pub(super) fn generated_text(&mut self, table: &Table, at: usize, ast: &Ast) -> Result<String, SqlError> {
         let column = table.columns.get(at).ok_or_else(|| SqlError::internal("a column is missing"))?;
         let what = ("column generation expressions", "column generation expression");
-        let (value, read) = self.to_be_stored(what, |binder| {
+        let (value, read) = self.stored(what, |binder| {
             let value = binder.expr(ast, &Scope::of(table, None))?;
             binder.assign_default(value, column)
         })?;

@@ -322,7 +322,7 @@ impl Printer<'_> {
 
     fn insert(&mut self, plan: &InsertPlan) {
         self.node(0, format!("Insert on {}", quote_identifier(&plan.write.table.name)), |run| run.returning);
-        match &plan.conflict {
+        match &*plan.conflict {
             Conflict::Fail => {}
             Conflict::DoNothing(_) => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
             Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),

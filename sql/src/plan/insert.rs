@@ -47,11 +47,11 @@ impl Binder<'_> {
                 None => self.insert_query(&table, &targets, query, insert)?,
             },
         };
-        let conflict = match &insert.on {
+        let conflict = Box::new(match &insert.on {
             None => Conflict::Fail,
             Some(OnInsert::OnConflict(on)) => self.on_conflict(&table, alias.as_deref(), on, at)?,
             Some(_) => return Err(self.unsupported("this form of INSERT is", at)),
-        };
+        });
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));

@@ -236,7 +236,7 @@ pub(crate) enum Body {
     /// INSERT.
     Insert(InsertPlan),
     /// UPDATE.
-    Update(UpdatePlan),
+    Update(Box<UpdatePlan>),
     /// DELETE.
     Delete(DeletePlan),
     /// TRUNCATE.
@@ -306,7 +306,7 @@ pub(crate) struct InsertPlan {
     pub(crate) columns: Option<Vec<Expr>>,
     /// Whether the source reads the target table, so it must be read to its end first.
     pub(crate) reads_itself: bool,
-    pub(crate) conflict: Conflict,
+    pub(crate) conflict: Box<Conflict>,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
 }

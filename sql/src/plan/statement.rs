@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{FromTable, LockType, ObjectType, Query, SelectInto, SetExpr, Spanned, Statement};
 
 use super::binder::Binder;
-use super::node::{Analyze, Body, Conflict, DeletePlan, Plan, ResultColumn, UpdatePlan, Whole};
+use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
 use super::rel::WithBody;
 use super::{constants, cost, ddl, explain, joins, plain, select};
 use crate::catalog::Catalog;
@@ -84,8 +84,8 @@ fn settle(body: &mut Body, binder: &mut Binder<'_>) {
         Body::Select(plan) => joins::attach(plan),
         Body::Insert(plan) => joins::attach(&mut plan.source),
         Body::CreateTableAs(parts) => joins::attach(&mut parts.1),
-        Body::Update(UpdatePlan { joined: Some(joined), .. })
-        | Body::Delete(DeletePlan { joined: Some(joined), .. }) => joins::attach(&mut joined.source),
+        Body::Update(plan) => plan.joined.iter_mut().for_each(|joined| joins::attach(&mut joined.source)),
+        Body::Delete(plan) => plan.joined.iter_mut().for_each(|joined| joins::attach(&mut joined.source)),
         _ => {}
     }
     binder.subplans.iter_mut().for_each(|subplan| joins::attach(&mut subplan.plan));
@@ -123,7 +123,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     }
     if found
         && let Body::Insert(insert) = body
-        && let Conflict::DoUpdate { assignments, filter, .. } = &insert.conflict
+        && let Conflict::DoUpdate { assignments, filter, .. } = &*insert.conflict
     {
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {
@@ -221,7 +221,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         }
         Statement::Update(update) => {
             let (plan, columns) = binder.update(update)?;
-            Ok((Body::Update(plan), columns))
+            Ok((Body::Update(Box::new(plan)), columns))
         }
         Statement::Delete(delete) => {
             let from = match &delete.from {

@@ -220,3 +220,13 @@ DETAIL: A generated column cannot reference another generated column.
 ERROR 42804: column "b" is of type integer but default expression is of type text
 HINT: You will need to rewrite or cast the expression.
 ERROR 42703: column "zz" does not exist [at 51]
+
+# NO INHERIT means nothing without inheritance; NOT VALID is not supported.
+create table ni (a int check (a > 0) no inherit, constraint b check (a < 9) no inherit);
+alter table only ni add constraint c check (a <> 5) no inherit, add check (a <> 6);
+alter table ni add constraint d check (a <> 7) not valid;
+alter table ni validate constraint c;
+alter table ni validate constraint d;
+insert into ni values (5);
+insert into ni values (0);
+----
