@@ -137,6 +137,16 @@ impl SqlState {
     pub const UNDEFINED_FUNCTION: SqlState = SqlState("42883");
     /// `undefined_table`
     pub const UNDEFINED_TABLE: SqlState = SqlState("42P01");
+    /// `check_violation`
+    pub const CHECK_VIOLATION: SqlState = SqlState("23514");
+    /// `foreign_key_violation`
+    pub const FOREIGN_KEY_VIOLATION: SqlState = SqlState("23503");
+    /// `invalid_foreign_key`
+    pub const INVALID_FOREIGN_KEY: SqlState = SqlState("42830");
+    /// A value for a column that is always generated.
+    pub const GENERATED_ALWAYS: SqlState = SqlState("428C9");
+    /// `duplicate_object`
+    pub const DUPLICATE_OBJECT: SqlState = SqlState("42710");
     /// `dependent_objects_still_exist`
     pub const DEPENDENT_OBJECTS_STILL_EXIST: SqlState = SqlState("2BP01");
     /// `invalid_cursor_definition`

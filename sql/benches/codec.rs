@@ -11,7 +11,7 @@ use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, SqlType, TimeZone};
 use sql::catalog::Catalog;
 use sql::codec::{key, row};
-use sql::exec::{ExecContext, Execution, NoSession};
+use sql::exec::{ExecContext, Execution, NoSession, ReferenceQueue};
 use sql::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use sql::{parse, plan};
 use tso::TsoClient;
@@ -20,8 +20,14 @@ use txn::Database;
 const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
 
 fn table() -> Table {
-    let column =
-        |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None };
+    let column = |id, name: &str, ty| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        not_null: true,
+        default: None,
+        generated: None,
+    };
     Table {
         id: TableId(16_384),
         storage: StorageId(16_384),
@@ -36,6 +42,10 @@ fn table() -> Table {
         key_name: "sbtest1_pkey".to_owned(),
         key_id: IndexId(16_999),
         indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(4),
     }
 }
 
@@ -84,6 +94,7 @@ fn statements(c: &mut Criterion) {
                     advisory: None,
                     params: 0,
                     statement: None,
+                    references: ReferenceQueue::default(),
                 };
                 execution.next(&mut ctx, 100).await.expect("a row")
             })
@@ -113,6 +124,7 @@ async fn prepared(tables: &Catalog) -> Database {
         advisory: None,
         params: 0,
         statement: None,
+        references: ReferenceQueue::default(),
     };
     let mut execution = Execution::new(bound, Vec::new()).expect("valid");
     execution.next(&mut ctx, 1).await.expect("it runs");

@@ -20,6 +20,11 @@ pub struct StorageId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
+/// Identifies a CHECK or a foreign key: its OID in `pg_constraint`. Drawn from the same counter as [`TableId`]. 0
+/// before it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConstraintId(pub u32);
+
 /// Identifies an index: its OID in `pg_class`. Drawn from the same counter as [`TableId`] and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexId(pub u32);
@@ -49,6 +54,67 @@ pub struct Column {
     pub not_null: bool,
     /// Text of the DEFAULT expression, valid SQL on its own.
     pub default: Option<String>,
+    /// Text of GENERATED ALWAYS AS (...) STORED, over the other columns; valid SQL on its own.
+    pub generated: Option<String>,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Its id.
+    pub id: ConstraintId,
+    /// The folded name, among those of the table's constraints.
+    pub name: String,
+    /// Text of the condition, valid SQL on its own.
+    pub text: String,
+}
+
+/// What a foreign key does when the row that it refers to is deleted, or gets another key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferenceAction {
+    /// An error at the end of the statement.
+    #[default]
+    NoAction,
+    /// An error at once.
+    Restrict,
+    /// The referring row is deleted, or gets the new key.
+    Cascade,
+    /// Its columns become NULL.
+    SetNull,
+    /// Its columns get their default values.
+    SetDefault,
+}
+
+/// A key of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOf {
+    /// The primary key.
+    Primary,
+    /// The unique index at a position.
+    Index(usize),
+}
+
+/// A foreign key. A key of the table that it refers to makes its columns there unique ([`Table::key_of`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignKey {
+    /// Its id.
+    pub id: ConstraintId,
+    /// The folded name, among those of the table's constraints.
+    pub name: String,
+    /// The positions of its columns.
+    pub columns: Vec<usize>,
+    /// The table that it refers to.
+    pub parent: TableId,
+    /// The columns there, in the order of its own.
+    pub parent_columns: Vec<ColumnId>,
+    /// ON DELETE.
+    pub on_delete: ReferenceAction,
+    /// ON UPDATE.
+    pub on_update: ReferenceAction,
+    /// MATCH FULL: either all columns are NULL, or none.
+    pub is_full: bool,
+    /// DEFERRABLE. It is checked at the end of each statement all the same.
+    pub is_deferrable: bool,
 }
 
 /// What a column of an index holds.
@@ -146,7 +212,9 @@ fn expression_text(text: &str) -> String {
 /// 1. column ids and names are distinct, and there are at most [`MAX_COLUMNS`];
 /// 2. `primary_key` holds distinct positions in `columns`, all of them NOT NULL;
 /// 3. the names, ids and storages of indexes are distinct, also from those of the primary key and the table, and their
-///    columns are columns of the table.
+///    columns are columns of the table;
+/// 4. the names of constraints are distinct, and their columns are columns of the table;
+/// 5. no column has an id above `last_column`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The table's id.
@@ -167,6 +235,14 @@ pub struct Table {
     pub key_id: IndexId,
     /// The secondary indexes, in the order of their ids.
     pub indexes: Vec<Index>,
+    /// The CHECK constraints, in the order of their names.
+    pub checks: Vec<Check>,
+    /// The foreign keys, in the order of their ids.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The other tables with a foreign key to this one, in the order of their ids.
+    pub referenced_by: Vec<TableId>,
+    /// The highest column id that it has ever had.
+    pub last_column: ColumnId,
 }
 
 /// Limit of columns, as in PostgreSQL.
@@ -188,6 +264,45 @@ impl Table {
     /// The secondary index of a name.
     pub fn index(&self, name: &str) -> Option<&Index> {
         self.indexes.iter().find(|index| index.name == name)
+    }
+
+    /// The highest id of some columns.
+    pub fn last_of(columns: &[Column]) -> ColumnId {
+        columns.iter().map(|column| column.id).max().unwrap_or(ColumnId(0))
+    }
+
+    /// Whether a constraint of the table has a name.
+    pub fn has_constraint(&self, name: &str) -> bool {
+        !name.is_empty() && self.constraint_names().any(|other| other == name)
+    }
+
+    /// The names of all constraints.
+    pub fn constraint_names(&self) -> impl Iterator<Item = &str> {
+        let keys = self.indexes.iter().filter(|index| index.is_constraint).map(|index| index.name.as_str());
+        let checks = self.checks.iter().map(|check| check.name.as_str());
+        let foreign = self.foreign_keys.iter().map(|key| key.name.as_str());
+        let primary = Some(self.key_name.as_str()).filter(|name| !name.is_empty());
+        primary.into_iter().chain(keys).chain(checks).chain(foreign)
+    }
+
+    /// The position of the column of an id.
+    pub fn position_of(&self, id: ColumnId) -> Option<usize> {
+        self.columns.iter().position(|column| column.id == id)
+    }
+
+    /// The key that makes these columns unique, in any order of them: the primary key, else a unique index of all rows.
+    pub fn key_of(&self, columns: &[usize]) -> Option<KeyOf> {
+        let is_same = |key: &[usize]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
+        if !self.has_hidden_key() && is_same(&self.primary_key) {
+            return Some(KeyOf::Primary);
+        }
+        let unique = |index: &Index| index.unique && index.plain_columns().is_some_and(|key| is_same(&key));
+        self.indexes.iter().position(unique).map(KeyOf::Index)
+    }
+
+    /// Whether a foreign key leads from it or to it.
+    pub fn has_references(&self) -> bool {
+        !self.foreign_keys.is_empty() || !self.referenced_by.is_empty()
     }
 
     /// All storages of the table: that of its rows and those of its indexes.
@@ -214,8 +329,26 @@ impl Table {
         }
         match key.iter().find(|at| !self.columns.get(**at).is_some_and(|c| c.not_null)) {
             Some(at) => Err(format!("primary key column {at} is missing or nullable")),
-            None => self.check_indexes(),
+            None => self.check_indexes().and_then(|()| self.check_constraints()),
         }
+    }
+
+    fn check_constraints(&self) -> Result<(), String> {
+        let mut names: Vec<&str> = self.constraint_names().collect();
+        names.sort_unstable();
+        if names.windows(2).any(|w| w[0] == w[1]) {
+            return Err("duplicate constraint".to_owned());
+        }
+        if self.columns.iter().any(|column| column.id > self.last_column) {
+            return Err("column id above the last one".to_owned());
+        }
+        for key in &self.foreign_keys {
+            let exist = key.columns.iter().all(|at| *at < self.columns.len());
+            if !exist || key.columns.is_empty() || key.columns.len() != key.parent_columns.len() {
+                return Err(format!("columns of foreign key {}", key.name));
+            }
+        }
+        Ok(())
     }
 
     fn check_indexes(&self) -> Result<(), String> {

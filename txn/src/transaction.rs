@@ -171,6 +171,16 @@ impl Transaction {
         self.has_statements = true;
     }
 
+    /// A transaction that reads: its snapshot contains every commit acknowledged before the first poll of the future.
+    ///
+    /// # Errors
+    /// As [`crate::Database::begin`].
+    pub async fn newest(&self) -> Result<Transaction, TxnError> {
+        let live = self.coordinator.live_snapshots.enter(&self.coordinator.tso);
+        let start_ts = self.coordinator.tso.timestamp().await?;
+        Ok(Transaction::new(Arc::clone(&self.coordinator), live, Some(start_ts)))
+    }
+
     /// The snapshot of the statement, to be set again after others have run.
     pub fn statement(&self) -> StatementSnapshot {
         StatementSnapshot(self.read_ts.clone())

@@ -19,7 +19,7 @@ use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::object::{Object, ObjectId, SchemaId};
-use crate::table::{Column, Index, IndexId, StorageId, Table, TableId};
+use crate::table::{Check, Column, ConstraintId, ForeignKey, Index, IndexId, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,10 @@ pub struct NewTable {
     pub key_name: String,
     /// The secondary indexes. Their ids and storages do not count.
     pub indexes: Vec<Index>,
+    /// The CHECK constraints. Their ids do not count.
+    pub checks: Vec<Check>,
+    /// The foreign keys. Their ids do not count; one to the table itself has no parent.
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
@@ -126,7 +130,7 @@ impl SchemaChange {
     }
 
     /// Creates a table. The binder has checked the name. If another transaction takes it meanwhile, the commit fails.
-    pub(crate) async fn create_table(&mut self, txn: &mut Transaction, new: &NewTable) -> Result<(), SqlError> {
+    pub(crate) async fn create_table(&mut self, txn: &mut Transaction, new: &NewTable) -> Result<TableId, SqlError> {
         let id = self.node.allocate_id().await?;
         let key_id = if new.primary_key.is_empty() { 0 } else { self.node.allocate_id().await? };
         let mut table = Table {
@@ -139,16 +143,37 @@ impl SchemaChange {
             key_name: new.key_name.clone(),
             key_id: IndexId(key_id),
             indexes: Vec::with_capacity(new.indexes.len()),
+            checks: new.checks.clone(),
+            foreign_keys: new.foreign_keys.clone(),
+            referenced_by: Vec::new(),
+            last_column: Table::last_of(&new.columns),
         };
         for index in &new.indexes {
             table.indexes.push(self.new_index(index).await?);
         }
+        self.number_constraints(&mut table).await?;
         check(&table)?;
         keep_schema(txn, table.schema)?;
         txn.insert(keys::name(table.schema, &table.name), keys::encode_id(id)).map_err(storage_error)?;
         put_index_names(txn, None, &table)?;
         self.fresh.insert(table.storage);
-        self.put_table(txn, table)
+        self.put_table(txn, table)?;
+        Ok(TableId(id))
+    }
+
+    /// Gives ids to the checks and foreign keys that have none.
+    pub(crate) async fn number_constraints(&self, table: &mut Table) -> Result<(), SqlError> {
+        for check in table.checks.iter_mut().filter(|check| check.id == ConstraintId(0)) {
+            check.id = ConstraintId(self.node.allocate_id().await?);
+        }
+        table.checks.sort_by(|a, b| a.name.cmp(&b.name));
+        for key in table.foreign_keys.iter_mut().filter(|key| key.id == ConstraintId(0)) {
+            key.id = ConstraintId(self.node.allocate_id().await?);
+            if key.parent == TableId(0) {
+                key.parent = table.id;
+            }
+        }
+        Ok(())
     }
 
     /// The index with an id and a storage of its own.
@@ -186,10 +211,19 @@ impl SchemaChange {
         Ok(db)
     }
 
+    /// The database, for transactions that only read tables from which others are excluded.
+    pub(crate) fn database(&self) -> Database {
+        self.node.state.db.clone()
+    }
+
     /// Replaces a table's descriptor. The caller has excluded others from the table. Storages that it does not use any
     /// more are removed later.
     pub(crate) fn alter_table(&mut self, txn: &mut Transaction, old: &Table, new: Table) -> Result<(), SqlError> {
         check(&new)?;
+        if old.name != new.name {
+            txn.delete(keys::name(old.schema, &old.name)).map_err(storage_error)?;
+            take_name(txn, (new.schema, &new.name), new.id.0)?;
+        }
         put_index_names(txn, Some(old), &new)?;
         for storage in old.storages().filter(|storage| new.storages().all(|kept| kept != *storage)) {
             mark_dropped(txn, storage)?;
@@ -331,12 +365,7 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
     }
     for name in index_names(new).filter(|name| !before.contains(name)) {
         let id = new.index(name).map_or(new.key_id, |index| index.id);
-        txn.insert(keys::name(new.schema, name), keys::encode_id(id.0)).map_err(|error| match error {
-            TxnError::AlreadyExists { .. } => {
-                SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
-            }
-            error => storage_error(error),
-        })?;
+        take_name(txn, (new.schema, name), id.0)?;
     }
     Ok(())
 }
@@ -344,6 +373,16 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
 /// The transaction fails if another one drops the schema.
 fn keep_schema(txn: &mut Transaction, schema: SchemaId) -> Result<(), SqlError> {
     txn.share(keys::object(ObjectId(schema.0)), LockMode::KeyShare).map_err(storage_error)
+}
+
+/// Takes the name of a relation. 42P07 if this transaction has given it already.
+fn take_name(txn: &mut Transaction, (schema, name): (SchemaId, &str), id: u32) -> Result<(), SqlError> {
+    txn.insert(keys::name(schema, name), keys::encode_id(id)).map_err(|error| match error {
+        TxnError::AlreadyExists { .. } => {
+            SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+        }
+        error => storage_error(error),
+    })
 }
 
 fn mark_dropped(txn: &mut Transaction, storage: StorageId) -> Result<(), SqlError> {

@@ -12,22 +12,39 @@
 //! | 5 primary key | 5 NOT NULL | | 5 unique | 5 DESC |
 //! | 6 indexes | 6 SQL text of DEFAULT | | 6 of a constraint | 6 NULLS FIRST |
 //! | 7 schema, if it is not the first one | | | 7 SQL text of the predicate | |
-//! | | | | 8 positions of included columns | |
+//! | 8 checks | 8 SQL text of GENERATED | | 8 positions of included columns | |
+//! | 9 foreign keys | | | | |
+//! | 10 tables that refer to it | | | | |
+//! | 11 last column id | | | | |
 //!
-//! Free for what comes: 8 checks, 9 foreign keys of a table; 7 identity and 8 generated of
-//! a column.
+//! A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3 positions of its columns, 4 table, 5 column ids
+//! there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
+//!
+//! Free for what comes: 7 identity of a column.
 
 use bytes::Bytes;
 
 use super::tagged::{self, Fields, Writer, get_type, position, put_type};
 use crate::codec::CodecError;
 use crate::object::{FIRST_SCHEMA, SchemaId};
-use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
+use crate::table::{
+    Check, Column, ColumnId, ConstraintId, ForeignKey, Index, IndexColumn, IndexId, IndexedValue, ReferenceAction,
+    StorageId, Table, TableId,
+};
 use pgtypes::codec::key::KeyOrder;
 
 const WHAT: &str = "table descriptor";
 /// Rows of tables whose descriptor has this version have format 2.
 const VERSION: u8 = 3;
+
+/// The actions of foreign keys. A record has the place of one here.
+const ACTIONS: [ReferenceAction; 5] = [
+    ReferenceAction::NoAction,
+    ReferenceAction::Restrict,
+    ReferenceAction::Cascade,
+    ReferenceAction::SetNull,
+    ReferenceAction::SetDefault,
+];
 
 /// Encodes a table.
 pub fn encode(table: &Table) -> Bytes {
@@ -47,6 +64,16 @@ pub fn encode(table: &Table) -> Bytes {
     if table.schema != FIRST_SCHEMA {
         out.number(7, table.schema.0.into());
     }
+    out.list(8, &table.checks, |check, out| {
+        out.number(1, check.id.0.into());
+        out.text(2, &check.name);
+        out.text(3, &check.text);
+    });
+    out.list(9, &table.foreign_keys, put_foreign_key);
+    out.list(10, &table.referenced_by, |table, out| out.number(1, table.0.into()));
+    if table.last_column != Table::last_of(&table.columns) {
+        out.number(11, table.last_column.0.into());
+    }
     tagged::record(VERSION, &out).into()
 }
 
@@ -58,6 +85,23 @@ fn put_column(column: &Column, out: &mut Writer) {
     if let Some(default) = &column.default {
         out.body(6, default.as_bytes());
     }
+    if let Some(generated) = &column.generated {
+        out.body(8, generated.as_bytes());
+    }
+}
+
+fn put_foreign_key(key: &ForeignKey, out: &mut Writer) {
+    let action = |action| ACTIONS.iter().position(|known| *known == action).unwrap_or(0) as u64;
+    let ids: Vec<usize> = key.parent_columns.iter().map(|id| usize::from(id.0)).collect();
+    out.number(1, key.id.0.into());
+    out.text(2, &key.name);
+    out.positions(3, &key.columns);
+    out.number(4, key.parent.0.into());
+    out.positions(5, &ids);
+    out.number(6, action(key.on_delete));
+    out.number(7, action(key.on_update));
+    out.flag(8, key.is_full);
+    out.flag(9, key.is_deferrable);
 }
 
 fn put_index(index: &Index, out: &mut Writer) {
@@ -85,13 +129,18 @@ fn put_index(index: &Index, out: &mut Writer) {
 
 /// Decodes a table and checks its invariants.
 pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
-    let fields = Fields::read(tagged::of_record(VERSION, bytes)?, 7)?;
+    let fields = Fields::read(tagged::of_record(VERSION, bytes)?, 11)?;
+    let columns = fields.list(4, get_column)?;
+    let last_column = match fields.number(11)? {
+        0 => Table::last_of(&columns),
+        last => column_id(last)?,
+    };
     let key = Fields::read(fields.body(5).unwrap_or_default(), 3)?;
     let table = Table {
         id: TableId(fields.u32(1)?),
         storage: StorageId(fields.u32(2)?),
         name: fields.text(3)?,
-        columns: fields.list(4, get_column)?,
+        columns,
         primary_key: key.positions(3)?,
         key_name: key.text(2)?,
         key_id: IndexId(key.u32(1)?),
@@ -100,20 +149,53 @@ pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
             0 => FIRST_SCHEMA,
             schema => SchemaId(schema),
         },
+        checks: fields.list(8, get_check)?,
+        foreign_keys: fields.list(9, get_foreign_key)?,
+        referenced_by: fields.list(10, |bytes| Ok(TableId(Fields::read(bytes, 1)?.u32(1)?)))?,
+        last_column,
     };
     table.check().map_err(|_| CodecError::new(WHAT, "invariants do not hold"))?;
     Ok(table)
 }
 
 fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
-    let fields = Fields::read(bytes, 6)?;
-    let id = u16::try_from(fields.number(1)?).map_err(|_| CodecError::new(WHAT, "column id too large"))?;
+    let fields = Fields::read(bytes, 8)?;
     Ok(Column {
-        id: ColumnId(id),
+        id: column_id(fields.number(1)?)?,
         name: fields.text(4)?,
         ty: get_type(&fields, 2)?,
         not_null: fields.flag(5),
         default: fields.optional_text(6)?,
+        generated: fields.optional_text(8)?,
+    })
+}
+
+fn column_id(number: u64) -> Result<ColumnId, CodecError> {
+    u16::try_from(number).map(ColumnId).map_err(|_| CodecError::new(WHAT, "column id too large"))
+}
+
+fn get_check(bytes: &[u8]) -> Result<Check, CodecError> {
+    let fields = Fields::read(bytes, 3)?;
+    Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
+}
+
+fn get_foreign_key(bytes: &[u8]) -> Result<ForeignKey, CodecError> {
+    let fields = Fields::read(bytes, 9)?;
+    let action = |tag| {
+        let place = usize::try_from(fields.number(tag)?).unwrap_or(usize::MAX);
+        ACTIONS.get(place).copied().ok_or(CodecError::new(WHAT, "unknown action"))
+    };
+    let ids = fields.numbers(5)?.into_iter().map(column_id);
+    Ok(ForeignKey {
+        id: ConstraintId(fields.u32(1)?),
+        name: fields.text(2)?,
+        columns: fields.positions(3)?,
+        parent: TableId(fields.u32(4)?),
+        parent_columns: ids.collect::<Result<Vec<ColumnId>, CodecError>>()?,
+        on_delete: action(6)?,
+        on_update: action(7)?,
+        is_full: fields.flag(8),
+        is_deferrable: fields.flag(9),
     })
 }
 

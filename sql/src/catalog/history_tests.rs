@@ -310,7 +310,7 @@ async fn write(world: Arc<World>, catalog: NodeCatalog, mut rng: StdRng) {
         let Some(table) = lease.catalog.table(table) else { continue };
         let tables = || std::iter::once(table);
         if catalog.access(&lease.catalog, tables(), txn.start_ts()) != Access::Open
-            || catalog.enter(&live, tables(), Some(table.storage)).is_err()
+            || catalog.enter(&live, tables(), &[table.storage]).is_err()
         {
             continue;
         }
@@ -374,12 +374,25 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
     let live = slot.begin(txn.start_ts());
     let mut change = SchemaChange::new(catalog.clone(), &txn, &live, lease.catalog.clone());
     for name in TABLES {
-        let column =
-            Column { id: ColumnId(1), name: "k".to_owned(), ty: SqlType::INT4, not_null: false, default: None };
+        let column = Column {
+            id: ColumnId(1),
+            name: "k".to_owned(),
+            ty: SqlType::INT4,
+            not_null: false,
+            default: None,
+            generated: None,
+        };
         let (name, key_name) = (name.to_owned(), String::new());
-        let schema = crate::object::FIRST_SCHEMA;
-        let new =
-            NewTable { schema, name, columns: vec![column], primary_key: Vec::new(), key_name, indexes: Vec::new() };
+        let new = NewTable {
+            schema: crate::object::FIRST_SCHEMA,
+            name,
+            columns: vec![column],
+            primary_key: Vec::new(),
+            key_name,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
         change.create_table(&mut txn, &new).await?;
     }
     change.begin_commit();

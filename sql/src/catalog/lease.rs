@@ -292,7 +292,7 @@ impl NodeCatalog {
         &self,
         live: &LiveTransaction,
         tables: impl Iterator<Item = &'t Arc<Table>>,
-        written: Option<StorageId>,
+        written: &[StorageId],
     ) -> Result<(), Refusal> {
         live.enter(tables, written, || self.current())
     }

@@ -153,7 +153,7 @@ async fn a_read_that_takes_its_start_ts_late_looks_at_the_catalog_again() {
             assert_eq!(txn.start_ts(), Timestamp::ZERO);
             let live = slot.begin(txn.start_ts());
             let table = lease.catalog.table("a").expect("there").clone();
-            second.enter(&live, std::iter::once(&table), None).expect("it is open");
+            second.enter(&live, std::iter::once(&table), &[]).expect("it is open");
             if is_silent {
                 gate.close();
                 world.cluster.tso().advance_ms(LEASE.as_millis() as u64 + 1);
@@ -179,7 +179,7 @@ async fn a_writer_that_takes_its_start_ts_late_goes_on_while_a_schema_change_wai
     let (lease, mut txn) = second.begin_deferred().await.expect("a lease");
     let live = slot.begin(txn.start_ts());
     let table = lease.catalog.table("a").expect("there").clone();
-    second.enter(&live, std::iter::once(&table), Some(table.storage)).expect("it is open");
+    second.enter(&live, std::iter::once(&table), &[table.storage]).expect("it is open");
     let truncating = first.clone();
     let truncation = tokio::spawn(async move { truncate(&truncating).await });
     while second.current().expect("a lease").catalog.is_open() {

@@ -165,11 +165,15 @@ impl<'b> Fields<'b> {
     }
 
     pub(super) fn positions(&self, tag: u64) -> Result<Vec<usize>, CodecError> {
+        self.numbers(tag)?.into_iter().map(position).collect()
+    }
+
+    pub(super) fn numbers(&self, tag: u64) -> Result<Vec<u64>, CodecError> {
         let mut rest = self.body(tag).unwrap_or_default();
-        let mut positions = Vec::new();
+        let mut numbers = Vec::new();
         while !rest.is_empty() {
-            positions.push(position(get_varint(&mut rest, WHAT)?)?);
+            numbers.push(get_varint(&mut rest, WHAT)?);
         }
-        Ok(positions)
+        Ok(numbers)
     }
 }

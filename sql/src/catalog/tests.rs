@@ -2,7 +2,10 @@
 
 use super::descriptor;
 use super::keys::{self, LeaseRecord, NodeId, OwnerRecord, VersionRecord};
-use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
+use crate::table::{
+    Check, Column, ColumnId, ConstraintId, ForeignKey, Index, IndexColumn, IndexId, IndexedValue, ReferenceAction,
+    StorageId, Table, TableId,
+};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
 
@@ -17,6 +20,7 @@ fn sample() -> Table {
         ty,
         not_null,
         default: default.map(str::to_owned),
+        generated: None,
     };
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();
@@ -45,6 +49,10 @@ fn sample() -> Table {
             predicate: Some("id > 0".to_owned()),
             included: vec![0],
         }],
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(2),
     }
 }
 
@@ -83,6 +91,49 @@ fn golden_descriptor() {
     }
 }
 
+/// The fields of constraints, and of columns that are gone.
+#[test]
+fn golden_constraints() {
+    let mut table = sample();
+    table.columns[1].generated = Some("1".to_owned());
+    table.checks = vec![Check { id: ConstraintId(20_000), name: "c".to_owned(), text: "id > 0".to_owned() }];
+    table.foreign_keys = vec![ForeignKey {
+        id: ConstraintId(20_001),
+        name: "f".to_owned(),
+        columns: vec![0],
+        parent: TableId(30_000),
+        parent_columns: vec![ColumnId(5)],
+        on_delete: ReferenceAction::SetNull,
+        on_update: ReferenceAction::Cascade,
+        is_full: true,
+        is_deferrable: true,
+    }];
+    table.referenced_by = vec![TableId(40_000)];
+    table.last_column = ColumnId(9);
+    let bytes = descriptor::encode(&table);
+    let check = ["0811", "10", "0103a09c01", "020163", "03066964203e2030"];
+    let key =
+        ["091e", "1d", "0103a19c01", "020166", "030100", "0403b0ea01", "050105", "060103", "070102", "0800", "0900"];
+    let ends = [&check.concat(), &key.concat(), "0a06", "05", "0103c0b802", "0b0109"].concat();
+    assert!(hex(&bytes).ends_with(&ends), "{} {ends}", hex(&bytes));
+    assert!(hex(&bytes).contains("0603277827080131"), "{}", hex(&bytes));
+    assert_eq!(descriptor::decode(&bytes).unwrap(), table);
+    for end in 0..bytes.len() {
+        assert!(descriptor::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    for change in [
+        |table: &mut Table| table.checks[0].name = "f".to_owned(),
+        |table: &mut Table| table.checks[0].name = "i".to_owned(),
+        |table: &mut Table| table.foreign_keys[0].columns = vec![7],
+        |table: &mut Table| table.foreign_keys[0].parent_columns.clear(),
+        |table: &mut Table| table.last_column = ColumnId(1),
+    ] {
+        let mut broken = table.clone();
+        change(&mut broken);
+        assert!(descriptor::decode(&descriptor::encode(&broken)).is_err());
+    }
+}
+
 /// A later release adds fields. A reader that does not know them would not keep what they say.
 #[test]
 fn unknown_and_repeated_fields_are_refused() {
@@ -94,7 +145,7 @@ fn unknown_and_repeated_fields_are_refused() {
         descriptor::decode(&longer)
     };
     assert!(with(&[]).is_ok());
-    assert!(with(&[7, 0]).is_err());
+    assert!(with(&[12, 0]).is_err());
     assert!(with(&[6, 0]).is_err());
 }
 

@@ -162,9 +162,9 @@ impl LiveTransactions {
 }
 
 impl Live {
-    /// Whether the transaction has entered a table, to write to it if `written` is its storage.
-    fn has_entered(&self, table: &Table, written: Option<StorageId>) -> bool {
-        let writes = written == Some(table.storage);
+    /// Whether the transaction has entered a table, to write to it if `written` has its storage.
+    fn has_entered(&self, table: &Table, written: &[StorageId]) -> bool {
+        let writes = written.contains(&table.storage);
         self.uses.iter().any(|used| used.table.storage == table.storage && (used.writes || !writes))
     }
 }
@@ -214,18 +214,18 @@ impl LiveTransaction {
     pub(crate) fn has_entered<'t>(
         &self,
         mut tables: impl Iterator<Item = &'t Arc<Table>>,
-        written: Option<StorageId>,
+        written: &[StorageId],
     ) -> bool {
         let live = self.slot.live.lock();
         tables.all(|table| live.has_entered(table, written))
     }
 
-    /// Enters the tables of a statement; `written` is the storage that it writes to. `current` gives the node's lease
+    /// Enters the tables of a statement; `written`: the storages that it writes to. `current` gives the node's lease
     /// and is called after the tables are entered. After a refusal the statement must not run.
     pub(crate) fn enter<'t>(
         &self,
         tables: impl Iterator<Item = &'t Arc<Table>>,
-        written: Option<StorageId>,
+        written: &[StorageId],
         current: impl FnOnce() -> Option<Arc<Lease>>,
     ) -> Result<(), Refusal> {
         let mut live = self.slot.live.lock();
@@ -234,7 +234,7 @@ impl LiveTransaction {
         }
         let (before, start_ts) = (live.uses.len(), live.start_ts);
         for table in tables {
-            let writes = written == Some(table.storage);
+            let writes = written.contains(&table.storage);
             if !live.has_entered(table, written) {
                 live.uses.push(Use { table: table.clone(), writes, term: Timestamp::ZERO });
             }

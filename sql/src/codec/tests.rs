@@ -15,6 +15,7 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         ty: *ty,
         not_null: key.contains(&at),
         default: None,
+        generated: None,
     });
     let table = Table {
         schema: crate::object::FIRST_SCHEMA,
@@ -26,6 +27,10 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         key_name: "t_pkey".to_owned(),
         key_id: IndexId(16_999),
         indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(u16::MAX),
     };
     table.check().unwrap();
     table

@@ -1,18 +1,53 @@
-//! CREATE INDEX, DROP INDEX and ALTER TABLE: from the descriptor that a table has to the one that it is to have.
+//! CREATE TABLE, DROP TABLE, CREATE INDEX, DROP INDEX and ALTER TABLE: from the descriptor that a table has to the one
+//! that it is to have.
 //!
-//! 1. Others are excluded from the table: the change waits until no other transaction can write to it, and none begins
-//!    to use it ([`crate::catalog::SchemaChange::exclude`]).
-//! 2. What the new descriptor has and the old one has not is filled ([`super::build`]). Nothing refers to it yet.
+//! 1. Others are excluded from the table, and from those that new foreign keys refer to: the change waits until no
+//!    other transaction can write to them, and none begins to use them ([`crate::catalog::SchemaChange::exclude`]).
+//! 2. What the new descriptor has and the old one has not is filled ([`super::build`]). Nothing refers to it yet. The
+//!    rows are checked for new constraints.
 //! 3. The descriptor is written with the transaction. Its commit makes all of it visible at once.
+//!
+//! A table lists the tables that refer to it. So a foreign key changes the descriptors of both, and a plan for one of
+//! them is not valid any more when it comes or goes.
+
+use std::sync::Arc;
 
 use pgtypes::IoEnv;
 use txn::Transaction;
 
 use super::build;
 use crate::catalog::SchemaChange;
+use crate::catalog::ddl::NewTable;
 use crate::error::SqlError;
 use crate::plan::Alteration;
-use crate::table::{IndexId, StorageId};
+use crate::table::{ForeignKey, IndexId, StorageId, Table, TableId};
+
+/// Creates a table.
+pub(super) async fn create_table(
+    new: &NewTable,
+    schema: &mut SchemaChange,
+    txn: &mut Transaction,
+) -> Result<TableId, SqlError> {
+    for parent in parents_of(&new.foreign_keys) {
+        exclude(parent, schema, txn).await?;
+    }
+    let id = schema.create_table(txn, new).await?;
+    relink((id, &[]), &new.foreign_keys, schema, txn).await?;
+    Ok(id)
+}
+
+/// Drops tables.
+pub(super) async fn drop_tables(
+    tables: &[Arc<Table>],
+    schema: &mut SchemaChange,
+    txn: &mut Transaction,
+) -> Result<(), SqlError> {
+    schema.drop_tables(txn, tables).await?;
+    for table in tables {
+        relink((table.id, &table.foreign_keys), &[], schema, txn).await?;
+    }
+    Ok(())
+}
 
 /// Changes a table.
 pub(super) async fn run(
@@ -23,6 +58,11 @@ pub(super) async fn run(
 ) -> Result<(), SqlError> {
     schema.exclude(txn, &change.old).await?;
     let mut new = change.new.clone();
+    for parent in parents_of(&new.foreign_keys) {
+        if !change.old.foreign_keys.iter().any(|key| key.parent == parent) {
+            exclude(parent, schema, txn).await?;
+        }
+    }
     if change.rewrites {
         new.storage = StorageId(schema.allocate_id().await?);
         if !new.has_hidden_key() && new.key_id == IndexId(0) {
@@ -37,6 +77,49 @@ pub(super) async fn run(
             index.storage = StorageId(schema.allocate_id().await?);
         }
     }
-    build::fill(&change.old, &new, schema, txn, io).await?;
-    schema.alter_table(txn, &change.old, new)
+    schema.number_constraints(&mut new).await?;
+    build::fill(change, &new, schema, txn, io).await?;
+    let keys = new.foreign_keys.clone();
+    schema.alter_table(txn, &change.old, new)?;
+    relink((change.old.id, &change.old.foreign_keys), &keys, schema, txn).await
+}
+
+/// The tables that foreign keys refer to, each once.
+fn parents_of(keys: &[ForeignKey]) -> Vec<TableId> {
+    let mut parents: Vec<TableId> = keys.iter().map(|key| key.parent).filter(|id| *id != TableId(0)).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    parents
+}
+
+/// Excludes others from a table.
+async fn exclude(table: TableId, schema: &mut SchemaChange, txn: &Transaction) -> Result<(), SqlError> {
+    match schema.catalog().by_id(table).cloned() {
+        Some(table) => schema.exclude(txn, &table).await,
+        None => Ok(()),
+    }
+}
+
+/// Says in other tables whether a table refers to them, after its foreign keys have changed.
+async fn relink(
+    (child, before): (TableId, &[ForeignKey]),
+    after: &[ForeignKey],
+    schema: &mut SchemaChange,
+    txn: &mut Transaction,
+) -> Result<(), SqlError> {
+    let (before, after) = (parents_of(before), parents_of(after));
+    let gone = before.iter().filter(|id| !after.contains(id)).map(|id| (*id, false));
+    let come = after.iter().filter(|id| !before.contains(id)).map(|id| (*id, true));
+    for (id, refers) in gone.chain(come).collect::<Vec<_>>() {
+        let Some(parent) = schema.catalog().by_id(id).cloned().filter(|_| id != child) else { continue };
+        schema.exclude(txn, &parent).await?;
+        let mut new = (*parent).clone();
+        new.referenced_by.retain(|known| *known != child);
+        if refers {
+            new.referenced_by.push(child);
+            new.referenced_by.sort_unstable();
+        }
+        schema.alter_table(txn, &parent, new)?;
+    }
+    Ok(())
 }

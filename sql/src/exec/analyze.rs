@@ -8,6 +8,7 @@ use txn::View;
 
 use super::context::ExecContext;
 use super::query::QueryRun;
+use super::references;
 use super::report::show_report;
 use super::{insert, modify};
 use crate::clock;
@@ -67,5 +68,8 @@ async fn execute(
         Body::Delete(delete) => modify::delete(delete, units, ctx, params).await?,
         _ => return Err(SqlError::internal("EXPLAIN ANALYZE of a statement that does not run")),
     };
+    if let Some(found) = &plan.references {
+        Box::pin(references::settle(found, ctx)).await?;
+    }
     Ok((changes.read, changes.returned.len() as u64))
 }

@@ -11,6 +11,9 @@
 //! A unique key is inserted as one that must be absent. Two rows with the same key meet in one transaction, or the
 //! later transaction finds the key of the earlier one.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kv::Key;
 use kv::client::ScanRange;
@@ -19,46 +22,54 @@ use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
 use super::changes::STORE_UNITS;
+use super::constraints::{complete, of_constraint, violated};
 use super::cursor;
+use super::foreign_key::{ForeignKeyOf, values_of as values_of_key};
 use super::rows::Row;
 use super::writer::{entry_of, values_of};
-use crate::catalog::{SchemaChange, duplicate_rows, schema_name};
+use crate::catalog::{Catalog, SchemaChange, duplicate_rows, schema_name};
 use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
 use crate::expr::NoSession;
-use crate::expr::eval::Env;
-use crate::plan::TableWrite;
-use crate::table::{StorageId, Table};
+use crate::expr::eval::{Env, eval};
+use crate::plan::{Alteration, TableWrite};
+use crate::table::{Column, ForeignKey, StorageId, Table};
 
 /// Rows per page.
 const PAGE_ROWS: u32 = 512;
 /// How often a page is tried. Nobody writes to the same keys; but the locks of a transaction may expire.
 const ATTEMPTS: u32 = 8;
 
-/// Fills what `new` has and `old` has not.
+/// Fills what `new` has and the old table has not, and checks the rows for what is new.
 pub(super) async fn fill(
-    old: &Table,
+    change: &Alteration,
     new: &Table,
     schema: &SchemaChange,
     txn: &mut Transaction,
     io: &IoEnv<'_>,
 ) -> Result<(), SqlError> {
+    let old = &*change.old;
     let storages: Vec<StorageId> =
         new.storages().filter(|storage| old.storages().all(|known| known != *storage)).collect();
-    if storages.is_empty() {
+    if storages.is_empty() && change.validates.is_empty() {
         return Ok(());
     }
-    let write = TableWrite::bind(std::sync::Arc::new(new.clone()), schema.catalog())?;
-    let builder = Builder { old, write, io: *io };
-    let (start, end) = key::storage_range(old.storage);
-    let range = ScanRange { start, end, reverse: false };
-    let has_own_rows = txn.has_written_in(&range);
+    let write = TableWrite::bind(Arc::new(new.clone()), schema.catalog())?;
+    let mut builder = Builder { change, old, write, parents: Vec::new(), io: *io };
+    let range = rows_of(old.storage);
+    let mut has_own_rows = txn.has_written_in(&range);
+    for name in &change.validates.foreign_keys {
+        let Some(key) = new.foreign_keys.iter().find(|key| key.name == *name) else { continue };
+        let parent = builder.parent(key, schema.catalog())?;
+        has_own_rows |= txn.has_written_in(&rows_of(parent.storage));
+        builder.parents.push((key.clone(), parent));
+    }
     if schema.is_fresh(old) {
         return if has_own_rows { builder.fill_within(range, txn).await } else { Ok(()) };
     }
     if !has_own_rows {
-        let db = schema.begin_build(&storages).await?;
+        let db = if storages.is_empty() { schema.database() } else { schema.begin_build(&storages).await? };
         return builder.fill_apart(range, &db).await;
     }
     if !txn.has_statements() {
@@ -70,10 +81,18 @@ pub(super) async fn fill(
     builder.fill_within(range, txn).await
 }
 
+fn rows_of(storage: StorageId) -> ScanRange {
+    let (start, end) = key::storage_range(storage);
+    ScanRange { start, end, reverse: false }
+}
+
 /// Writes the rows of a table for another descriptor of it.
 struct Builder<'b> {
+    change: &'b Alteration,
     old: &'b Table,
     write: TableWrite,
+    /// New foreign keys, and the tables that they refer to.
+    parents: Vec<(ForeignKey, Arc<Table>)>,
     io: IoEnv<'b>,
 }
 
@@ -86,6 +105,88 @@ struct NewKey {
 }
 
 impl Builder<'_> {
+    /// The table that a new foreign key refers to. Its rows are read as they are stored.
+    fn parent(&self, key: &ForeignKey, catalog: &Catalog) -> Result<Arc<Table>, SqlError> {
+        if key.parent != self.old.id {
+            let parent = catalog.by_id(key.parent).cloned();
+            return parent.ok_or_else(|| SqlError::internal("a foreign key refers to no table"));
+        }
+        let places: Option<Vec<usize>> = key.parent_columns.iter().map(|id| self.old.position_of(*id)).collect();
+        let is_stored = places.as_ref().is_some_and(|places| {
+            let same = |at: &usize| {
+                let column = &self.old.columns[*at];
+                self.write.table.position_of(column.id).is_some_and(|new| self.write.table.columns[new].ty == column.ty)
+            };
+            self.old.key_of(places).is_some() && places.iter().all(same)
+        });
+        if !is_stored {
+            let message = "a foreign key to a key that the same statement adds is not supported yet";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        Ok(Arc::clone(&self.change.old))
+    }
+
+    /// The new row.
+    fn new_row(&self, old: Row) -> Result<Row, SqlError> {
+        let env = self.env();
+        let mut row = match &self.change.row {
+            None => old,
+            Some(columns) => columns
+                .iter()
+                .map(|expr| Ok(eval(expr, &old, &env)?.into_owned()))
+                .collect::<Result<Row, SqlError>>()?,
+        };
+        if self.change.rewrites {
+            complete(&self.write, &mut row, &env)?;
+        }
+        self.validate(&row)?;
+        Ok(row)
+    }
+
+    /// 23502 or 23514 for a row that is not what the table demands now.
+    fn validate(&self, row: &Row) -> Result<(), SqlError> {
+        let (table, validates) = (&*self.write.table, &self.change.validates);
+        for at in validates.not_null.iter().filter_map(|id| table.position_of(*id)) {
+            if row.get(at).is_none_or(Datum::is_null) {
+                return Err(contains_nulls(table, &table.columns[at], &self.io));
+            }
+        }
+        if validates.checks.is_empty() {
+            return Ok(());
+        }
+        match violated(&self.write, row, &self.env())? {
+            Some(check) => {
+                let message = format!(
+                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                    check.name, table.name
+                );
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                Err(of_constraint(error, (table, &check.name), &self.io))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// 23503 for a row that refers to one that does not exist.
+    async fn check_parents(&self, rows: &[Row], txn: &Transaction) -> Result<(), SqlError> {
+        for (key, parent) in &self.parents {
+            let it = ForeignKeyOf { key, child: &self.write.table, parent };
+            let mut wanted = Vec::new();
+            for row in rows {
+                let Some(values) = values_of_key(&self.write.table, key, row, &self.io)? else { continue };
+                let found = it.store_key(&values, &self.io)?;
+                wanted.push((found.ok_or_else(|| it.missing(&values, &self.io))?, values));
+            }
+            let keys: Vec<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
+            let found: HashSet<Key> =
+                txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().map(|(key, _)| key).collect();
+            if let Some((_, values)) = wanted.iter().find(|(key, _)| !found.contains(key)) {
+                return Err(it.missing(values, &self.io));
+            }
+        }
+        Ok(())
+    }
+
     /// Fills in transactions of their own.
     async fn fill_apart(&self, mut range: ScanRange, db: &Database) -> Result<(), SqlError> {
         let mut attempts = 0;
@@ -132,10 +233,12 @@ impl Builder<'_> {
         let (mut rows, mut keys, mut turn) = (Vec::with_capacity(page.pairs.len()), Vec::new(), Turn::new());
         for (at, (key, value)) in page.pairs.into_iter().enumerate() {
             let row = cursor::decode(self.old, &key, &value, &vec![true; self.old.columns.len()])?;
+            let row = self.new_row(row)?;
             self.put_row((at, key, &row), (start_ts, first_id + at as u64), &mut keys)?;
             rows.push(row);
             turn.spend(STORE_UNITS * (1 + self.write.indexes.len())).await;
         }
+        self.check_parents(&rows, txn).await?;
         for NewKey { key, value, unique } in keys {
             let written = if unique.is_some() { txn.insert(key, value) } else { txn.put(key, value) };
             match written {
@@ -181,17 +284,9 @@ impl Builder<'_> {
         if new.has_hidden_key() {
             return Ok(key::hidden_key(new.storage, start_ts, number));
         }
-        let null = new.columns.iter().zip(row).find(|(column, value)| column.not_null && value.is_null());
-        if let Some((column, _)) = null {
-            let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, new.name);
-            let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
-            error.constraint = Some(Box::new(ConstraintFields {
-                schema: schema_name(new, &self.io),
-                table: new.name.clone(),
-                column: Some(column.name.clone()),
-                constraint: None,
-            }));
-            return Err(error);
+        let null = new.primary_key.iter().find(|at| row.get(**at).is_none_or(Datum::is_null));
+        if let Some(column) = null.and_then(|at| new.columns.get(*at)) {
+            return Err(contains_nulls(new, column, &self.io));
         }
         Ok(key::row_key(new, row).ok_or(CodecError::new("row", "its key is not complete"))?)
     }
@@ -230,4 +325,17 @@ impl Builder<'_> {
             locals: &[],
         }
     }
+}
+
+/// 23502 for NULL in a column that must not have it any more.
+fn contains_nulls(table: &Table, column: &Column, io: &IoEnv<'_>) -> SqlError {
+    let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, table.name);
+    let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+    error.constraint = Some(Box::new(ConstraintFields {
+        schema: schema_name(table, io),
+        table: table.name.clone(),
+        column: Some(column.name.clone()),
+        constraint: None,
+    }));
+    error
 }

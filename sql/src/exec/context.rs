@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tso::Timestamp;
 use txn::{Transaction, View};
 
+use super::reference_queue::ReferenceQueue;
 use super::rows::Row;
 use crate::advisory::{AdvisorySession, Patience};
 use crate::catalog::SchemaChange;
@@ -48,6 +49,8 @@ pub struct ExecContext<'a> {
     pub params: usize,
     /// The results of sub-queries and of WITH, if the plan has some: [`super::Execution::statement`].
     pub statement: Option<&'a StatementState>,
+    /// What foreign keys ask for when the statement's own changes are done.
+    pub references: ReferenceQueue,
 }
 
 impl<'a> ExecContext<'a> {

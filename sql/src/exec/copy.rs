@@ -6,8 +6,11 @@
 
 use std::sync::Arc;
 
+use super::constraints::{check_row, complete};
 use super::context::ExecContext;
-use super::rows::{Row, check_not_null, empty_row, row_bytes};
+use super::reference_queue::ReferenceQueue;
+use super::references;
+use super::rows::{Row, empty_row, row_bytes};
 use super::writer::{RowWriter, WriteError};
 use crate::coop::Turn;
 use crate::copy::CopyReader;
@@ -43,6 +46,8 @@ pub(crate) struct CopyIn {
     lines: Vec<u64>,
     waiting_bytes: usize,
     stored: u64,
+    /// What foreign keys ask for at the end.
+    references: ReferenceQueue,
     turn: Turn,
 }
 
@@ -50,7 +55,17 @@ impl CopyIn {
     /// Begins. `plan` is one of COPY FROM.
     pub(crate) fn new(plan: Arc<Plan>, reader: CopyReader, format: Format) -> CopyIn {
         let (waiting, lines) = (Vec::new(), Vec::new());
-        CopyIn { plan, reader, format, waiting, lines, waiting_bytes: 0, stored: 0, turn: Turn::new() }
+        CopyIn {
+            plan,
+            reader,
+            format,
+            waiting,
+            lines,
+            waiting_bytes: 0,
+            stored: 0,
+            references: ReferenceQueue::default(),
+            turn: Turn::new(),
+        }
     }
 
     /// Takes bytes of the client. They may end anywhere.
@@ -73,6 +88,10 @@ impl CopyIn {
         self.reader.finish();
         self.take_rows(ctx).await?;
         self.store(ctx).await?;
+        if let Some(found) = &self.plan.references {
+            std::mem::swap(&mut self.references, &mut ctx.references);
+            Box::pin(references::settle(found, ctx)).await?;
+        }
         Ok(self.stored)
     }
 
@@ -140,7 +159,8 @@ impl CopyIn {
         {
             return Ok(Some(None));
         }
-        check_not_null(table, &row, &ctx.io).map_err(of_row)?;
+        complete(&body.write, &mut row, &env).map_err(of_row)?;
+        check_row(&body.write, &row, &env).map_err(of_row)?;
         Ok(Some(Some(row)))
     }
 
@@ -151,7 +171,11 @@ impl CopyIn {
         let lines = std::mem::take(&mut self.lines);
         self.waiting_bytes = 0;
         self.stored += rows.len() as u64;
-        match RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await {
+        std::mem::swap(&mut self.references, &mut ctx.references);
+        ctx.references.begin(&self.plan);
+        let written = RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await;
+        std::mem::swap(&mut self.references, &mut ctx.references);
+        match written {
             Ok(_) => Ok(()),
             Err(WriteError { error, row }) => {
                 let line = row.and_then(|row| lines.get(row)).or(lines.last());

@@ -168,6 +168,7 @@ impl Cursor {
         for (key, value) in entries {
             let mut row = empty_row(&access.table);
             let row_key = cursor.decode((&key, &value), &mut row)?;
+            row.extend(key_column(access, &row_key));
             self.turn.spend(self.row_units + value.len() / BYTES_PER_UNIT).await;
             rows.push((Some(row_key), row));
         }
@@ -177,7 +178,8 @@ impl Cursor {
     async fn decode_all(&mut self, access: &TableAccess, pairs: Vec<(Key, Bytes)>) -> Result<Vec<KeyedRow>, SqlError> {
         let mut rows = Vec::with_capacity(pairs.len());
         for (key, value) in pairs {
-            let row = decode(&access.table, &key, &value, &access.needed)?;
+            let mut row = decode(&access.table, &key, &value, &access.needed)?;
+            row.extend(key_column(access, &key));
             self.turn.spend(self.row_units + value.len() / BYTES_PER_UNIT).await;
             rows.push((Some(key), row));
         }
@@ -233,6 +235,11 @@ impl Cursor {
             State::Fixed(_) | State::System(_) | State::AtEnd => Ok(None),
         }
     }
+}
+
+/// The key of a row as its last column, where that is wanted.
+fn key_column(access: &TableAccess, key: &Key) -> Option<Datum> {
+    access.with_key.then(|| Datum::Bytes(key.as_bytes().into()))
 }
 
 /// Decodes the needed columns of a stored row. The others are NULL.

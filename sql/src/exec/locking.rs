@@ -88,7 +88,7 @@ pub(super) async fn lock_read<T>(
     rows: Vec<(Key, T)>,
     (lock, params): (Lock, &[Datum]),
     ctx: &mut ExecContext<'_>,
-    mut again: impl FnMut(Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
+    mut again: impl FnMut(&Key, Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
 ) -> Result<Vec<(Key, T)>, SqlError> {
     let own: Vec<bool> = rows.iter().map(|(key, _)| ctx.txn.has_written(key)).collect();
     let written = rows.iter().zip(&own).filter(|(_, own)| **own).map(|((key, _), _)| key);
@@ -97,8 +97,8 @@ pub(super) async fn lock_read<T>(
     let keys: Vec<Key> = others.map(|((key, _), _)| key.clone()).collect();
     let mut found = lock_keys(&access.table, keys, (lock, Presence::Present, true), ctx).await?.into_iter();
     let recheck = if let AccessPath::Index(scan) = &access.path { scan.recheck.as_ref() } else { None };
-    let mut again = |row: Row, ctx: &ExecContext<'_>| {
-        if passes(recheck, &row, ctx, params)? { again(row, ctx) } else { Ok(None) }
+    let mut again = |key: &Key, row: Row, ctx: &ExecContext<'_>| {
+        if passes(recheck, &row, ctx, params)? { again(key, row, ctx) } else { Ok(None) }
     };
     let mut counted = Vec::with_capacity(rows.len());
     for ((key, row), own) in rows.into_iter().zip(own) {
@@ -113,13 +113,13 @@ pub(super) async fn lock_read<T>(
                 let row = if ctx.rehearses() {
                     ctx.begin_rehearsal();
                     loop {
-                        let row = again(newest.clone(), ctx);
+                        let row = again(&key, newest.clone(), ctx);
                         if !ctx.answer().await? {
                             break row?;
                         }
                     }
                 } else {
-                    again(newest, ctx)?
+                    again(&key, newest, ctx)?
                 };
                 counted.extend(row.map(|row| (key, row)));
             }

@@ -8,18 +8,20 @@
 //! # Layers
 //!
 //! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
-//! 2. `context`: the environment
-//! 3. `aggregate`, `index_cursor`: accumulators, scans of indexes
-//! 4. `cursor`, `plain`: reading, rows of plain columns
-//! 5. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
-//! 6. `functions`, `join`, `set_operation`: nodes over inputs
-//! 7. `query`: running queries and the nodes that they read
-//! 8. `changes`: changes of rows
-//! 9. `writer`: the writer of rows and of their entries in indexes
-//! 10. `upsert`: ON CONFLICT
-//! 11. `build`, `check`, `copy`, `insert`, `modify`: builds indexes, compares them with their tables; COPY FROM;
-//!     INSERT; UPDATE and DELETE
-//! 12. `alter`, `analyze`, `objects`: changes of a table's indexes and keys; EXPLAIN ANALYZE; CREATE of objects
+//! 2. `reference_queue`: what foreign keys ask for
+//! 3. `context`: the environment
+//! 4. `aggregate`, `constraints`, `index_cursor`: accumulators, what a table demands of a row, scans of indexes
+//! 5. `cursor`, `foreign_key`, `plain`: reading, the keys that a row refers to, rows of plain columns
+//! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
+//! 7. `functions`, `join`, `set_operation`: nodes over inputs
+//! 8. `query`: running queries and the nodes that they read
+//! 9. `changes`, `joined`, `parents`: changes of rows; rows of a target joined with others; rows that others refer to
+//! 10. `writer`: the writer of rows and of their entries in indexes
+//! 11. `upsert`: ON CONFLICT
+//! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
+//!     UPDATE and DELETE
+//! 13. `references`: foreign keys, when the changes of a statement are done
+//! 14. `alter`, `analyze`, `copy`, `objects`: changes of tables; EXPLAIN ANALYZE; COPY FROM; CREATE of other objects
 
 mod aggregate;
 mod alter;
@@ -28,20 +30,26 @@ mod budget;
 mod build;
 mod changes;
 mod check;
+mod constraints;
 mod context;
 mod copy;
 mod cursor;
+mod foreign_key;
 mod functions;
 mod index_cursor;
 mod input;
 mod insert;
 mod join;
+mod joined;
 mod locking;
 mod modify;
 mod objects;
+mod parents;
 mod pipeline;
 mod plain;
 mod query;
+mod reference_queue;
+mod references;
 mod report;
 mod rows;
 mod set_operation;
@@ -54,18 +62,24 @@ use std::sync::Arc;
 use txn::View;
 
 pub use crate::advisory::AdvisorySession;
+use crate::catalog::ddl::NewTable;
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
-use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess};
+use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, TableWrite};
 pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
 pub(crate) use copy::CopyIn;
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
+pub use reference_queue::ReferenceQueue;
 pub(crate) use report::show_report;
 pub use rows::Row;
+use writer::RowWriter;
+
+/// Rows of CREATE TABLE AS that are written together.
+const CREATED_AT_ONCE: usize = 512;
 
 /// A plan under execution. A portal keeps it between fetches.
 pub struct Execution {
@@ -98,6 +112,8 @@ pub enum Tag {
     Update(u64),
     /// `DELETE n`
     Delete(u64),
+    /// `SELECT n`, of CREATE TABLE AS.
+    CreatedFrom(u64),
     /// A fixed tag: `CREATE TABLE`, `EXPLAIN`, ...
     Plain(&'static str),
 }
@@ -199,6 +215,7 @@ impl Execution {
             self.tag = Tag::Plain("EXPLAIN");
             return Ok(State::Rows(lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect()));
         }
+        ctx.references.begin(&plan);
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
                 let mut run = QueryRun::new(select, row_units, ctx, &self.params).await?;
@@ -209,15 +226,22 @@ impl Execution {
             }
             Body::Insert(insert) => {
                 let done = insert::run(insert, row_units, ctx, &self.params).await?;
+                settle(&plan, ctx).await?;
                 (Tag::Insert(done.count), done.returned)
             }
             Body::Update(update) => {
                 let done = modify::update(update, row_units, ctx, &self.params).await?;
+                settle(&plan, ctx).await?;
                 (Tag::Update(done.count), done.returned)
             }
             Body::Delete(delete) => {
                 let done = modify::delete(delete, row_units, ctx, &self.params).await?;
+                settle(&plan, ctx).await?;
                 (Tag::Delete(done.count), done.returned)
+            }
+            Body::CreateTableAs(parts) => {
+                let count = Box::pin(create_as(parts, row_units, ctx, &self.params)).await?;
+                (Tag::CreatedFrom(count), VecDeque::new())
             }
             Body::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect();
@@ -242,11 +266,46 @@ impl Drop for Execution {
     }
 }
 
+/// Does what foreign keys say of the changes that a statement has made.
+async fn settle(plan: &Plan, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+    match &plan.references {
+        Some(found) => Box::pin(references::settle(found, ctx)).await,
+        None => Ok(()),
+    }
+}
+
 /// The table access and the output of a query for plain columns.
 fn plain_query(plan: &Plan) -> Option<(&TableAccess, &PlainOutput)> {
     match &plan.body {
         Body::Select(SelectPlan { source: Source::Table(access), .. }) => Some((access, plan.plain.as_ref()?)),
         _ => None,
+    }
+}
+
+/// Creates a table and writes the rows of a query to it. Returns their number.
+async fn create_as(
+    (new, query): &(NewTable, SelectPlan),
+    row_units: usize,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<u64, SqlError> {
+    let Some(schema) = ctx.schema.as_deref_mut() else {
+        return Err(SqlError::internal("a schema change has no place to go"));
+    };
+    let id = alter::create_table(new, schema, ctx.txn).await?;
+    let catalog = Arc::clone(schema.catalog());
+    let table = catalog.by_id(id).cloned().ok_or_else(|| SqlError::internal("a new table is missing"))?;
+    let write = TableWrite::bind(table, &catalog)?;
+    let mut writer = RowWriter::new(&write, ctx);
+    let mut run = QueryRun::new(query, row_units, ctx, params).await?;
+    let mut count = 0;
+    loop {
+        let rows = run.next(query, ctx, params, CREATED_AT_ONCE).await?;
+        if rows.is_empty() {
+            return Ok(count);
+        }
+        count += rows.len() as u64;
+        writer.insert_rows(rows, ctx).await?;
     }
 }
 
@@ -258,7 +317,7 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
     Ok(match body {
         Body::CreateTable(new) => {
             if let Some(new) = new {
-                schema.create_table(ctx.txn, new).await?;
+                alter::create_table(new, schema, ctx.txn).await?;
             }
             "CREATE TABLE"
         }
@@ -273,7 +332,10 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             tag
         }
         Body::Drop(tag, drops) => {
-            schema.drop_tables(ctx.txn, &drops.tables).await?;
+            for change in &drops.changes {
+                alter::run(change, schema, ctx.txn, &ctx.io).await?;
+            }
+            alter::drop_tables(&drops.tables, schema, ctx.txn).await?;
             for object in &drops.objects {
                 schema.drop_object(ctx.txn, object)?;
             }

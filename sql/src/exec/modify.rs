@@ -15,6 +15,7 @@ use super::budget::Budget;
 use super::changes::{Changes, STORE_UNITS, rehearse};
 use super::context::ExecContext;
 use super::cursor::{self, Cursor};
+use super::joined::JoinedRows;
 use super::locking::{Lock, lock_newest, lock_read, passes};
 use super::rows::Row;
 use super::writer::{RowChange, RowWriter};
@@ -29,7 +30,7 @@ use pgtypes::Datum;
 const FIRST_PAGE: u32 = 256;
 
 /// The rows to change, in pages.
-struct Target<'p> {
+pub(super) struct Target<'p> {
     source: Source,
     access: &'p TableAccess,
     filter: Option<&'p Expr>,
@@ -45,7 +46,7 @@ struct Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    async fn new(
+    pub(super) async fn new(
         access: &'p TableAccess,
         filter: Option<&'p Expr>,
         mode: LockMode,
@@ -64,7 +65,12 @@ impl<'p> Target<'p> {
         self.view = Some(ctx.txn.view());
     }
 
-    async fn next(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+    /// The next rows that count. They are locked, if the statement locks rows.
+    pub(super) async fn next(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         if !ctx.locks_rows {
             return self.read(ctx, params).await;
         }
@@ -75,7 +81,7 @@ impl<'p> Target<'p> {
         }
         let Some(rows) = self.read(ctx, params).await? else { return Ok(None) };
         let filter = self.filter;
-        let again = |row: Row, ctx: &ExecContext<'_>| Ok(passes(filter, &row, ctx, params)?.then_some(row));
+        let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| Ok(passes(filter, &row, ctx, params)?.then_some(row));
         lock_read(self.access, rows, (lock, params), ctx, again).await.map(Some)
     }
 
@@ -97,7 +103,11 @@ impl<'p> Target<'p> {
     }
 
     /// Reads the next page. Returns the rows that pass.
-    async fn read(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+    pub(super) async fn read(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
         let env = ctx.env(params);
         let has_view = self.view.is_some();
         if has_view {
@@ -128,6 +138,51 @@ impl<'p> Target<'p> {
     }
 }
 
+/// The rows to change: those of the target by itself, or joined with other tables.
+enum Rows<'p> {
+    Plain(Box<Target<'p>>),
+    Joined(Box<JoinedRows<'p>>),
+}
+
+impl<'p> Rows<'p> {
+    /// Those of the target by itself. `is_frozen`: they are those of the statement's start.
+    async fn plain(mut target: Target<'p>, is_frozen: bool, ctx: &ExecContext<'_>) -> Rows<'p> {
+        if is_frozen || matches!(target.access.path, AccessPath::Index(_)) {
+            target.freeze(ctx);
+        }
+        Rows::Plain(Box::new(target))
+    }
+
+    /// The next rows, with their keys. The columns of the target come first.
+    async fn next(&mut self, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+        match self {
+            Rows::Plain(target) => target.next(ctx, params).await,
+            Rows::Joined(rows) => rows.next(ctx, params).await,
+        }
+    }
+
+    /// Counts the change of a row.
+    async fn spend(&mut self) {
+        match self {
+            Rows::Plain(target) => target.spend().await,
+            Rows::Joined(rows) => rows.spend(STORE_UNITS).await,
+        }
+    }
+
+    fn counts(&self) -> RowCounts {
+        match self {
+            Rows::Plain(target) => target.counts,
+            Rows::Joined(rows) => rows.counts(),
+        }
+    }
+}
+
+/// A new row, or a deleted one, with the columns of the tables that its target was joined with.
+fn with_others(mut row: Row, others: Row) -> Row {
+    row.extend(others);
+    row
+}
+
 /// Runs a DELETE to its end. `row_units`: the work for a row, in units of [`Turn`].
 pub(super) async fn delete(
     plan: &DeletePlan,
@@ -135,26 +190,46 @@ pub(super) async fn delete(
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let mut target =
-        Target::new(&plan.access, plan.filter.as_ref(), LockMode::Update, row_units, (ctx, params)).await?;
+    let mode = LockMode::Update;
+    let rows = match &plan.joined {
+        Some(joined) => {
+            let rows = JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?;
+            Rows::Joined(Box::new(rows))
+        }
+        None => {
+            let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, (ctx, params)).await?;
+            Rows::plain(target, false, ctx).await
+        }
+    };
+    delete_rows(plan, rows, ctx, params).await
+}
+
+async fn delete_rows(
+    plan: &DeletePlan,
+    mut target: Rows<'_>,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut writer = RowWriter::new(&plan.write, ctx);
-    if matches!(plan.access.path, AccessPath::Index(_)) {
-        target.freeze(ctx);
-    }
+    let width = plan.write.table.columns.len();
     while let Some(rows) = target.next(ctx, params).await? {
         let mut rows = rows.into_iter();
         while rows.len() > 0 {
-            let chunk = rows.by_ref().take(at_once(ctx));
-            let changes = chunk.map(|(key, old)| RowChange::Delete { key, old }).collect();
-            for row in writer.write(changes, ctx).await? {
+            let (mut changes, mut others) = (Vec::new(), Vec::new());
+            for (key, mut old) in rows.by_ref().take(at_once(ctx)) {
+                others.push(old.split_off(width.min(old.len())));
+                changes.push(RowChange::Delete { key, old });
+            }
+            for (row, others) in writer.write(changes, ctx).await?.into_iter().zip(others) {
+                let row = with_others(row, others);
                 rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
                 done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
                 target.spend().await;
             }
         }
     }
-    done.read = target.counts;
+    done.read = target.counts();
     Ok(done)
 }
 
@@ -171,35 +246,53 @@ pub(super) async fn update(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mode = if plan.changes_unique { LockMode::Update } else { LockMode::NoKeyUpdate };
-    let mut target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, (ctx, params)).await?;
+    let rows = match &plan.joined {
+        Some(joined) => {
+            let rows = JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?;
+            Rows::Joined(Box::new(rows))
+        }
+        None => {
+            let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, (ctx, params)).await?;
+            Rows::plain(target, plan.changes_key, ctx).await
+        }
+    };
+    update_rows(plan, rows, ctx, params).await
+}
+
+async fn update_rows(
+    plan: &UpdatePlan,
+    mut target: Rows<'_>,
+    ctx: &mut ExecContext<'_>,
+    params: &[Datum],
+) -> Result<Changes, SqlError> {
     let (mut done, mut budget) = (Changes::default(), Budget::of_statement());
     let mut writer = RowWriter::new(&plan.write, ctx);
-    if plan.changes_key || matches!(plan.access.path, AccessPath::Index(_)) {
-        target.freeze(ctx);
-    }
+    let width = plan.write.table.columns.len();
     while let Some(rows) = target.next(ctx, params).await? {
         let mut rows = rows.into_iter();
         while rows.len() > 0 {
-            let mut changes = Vec::new();
-            for (key, old) in rows.by_ref().take(at_once(ctx)) {
+            let (mut changes, mut others) = (Vec::new(), Vec::new());
+            for (key, mut old) in rows.by_ref().take(at_once(ctx)) {
                 target.spend().await;
                 rehearse(plan.assignments.iter().map(|(_, expr)| expr), &old, ctx, params).await?;
                 let new = changed(plan, &old, &ctx.env(params))?;
+                others.push(old.split_off(width.min(old.len())));
                 changes.push(RowChange::Update { key, old, new });
             }
-            for row in writer.write(changes, ctx).await? {
+            for (row, others) in writer.write(changes, ctx).await?.into_iter().zip(others) {
+                let row = with_others(row, others);
                 rehearse(plan.returning.iter().flatten(), &row, ctx, params).await?;
                 done.record(plan.returning.as_ref(), &row, &ctx.env(params), &mut budget)?;
             }
         }
     }
-    done.read = target.counts;
+    done.read = target.counts();
     Ok(done)
 }
 
-/// Applies the assignments to a row. All of them see the old row.
+/// Applies the assignments to a row. All of them see the old row, and what it was joined with.
 fn changed(plan: &UpdatePlan, old: &Row, env: &Env<'_>) -> Result<Row, SqlError> {
-    let mut new = old.clone();
+    let mut new = old.get(..plan.write.table.columns.len()).unwrap_or(old).to_vec();
     for (column, expr) in &plan.assignments {
         new[*column] = eval(expr, old, env)?.into_owned();
     }

@@ -122,6 +122,7 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<(), SqlError> {
+        // Without a view of its own it has that of the query around it.
         let Some(view) = self.view.take() else { return self.read_complete(plan, ctx, params, max_rows).await };
         let outer = ctx.txn.set_view(Some(view));
         let read = self.read_complete(plan, ctx, params, max_rows).await;
@@ -169,7 +170,7 @@ impl QueryRun {
             if read.is_empty() {
                 break;
             }
-            let again = |row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
+            let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
             let locked = lock_read(access, read, (Lock { mode: lock.mode, wait }, params), ctx, again).await?;
             for (key, row) in locked {
                 if is_confirmed {

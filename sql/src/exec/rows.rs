@@ -66,7 +66,7 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> R
 }
 
 /// A row for an error message, with long values truncated.
-fn describe(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> String {
+pub(super) fn describe(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> String {
     const SHOWN: usize = 64;
     let values: Vec<String> = row
         .iter()

@@ -23,9 +23,13 @@ use tso::Timestamp;
 use txn::TxnError;
 
 use super::changes::STORE_UNITS;
+use super::constraints::{check_row, complete};
 use super::context::ExecContext;
+use super::foreign_key::{self, are_equal};
 use super::locking::{Lock, lock_absent, lock_keys};
-use super::rows::{Row, check_not_null};
+use super::parents::check_early;
+use super::reference_queue::Changed;
+use super::rows::Row;
 use crate::catalog::{duplicate_entry, duplicate_key};
 use crate::codec::index::{Entry, entry};
 use crate::codec::{CodecError, key, row};
@@ -67,6 +71,8 @@ pub(super) struct PreparedChange {
     changed: Vec<(Key, Bytes)>,
     /// New entries, with the positions of their indexes.
     added: Vec<(usize, Entry)>,
+    /// The row before, of a table with foreign keys from it or to it.
+    old_row: Option<Row>,
 }
 
 /// An error of writing rows.
@@ -164,6 +170,7 @@ impl<'p> RowWriter<'p> {
             self.apply(&change, Uniqueness::Required, ctx).map_err(WriteError::of_row(at))?;
             rows.push(change.into_row());
         }
+        check_early(ctx).await?;
         Ok(rows)
     }
 
@@ -204,6 +211,7 @@ impl<'p> RowWriter<'p> {
             let (key, row) = old.ok_or_else(|| SqlError::internal("a change of no row"))?;
             let removed = old_entries.into_iter().map(|(_, entry)| (entry.key, entry.is_unique)).collect();
             let (changed, added) = (Vec::new(), Vec::new());
+            let old_row = self.write.table.has_references().then(|| row.clone());
             return Ok(PreparedChange {
                 old_key: Some(key),
                 new_key: None,
@@ -212,10 +220,13 @@ impl<'p> RowWriter<'p> {
                 removed,
                 changed,
                 added,
+                old_row,
             });
         };
         let table = &*self.write.table;
-        check_not_null(table, &new, &env.io)?;
+        let mut new = new;
+        complete(self.write, &mut new, env)?;
+        check_row(self.write, &new, env)?;
         let key = match (hidden, known) {
             (Some(_), Some(key)) => key,
             (Some(start_ts), None) => {
@@ -243,8 +254,9 @@ impl<'p> RowWriter<'p> {
                 None => added.push((at, entry)),
             }
         }
-        let old_key = old.map(|(key, _)| key);
-        Ok(PreparedChange { old_key, new_key: Some(key), row: new, value, removed, changed, added })
+        let (old_key, old_row) = old.unzip();
+        let old_row = old_row.filter(|_| self.write.table.has_references());
+        Ok(PreparedChange { old_key, new_key: Some(key), row: new, value, removed, changed, added, old_row })
     }
 
     /// The entries of a row, with the positions of their indexes.
@@ -314,8 +326,41 @@ impl<'p> RowWriter<'p> {
         (gone, absent)
     }
 
-    /// Buffers the writes of a change.
+    /// Buffers the writes of a change, and notes what foreign keys ask for.
     pub(super) fn apply(
+        &self,
+        change: &PreparedChange,
+        uniqueness: Uniqueness<'_>,
+        ctx: &mut ExecContext<'_>,
+    ) -> Result<(), SqlError> {
+        self.buffer(change, uniqueness, ctx)?;
+        if self.write.table.has_references() {
+            self.note_references(change, ctx)?;
+        }
+        Ok(())
+    }
+
+    fn note_references(&self, change: &PreparedChange, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+        let table = &*self.write.table;
+        let new = change.new_key.is_some().then_some(&change.row);
+        for (at, key) in table.foreign_keys.iter().enumerate() {
+            let Some(new) = new else { break };
+            let is_same = change.old_row.as_ref().is_some_and(|old| are_equal(&key.columns, old, new));
+            if !is_same && let Some(values) = foreign_key::values_of(table, key, new, &ctx.io)? {
+                ctx.references.check((table.id, at), values)?;
+            }
+        }
+        let referenced = &self.write.referenced;
+        match (&change.old_row, new) {
+            (Some(old), Some(new)) if are_equal(referenced, old, new) => Ok(()),
+            (Some(old), new) if !referenced.is_empty() => {
+                ctx.references.change(Changed { table: table.id, old: old.clone(), new: new.cloned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn buffer(
         &self,
         change: &PreparedChange,
         uniqueness: Uniqueness<'_>,

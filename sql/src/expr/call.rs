@@ -79,10 +79,10 @@ pub(super) fn slice<'a>(array: &Datum, bounds: &[(Option<i64>, Option<i64>)]) ->
 }
 
 /// The value of a sub-query of at most one row. 21000 for more.
-pub(super) fn only_value<'a>(rows: &SubqueryRows) -> Value<'a> {
+pub(super) fn only_value<'a>(rows: &SubqueryRows, at: usize) -> Value<'a> {
     match rows.rows.as_slice() {
         [] => owned(Datum::Null),
-        [row] => owned(row.first().cloned().unwrap_or_default()),
+        [row] => owned(row.get(at).cloned().unwrap_or_default()),
         _ => {
             let message = "more than one row returned by a subquery used as an expression";
             Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message))

@@ -112,7 +112,8 @@ fn eval_subquery<'a>(subquery: &'a Subquery, row: &'a [Datum], env: &Env<'a>) ->
     let rows = log.rows(subquery.plan, own, args)?;
     match &subquery.kind {
         SubqueryKind::Exists => boolean(Some(!rows.rows.is_empty())),
-        SubqueryKind::Scalar => only_value(&rows),
+        SubqueryKind::Scalar => only_value(&rows, 0),
+        SubqueryKind::Field(at) => only_value(&rows, *at),
         SubqueryKind::Array(element) => {
             let values = rows.rows.iter().map(|row| row.first().cloned().unwrap_or_default()).collect();
             array(*element, values, element.is_array())

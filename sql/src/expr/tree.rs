@@ -137,6 +137,8 @@ pub(crate) struct Subquery {
 pub(crate) enum SubqueryKind {
     /// That of its only row; NULL without one.
     Scalar,
+    /// A column of its only row; NULL without one.
+    Field(usize),
     /// Whether it has a row.
     Exists,
     /// An array of its values.

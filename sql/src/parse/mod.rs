@@ -32,7 +32,7 @@ mod text;
 
 pub(crate) use dialect::default_span;
 pub(crate) use normalize::is_distinct;
-pub(crate) use rewrite::{KEY_LOCK, is_empty_list};
+pub(crate) use rewrite::{KEY_LOCK, LIKE, is_empty_list};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};
 

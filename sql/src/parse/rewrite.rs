@@ -1,6 +1,7 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
 //! ANALYZE with options, CREATE DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX
-//! CONCURRENTLY, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE.
+//! CONCURRENTLY, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE, the column names of
+//! CREATE TABLE AS, NO INHERIT.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
@@ -43,11 +44,16 @@ pub(super) fn rewrite(
             Some(verb) if ["begin", "start", "set"].iter().any(|v| verb.eq_ignore_ascii_case(v)) => {
                 kept.extend(without_deferrable(statement));
             }
+            Some(verb) if verb.eq_ignore_ascii_case("alter") => kept.extend(without_no_inherit(statement.to_vec())),
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
-                let statement = without_unlogged(statement);
+                let statement = without_no_inherit(without_unlogged(statement));
                 let statement = without_database_options(text, statement)?;
                 let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
-                kept.extend(if is_index { without_word(&statement, "on", "only") } else { statement });
+                kept.extend(if is_index {
+                    without_word(&statement, "on", "only")
+                } else {
+                    with_likes(with_types(statement))
+                });
             }
             Some(verb) if verb.eq_ignore_ascii_case("drop") => {
                 kept.extend(without_word(statement, "index", "concurrently"));
@@ -70,7 +76,8 @@ fn may_need_rewrite(token: &Token) -> bool {
         "unlogged",
         "only",
         "concurrently",
-        "database",
+        "create",
+        "alter",
     ];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
 }
@@ -161,6 +168,106 @@ fn with_empty_lists(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             let marker = Word { value: EMPTY_LIST.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
             kept.push(TokenWithSpan { token: Token::Word(marker), span });
         }
+    }
+    kept
+}
+
+/// Drops NO INHERIT behind the condition of a CHECK: there are no tables that inherit from others.
+fn without_no_inherit(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let words: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let is = |at: usize, wanted: &str| word(&statement[at].token).is_some_and(|w| w.eq_ignore_ascii_case(wanted));
+    let mut dropped = Vec::new();
+    for window in words.windows(3) {
+        if let [before, no, inherit] = window
+            && statement[*before].token == Token::RParen
+            && is(*no, "no")
+            && is(*inherit, "inherit")
+        {
+            dropped.extend([*no, *inherit]);
+        }
+    }
+    let kept = statement.into_iter().enumerate().filter(|(at, _)| !dropped.contains(at));
+    kept.map(|(_, token)| token).collect()
+}
+
+/// Gives types to the bare column names of `CREATE TABLE t (a, b) AS`, which the parser wants. They mean nothing.
+fn with_types(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let words: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let token = |place: usize| words.get(place).map(|at| &statement[*at].token);
+    let is = |place: usize, wanted: &str| token(place).and_then(word).is_some_and(|w| w.eq_ignore_ascii_case(wanted));
+    if !(0..words.len().min(4)).any(|place| is(place, "table")) {
+        return statement;
+    }
+    let Some(open) = (0..words.len()).find(|place| token(*place) == Some(&Token::LParen)) else { return statement };
+    let Some(close) = (open..words.len()).find(|place| token(*place) == Some(&Token::RParen)) else { return statement };
+    let names = (open + 1..close).step_by(2);
+    let is_list = names.clone().all(|place| token(place).and_then(word).is_some())
+        && (open + 2..close).step_by(2).all(|place| token(place) == Some(&Token::Comma));
+    if !is_list || !is(close + 1, "as") || (close - open) % 2 == 1 {
+        return statement;
+    }
+    let typed: Vec<usize> = names.filter_map(|place| words.get(place).copied()).collect();
+    let mut kept = Vec::with_capacity(statement.len() + typed.len());
+    for (at, token) in statement.into_iter().enumerate() {
+        let span = token.span;
+        kept.push(token);
+        if typed.contains(&at) {
+            kept.push(TokenWithSpan { token: Token::make_keyword("INT"), span });
+        }
+    }
+    kept
+}
+
+/// The name of the constraint that stands for LIKE in CREATE TABLE. No text of a client contains it.
+pub(crate) const LIKE: &str = "\0like";
+
+/// Rewrites the elements `LIKE table [INCLUDING ...]` of CREATE TABLE, of which the parser knows one form: a constraint
+/// `CHECK (table = 'including ...')` named [`LIKE`] stands for each.
+fn with_likes(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut words = statement.iter().filter_map(|t| word(&t.token));
+    let is_table = words.by_ref().take(4).any(|w| w.eq_ignore_ascii_case("table"));
+    if !is_table {
+        return statement;
+    }
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(statement.len() + 8);
+    let (mut depth, mut begins, mut like) = (0usize, false, None);
+    for token in statement {
+        let ends = depth == 1 && matches!(token.token, Token::Comma | Token::RParen);
+        if ends && let Some((span, options)) = like.take() {
+            let made = |token| TokenWithSpan { token, span };
+            kept.extend([Token::Eq, Token::SingleQuotedString(options), Token::RParen].map(made));
+        }
+        if let (Some((_, options)), Some(found)) = (&mut like, word(&token.token)) {
+            let is_option = ["including", "excluding"].iter().any(|w| found.eq_ignore_ascii_case(w));
+            if is_option || !String::is_empty(options) {
+                options.push_str(&found.to_ascii_lowercase());
+                options.push(' ');
+                continue;
+            }
+        }
+        let is_like = word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("like"));
+        if depth == 1 && begins && is_like {
+            let span = token.span;
+            let made = |token| TokenWithSpan { token, span };
+            let name = Word { value: LIKE.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+            let check =
+                [Token::make_keyword("CONSTRAINT"), Token::Word(name), Token::make_keyword("CHECK"), Token::LParen];
+            kept.extend(check.map(made));
+            like = Some((span, String::new()));
+            begins = false;
+            continue;
+        }
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if !matches!(token.token, Token::Whitespace(_)) {
+            begins = depth == 1 && matches!(token.token, Token::LParen | Token::Comma);
+        }
+        kept.push(token);
     }
     kept
 }

@@ -23,6 +23,8 @@ pub(crate) struct TableAccess {
     pub(crate) reverse: bool,
     /// The columns in use. The others stay NULL.
     pub(crate) needed: Vec<bool>,
+    /// Whether the key of each row follows its columns.
+    pub(crate) with_key: bool,
     /// The indexes that may serve, in the order of the table's; none once the path is chosen.
     pub(super) indexes: Vec<BoundIndex>,
 }
@@ -31,7 +33,7 @@ impl TableAccess {
     /// All columns of all rows.
     pub(super) fn whole(table: Arc<Table>, indexes: Vec<BoundIndex>) -> TableAccess {
         let needed = vec![true; table.columns.len()];
-        TableAccess { table, path: AccessPath::Full, reverse: false, needed, indexes }
+        TableAccess { table, path: AccessPath::Full, reverse: false, needed, with_key: false, indexes }
     }
 }
 
@@ -81,7 +83,7 @@ impl AccessPath {
 
 /// Access to all columns of a table, for statements that change rows.
 pub(super) fn whole_rows(write: &TableWrite, filter: Option<Expr>) -> (TableAccess, Option<Expr>) {
-    let TableWrite { table, indexes } = write;
+    let TableWrite { table, indexes, .. } = write;
     let Choice { path, filter, .. } = choose(table, indexes, filter, &Wanted::default());
     let access = TableAccess { path, ..TableAccess::whole(table.clone(), Vec::new()) };
     (access, filter)

@@ -1,13 +1,15 @@
 //! Binding of values for columns: conversion to the column's type, DEFAULT, and assignments.
 
-use sqlparser::ast::{Assignment, AssignmentTarget, Expr as Ast, ObjectName, SelectItem, SetExpr, Spanned, Statement};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr as Ast, ObjectName, Query, SelectItem, SetExpr, Spanned, Statement,
+};
 
 use super::binder::{Binder, Scope, Typed};
 use super::names::is_default;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{self, start_of};
+use crate::parse::{self, query_start, start_of};
 use crate::table::{Column, Table};
 use pgtypes::Datum;
 use pgtypes::cast::CastContext;
@@ -49,6 +51,32 @@ impl Binder<'_> {
         }
     }
 
+    /// Converts a default value, or that of a generated column, to the column's type.
+    pub(super) fn assign_default(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
+        let from = value.type_name();
+        match self.coerce(value, column.ty, CastContext::Assignment)? {
+            Some(value) => Ok(value.expr),
+            None => {
+                let message = format!(
+                    "column \"{}\" is of type {} but default expression is of type {from}",
+                    column.name,
+                    column.ty.base_name()
+                );
+                let hint = "You will need to rewrite or cast the expression.";
+                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))
+            }
+        }
+    }
+
+    /// 428C9 for a value given to a generated column.
+    pub(super) fn refuse_generated(&self, column: &Column, message: &str) -> Result<(), SqlError> {
+        if column.generated.is_none() {
+            return Ok(());
+        }
+        let detail = format!("Column \"{}\" is a generated column.", column.name);
+        Err(SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail))
+    }
+
     /// The default values of a table's columns.
     pub(super) fn defaults(&self, table: &Table) -> Result<Vec<Expr>, SqlError> {
         table.columns.iter().map(|column| self.default_of(column)).collect()
@@ -65,26 +93,25 @@ impl Binder<'_> {
         let pairs: Vec<(&ObjectName, &Ast)> = match (&assignment.target, &assignment.value) {
             (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
             (AssignmentTarget::Tuple(names), Ast::Tuple(values)) => {
-                if names.len() != values.len() {
-                    let message = "number of columns does not match number of values";
-                    let position = self.position_before(start_of(&assignment.value), "(");
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
-                }
+                self.check_count(names.len(), values.len(), &assignment.value)?;
                 names.iter().zip(values).collect()
             }
+            (AssignmentTarget::Tuple(names), Ast::Subquery(query)) => {
+                return self.row_assignment((names, query, &assignment.value), table, scope, out);
+            }
             (AssignmentTarget::Tuple(names), value) if names.len() == 1 => vec![(&names[0], value)],
-            _ => return Err(self.unsupported("this form of assignment is", start_of(&assignment.value))),
+            (AssignmentTarget::Tuple(_), value) => {
+                let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, start_of(value)));
+            }
         };
         for (name, ast) in pairs {
-            let place = self.named_column(table, name)?;
+            let place = self.assigned_column(table, name, out)?;
             let column = &table.columns[place];
-            if out.iter().any(|(earlier, _)| *earlier == place) {
-                let message = format!("multiple assignments to same column \"{}\"", column.name);
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-            }
             let value = if is_default(ast) {
                 self.default_of(column)?
             } else {
+                self.refuse_generated(column, &only_default(column))?;
                 let value = self.expr(ast, scope)?;
                 self.assign(value, column)?
             };
@@ -92,6 +119,50 @@ impl Binder<'_> {
         }
         Ok(())
     }
+
+    /// The position of a column that is assigned once.
+    fn assigned_column(&self, table: &Table, name: &ObjectName, out: &[(usize, Expr)]) -> Result<usize, SqlError> {
+        let place = self.named_column(table, name)?;
+        if out.iter().any(|(earlier, _)| *earlier == place) {
+            let message = format!("multiple assignments to same column \"{}\"", table.columns[place].name);
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        Ok(place)
+    }
+
+    fn check_count(&self, names: usize, values: usize, ast: &Ast) -> Result<(), SqlError> {
+        if names == values {
+            return Ok(());
+        }
+        let message = "number of columns does not match number of values";
+        let position = self.position_before(start_of(ast), "(");
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position))
+    }
+
+    /// `(a, b) = (SELECT x, y ...)`: the sub-query runs once for a row.
+    fn row_assignment(
+        &mut self,
+        (names, query, ast): (&[ObjectName], &Query, &Ast),
+        table: &Table,
+        scope: &Scope,
+        out: &mut Vec<(usize, Expr)>,
+    ) -> Result<(), SqlError> {
+        let at = query_start(query);
+        let (columns, fields) = self.fields_of(query, scope)?;
+        self.check_count(names.len(), columns.len(), ast)?;
+        for (name, (ty, expr)) in names.iter().zip(columns.into_iter().zip(fields)) {
+            let place = self.assigned_column(table, name, out)?;
+            let column = &table.columns[place];
+            self.refuse_generated(column, &only_default(column))?;
+            let value = self.assign(Typed::new(expr, ty, at), column)?;
+            out.push((place, value));
+        }
+        Ok(())
+    }
+}
+
+fn only_default(column: &Column) -> String {
+    format!("column \"{}\" can only be updated to DEFAULT", column.name)
 }
 
 /// Binds the stored text of a column's DEFAULT.
@@ -112,21 +183,10 @@ pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Re
 /// Binds the tree of a column's DEFAULT.
 pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
     binder.clause = "DEFAULT expressions";
+    binder.refuses_queries = Some("DEFAULT expression");
     let value = binder.expr(ast, &Scope::default())?;
     if !binder.params.is_empty() {
         return Err(binder.error(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1", start_of(ast)));
     }
-    let from = value.type_name();
-    match binder.coerce(value, column.ty, CastContext::Assignment)? {
-        Some(value) => Ok(value.expr),
-        None => {
-            let message = format!(
-                "column \"{}\" is of type {} but default expression is of type {from}",
-                column.name,
-                column.ty.base_name()
-            );
-            let hint = "You will need to rewrite or cast the expression.";
-            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))
-        }
-    }
+    binder.assign_default(value, column)
 }

@@ -7,7 +7,7 @@ use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregation::AggregateState;
-use super::node::{Lookup, Notice};
+use super::node::{Lookup, Notice, References};
 use super::rel::{SetCall, Subplan, WithQuery};
 use super::with_name::WithName;
 use crate::catalog::Catalog;
@@ -133,7 +133,11 @@ impl Scope {
 
     /// Adds the tables of a right side, whose columns follow.
     pub(super) fn extend(&mut self, right: Scope) {
-        let by = self.width();
+        self.extend_at(self.width(), right);
+    }
+
+    /// The same, with the columns of the right side at a place.
+    pub(super) fn extend_at(&mut self, by: usize, right: Scope) {
         self.tables.extend(right.tables.into_iter().map(|table| ScopeTable { offset: table.offset + by, ..table }));
         self.merged.extend(right.merged.into_iter().map(|mut column| {
             column.expr.shift_columns(by);
@@ -243,6 +247,12 @@ pub(super) struct Binder<'a> {
     pub(super) keeps_unknown: bool,
     /// Whether the recursive query that is being bound has read itself.
     pub(super) recursion_used: bool,
+    /// Whether the next SELECT may have INTO: the statement has taken it.
+    pub(super) allows_into: bool,
+    /// The foreign keys that the statement may meet.
+    pub(super) references: Option<References>,
+    /// What is being bound, if it must not have sub-queries.
+    pub(super) refuses_queries: Option<&'static str>,
 }
 
 impl<'a> Binder<'a> {
@@ -272,6 +282,9 @@ impl<'a> Binder<'a> {
             set_calls: None,
             keeps_unknown: false,
             recursion_used: false,
+            allows_into: false,
+            references: None,
+            refuses_queries: None,
         }
     }
 

@@ -21,4 +21,10 @@ pub(crate) struct TableWrite {
     pub(crate) table: Arc<Table>,
     /// The table's indexes, in their order.
     pub(crate) indexes: Vec<BoundIndex>,
+    /// The values of generated columns, over a row.
+    pub(crate) generated: Vec<(usize, Expr)>,
+    /// The conditions of the CHECK constraints, in their order.
+    pub(crate) checks: Vec<Expr>,
+    /// The columns that foreign keys refer to.
+    pub(crate) referenced: Vec<usize>,
 }

@@ -6,7 +6,7 @@
 //! that are not taken, those behind the first known value of COALESCE.
 
 use super::access::TableAccess;
-use super::node::{Body, Conflict, Plan, Whole};
+use super::node::{Body, Conflict, Joined, Plan, Whole};
 use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source, WithBody};
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -67,18 +67,21 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         }
         Body::Update(plan) => {
             visit_access(&plan.access, visitor)?;
+            visit_joined(plan.joined.as_deref(), visitor)?;
             plan.filter.iter().try_for_each(&mut *visitor)?;
             plan.assignments.iter().map(|(_, expr)| expr).try_for_each(&mut *visitor)?;
             plan.returning.iter().flatten().try_for_each(visitor)
         }
         Body::Delete(plan) => {
             visit_access(&plan.access, visitor)?;
+            visit_joined(plan.joined.as_deref(), visitor)?;
             plan.filter.iter().chain(plan.returning.iter().flatten()).try_for_each(visitor)
         }
         Body::CopyFrom(plan) => {
             let defaults = plan.defaults.iter().map(|(_, expr)| expr);
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
+        Body::CreateTableAs(parts) => visit_select(&parts.1, visitor),
         Body::CreateTable(_)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
@@ -88,6 +91,12 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         | Body::Nothing(_)
         | Body::Explain(_) => Ok(()),
     }
+}
+
+fn visit_joined(joined: Option<&Joined>, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    let Some(joined) = joined else { return Ok(()) };
+    visit_select(&joined.source, visitor)?;
+    joined.condition.iter().try_for_each(visitor)
 }
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 
 use super::binder::{Binder, Scope};
-use super::bound_index::TableWrite;
 use super::names::fold_ident;
 use super::node::{Body, CopyFromPlan, Plan, Whole};
 use super::statement::{bind, takes_locks};
@@ -15,8 +14,8 @@ use crate::catalog::Catalog;
 use crate::copy::{ColumnSet, CopyOptions, CopyReader, CopyStatement, CopyTarget, CopyWriter, Identifier};
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
-use crate::parse::Parsed;
-use crate::table::Table;
+use crate::parse::{self, Parsed};
+use crate::table::{Table, quote_identifier};
 
 /// What the session does with the rows of a COPY.
 #[derive(Debug)]
@@ -94,6 +93,17 @@ fn copy_table(
     catalog: &Catalog,
 ) -> Result<(Arc<Plan>, CopySpec), SqlError> {
     if columns.is_empty() {
+        let table = Binder::new(statement, None, catalog).table(&object_name(name))?;
+        let listed = copied(&table);
+        if listed.len() < table.columns.len() {
+            // Generated columns are left out.
+            let names: Vec<String> = listed.iter().map(|at| quote_identifier(&table.columns[*at].name)).collect();
+            let text = format!("SELECT {} FROM {}", names.join(", "), object_name(name));
+            let parsed = parse::parse(&text)?.pop().ok_or_else(|| SqlError::internal("COPY has no query"))?;
+            let plan = bind(&parsed, None, catalog)?;
+            let spec = copy_to(copy, &plan, None)?;
+            return Ok((plan, spec));
+        }
         let plan = bind(statement, None, catalog)?;
         let spec = copy_to(copy, &plan, None)?;
         return Ok((plan, spec));
@@ -142,7 +152,7 @@ fn copy_from(
     binder.clause = "COPY FROM WHERE conditions";
     let filter = filter.map(|filter| binder.condition(filter, &Scope::of(&table, None), "WHERE")).transpose()?;
     let options = CopyOptions::of(copy)?;
-    let columns = if columns.is_empty() { (0..table.columns.len()).collect() } else { targets(&table, columns)? };
+    let columns = if columns.is_empty() { copied(&table) } else { targets(&table, columns)? };
     let names: Vec<&str> = columns.iter().map(|at| table.columns[*at].name.as_str()).collect();
     let missing = |option: &'static str| {
         let table = &table;
@@ -158,8 +168,9 @@ fn copy_from(
     let others = (0..table.columns.len()).filter(|at| !columns.contains(at));
     let defaults =
         others.map(|at| Ok((at, binder.default_of(&table.columns[at])?))).collect::<Result<_, SqlError>>()?;
+    let write = binder.table_write(table)?;
     let lookups = binder.take_lookups();
-    let write = TableWrite::bind(table, catalog)?;
+    let references = binder.references.take();
     let body = Body::CopyFrom(CopyFromPlan { write, columns, defaults, filter });
     // PostgreSQL allows none in WHERE either.
     if !binder.subplans.is_empty() {
@@ -191,6 +202,7 @@ fn copy_from(
         analyze: None,
         subplans: Vec::new(),
         with: Vec::new(),
+        references,
         body,
     };
     Ok((Arc::new(plan), CopySpec::From { options, columns: data }))
@@ -206,9 +218,20 @@ fn targets(table: &Table, columns: &[Identifier]) -> Result<Vec<usize>, SqlError
             let message = format!("column \"{name}\" specified more than once");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
+        if table.columns.get(at).is_some_and(|column| column.generated.is_some()) {
+            let error =
+                SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, format!("column \"{name}\" is a generated column"));
+            return Err(error.detail("Generated columns cannot be used in COPY."));
+        }
         targets.push(at);
     }
     Ok(targets)
+}
+
+/// The columns that are copied if none are named.
+fn copied(table: &Table) -> Vec<usize> {
+    let places = table.columns.iter().enumerate();
+    places.filter(|(_, column)| column.generated.is_none()).map(|(at, _)| at).collect()
 }
 
 /// Which of the copied columns an option names. `missing`: the error of one that is not copied.

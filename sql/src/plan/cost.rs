@@ -24,6 +24,7 @@ pub(super) fn of(whole: &Whole<'_>) -> Cost {
     let (source, rows, columns) = match body {
         Body::Select(plan) => of_source(plan),
         Body::Insert(plan) => of_source(&plan.source),
+        Body::CreateTableAs(parts) => of_source(&parts.1),
         Body::Update(plan) => of_access(&plan.access),
         Body::Delete(plan) => of_access(&plan.access),
         _ => (0, 0, 0),

@@ -1,16 +1,17 @@
 //! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName, PrimaryKeyConstraint, Spanned,
-    SqlOption, TableConstraint, Truncate, UniqueConstraint,
+    CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName,
+    PrimaryKeyConstraint, Spanned, SqlOption, TableConstraint, Truncate, UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
 
 use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
+use super::constraints::{CheckDef, ForeignKeyDef};
+use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
-use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, Index, MAX_COLUMNS, Table};
@@ -21,18 +22,29 @@ pub(super) const VACUUM: &str = "VACUUM";
 
 /// The primary key under construction.
 #[derive(Default)]
-struct PrimaryKey {
-    columns: Vec<usize>,
-    name: Option<String>,
-    seen: bool,
+pub(super) struct PrimaryKey {
+    pub(super) columns: Vec<usize>,
+    pub(super) name: Option<String>,
+    pub(super) seen: bool,
+}
+
+/// What columns and constraints say beside the columns themselves.
+#[derive(Default)]
+pub(super) struct Parts<'t> {
+    pub(super) key: PrimaryKey,
+    pub(super) unique: UniqueKeys<'t>,
+    pub(super) checks: Vec<CheckDef<'t>>,
+    pub(super) foreign: Vec<ForeignKeyDef<'t>>,
+    /// The positions and expressions of generated columns.
+    pub(super) generated: Vec<(usize, &'t Ast)>,
 }
 
 /// The UNIQUE constraints under construction: those of columns first, as far as they are known.
 #[derive(Default)]
-struct UniqueKeys<'t> {
+pub(super) struct UniqueKeys<'t> {
     /// The positions of columns with UNIQUE, and their constraints' names.
-    columns: Vec<(usize, Option<String>)>,
-    constraints: Vec<&'t UniqueConstraint>,
+    pub(super) columns: Vec<(usize, Option<String>)>,
+    pub(super) constraints: Vec<&'t UniqueConstraint>,
 }
 
 impl Binder<'_> {
@@ -47,6 +59,9 @@ impl Binder<'_> {
             if create.if_not_exists {
                 let message = format!("{message}, skipping");
                 self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
+                if create.query.is_some() {
+                    return Ok(Body::Nothing("CREATE TABLE AS"));
+                }
                 return Ok(Body::CreateTable(None));
             }
             // PostgreSQL gives no position here.
@@ -56,36 +71,79 @@ impl Binder<'_> {
             let message = format!("tables can have at most {MAX_COLUMNS} columns");
             return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
-        let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
-        let (mut key, mut unique) = (PrimaryKey::default(), UniqueKeys::default());
-        for def in &create.columns {
-            let column = self.new_column(&name, def, &columns, (&mut key, &mut unique))?;
-            columns.push(column);
+        if let Some(query) = &create.query {
+            return self.create_table_as(name, create, query);
         }
+        let mut table = new_table((schema, name), Vec::new());
+        let mut parts = Parts::default();
+        let mut likes: Vec<(Location, LikeDef<'_>)> = Vec::new();
         for constraint in &create.constraints {
             match constraint {
-                TableConstraint::PrimaryKey(constraint) => {
-                    self.table_key(&name, constraint, &columns, &mut key)?;
+                TableConstraint::Check(check) if is_like(check) => likes.push(self.like_of(check)?),
+                TableConstraint::PrimaryKey(_) => {}
+                TableConstraint::Unique(constraint) => parts.unique.constraints.push(constraint),
+                TableConstraint::ForeignKey(key) => {
+                    parts.foreign.push((key.name.as_ref(), key.columns.iter().collect(), key));
                 }
-                TableConstraint::Unique(constraint) => unique.constraints.push(constraint),
-                TableConstraint::ForeignKey(_) => {
-                    return Err(self.unsupported("foreign keys are", constraint.span().start));
+                TableConstraint::Check(check) if check.enforced.is_some() => {
+                    return Err(self.enforced(start_of(&check.expr)));
                 }
-                TableConstraint::Check(_) => {
-                    return Err(self.unsupported("CHECK constraints are", constraint.span().start));
-                }
+                TableConstraint::Check(check) => parts.checks.push((check.name.as_ref(), &check.expr)),
                 other => return Err(self.unsupported("this table constraint is", other.span().start)),
             }
         }
-        key.columns.iter().for_each(|at| columns[*at].not_null = true);
-        let key_name = match (key.columns.is_empty(), key.name.take()) {
+        let mut likes = likes.into_iter().peekable();
+        let mut copied = Vec::new();
+        let order = |at: Location| (at.line, at.column);
+        for def in &create.columns {
+            while let Some((_, like)) = likes.next_if(|(at, _)| order(*at) < order(def.name.span.start)) {
+                copied.push(self.copy_columns(like, &mut table.columns)?);
+            }
+            let column = self.new_column(&table.name, def, &table.columns, &mut parts)?;
+            table.columns.push(column);
+        }
+        for (_, like) in likes {
+            copied.push(self.copy_columns(like, &mut table.columns)?);
+        }
+        for constraint in &create.constraints {
+            if let TableConstraint::PrimaryKey(constraint) = constraint {
+                self.table_key(&table.name, constraint, &table.columns, &mut parts.key)?;
+            }
+        }
+        for (at, column) in table.columns.iter_mut().enumerate() {
+            column.id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
+        }
+        table.last_column = Table::last_of(&table.columns);
+        let mut table = self.with_parts(table, parts)?;
+        for like in copied {
+            self.copy_constraints(like, &mut table)?;
+        }
+        Ok(Body::CreateTable(Some(new_of(table))))
+    }
+
+    /// A table with its constraints.
+    fn with_parts(&mut self, mut table: Table, parts: Parts<'_>) -> Result<Table, SqlError> {
+        let Parts { mut key, unique, mut checks, mut foreign, generated } = parts;
+        key.columns.iter().for_each(|at| table.columns[*at].not_null = true);
+        table.key_name = match (key.columns.is_empty(), key.name.take()) {
             (true, _) => String::new(),
-            (false, Some(given)) => self.new_index_name(given, &name, &[])?,
-            (false, None) => self.free_name(&name, None, "pkey", &[]),
+            (false, Some(given)) => self.new_index_name(given, &table.name, &[])?,
+            (false, None) => self.free_name(&table.name, None, "pkey", &[]),
         };
-        let indexes = self.unique_keys(&name, &columns, (&key.columns, &key_name), &unique)?;
-        let primary_key = key.columns;
-        Ok(Body::CreateTable(Some(NewTable { schema, name, columns, primary_key, key_name, indexes })))
+        table.indexes = self.unique_keys(&table.name, &table.columns, (&key.columns, &table.key_name), &unique)?;
+        table.primary_key = key.columns;
+        // An expression must not use a generated column, wherever that is defined.
+        generated.iter().for_each(|(at, _)| table.columns[*at].generated = Some(String::new()));
+        for (at, ast) in &generated {
+            table.columns[*at].generated = Some(self.generated_text(&table, *at, ast)?);
+        }
+        // They are numbered in the order of the text.
+        let place = |start: Location| (start.line, start.column);
+        checks.sort_by_key(|(_, ast)| place(start_of(ast)));
+        foreign.sort_by_key(|(_, _, ast)| place(ast.foreign_table.span().start));
+        self.add_checks(&mut table, &checks)?;
+        self.add_foreign_keys(&mut table, &foreign)?;
+        Ok(table)
     }
 
     /// The indexes of UNIQUE constraints. One without a name that repeats another constraint is left out.
@@ -139,10 +197,8 @@ impl Binder<'_> {
     fn refuse_options(&self, create: &CreateTable, at: Location) -> Result<(), SqlError> {
         let what = if create.temporary {
             "temporary tables are"
-        } else if create.query.is_some() {
-            "CREATE TABLE AS is"
         } else if create.like.is_some() {
-            "LIKE in CREATE TABLE is"
+            "this form of LIKE is"
         } else if create.inherits.is_some() {
             "inheritance is"
         } else if create.partition_by.is_some() || create.partition_of.is_some() {
@@ -174,12 +230,12 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn new_column(
+    pub(super) fn new_column<'t>(
         &mut self,
         table: &str,
-        def: &ColumnDef,
+        def: &'t ColumnDef,
         earlier: &[Column],
-        (key, unique): (&mut PrimaryKey, &mut UniqueKeys<'_>),
+        parts: &mut Parts<'t>,
     ) -> Result<Column, SqlError> {
         self.check_new_name(&def.name)?;
         let name = fold_ident(&def.name);
@@ -190,7 +246,7 @@ impl Binder<'_> {
         }
         let ty = self.type_named(&def.data_type, at)?;
         let id = ColumnId(u16::try_from(earlier.len() + 1).unwrap_or(u16::MAX));
-        let mut column = Column { id, name, ty, not_null: false, default: None };
+        let mut column = Column { id, name, ty, not_null: false, default: None, generated: None };
         let mut nullable = false;
         for option in &def.options {
             match &option.option {
@@ -198,24 +254,38 @@ impl Binder<'_> {
                 ColumnOption::NotNull => column.not_null = true,
                 ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
                 ColumnOption::PrimaryKey(_) => {
-                    self.check_single_key(table, key, || self.position_after(at, "primary"))?;
-                    key.columns.push(earlier.len());
-                    key.name = option.name.as_ref().map(fold_ident);
+                    self.check_single_key(table, &mut parts.key, || self.position_after(at, "primary"))?;
+                    parts.key.columns.push(earlier.len());
+                    parts.key.name = option.name.as_ref().map(fold_ident);
                 }
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
                 ColumnOption::Unique(constraint) => {
                     if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
                         return Err(self.unsupported("DEFERRABLE constraints are", at));
                     }
-                    unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
+                    parts.unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
                 }
-                ColumnOption::ForeignKey(_) => return Err(self.unsupported("foreign keys are", at)),
-                ColumnOption::Check(_) => return Err(self.unsupported("CHECK constraints are", at)),
+                ColumnOption::ForeignKey(foreign) => {
+                    parts.foreign.push((option.name.as_ref(), vec![&def.name], foreign));
+                }
+                ColumnOption::Check(check) if check.enforced.is_some() => return Err(self.enforced(at)),
+                ColumnOption::Check(check) => parts.checks.push((option.name.as_ref(), &check.expr)),
+                ColumnOption::Generated { generation_expr: Some(ast), .. } => {
+                    parts.generated.push((earlier.len(), ast));
+                }
                 ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
-                    return Err(self.unsupported("generated columns are", at));
+                    return Err(self.unsupported("identity columns are", at));
                 }
                 _ => return Err(self.unsupported("this column option is", at)),
             }
+        }
+        let is_generated = parts.generated.last().is_some_and(|(place, _)| *place == earlier.len());
+        if is_generated && column.default.is_some() {
+            let message = format!(
+                "both default and generation expression specified for column \"{}\" of table \"{table}\"",
+                column.name
+            );
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "generated")));
         }
         if nullable && column.not_null {
             let message =
@@ -241,9 +311,17 @@ impl Binder<'_> {
 
     /// The source text of a DEFAULT, after checking that it binds to the same expression when parsed alone.
     fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
-        let Some((ast, span)) = default_span(option) else {
-            return Err(self.unsupported("this DEFAULT is", start_of(option)));
-        };
+        let Some((ast, span)) = default_span(option) else { return self.default_of_tree(option, column) };
+        let text = self.statement.text.source(span).to_owned();
+        self.checked_default(ast, text, column)
+    }
+
+    /// The text of the tree of a DEFAULT.
+    pub(super) fn default_of_tree(&mut self, ast: &Ast, column: &Column) -> Result<String, SqlError> {
+        self.checked_default(ast, ast.to_string(), column)
+    }
+
+    fn checked_default(&mut self, ast: &Ast, text: String, column: &Column) -> Result<String, SqlError> {
         let bound = bind_default_tree(Binder::new(self.statement, None, self.catalog), ast, column);
         let bound = bound.map_err(|mut error| {
             if error.code == SqlState::UNDEFINED_COLUMN {
@@ -255,11 +333,16 @@ impl Binder<'_> {
             }
             error
         })?;
-        let text = self.statement.text.source(span);
-        match bind_default(text, column, self.catalog) {
-            Ok(again) if again == bound => Ok(text.to_owned()),
+        match bind_default(&text, column, self.catalog) {
+            Ok(again) if again == bound => Ok(text),
             _ => Err(self.unsupported("this DEFAULT is", start_of(ast))),
         }
+    }
+
+    /// ENFORCED, which PostgreSQL does not know.
+    pub(super) fn enforced(&self, at: Location) -> SqlError {
+        let message = "syntax error at or near \"enforced\"";
+        SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "enforced"))
     }
 
     /// The position of the next occurrence of a word after a location.
@@ -313,6 +396,27 @@ impl Binder<'_> {
             if !tables.iter().any(|t| t.id == table.id) {
                 tables.push(table);
             }
+        }
+        let cascade = truncate.cascade == Some(CascadeOption::Cascade);
+        let mut at = 0;
+        while let Some(table) = tables.get(at).cloned() {
+            for id in &table.referenced_by {
+                let Some(child) = self.catalog.by_id(*id).filter(|_| tables.iter().all(|t| t.id != *id)) else {
+                    continue;
+                };
+                if !cascade {
+                    let message = "cannot truncate a table referenced in a foreign key constraint";
+                    let detail = format!("Table \"{}\" references \"{}\".", child.name, table.name);
+                    let hint =
+                        format!("Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", child.name);
+                    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+                    return Err(error.detail(detail).hint(hint));
+                }
+                let message = format!("truncate cascades to table \"{}\"", child.name);
+                self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+                tables.push(std::sync::Arc::clone(child));
+            }
+            at += 1;
         }
         Ok(Body::Truncate(tables))
     }

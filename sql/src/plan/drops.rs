@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::binder::Binder;
+use super::dependents::of_tables;
 use super::node::{Drops, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId};
@@ -59,6 +60,16 @@ impl Binder<'_> {
             }
             at += 1;
         }
+        let mut drops = Drops::default();
+        for dropped in all {
+            match dropped {
+                Dropped::Table(table) => drops.tables.push(table),
+                Dropped::Object(object) => drops.objects.push(object),
+            }
+        }
+        let keys = of_tables(&drops.tables, self.catalog);
+        let of_key = |(it, on): &(String, String)| (format!("{it} depends on {on}"), format!("drop cascades to {it}"));
+        details.extend(keys.described().iter().map(of_key));
         if !cascade && !details.is_empty() {
             let what = match first.filter(|_| roots == 1) {
                 Some(only) => self.dropped_text(&only),
@@ -78,13 +89,7 @@ impl Binder<'_> {
         if let Some(message) = message {
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
-        let mut drops = Drops::default();
-        for dropped in all {
-            match dropped {
-                Dropped::Table(table) => drops.tables.push(table),
-                Dropped::Object(object) => drops.objects.push(object),
-            }
-        }
+        drops.changes = keys.alterations(self.catalog)?;
         Ok(drops)
     }
 

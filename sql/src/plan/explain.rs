@@ -131,6 +131,7 @@ impl Printer<'_> {
             Body::Update(update) => self.update(update),
             Body::Delete(delete) => self.delete(delete),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
+            Body::CreateTableAs(parts) => self.select(&parts.1, 0),
             Body::CopyFrom(_)
             | Body::Truncate(_)
             | Body::CreateTable(_)
@@ -340,12 +341,18 @@ impl Printer<'_> {
 
     fn update(&mut self, plan: &UpdatePlan) {
         self.node(0, format!("Update on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
-        self.table(&plan.access, plan.filter.as_ref(), 1);
+        match &plan.joined {
+            Some(joined) => self.select(&joined.source, 1),
+            None => self.table(&plan.access, plan.filter.as_ref(), 1),
+        }
     }
 
     fn delete(&mut self, plan: &DeletePlan) {
         self.node(0, format!("Delete on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
-        self.table(&plan.access, plan.filter.as_ref(), 1);
+        match &plan.joined {
+            Some(joined) => self.select(&joined.source, 1),
+            None => self.table(&plan.access, plan.filter.as_ref(), 1),
+        }
     }
 }
 

@@ -15,15 +15,35 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::eval::needs_session;
 use crate::parse::{self, Parsed};
-use crate::table::{IndexedValue, Table};
+use crate::table::{Check, Column, IndexedValue, Table};
 use pgtypes::SqlType;
 
 impl TableWrite {
-    /// Binds the indexes of a table.
+    /// Binds the indexes, the generated columns and the checks of a table.
     pub(crate) fn bind(table: Arc<Table>, catalog: &Catalog) -> Result<TableWrite, SqlError> {
         let indexes = bind_indexes(&table, catalog)?;
-        Ok(TableWrite { table, indexes })
+        let mut generated = Vec::new();
+        for (at, column) in table.columns.iter().enumerate() {
+            if let Some(text) = &column.generated {
+                generated.push((at, stored_generated(text, &table, column, catalog)?));
+            }
+        }
+        let check = |check: &Check| stored_condition(&check.text, &table, catalog);
+        let checks = table.checks.iter().map(check).collect::<Result<Vec<_>, SqlError>>()?;
+        let referenced = referenced_columns(&table, catalog);
+        Ok(TableWrite { table, indexes, generated, checks, referenced })
     }
+}
+
+/// The positions of the columns that foreign keys refer to.
+fn referenced_columns(table: &Table, catalog: &Catalog) -> Vec<usize> {
+    let children = table.referenced_by.iter().filter_map(|id| catalog.by_id(*id)).map(|child| &**child);
+    let keys = children.chain([table]).flat_map(|child| &child.foreign_keys).filter(|key| key.parent == table.id);
+    let mut columns: Vec<usize> =
+        keys.flat_map(|key| &key.parent_columns).filter_map(|id| table.position_of(*id)).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 /// The indexes of a table as expressions over its rows.
@@ -54,6 +74,19 @@ pub(super) fn stored_condition(text: &str, table: &Table, catalog: &Catalog) -> 
     bind_stored(text, catalog, |binder, ast| binder.condition(ast, &Scope::of_columns(table), "WHERE"))
 }
 
+/// Binds the stored text of a generated column.
+pub(super) fn stored_generated(
+    text: &str,
+    table: &Table,
+    column: &Column,
+    catalog: &Catalog,
+) -> Result<Expr, SqlError> {
+    bind_stored(text, catalog, |binder, ast| {
+        let value = binder.expr(ast, &Scope::of_columns(table))?;
+        binder.assign_default(value, column)
+    })
+}
+
 fn bind_stored<T>(
     text: &str,
     catalog: &Catalog,
@@ -77,7 +110,7 @@ fn only_expression(statement: &Parsed) -> Option<&Ast> {
 }
 
 fn damaged() -> SqlError {
-    SqlError::new(SqlState::DATA_CORRUPTED, "an expression of an index cannot be read")
+    SqlError::new(SqlState::DATA_CORRUPTED, "an expression of a table cannot be read")
 }
 
 /// Whether the value follows from the row alone.

@@ -1,16 +1,17 @@
-//! Binding of CREATE INDEX, DROP INDEX and ALTER TABLE: each becomes the descriptor that a table is to have.
+//! Binding of CREATE INDEX and DROP INDEX: each becomes the descriptor that a table is to have.
 //!
 //! New indexes have no ids yet; the executor gives them some. Their names are chosen here, as PostgreSQL chooses them.
 
 use sqlparser::ast::{
-    AlterTable, AlterTableOperation, CreateIndex, Expr as Ast, Ident, IndexColumn as AstColumn, IndexType,
-    NullsDistinctOption, ObjectName, PrimaryKeyConstraint, Spanned, TableConstraint, UniqueConstraint,
+    CreateIndex, Expr as Ast, Ident, IndexColumn as AstColumn, IndexType, NullsDistinctOption, ObjectName, Spanned,
+    UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope};
+use super::dependents::of_key;
 use super::index::{is_immutable, stored_condition, stored_expression};
-use super::names::fold_ident;
+use super::names::{fold_ident, index_columns_name, object_name};
 use super::node::{Alteration, Body, Notice};
 use super::projection::index_column_name;
 use crate::catalog::Relation;
@@ -20,9 +21,6 @@ use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
-
-/// Limit of names, in bytes.
-const MAX_NAME: usize = 63;
 
 /// The storage parameters of PostgreSQL's indexes. They are accepted, and mean nothing here.
 const STORAGE_PARAMETERS: [&str; 2] = ["fillfactor", "deduplicate_items"];
@@ -139,9 +137,9 @@ impl Binder<'_> {
             Some(name) => name,
             None => self.free_name(&table.name, Some(&joined), "idx", &[]),
         };
-        let mut new = (*table).clone();
-        new.indexes.push(index);
-        Ok(Body::AlterTables("CREATE INDEX", vec![Alteration { old: table, new, rewrites: false }]))
+        let mut change = Alteration::of(table);
+        change.new.indexes.push(index);
+        Ok(Body::AlterTables("CREATE INDEX", vec![change]))
     }
 
     fn index_method(&self, method: Option<&IndexType>, at: Location) -> Result<(), SqlError> {
@@ -331,7 +329,12 @@ impl Binder<'_> {
         Index { name, columns: vec![plain_column(at)], ..new_index(true, true) }
     }
 
-    fn plain_constraint(&self, method: Option<&IndexType>, is_plain: bool, at: Location) -> Result<(), SqlError> {
+    pub(super) fn plain_constraint(
+        &self,
+        method: Option<&IndexType>,
+        is_plain: bool,
+        at: Location,
+    ) -> Result<(), SqlError> {
         self.index_method(method, at)?;
         if is_plain { Ok(()) } else { Err(self.unsupported("this option of a constraint is", at)) }
     }
@@ -395,124 +398,15 @@ impl Binder<'_> {
             }
             let known = changes.iter().position(|change| change.old.id == table.id);
             let at = known.unwrap_or_else(|| {
-                let new = (*table).clone();
-                changes.push(Alteration { old: table, new, rewrites: false });
+                changes.push(Alteration::of(table));
                 changes.len() - 1
             });
             if let Some(change) = changes.get_mut(at) {
                 change.new.indexes.retain(|index| index.name != shown);
+                of_key(&change.new, &shown, self.catalog).check(&format!("index {shown}"), false)?;
             }
         }
         Ok(Body::AlterTables("DROP INDEX", changes))
-    }
-
-    /// Binds ALTER TABLE.
-    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Body, SqlError> {
-        const TAG: &str = "ALTER TABLE";
-        let at = alter.name.span().start;
-        if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
-            return Err(self.unsupported("this form of ALTER TABLE is", at));
-        }
-        let table = match self.table(&alter.name) {
-            Err(error) if error.code == SqlState::UNDEFINED_TABLE && alter.if_exists => {
-                let message = format!("{}, skipping", error.message);
-                self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
-                return Ok(Body::AlterTables(TAG, Vec::new()));
-            }
-            Err(error) => return Err(SqlError { position: None, ..error }),
-            Ok(table) => table,
-        };
-        self.target = table.schema;
-        let mut change = Alteration { new: (*table).clone(), old: table, rewrites: false };
-        for operation in &alter.operations {
-            self.alteration(operation, &mut change, at)?;
-        }
-        let changes = if change.new == *change.old { Vec::new() } else { vec![change] };
-        Ok(Body::AlterTables(TAG, changes))
-    }
-
-    fn alteration(
-        &mut self,
-        operation: &AlterTableOperation,
-        change: &mut Alteration,
-        at: Location,
-    ) -> Result<(), SqlError> {
-        match operation {
-            AlterTableOperation::AddConstraint { constraint, not_valid: false } => match constraint {
-                TableConstraint::PrimaryKey(key) => self.add_primary_key(key, change),
-                TableConstraint::Unique(unique) => {
-                    let taken: Vec<String> = change.new.indexes.iter().map(|index| index.name.clone()).collect();
-                    let place = |name: &str| change.new.column(name);
-                    let index = self.unique_index(&change.new.name, unique, place, &taken)?;
-                    self.check_free(&index.name, &change.new)?;
-                    change.new.indexes.push(index);
-                    Ok(())
-                }
-                TableConstraint::ForeignKey(_) => Err(self.unsupported("foreign keys are", constraint.span().start)),
-                TableConstraint::Check(_) => Err(self.unsupported("CHECK constraints are", constraint.span().start)),
-                other => Err(self.unsupported("this table constraint is", other.span().start)),
-            },
-            AlterTableOperation::DropConstraint { if_exists, name, .. } => {
-                self.drop_constraint(&fold_ident(name), *if_exists, change)
-            }
-            _ => Err(self.unsupported("this form of ALTER TABLE is", at)),
-        }
-    }
-
-    /// 42P07 if a relation has the name, or another index of the same table.
-    fn check_free(&self, name: &str, table: &Table) -> Result<(), SqlError> {
-        if !self.is_taken(name) && table.index(name).is_none() && table.key_name != name {
-            return Ok(());
-        }
-        Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
-    }
-
-    fn add_primary_key(&mut self, key: &PrimaryKeyConstraint, change: &mut Alteration) -> Result<(), SqlError> {
-        let at = key.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
-        let table = &mut change.new;
-        if !table.has_hidden_key() {
-            let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
-            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
-        }
-        self.plain_constraint(key.index_type.as_ref(), key.index_options.is_empty(), at)?;
-        let position = self.constraint_position(key.name.as_ref(), at, "primary");
-        let place = |name: &str| table.column(name);
-        let columns = self.constraint_columns(&key.columns, place, "primary key constraint", (at, position))?;
-        let taken: Vec<String> = table.indexes.iter().map(|index| index.name.clone()).collect();
-        table.key_name = match &key.name {
-            Some(ident) => {
-                let name = fold_ident(ident);
-                self.check_free(&name, table)?;
-                name
-            }
-            None => self.free_name(&table.name, None, "pkey", &taken),
-        };
-        for (at, _) in &columns {
-            table.columns[*at].not_null = true;
-        }
-        table.primary_key = columns.into_iter().map(|(at, _)| at).collect();
-        change.rewrites = true;
-        Ok(())
-    }
-
-    fn drop_constraint(&mut self, name: &str, if_exists: bool, change: &mut Alteration) -> Result<(), SqlError> {
-        let table = &mut change.new;
-        if table.key_name == name && !table.has_hidden_key() {
-            (table.primary_key, table.key_name, table.key_id) = (Vec::new(), String::new(), IndexId(0));
-            change.rewrites = true;
-            return Ok(());
-        }
-        if table.index(name).is_some_and(|index| index.is_constraint) {
-            table.indexes.retain(|index| index.name != name);
-            return Ok(());
-        }
-        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
-        if !if_exists {
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
-        }
-        let message = format!("{message}, skipping");
-        self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
-        Ok(())
     }
 }
 
@@ -550,74 +444,5 @@ fn constraint_column(column: &AstColumn) -> Option<&Ident> {
     match &column.column.expr {
         Ast::Identifier(ident) => Some(ident),
         _ => None,
-    }
-}
-
-/// The names of an index's columns in its own name. A name that occurs again gets a number.
-fn index_columns_name(columns: &[String]) -> String {
-    let mut names: Vec<String> = Vec::with_capacity(columns.len());
-    for column in columns {
-        let mut name = column.clone();
-        let mut number = 1;
-        while names.contains(&name) {
-            name = format!("{column}{number}");
-            number += 1;
-        }
-        names.push(name);
-    }
-    let mut joined = String::new();
-    for name in names {
-        if joined.len() >= MAX_NAME {
-            break;
-        }
-        if !joined.is_empty() {
-            joined.push('_');
-        }
-        joined.push_str(&name);
-    }
-    truncated(&joined, MAX_NAME).to_owned()
-}
-
-/// `{first}_{second}_{label}`. If it is too long, the longer of the two names is shortened.
-fn object_name(first: &str, second: Option<&str>, label: &str) -> String {
-    let room = MAX_NAME.saturating_sub(label.len() + 1 + second.map_or(0, |_| 1));
-    let (mut one, mut two) = (first.len(), second.map_or(0, str::len));
-    while one + two > room {
-        if one > two {
-            one -= 1;
-        } else {
-            two -= 1;
-        }
-    }
-    let first = truncated(first, one);
-    match second {
-        Some(second) => format!("{first}_{}_{label}", truncated(second, two)),
-        None => format!("{first}_{label}"),
-    }
-}
-
-fn truncated(text: &str, length: usize) -> &str {
-    let mut end = text.len().min(length);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_postgresql() {
-        assert_eq!(object_name("t", Some("a_b"), "idx"), "t_a_b_idx");
-        assert_eq!(object_name("t", None, "pkey"), "t_pkey");
-        let long = "x".repeat(63);
-        assert_eq!(object_name(&long, None, "pkey"), format!("{}_pkey", "x".repeat(58)));
-        assert_eq!(object_name(&long, Some("abc"), "idx"), format!("{}_abc_idx", "x".repeat(55)));
-        assert_eq!(object_name(&long, Some(&long), "idx"), format!("{}_{}_idx", "x".repeat(29), "x".repeat(29)));
-        assert_eq!(object_name("é".repeat(31).as_str(), None, "pkey"), format!("{}_pkey", "é".repeat(29)));
-        let columns = ["a", "expr", "expr"].map(str::to_owned);
-        assert_eq!(index_columns_name(&columns), "a_expr_expr1");
     }
 }

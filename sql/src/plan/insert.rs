@@ -9,14 +9,13 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
-use super::bound_index::TableWrite;
 use super::names::{fold_ident, is_default};
 use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn};
 use super::rel::{SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{NO_LOCATION, query_start, start_of};
-use crate::table::{Index, Table};
+use crate::table::{Column, Index, Table};
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
@@ -50,16 +49,16 @@ impl Binder<'_> {
                 None => self.insert_query(&table, &targets, query, insert)?,
             },
         };
-        let conflict = match &insert.on {
+        let conflict = Box::new(match &insert.on {
             None => Conflict::Fail,
             Some(OnInsert::OnConflict(on)) => self.on_conflict(&table, alias.as_deref(), on, at)?,
             Some(_) => return Err(self.unsupported("this form of INSERT is", at)),
-        };
+        });
         let scope = Scope::of(&table, alias.as_deref());
         let (returning, result) = self.returning(insert.returning.as_deref(), &scope)?;
         let reads_itself = source.reads(table.id) || self.subplans.iter().any(|subplan| subplan.plan.reads(table.id));
-        let write = TableWrite::bind(table, self.catalog)?;
-        Ok((InsertPlan { write, source, columns, reads_itself, conflict: Box::new(conflict), returning }, result))
+        let write = self.table_write(table)?;
+        Ok((InsertPlan { write, source, columns, reads_itself, conflict, returning }, result))
     }
 
     /// Positions of the target columns, in the order of the values.
@@ -112,6 +111,7 @@ impl Binder<'_> {
                 out.push(if is_default(ast) {
                     self.default_of(column)?
                 } else {
+                    self.refuse_generated(column, &non_default(column))?;
                     let value = self.expr(ast, &scope)?;
                     self.assign(value, column)?
                 });
@@ -163,6 +163,10 @@ impl Binder<'_> {
         self.targets = Vec::new();
         let (source, columns) = bound?;
         self.check_width(columns.len(), targets.len(), Some(query_start(query)), insert)?;
+        for target in targets.iter().take(columns.len()) {
+            let column = &table.columns[*target];
+            self.refuse_generated(column, &non_default(column))?;
+        }
         let mut out = self.defaults(table)?;
         for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
             let value = Typed::new(Expr::Column(at), column.ty, query_start(query));
@@ -256,6 +260,10 @@ impl Binder<'_> {
         }
         Ok(arbiters)
     }
+}
+
+fn non_default(column: &Column) -> String {
+    format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name)
 }
 
 /// The rows of a query that is only VALUES.

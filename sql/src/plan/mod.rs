@@ -23,19 +23,24 @@
 //! 11. `comparison`: comparisons and constructs built from them
 //! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
 //! 13. `aggregate`, `index`: aggregates; binding of indexes
-//! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
-//! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
+//! 14. `assign`, `dependents`, `from`, `projection`, `rename`: values for columns; what goes with a column; FROM,
+//!     output columns; names in stored texts
+//! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
+//!     statement; UNION and its kin, WITH
 //! 16. `select`: queries
-//! 17. `ddl`, `drops`, `index_ddl`, `insert`, `modify`: tables; what a DROP takes along; indexes; INSERT; UPDATE and
-//!     DELETE
-//! 18. `object_ddl`: schemas, databases, DROP
-//! 19. `statement`: statements to plans
-//! 20. `copy`: COPY
-//! 21. `parameters`: the parameters of EXECUTE
+//! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP takes
+//!     along; changes of indexes; INSERT; UPDATE and DELETE
+//! 18. `create_as`, `object_ddl`: tables that are made from others; schemas, databases, DROP
+//! 19. `ddl`: CREATE TABLE, TRUNCATE
+//! 20. `alter_table`: ALTER TABLE
+//! 21. `statement`: statements to plans
+//! 22. `copy`: COPY
+//! 23. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
 mod aggregation;
+mod alter_table;
 mod assign;
 mod bind_expr;
 mod binder;
@@ -45,9 +50,12 @@ mod coerce;
 mod comparison;
 mod conditions;
 mod constants;
+mod constraints;
 mod copy;
 mod cost;
+mod create_as;
 mod ddl;
+mod dependents;
 mod drops;
 mod explain;
 mod from;
@@ -68,8 +76,10 @@ mod order_limit;
 mod parameters;
 mod plain;
 mod projection;
+mod references;
 mod rel;
 mod relations;
+mod rename;
 mod select;
 mod set_operation;
 mod settle;
@@ -88,8 +98,8 @@ pub(crate) use copy::{CopySpec, bind_copy};
 pub(crate) use explain::{analyzed_lines, column as explain_column};
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Alteration, Analyze, Arbiters, Body, Conflict, CopyFromPlan, DeletePlan, InsertPlan, NewObject, RowCounts,
-    UpdatePlan,
+    Actual, Alteration, Analyze, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,
+    NewObject, References, Referring, RowCounts, UpdatePlan,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};

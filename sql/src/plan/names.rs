@@ -149,17 +149,80 @@ const VALUES: &[&str] = &[
 /// An identifier as in the catalog: folded to lower case unless quoted, truncated to 63 bytes.
 pub(super) fn fold_ident(ident: &Ident) -> String {
     let mut name = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() };
-    if name.len() > MAX_IDENTIFIER {
-        let mut end = MAX_IDENTIFIER;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
+    name.truncate(truncated(&name, MAX_IDENTIFIER).len());
     name
 }
 
 /// Whether an expression is the keyword DEFAULT.
 pub(super) fn is_default(ast: &Ast) -> bool {
     matches!(ast, Ast::Identifier(Ident { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("default"))
+}
+
+/// The names of an index's columns in its own name. A name that occurs again gets a number.
+pub(super) fn index_columns_name(columns: &[String]) -> String {
+    let mut names: Vec<String> = Vec::with_capacity(columns.len());
+    for column in columns {
+        let mut name = column.clone();
+        let mut number = 1;
+        while names.contains(&name) {
+            name = format!("{column}{number}");
+            number += 1;
+        }
+        names.push(name);
+    }
+    let mut joined = String::new();
+    for name in names {
+        if joined.len() >= MAX_IDENTIFIER {
+            break;
+        }
+        if !joined.is_empty() {
+            joined.push('_');
+        }
+        joined.push_str(&name);
+    }
+    truncated(&joined, MAX_IDENTIFIER).to_owned()
+}
+
+/// `{first}_{second}_{label}`. If it is too long, the longer of the two names is shortened.
+pub(super) fn object_name(first: &str, second: Option<&str>, label: &str) -> String {
+    let room = MAX_IDENTIFIER.saturating_sub(label.len() + 1 + second.map_or(0, |_| 1));
+    let (mut one, mut two) = (first.len(), second.map_or(0, str::len));
+    while one + two > room {
+        if one > two {
+            one -= 1;
+        } else {
+            two -= 1;
+        }
+    }
+    let first = truncated(first, one);
+    match second {
+        Some(second) => format!("{first}_{}_{label}", truncated(second, two)),
+        None => format!("{first}_{label}"),
+    }
+}
+
+fn truncated(text: &str, length: usize) -> &str {
+    let mut end = text.len().min(length);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_postgresql() {
+        assert_eq!(object_name("t", Some("a_b"), "idx"), "t_a_b_idx");
+        assert_eq!(object_name("t", None, "pkey"), "t_pkey");
+        let long = "x".repeat(63);
+        assert_eq!(object_name(&long, None, "pkey"), format!("{}_pkey", "x".repeat(58)));
+        assert_eq!(object_name(&long, Some("abc"), "idx"), format!("{}_abc_idx", "x".repeat(55)));
+        assert_eq!(object_name(&long, Some(&long), "idx"), format!("{}_{}_idx", "x".repeat(29), "x".repeat(29)));
+        assert_eq!(object_name("é".repeat(31).as_str(), None, "pkey"), format!("{}_pkey", "é".repeat(29)));
+        let columns = ["a", "expr", "expr"].map(str::to_owned);
+        assert_eq!(index_columns_name(&columns), "a_expr_expr1");
+    }
 }

@@ -1,5 +1,6 @@
 //! The nodes of a plan: the result of the binder, run by the executor.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::object::{DatabaseId, Object, SchemaId};
-use crate::table::{StorageId, Table};
+use crate::table::{ColumnId, StorageId, Table, TableId};
 use pgtypes::SqlType;
 
 /// The nodes of a plan that is visited and dropped on another thread. Fewer take a millisecond or two.
@@ -68,6 +69,8 @@ pub struct Plan {
     pub(crate) subplans: Vec<Subplan>,
     /// The queries of WITH.
     pub(crate) with: Vec<WithQuery>,
+    /// The foreign keys that it may meet.
+    pub(crate) references: Option<References>,
     pub(crate) body: Body,
 }
 
@@ -203,13 +206,26 @@ impl Plan {
         matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
     }
 
+    /// Whether it reads tables like a query, although it changes the schema.
+    pub(crate) fn is_created_from_query(&self) -> bool {
+        matches!(self.body, Body::CreateTableAs(_))
+    }
+
     /// Whether it prints how its reads were served.
     pub(crate) fn counts_reads(&self) -> bool {
         self.analyze.is_some()
     }
 
-    /// The storage of the rows that it inserts, changes or locks, if any.
-    pub(crate) fn written_storage(&self) -> Option<StorageId> {
+    /// The storages of the rows that it inserts, changes or locks.
+    pub(crate) fn written(&self) -> Vec<StorageId> {
+        let children = self.references.iter().flat_map(|found| found.children.values().flatten());
+        let children = children.map(|referring| referring.child.storage);
+        let parents = self.references.iter().flat_map(|found| found.parents.values());
+        let parents = parents.map(|parent| parent.table.storage);
+        self.target().into_iter().chain(children).chain(parents).collect()
+    }
+
+    fn target(&self) -> Option<StorageId> {
         let table = match &self.body {
             Body::Insert(plan) => &plan.write.table,
             Body::Update(plan) => &plan.access.table,
@@ -250,7 +266,7 @@ pub(crate) enum Body {
     /// INSERT.
     Insert(InsertPlan),
     /// UPDATE.
-    Update(UpdatePlan),
+    Update(Box<UpdatePlan>),
     /// DELETE.
     Delete(DeletePlan),
     /// TRUNCATE.
@@ -259,6 +275,8 @@ pub(crate) enum Body {
     CopyFrom(CopyFromPlan),
     /// CREATE TABLE; `None` if IF NOT EXISTS found the table.
     CreateTable(Option<NewTable>),
+    /// CREATE TABLE AS: the table, and the query whose rows it gets.
+    CreateTableAs(Box<(NewTable, SelectPlan)>),
     /// CREATE of an object that is no table, with its tag; `None` if IF NOT EXISTS found it.
     CreateObject(&'static str, Option<NewObject>),
     /// ALTER of an object that is no table, with its tag: what it was, what it is to be.
@@ -289,6 +307,8 @@ pub(crate) enum NewObject {
 pub(crate) struct Drops {
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) objects: Vec<Arc<Object>>,
+    /// Tables that lose foreign keys to dropped ones.
+    pub(crate) changes: Vec<Alteration>,
 }
 
 /// A change of a table's descriptor.
@@ -297,8 +317,38 @@ pub(crate) struct Alteration {
     pub(crate) old: Arc<Table>,
     /// The descriptor that the table is to have. New indexes have the id 0 and no storage; so has a new primary key.
     pub(crate) new: Table,
-    /// Whether the keys of the rows change.
+    /// Whether the stored rows change, or their keys.
     pub(crate) rewrites: bool,
+    /// The columns of the new rows, over the old ones; `None` if they are the same.
+    pub(crate) row: Option<Vec<Expr>>,
+    /// What the rows are checked for.
+    pub(crate) validates: Validates,
+}
+
+impl Alteration {
+    /// No change yet.
+    pub(crate) fn of(table: Arc<Table>) -> Alteration {
+        let new = (*table).clone();
+        Alteration { old: table, new, rewrites: false, row: None, validates: Validates::default() }
+    }
+}
+
+/// New constraints that the rows of a table must satisfy.
+#[derive(Debug, Default)]
+pub(crate) struct Validates {
+    /// Columns without NULL.
+    pub(crate) not_null: Vec<ColumnId>,
+    /// The names of checks.
+    pub(crate) checks: Vec<String>,
+    /// The names of foreign keys.
+    pub(crate) foreign_keys: Vec<String>,
+}
+
+impl Validates {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.not_null.is_empty() && self.checks.is_empty() && self.foreign_keys.is_empty()
+    }
 }
 
 /// INSERT.
@@ -354,6 +404,54 @@ impl Arbiters {
     }
 }
 
+/// The foreign keys that a statement may meet.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    /// What refers to each table whose rows it may change.
+    pub(crate) children: HashMap<TableId, Vec<Referring>>,
+    /// The tables that have foreign keys.
+    pub(crate) tables: HashMap<TableId, Arc<Table>>,
+    /// The tables that these refer to, and those that are referred to.
+    pub(crate) parents: HashMap<TableId, TableAccess>,
+}
+
+/// A foreign key, seen from the table that it refers to.
+#[derive(Debug)]
+pub(crate) struct Referring {
+    /// The table that has it.
+    pub(crate) child: Arc<Table>,
+    /// Its place among the foreign keys there.
+    pub(crate) position: usize,
+    /// The positions of the columns that it refers to.
+    pub(crate) columns: Vec<usize>,
+    /// The rows that refer to the values of these, which are the parameters.
+    pub(crate) access: TableAccess,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) on_delete: ChildAction,
+    pub(crate) on_update: ChildAction,
+}
+
+/// What becomes of the rows that refer to one that is deleted, or gets another key.
+#[derive(Debug)]
+pub(crate) enum ChildAction {
+    /// There must be none at the end of the statement.
+    NoAction,
+    /// There must be none.
+    Restrict,
+    /// They are deleted.
+    Delete(Box<DeletePlan>),
+    /// They are changed. The new key follows the old one in the parameters.
+    Update(Box<UpdatePlan>),
+}
+
+impl Referring {
+    /// Whether an action changes the rows that refer.
+    pub(crate) fn writes(&self) -> bool {
+        let writes = |action: &ChildAction| matches!(action, ChildAction::Delete(_) | ChildAction::Update(_));
+        writes(&self.on_delete) || writes(&self.on_update)
+    }
+}
+
 /// UPDATE.
 #[derive(Debug)]
 pub(crate) struct UpdatePlan {
@@ -368,6 +466,8 @@ pub(crate) struct UpdatePlan {
     pub(crate) changes_unique: bool,
     /// Over the new row.
     pub(crate) returning: Option<Vec<Expr>>,
+    /// FROM. Then all expressions are over its rows.
+    pub(crate) joined: Option<Box<Joined>>,
 }
 
 /// DELETE.
@@ -378,4 +478,15 @@ pub(crate) struct DeletePlan {
     pub(crate) write: TableWrite,
     /// Over the old row.
     pub(crate) returning: Option<Vec<Expr>>,
+    /// USING. Then all expressions are over its rows.
+    pub(crate) joined: Option<Box<Joined>>,
+}
+
+/// The target of UPDATE ... FROM or DELETE ... USING, joined with the other tables.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    /// Its rows: the columns of the target, the key of that row, the columns of the others.
+    pub(crate) source: SelectPlan,
+    /// The whole condition, over such a row: a target row that has changed is looked at again.
+    pub(crate) condition: Option<Expr>,
 }

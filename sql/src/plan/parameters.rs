@@ -92,6 +92,7 @@ fn bind_on_this_stack(
         plain: None,
         notices: Vec::new(),
         analyze: None,
+        references: None,
         subplans: Vec::new(),
         with: Vec::new(),
         body,

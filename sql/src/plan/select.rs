@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kv::api::LockMode;
-use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Values};
+use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Spanned, Values};
 use sqlparser::tokenizer::Location;
 
 use super::aggregation::AggregateState;
@@ -247,13 +247,15 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    fn refuse_clauses(&self, select: &Select) -> Result<(), SqlError> {
+    fn refuse_clauses(&mut self, select: &Select) -> Result<(), SqlError> {
         let at = select.select_token.0.span.start;
         if !select.named_window.is_empty() || select.qualify.is_some() {
             return Err(self.unsupported("window functions are", at));
         }
-        if select.into.is_some() {
-            return Err(self.unsupported("SELECT INTO is", at));
+        let allows_into = std::mem::take(&mut self.allows_into);
+        if let Some(into) = select.into.as_ref().filter(|_| !allows_into) {
+            let message = "SELECT ... INTO is not allowed here";
+            return Err(self.error(SqlState::SYNTAX_ERROR, message, into.name.span().start));
         }
         let has_unsupported_clause = select.top.is_some()
             || select.exclude.is_some()

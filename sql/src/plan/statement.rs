@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use sqlparser::ast::{FromTable, LockType, ObjectName, ObjectType, Spanned, Statement};
+use sqlparser::ast::{FromTable, LockType, ObjectName, ObjectType, Query, SelectInto, SetExpr, Spanned, Statement};
 
 use super::binder::Binder;
 use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
@@ -41,6 +41,7 @@ fn bind_on_this_stack(
     settle_all(&mut body, &mut binder);
     let params = binder.finish_params()?;
     let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
+    let references = binder.references.take();
     let whole = Whole { body: &body, subplans: &subplans, with: &with };
     let (writes, is_ddl) = match &body {
         Body::Select(select) => (select.lock.is_some(), false),
@@ -49,6 +50,7 @@ fn bind_on_this_stack(
         | Body::CreateObject(..)
         | Body::AlterObject(..)
         | Body::Drop(..)
+        | Body::CreateTableAs(_)
         | Body::Truncate(_)
         | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
@@ -79,6 +81,7 @@ fn bind_on_this_stack(
         analyze,
         subplans,
         with,
+        references,
         body,
     }))
 }
@@ -88,6 +91,9 @@ fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
     match body {
         Body::Select(plan) => settle::settle(plan),
         Body::Insert(plan) => settle::settle(&mut plan.source),
+        Body::CreateTableAs(parts) => settle::settle(&mut parts.1),
+        Body::Update(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source)),
+        Body::Delete(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source)),
         _ => {}
     }
     binder.subplans.iter_mut().for_each(|subplan| settle::settle(&mut subplan.plan));
@@ -124,6 +130,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let select = match body {
         Body::Select(select) => Some(select),
         Body::Insert(insert) => Some(&insert.source),
+        Body::CreateTableAs(parts) => Some(&parts.1),
         _ => None,
     };
     let refuse = |place: &str| {
@@ -170,6 +177,12 @@ fn command(tree: &Statement) -> Option<&'static str> {
         tree => tree,
     };
     let Statement::Query(query) = tree else { return None };
+    match &*query.body {
+        SetExpr::Insert(_) => return Some("INSERT"),
+        SetExpr::Update(_) => return Some("UPDATE"),
+        SetExpr::Delete(_) => return Some("DELETE"),
+        _ => {}
+    }
     let clause = query.locks.last()?;
     Some(match (clause.lock_type, query.locks.iter().any(select::is_key_lock)) {
         (LockType::Update, false) => "SELECT FOR UPDATE",
@@ -179,8 +192,43 @@ fn command(tree: &Statement) -> Option<&'static str> {
     })
 }
 
+/// The statement behind WITH that changes rows.
+fn changing(query: &Query) -> Option<&Statement> {
+    match &*query.body {
+        SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => Some(change),
+        _ => None,
+    }
+}
+
+/// INTO of the first SELECT of a query.
+fn into_of(mut body: &SetExpr) -> Option<&SelectInto> {
+    loop {
+        body = match body {
+            SetExpr::Select(select) => return select.into.as_ref(),
+            SetExpr::SetOperation { left, .. } => left,
+            _ => return None,
+        };
+    }
+}
+
 /// Binds a tree to a plan's body and the columns of its result.
 fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<Vec<ResultColumn>>), SqlError> {
+    if let Statement::Query(query) = tree
+        && let Some(change) = changing(query)
+    {
+        if let Some(with) = &query.with {
+            binder.with_clause(with)?;
+        }
+        return bind_tree(binder, change);
+    }
+    if let Statement::Query(query) = tree
+        && let Some(into) = into_of(&query.body)
+    {
+        if into.temporary {
+            return Err(binder.unsupported("temporary tables are", into.name.span().start));
+        }
+        return Ok((binder.select_into(&into.name, query)?, None));
+    }
     match tree {
         Statement::Query(query) => {
             let (plan, columns) = binder.query(query)?;
@@ -192,7 +240,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         }
         Statement::Update(update) => {
             let (plan, columns) = binder.update(update)?;
-            Ok((Body::Update(plan), columns))
+            Ok((Body::Update(Box::new(plan)), columns))
         }
         Statement::Delete(delete) => {
             let from = match &delete.from {
@@ -218,6 +266,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
         Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
+        Statement::AlterIndex { name, operation } => Ok((binder.alter_index(name, operation)?, None)),
         Statement::Drop { object_type, .. } => Err(unsupported_drop(binder, object_type)),
         Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), ddl::VACUUM)?, None)),
         Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),

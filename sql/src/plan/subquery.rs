@@ -28,6 +28,11 @@ impl Binder<'_> {
         query: &Query,
         scope: &Scope,
     ) -> Result<(SelectPlan, Vec<ResultColumn>, Vec<Expr>), SqlError> {
+        if let Some(what) = self.refuses_queries {
+            let position = self.position_before(query_start(query), "(");
+            let message = format!("cannot use subquery in {what}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
+        }
         let clause = self.clause;
         let aggregates = std::mem::take(&mut self.aggregates);
         let targets = std::mem::take(&mut self.targets);
@@ -62,6 +67,15 @@ impl Binder<'_> {
         let ty = self.one_column(&columns, query, "subquery must return only one column")?;
         let plan = self.subquery(plan, SCALAR_ROWS, false);
         Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind: SubqueryKind::Scalar }), ty, at))
+    }
+
+    /// The columns of the only row of a sub-query: their types and expressions.
+    pub(super) fn fields_of(&mut self, query: &Query, scope: &Scope) -> Result<(Vec<SqlType>, Vec<Expr>), SqlError> {
+        let (plan, columns, args) = self.inner_query(query, scope)?;
+        let plan = self.subquery(plan, SCALAR_ROWS, false);
+        let field = |at| Expr::Subquery(Subquery { plan, args: args.clone(), kind: SubqueryKind::Field(at) });
+        let fields = (0..columns.len()).map(field).collect();
+        Ok((columns.iter().map(|column| column.ty).collect(), fields))
     }
 
     /// `[NOT] EXISTS (SELECT ...)`

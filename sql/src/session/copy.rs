@@ -14,7 +14,7 @@ use super::state::Session;
 use super::statement::{Call, Run};
 use super::values::{SessionValues, Shown};
 use crate::error::{SqlError, SqlState};
-use crate::exec::{CopyIn, ExecContext};
+use crate::exec::{CopyIn, ExecContext, ReferenceQueue};
 use crate::plan::CopySpec;
 use crate::protocol::frame::{Frontend, violation};
 use crate::protocol::input::Input;
@@ -107,6 +107,7 @@ impl Session {
             advisory: None,
             params: 0,
             statement: None,
+            references: ReferenceQueue::default(),
         };
         let work = async {
             match bytes {

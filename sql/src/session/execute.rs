@@ -19,7 +19,7 @@ use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
-use crate::exec::{ExecContext, Execution, Row, Tag};
+use crate::exec::{ExecContext, Execution, ReferenceQueue, Row, Tag};
 use crate::lexer;
 use crate::metrics::StatementKind;
 use crate::plan::Plan;
@@ -194,14 +194,14 @@ impl Session {
             return Ok(true);
         }
         // A schema change waits by itself, for its tables to be closed by itself.
-        if bound.plan.is_ddl {
+        if bound.plan.is_ddl && !bound.plan.is_created_from_query() {
             return Ok(true);
         }
         let (start_ts, planned) = (active.txn.start_ts(), &active.lease.catalog);
         let access = match self.node.catalog.access(planned, active.shared_tables(bound), start_ts) {
             Access::Open => return Ok(true),
             // It keeps what it has.
-            _ if active.live.has_entered(active.shared_tables(bound), bound.plan.written_storage()) => return Ok(true),
+            _ if active.live.has_entered(active.shared_tables(bound), &bound.plan.written()) => return Ok(true),
             refused => refused,
         };
         // Without a statement the transaction can have a newer snapshot.
@@ -266,9 +266,11 @@ impl Session {
             let catalog = active.lease.catalog.clone();
             let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
             active.schema.get_or_insert_with(|| SchemaChange::new(node.clone(), txn, live, catalog));
-        } else if !active.is_past() {
-            let (tables, written) = (active.shared_tables(&bound), bound.plan.written_storage());
-            self.node.catalog.enter(&active.live, tables, written).map_err(|_| doomed())?;
+        }
+        let reads_or_writes = !bound.plan.is_ddl || bound.plan.is_created_from_query();
+        if reads_or_writes && !active.is_past() {
+            let (tables, written) = (active.shared_tables(&bound), bound.plan.written());
+            self.node.catalog.enter(&active.live, tables, &written).map_err(|_| doomed())?;
         }
         if bound.plan.writes {
             active.writes = true;
@@ -276,8 +278,10 @@ impl Session {
         }
         let execution = Execution::new(bound.plan.clone(), params)?;
         let notices = query.hints.as_ref().map_or_else(Vec::new, |hints| hints.notices(!bound.plan.writes));
-        // It is better not to run again what takes advisory locks.
-        let locks_rows = !commit_follows || self.is_contended || bound.plan.takes_locks;
+        // It is better not to run again what takes advisory locks. Foreign keys hold because rows are locked before
+        // others are looked for.
+        let locks_rows =
+            !commit_follows || self.is_contended || bound.plan.takes_locks || bound.plan.references.is_some();
         let snapshot = active.txn.statement();
         let copy = CopyOut::of(bound.copy.as_ref());
         Ok(Run {
@@ -381,6 +385,7 @@ impl Session {
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
             params: run.bound.params.len(),
             statement: statement.as_deref(),
+            references: ReferenceQueue::default(),
         };
         let (bound, formats, mut copy) = (&run.bound, &run.formats, run.copy.as_mut());
         let (start, columns) = (out.position(), bound.plan.columns.as_deref());
@@ -529,6 +534,7 @@ impl Session {
 fn tag_text(tag: &Tag, rows: usize) -> String {
     match tag {
         Tag::Select => format!("SELECT {rows}"),
+        Tag::CreatedFrom(count) => format!("SELECT {count}"),
         Tag::Insert(count) => format!("INSERT 0 {count}"),
         Tag::Update(count) => format!("UPDATE {count}"),
         Tag::Delete(count) => format!("DELETE {count}"),

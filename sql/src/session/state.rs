@@ -202,9 +202,10 @@ impl ActiveTxn {
         self.is_started = self.txn.read_ts() > Timestamp::ZERO && self.txn.read_ts() == last;
     }
 
-    /// Takes start_ts now, if it has none.
+    /// Takes start_ts now, if it has none, and the snapshot: the node knows whose the tables are that it closes.
     pub(crate) async fn start(&mut self, node: &NodeCatalog) -> Result<(), SqlError> {
         self.txn.take_start_ts().await?;
+        self.txn.take_read_ts().await?;
         self.check(node)
     }
 

@@ -66,6 +66,7 @@ fn read(fields: &[&'static str]) -> Option<Relation> {
             ty: ty_of_values,
             not_null: ty.ends_with('!'),
             default: None,
+            generated: None,
         });
     }
     let table = Table {
@@ -78,6 +79,10 @@ fn read(fields: &[&'static str]) -> Option<Relation> {
         key_name: String::new(),
         key_id: IndexId(0),
         indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(0),
     };
     let (is_view, is_shared) = (*kind == "v", *kind == "R");
     Some(Relation { table: Arc::new(table), schema, is_view, is_shared, declared })

@@ -343,15 +343,15 @@ ERROR 42703: column "nope" named in key does not exist [at 24]
 ERROR 42P01: relation "nope" does not exist
 NOTICE 00000: relation "nope" does not exist, skipping
 ALTER TABLE
-ERROR 0A000: CHECK constraints are not supported yet [at 26]
-ERROR 0A000: this form of ALTER TABLE is not supported yet [at 13]
+ALTER TABLE
+ALTER TABLE
 ERROR 23502: null value in column "a" of relation "h" violates not-null constraint
-DETAIL: Failing row contains (null, 5).
-a:int4|b:int4
-1|3
-2|2
-4|4
-5|5
+DETAIL: Failing row contains (null, 5, null).
+a:int4|b:int4|c:int4
+1|3|NULL
+2|2|NULL
+4|4|NULL
+5|5|NULL
 DROP TABLE
 CREATE TABLE
 INSERT 0 2
@@ -521,7 +521,7 @@ id:int4|a:int4|b:int4
 7|7|7
 UPDATE 1
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "t\x00\x00@,r\x81\x07": committed at 100000.*, after 100000.*
+DETAIL: write conflict on "t\x00\x00@-r\x81\x07": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 ROLLBACK
 id:int4|a:int4|b:int4

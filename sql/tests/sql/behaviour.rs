@@ -346,6 +346,7 @@ fn check(text: &str) {
         ty: SqlType::INT4,
         not_null,
         default: None,
+        generated: None,
     };
     let table = Table {
         schema: sql::object::FIRST_SCHEMA,
@@ -357,6 +358,10 @@ fn check(text: &str) {
         key_name: "t_pkey".to_owned(),
         key_id: IndexId(16_999),
         indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(2),
     };
     let catalog = Catalog::new(1, [table]);
     let within = |position: Option<u32>| position.is_none_or(|at| at as usize <= text.chars().count() + 1);

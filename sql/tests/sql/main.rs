@@ -5,6 +5,7 @@
 mod advisory;
 mod behaviour;
 mod copy;
+mod foreign_keys;
 mod gateways;
 mod indexes;
 mod replica_reads;

@@ -1,0 +1,431 @@
+# ADD COLUMN on an empty table and on a loaded one.
+create table t (id int primary key, a text);
+alter table t add column n int, add m int not null default 7;
+insert into t values (1, 'one', 1), (2, 'two', null), (3, null, 3);
+alter table t add column d numeric(6, 2) default 1.5;
+alter table t add column if not exists d int, add if not exists e text check (e <> 'x');
+alter table t add g int generated always as (id * 10 + coalesce(n, 0)) stored;
+select * from t order by id;
+insert into t (id, e) values (4, 'y') returning *;
+insert into t (id, e) values (5, 'x');
+alter table t add column d int;
+alter table t add c int not null;
+alter table t add c int unique;
+alter table t add c2 int check (c2 > 0) default -1;
+alter table t add c2 int unique default 4;
+alter table t add k int primary key;
+alter table t add id2 int references t;
+update t set c = id, id2 = 5 - id;
+update t set id2 = 9 where id = 1;
+select id, c, id2, g from t order by id;
+----
+CREATE TABLE
+ALTER TABLE
+INSERT 0 3
+ALTER TABLE
+NOTICE 42701: column "d" of relation "t" already exists, skipping
+ALTER TABLE
+ALTER TABLE
+id:int4|a:text|n:int4|m:int4|d:numeric|e:text|g:int4
+1|one|1|7|1.50|NULL|11
+2|two|NULL|7|1.50|NULL|20
+3|NULL|3|7|1.50|NULL|33
+id:int4|a:text|n:int4|m:int4|d:numeric|e:text|g:int4
+4|NULL|NULL|7|1.50|y|40
+INSERT 0 1
+ERROR 23514: new row for relation "t" violates check constraint "t_e_check"
+DETAIL: Failing row contains (5, null, null, 7, 1.50, x, 50).
+ERROR 42701: column "d" of relation "t" already exists
+ERROR 23502: column "c" of relation "t" contains null values
+ALTER TABLE
+ERROR 23514: check constraint "t_c2_check" of relation "t" is violated by some row
+ERROR 23505: could not create unique index "t_c2_key"
+DETAIL: Key (c2)=(4) is duplicated.
+ERROR 42P16: multiple primary keys for table "t" are not allowed
+ALTER TABLE
+UPDATE 4
+ERROR 23503: insert or update on table "t" violates foreign key constraint "t_id2_fkey"
+DETAIL: Key (id2)=(9) is not present in table "t".
+id:int4|c:int4|id2:int4|g:int4
+1|1|4|11
+2|2|3|20
+3|3|2|33
+4|4|1|40
+
+# DROP COLUMN.
+alter table t drop column nope;
+alter table t drop column if exists nope, drop n;
+alter table t drop column id;
+alter table t drop column n cascade;
+select * from t order by id;
+alter table t drop column id2, drop column d;
+alter table t drop column id cascade;
+select * from t order by m, c;
+insert into t (m, a) values (8, 'eight') returning *;
+alter table t add column a2 int default 2;
+select a, a2 from t order by a;
+create index t_a2 on t (a2, c);
+create index t_pred on t (c) where a2 > 1;
+alter table t add constraint both_pos check (c > 0 or a2 > 0), add unique (a2, a);
+alter table t drop column a2;
+insert into t (m, a, c) values (9, 'nine', -1) returning *;
+----
+ERROR 42703: column "nope" of relation "t" does not exist
+ERROR 2BP01: cannot drop column n of table t because other objects depend on it
+DETAIL: column g of table t depends on column n of table t
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 2BP01: cannot drop column id of table t because other objects depend on it
+DETAIL: column g of table t depends on column id of table t
+constraint t_id2_fkey on table t depends on column id of table t
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to column g of table t
+ALTER TABLE
+id:int4|a:text|m:int4|d:numeric|e:text|c:int4|id2:int4
+1|one|7|1.50|NULL|1|4
+2|two|7|1.50|NULL|2|3
+3|NULL|7|1.50|NULL|3|2
+4|NULL|7|1.50|y|4|1
+ALTER TABLE
+ALTER TABLE
+a:text|m:int4|e:text|c:int4
+one|7|NULL|1
+two|7|NULL|2
+NULL|7|NULL|3
+NULL|7|y|4
+a:text|m:int4|e:text|c:int4
+eight|8|NULL|NULL
+INSERT 0 1
+ALTER TABLE
+a:text|a2:int4
+eight|2
+one|2
+two|2
+NULL|2
+NULL|2
+CREATE INDEX
+CREATE INDEX
+ALTER TABLE
+ALTER TABLE
+a:text|m:int4|e:text|c:int4
+nine|9|NULL|-1
+INSERT 0 1
+
+# ALTER COLUMN TYPE.
+create table ty (id int primary key, a int, b text, c varchar(5) default '12' check (length(c) > 1), unique (a));
+insert into ty values (1, 10, '100', 'abc'), (2, 20, '200', 'de'), (3, null, null, null);
+create index on ty (b);
+alter table ty alter a type bigint;
+alter table ty alter column a set data type text;
+select * from ty where a = '10';
+alter table ty alter b type int;
+alter table ty alter b type int using b::int + 1, alter c type text, alter id type bigint;
+select * from ty order by id;
+select id from ty where b = 201;
+insert into ty values (4, '20', 5);
+insert into ty (id, c) values (4, 'x');
+insert into ty (id, a) values (4, '5000000000') returning *;
+alter table ty alter c type int;
+alter table ty alter c type int using 1;
+alter table ty alter c type int using id;
+alter table ty alter c drop default, alter c type int using id;
+alter table ty alter nope type int;
+alter table ty alter b type int using (select 1);
+alter table ty alter b type int using sum(b);
+alter table ty alter b type int using 'x';
+alter table ty alter b type int using 'x'::date;
+alter table ty add g int generated always as (b + 1) stored;
+alter table ty alter b type bigint;
+alter table ty alter g type bigint;
+select * from ty order by id;
+----
+CREATE TABLE
+INSERT 0 3
+CREATE INDEX
+ALTER TABLE
+ALTER TABLE
+id:int4|a:text|b:text|c:varchar
+1|10|100|abc
+ERROR 42804: column "b" cannot be cast automatically to type integer
+HINT: You might need to specify "USING b::integer".
+ALTER TABLE
+id:int8|a:text|b:int4|c:text
+1|10|101|abc
+2|20|201|de
+3|NULL|NULL|NULL
+id:int8
+2
+ERROR 23505: duplicate key value violates unique constraint "ty_a_key"
+DETAIL: Key (a)=(20) already exists.
+ERROR 23514: new row for relation "ty" violates check constraint "ty_c_check"
+DETAIL: Failing row contains (4, null, null, x).
+id:int8|a:text|b:int4|c:text
+4|5000000000|NULL|12
+INSERT 0 1
+ERROR 42804: column "c" cannot be cast automatically to type integer
+HINT: You might need to specify "USING c::integer".
+ERROR 42804: default for column "c" cannot be cast automatically to type integer
+ERROR 42804: default for column "c" cannot be cast automatically to type integer
+ERROR 42883: function length(integer) does not exist
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42703: column "nope" of relation "ty" does not exist
+ERROR 0A000: cannot use subquery in transform expression [at 39]
+ERROR 42803: aggregate functions are not allowed in transform expressions [at 39]
+ERROR 22P02: invalid input syntax for type integer: "x" [at 39]
+ERROR 22007: invalid input syntax for type date: "x" [at 39]
+ALTER TABLE
+ERROR 0A000: cannot alter type of a column used by a generated column
+DETAIL: Column "b" is used by generated column "g".
+ALTER TABLE
+id:int8|a:text|b:int4|c:text|g:int8
+1|10|101|abc|102
+2|20|201|de|202
+3|NULL|NULL|NULL|NULL
+4|5000000000|NULL|12|NULL
+
+# Defaults and NOT NULL.
+create table df (a int, b text, primary key (a));
+insert into df values (1, 'x'), (2, null);
+alter table df alter b set default 'dd', alter b set not null;
+update df set b = 'y' where b is null;
+alter table df alter b set default 'dd', alter b set not null;
+insert into df values (3) returning *;
+insert into df values (4, null);
+alter table df alter b drop default, alter b drop not null;
+insert into df values (4) returning *;
+alter table df alter b set default 1;
+alter table df alter b set default nope;
+alter table df alter b set default (select 1);
+alter table df alter a set default true;
+alter table df alter a drop not null;
+alter table df alter nope drop default;
+alter table df add g int generated always as (a) stored;
+alter table df alter g set default 4;
+alter table df alter g drop default;
+----
+CREATE TABLE
+INSERT 0 2
+ERROR 23502: column "b" of relation "df" contains null values
+UPDATE 1
+ALTER TABLE
+a:int4|b:text
+3|dd
+INSERT 0 1
+ERROR 23502: null value in column "b" of relation "df" violates not-null constraint
+DETAIL: Failing row contains (4, null).
+ALTER TABLE
+a:int4|b:text
+4|NULL
+INSERT 0 1
+ALTER TABLE
+ERROR 0A000: cannot use column reference in DEFAULT expression
+ERROR 0A000: cannot use subquery in DEFAULT expression
+ERROR 42804: column "a" is of type integer but default expression is of type boolean
+HINT: You will need to rewrite or cast the expression.
+ERROR 42P16: column "a" is in a primary key
+ERROR 42703: column "nope" of relation "df" does not exist
+ALTER TABLE
+ERROR 42601: column "g" of relation "df" is a generated column
+ERROR 42601: column "g" of relation "df" is a generated column
+
+# RENAME.
+create table r (a int constraint r_pos check (a > 0), b int, check (r.a < b), unique (b), g int generated always as (a + b) stored);
+create index r_expr on r ((a + b)) where b > 1;
+insert into r values (1, 2);
+alter table r rename a to "Old a";
+alter table r rename column b to c;
+alter table r rename nope to d;
+alter table r rename c to g;
+alter table r rename to "R 2";
+insert into "R 2" values (3, 2);
+insert into "R 2" values (-1, 2);
+insert into "R 2" values (3, 5) returning *;
+select "Old a" from "R 2" where "Old a" + c = 8 and c > 1;
+select * from r;
+alter table "R 2" rename to r;
+alter table nope rename to r3;
+alter table if exists nope rename to r3;
+alter table r rename to ty;
+alter table r rename constraint r_pos to r_positive;
+alter table r rename constraint r_b_key to r_key;
+alter table r rename constraint nope to x;
+alter table r rename constraint r_key to r_positive;
+insert into r values (-1, 2);
+insert into r values (3, 5);
+alter index r_key rename to r_key2;
+alter index r_expr rename to r_key2;
+alter index nope rename to x;
+select 'r_key2'::regclass, 'r_expr'::regclass;
+----
+CREATE TABLE
+CREATE INDEX
+INSERT 0 1
+ALTER TABLE
+ALTER TABLE
+ERROR 42703: column "nope" does not exist
+ERROR 42701: column "g" of relation "r" already exists
+ALTER TABLE
+ERROR 23514: new row for relation "R 2" violates check constraint "r_check"
+DETAIL: Failing row contains (3, 2, 5).
+ERROR 23514: new row for relation "R 2" violates check constraint "r_pos"
+DETAIL: Failing row contains (-1, 2, 1).
+Old a:int4|c:int4|g:int4
+3|5|8
+INSERT 0 1
+Old a:int4
+3
+ERROR 42P01: relation "r" does not exist [at 15]
+ALTER TABLE
+ERROR 42P01: relation "nope" does not exist
+NOTICE 00000: relation "nope" does not exist, skipping
+ALTER TABLE
+ERROR 42P07: relation "ty" already exists
+ALTER TABLE
+ALTER TABLE
+ERROR 42704: constraint "nope" for table "r" does not exist
+ERROR 42710: constraint "r_positive" for relation "r" already exists
+ERROR 23514: new row for relation "r" violates check constraint "r_positive"
+DETAIL: Failing row contains (-1, 2, 1).
+ERROR 23505: duplicate key value violates unique constraint "r_key"
+DETAIL: Key (c)=(5) already exists.
+ALTER INDEX
+ERROR 42P07: relation "r_key2" already exists
+ERROR 42P01: relation "nope" does not exist
+regclass:regclass|regclass:regclass
+r_key2|r_expr
+
+# ADD and DROP CONSTRAINT.
+create table k (a int, b int, c int);
+insert into k values (1, 1, 1), (2, 2, null), (3, 2, 5);
+alter table k add constraint k_big check (a > 1);
+alter table k add check (a > 0), add constraint k_c check (c < 10), add unique (a, b);
+alter table k add unique (b);
+alter table k add primary key (c);
+alter table k add primary key (a);
+alter table k add primary key (b);
+alter table k add constraint k_c check (c < 11);
+insert into k values (0, 1, 1);
+insert into k values (4, 4, 11);
+insert into k values (1, 4, 1);
+alter table k drop constraint k_c, drop constraint k_pkey, drop constraint if exists nope;
+alter table k drop constraint nope;
+insert into k values (1, 4, 100);
+create unique index k_idx on k (a, c);
+create unique index k_part on k (a) where c > 1000;
+create index k_plain on k (a);
+create unique index k_desc on k (c desc, b);
+alter table k add constraint k_uniq unique using index k_idx;
+alter table k add unique using index k_part;
+alter table k add unique using index k_plain;
+alter table k add unique using index k_desc;
+alter table k add unique using index nope;
+insert into k values (1, 9, 100);
+delete from k where c is null;
+create unique index k_new on k (c);
+alter table k add constraint k_pk primary key using index k_new;
+insert into k values (7, 7, 100);
+insert into k values (7, 7, null);
+select * from k where c = 100;
+----
+CREATE TABLE
+INSERT 0 3
+ERROR 23514: check constraint "k_big" of relation "k" is violated by some row
+ALTER TABLE
+ERROR 23505: could not create unique index "k_b_key"
+DETAIL: Key (b)=(2) is duplicated.
+ERROR 23502: column "c" of relation "k" contains null values
+ALTER TABLE
+ERROR 42P16: multiple primary keys for table "k" are not allowed
+ERROR 42710: constraint "k_c" for relation "k" already exists
+ERROR 23514: new row for relation "k" violates check constraint "k_a_check"
+DETAIL: Failing row contains (0, 1, 1).
+ERROR 23514: new row for relation "k" violates check constraint "k_c"
+DETAIL: Failing row contains (4, 4, 11).
+ERROR 23505: duplicate key value violates unique constraint "k_pkey"
+DETAIL: Key (a)=(1) already exists.
+NOTICE 00000: constraint "nope" of relation "k" does not exist, skipping
+ALTER TABLE
+ERROR 42704: constraint "nope" of relation "k" does not exist
+INSERT 0 1
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+NOTICE 00000: ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "k_idx" to "k_uniq"
+ALTER TABLE
+ERROR 42809: "k_part" is a partial index [at 19]
+DETAIL: Cannot create a primary key or unique constraint using such an index.
+ERROR 42809: "k_plain" is not a unique index [at 19]
+DETAIL: Cannot create a primary key or unique constraint using such an index.
+ERROR 42809: index "k_desc" column number 1 does not have default sorting behavior [at 19]
+DETAIL: Cannot create a primary key or unique constraint using such an index.
+ERROR 42704: index "nope" does not exist [at 19]
+ERROR 23505: duplicate key value violates unique constraint "k_uniq"
+DETAIL: Key (a, c)=(1, 100) already exists.
+DELETE 1
+CREATE INDEX
+NOTICE 00000: ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "k_new" to "k_pk"
+ALTER TABLE
+ERROR 23505: duplicate key value violates unique constraint "k_pk"
+DETAIL: Key (c)=(100) already exists.
+ERROR 23502: null value in column "c" of relation "k" violates not-null constraint
+DETAIL: Failing row contains (7, 7, null).
+a:int4|b:int4|c:int4
+1|4|100
+
+# In a transaction, with rows of its own.
+begin;
+create table own (a int, b text);
+insert into own values (1, 'x'), (2, 'y');
+alter table own add c int default 5, alter a type text, add primary key (a);
+insert into own values ('3', 'z');
+update own set c = 6 where a = '1';
+alter table own rename b to bb;
+alter table own drop column c, add check (bb <> 'w');
+select * from own order by a;
+savepoint s;
+alter table own rename to owned;
+rollback to s;
+insert into own values ('4', 'w');
+rollback to s;
+commit;
+select * from own order by a;
+begin;
+alter table own drop column bb;
+select * from own order by a;
+rollback;
+select * from own order by a;
+----
+BEGIN
+CREATE TABLE
+INSERT 0 2
+ALTER TABLE
+INSERT 0 1
+UPDATE 1
+ALTER TABLE
+ALTER TABLE
+a:text|bb:text
+1|x
+2|y
+3|z
+SAVEPOINT
+ALTER TABLE
+ROLLBACK
+ERROR 23514: new row for relation "own" violates check constraint "own_bb_check"
+DETAIL: Failing row contains (4, w).
+ROLLBACK
+COMMIT
+a:text|bb:text
+1|x
+2|y
+3|z
+BEGIN
+ALTER TABLE
+a:text
+1
+2
+3
+ROLLBACK
+a:text|bb:text
+1|x
+2|y
+3|z
