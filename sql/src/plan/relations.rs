@@ -104,15 +104,18 @@ impl Binder<'_> {
         Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is {what}"), name.span().start))
     }
 
-    /// The relation of a name, those of the system included. 42P01 if there is none.
-    pub(super) fn readable(&self, name: &ObjectName) -> Result<Relation, SqlError> {
-        let parts = self.name_parts(name)?;
-        let of_system = match parts.as_slice() {
+    /// The relation of the system that a name means.
+    pub(super) fn of_system(&self, parts: &[String]) -> Option<&'static system::Relation> {
+        match parts {
             [table] => system::find(None, table),
             [schema, table] if !self.is_schema(schema) => system::find(Some(schema), table),
             _ => None,
-        };
-        match of_system {
+        }
+    }
+
+    /// The relation of a name, those of the system included. 42P01 if there is none.
+    pub(super) fn readable(&self, name: &ObjectName) -> Result<Relation, SqlError> {
+        match self.of_system(&self.name_parts(name)?) {
             Some(found) => Ok(Relation::Table(found.table.clone())),
             None => Ok(self.relation(name)?.0),
         }
