@@ -24,6 +24,7 @@ fn table() -> Table {
         |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None };
     Table {
         id: TableId(16_384),
+        schema: sql::object::FIRST_SCHEMA,
         storage: StorageId(16_384),
         name: "sbtest1".to_owned(),
         columns: vec![
@@ -77,6 +78,7 @@ fn statements(c: &mut Criterion) {
                     io: IoEnv::new(&zone, Now(0)),
                     user: "",
                     database: "",
+                    current_schema: None,
                     session: &NoSession,
                     commit_follows: true,
                     locks_rows: false,
@@ -106,6 +108,7 @@ async fn prepared(tables: &Catalog) -> Database {
         io: IoEnv::new(&zone, Now(0)),
         user: "",
         database: "",
+        current_schema: None,
         session: &NoSession,
         commit_follows: true,
         locks_rows: false,
