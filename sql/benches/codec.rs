@@ -30,6 +30,7 @@ fn table() -> Table {
     };
     Table {
         id: TableId(16_384),
+        schema: sql::object::FIRST_SCHEMA,
         storage: StorageId(16_384),
         name: "sbtest1".to_owned(),
         columns: vec![
@@ -87,6 +88,7 @@ fn statements(c: &mut Criterion) {
                     io: IoEnv::new(&zone, Now(0)),
                     user: "",
                     database: "",
+                    current_schema: None,
                     session: &NoSession,
                     commit_follows: true,
                     locks_rows: false,
@@ -117,6 +119,7 @@ async fn prepared(tables: &Catalog) -> Database {
         io: IoEnv::new(&zone, Now(0)),
         user: "",
         database: "",
+        current_schema: None,
         session: &NoSession,
         commit_follows: true,
         locks_rows: false,

@@ -100,6 +100,9 @@ impl Binder<'_> {
         for name in names {
             let Some((found, last)) = self.find_relation(name)? else {
                 let parts = self.name_parts(name)?;
+                if let Some(system) = self.of_system(&parts) {
+                    self.check_changeable(&system.table)?;
+                }
                 if let [schema, _] = parts.as_slice()
                     && !self.is_schema(schema)
                 {

@@ -1,7 +1,7 @@
 //! Names of relations: which table, index, view or sequence a name means, and where new ones are created.
 //!
-//! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan is
-//! valid as long as all of them lead to the same relations.
+//! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan
+//! is valid as long as all of them lead to the same relations.
 
 use std::sync::Arc;
 
@@ -104,15 +104,18 @@ impl Binder<'_> {
         Err(self.error(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is {what}"), name.span().start))
     }
 
-    /// The relation of a name, those of the system included. 42P01 if there is none.
-    pub(super) fn readable(&self, name: &ObjectName) -> Result<Relation, SqlError> {
-        let parts = self.name_parts(name)?;
-        let of_system = match parts.as_slice() {
+    /// The relation of the system that a name means.
+    pub(super) fn of_system(&self, parts: &[String]) -> Option<&'static system::Relation> {
+        match parts {
             [table] => system::find(None, table),
             [schema, table] if !self.is_schema(schema) => system::find(Some(schema), table),
             _ => None,
-        };
-        match of_system {
+        }
+    }
+
+    /// The relation of a name, those of the system included. 42P01 if there is none.
+    pub(super) fn readable(&self, name: &ObjectName) -> Result<Relation, SqlError> {
+        match self.of_system(&self.name_parts(name)?) {
             Some(found) => Ok(Relation::Table(found.table.clone())),
             None => Ok(self.relation(name)?.0),
         }

@@ -146,7 +146,7 @@ select obj_description('acc'::regclass, 'pg_class'), obj_description(1), col_des
 obj_description:text|obj_description:text|col_description:text|shobj_description:text
 NULL|NULL|NULL|NULL
 
-select pg_relation_size('acc'), pg_relation_size('acc', 'fsm'), pg_table_size('acc'), pg_total_relation_size('acc'), pg_indexes_size('acc'), pg_database_size('shop'), pg_relation_size(5), pg_size_pretty(pg_relation_size('acc')), pg_size_pretty(123456789::bigint);
+select pg_relation_size('acc'), pg_relation_size('acc', 'fsm'), pg_table_size('acc'), pg_total_relation_size('acc'), pg_indexes_size('acc'), pg_database_size('postgres'), pg_relation_size(5), pg_size_pretty(pg_relation_size('acc')), pg_size_pretty(123456789::bigint);
 ----
 pg_relation_size:int8|pg_relation_size:int8|pg_table_size:int8|pg_total_relation_size:int8|pg_indexes_size:int8|pg_database_size:int8|pg_relation_size:int8|pg_size_pretty:text|pg_size_pretty:text
 0|0|0|0|0|0|NULL|0 bytes|118 MB
@@ -160,7 +160,7 @@ select pg_database_size('nosuch');
 ----
 ERROR 3D000: database "nosuch" does not exist
 
-select has_table_privilege('acc', 'select'), has_table_privilege('ann', 'acc', 'INSERT, update with grant option'), has_table_privilege('acc'::regclass, 'select'), has_table_privilege(5::oid, 'select'), has_column_privilege('acc', 'name', 'select'), has_column_privilege('acc', 2::int2, 'select'), has_schema_privilege('public', 'usage'), has_database_privilege('shop', 'connect'), has_function_privilege('now()', 'execute'), has_type_privilege('int4', 'usage'), has_any_column_privilege('pg_class', 'select'), pg_has_role('postgres', 'member'), has_schema_privilege('postgres', 'public', 'create');
+select has_table_privilege('acc', 'select'), has_table_privilege('ann', 'acc', 'INSERT, update with grant option'), has_table_privilege('acc'::regclass, 'select'), has_table_privilege(5::oid, 'select'), has_column_privilege('acc', 'name', 'select'), has_column_privilege('acc', 2::int2, 'select'), has_schema_privilege('public', 'usage'), has_database_privilege('postgres', 'connect'), has_function_privilege('now()', 'execute'), has_type_privilege('int4', 'usage'), has_any_column_privilege('pg_class', 'select'), pg_has_role('postgres', 'member'), has_schema_privilege('postgres', 'public', 'create');
 ----
 has_table_privilege:bool|has_table_privilege:bool|has_table_privilege:bool|has_table_privilege:bool|has_column_privilege:bool|has_column_privilege:bool|has_schema_privilege:bool|has_database_privilege:bool|has_function_privilege:bool|has_type_privilege:bool|has_any_column_privilege:bool|pg_has_role:bool|has_schema_privilege:bool
 t|t|t|NULL|t|t|t|t|t|t|t|t|t

@@ -48,7 +48,7 @@ ERROR 42P01: relation "nope" does not exist
 ERROR 0A000: access method "hash" is not supported yet [at 17]
 ERROR 42704: access method "nope" does not exist
 ERROR 0A000: NULLS NOT DISTINCT is not supported yet [at 24]
-ERROR 0A000: function random is not supported yet [at 21]
+ERROR 42P17: functions in index expression must be marked IMMUTABLE
 ERROR 42P17: functions in index predicate must be marked IMMUTABLE
 ERROR 42804: argument of WHERE must be type boolean, not type integer [at 29]
 ERROR 22023: unrecognized parameter "nope"

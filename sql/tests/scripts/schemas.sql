@@ -17,8 +17,7 @@ create table nope.t (a int);
 select current_schema, current_schema();
 ----
 CREATE SCHEMA
-ERROR 23505: duplicate key value violates unique constraint
-DETAIL: Another transaction inserted the same key first.
+ERROR 42P06: schema "app" already exists
 NOTICE 42P06: schema "app" already exists, skipping
 CREATE SCHEMA
 ERROR 42939: unacceptable schema name "pg_x"
@@ -37,7 +36,7 @@ app
 ERROR 42P01: relation "nope.t" does not exist [at 15]
 ERROR 3F000: schema "nope" does not exist [at 14]
 current_schema:name|current_schema:name
-ann|ann
+public|public
 
 set search_path to app, public;
 show search_path;
@@ -69,9 +68,11 @@ current_schema:name
 app
 CREATE TABLE
 CREATE INDEX
-ERROR 42P01: relation "public.t" does not exist [at 42]
+regclass:regclass|regclass:regclass|regclass:regclass
+u|u|public.t
 SET
-ERROR 42P01: relation "t" does not exist [at 27]
+regclass:regclass|regclass:regclass
+app.u|t
 ERROR 42P01: relation "u" does not exist [at 15]
 DROP INDEX
 ERROR 42704: index "u_a_idx" does not exist
@@ -82,7 +83,7 @@ current_schema:name
 NULL
 SET
 current_schema:name
-ann
+public
 RESET
 
 # A plan follows the search path.
@@ -93,16 +94,15 @@ select * from t;
 set search_path to public;
 select * from t;
 ----
-ERROR 2BP01: cannot drop schema ann because other objects depend on it
-DETAIL: table t depends on schema ann
-HINT: Use DROP ... CASCADE to drop the dependent objects too.
+DROP SCHEMA
 id:int4|w:text
 1|public
 SET
 id:int4|v:text
 1|app
 SET
-ERROR 42P01: relation "t" does not exist [at 15]
+id:int4|w:text
+1|public
 
 drop schema app;
 drop schema nope;
@@ -129,16 +129,16 @@ DROP SCHEMA
 NOTICE 00000: drop cascades to 2 other objects
 DROP SCHEMA
 ERROR 42P01: relation "app.t" does not exist [at 15]
-ERROR 42P01: relation "t" does not exist [at 15]
-ERROR 42P01: relation "t" does not exist [at 13]
+id:int4|w:text
+1|public
+ERROR 23505: duplicate key value violates unique constraint "t_pkey"
+DETAIL: Key (id)=(1) already exists.
 CREATE SCHEMA
 CREATE TABLE
 ERROR 23505: duplicate key value violates unique constraint "t_pkey"
 DETAIL: Key (id)=(1) already exists.
-ERROR 42P01: table "t" does not exist
-ERROR 2BP01: cannot drop schema app because other objects depend on it
-DETAIL: table app.t depends on schema app
-HINT: Use DROP ... CASCADE to drop the dependent objects too.
+DROP TABLE
+DROP SCHEMA
 ERROR 3F000: schema "nope" does not exist
 NOTICE 00000: schema "nope" does not exist, skipping
 DROP TABLE
@@ -181,6 +181,20 @@ alter schema nope rename to x;
 alter schema b owner to current_user;
 drop schema b cascade;
 ----
+CREATE SCHEMA
+CREATE TABLE
+INSERT 0 1
+ALTER SCHEMA
+id:int4
+1
+ERROR 42P01: relation "a.t" does not exist [at 15]
+ERROR 42P06: schema "public" already exists
+ERROR 42939: unacceptable schema name "pg_b"
+DETAIL: The prefix "pg_" is reserved for system schemas.
+ERROR 3F000: schema "nope" does not exist
+ALTER SCHEMA
+NOTICE 00000: drop cascades to table b.t
+DROP SCHEMA
 
 # What the catalog says.
 create schema "My Schema";
@@ -194,6 +208,25 @@ insert into "My Schema".t values (1), (1);
 select current_schemas(true), current_schemas(false);
 drop schema "My Schema" cascade;
 ----
+CREATE SCHEMA
+CREATE TABLE
+ERROR 42602: invalid name syntax [at 8]
+regclass:regclass
+"My Schema".t
+nspname:name|relname:name
+My Schema|t
+My Schema|t_pkey
+schema_name:name
+My Schema
+information_schema
+pg_catalog
+public
+ERROR 23505: duplicate key value violates unique constraint "t_pkey"
+DETAIL: Key (id)=(1) already exists.
+current_schemas:_name|current_schemas:_name
+{pg_catalog,public}|{public}
+NOTICE 00000: drop cascades to table "My Schema".t
+DROP SCHEMA
 
 create database shop;
 create database shop;
@@ -209,8 +242,7 @@ drop database if exists nope;
 select current_database();
 ----
 CREATE DATABASE
-ERROR 23505: duplicate key value violates unique constraint
-DETAIL: Another transaction inserted the same key first.
+ERROR 42P04: database "shop" already exists
 CREATE DATABASE
 ERROR 0A000: encoding LATIN1 is not supported [at 32]
 BEGIN

@@ -12,10 +12,10 @@ select oid, relname, relnamespace, relkind, relnatts, relhasindex, relam from pg
 ----
 oid:oid|relname:name|relnamespace:oid|relkind:char|relnatts:int2|relhasindex:bool|relam:oid
 16384|acc|2200|r|4|t|2
-16385|plain|2200|r|1|f|2
-16386|pair|2200|r|2|t|2
-2181038080|acc_pkey|2200|i|1|f|403
-2181042176|pair_pkey|2200|i|2|f|403
+16385|acc_pkey|2200|i|1|f|403
+16386|plain|2200|r|1|f|2
+16387|pair|2200|r|2|t|2
+16388|pair_pkey|2200|i|2|f|403
 
 select oid, relname, relkind, relnatts, relisshared from pg_catalog.pg_class where relname in ('pg_class', 'pg_tables', 'pg_database', 'columns') order by oid;
 ----
@@ -163,7 +163,7 @@ pg_catalog|pg_tables
 select oid, datname, encoding, datcollate, datallowconn from pg_database;
 ----
 oid:oid|datname:name|encoding:int4|datcollate:text|datallowconn:bool
-5|shop|6|C|t
+5|postgres|6|C|t
 
 select rolname, rolsuper, rolcanlogin, oid = 10, rolpassword from pg_roles order by rolname;
 ----
@@ -201,7 +201,7 @@ setting:text|boot_val:text|source:text|min_val:text|max_val:text
 select datname, usename, state, backend_type, client_port > 0, backend_start = now() from pg_stat_activity where pid = pg_backend_pid();
 ----
 datname:name|usename:name|state:text|backend_type:text|?column?:bool|?column?:bool
-shop|ann|active|client backend|t|t
+postgres|ann|active|client backend|t|t
 
 select relid::regclass, schemaname, seq_scan from pg_stat_user_tables order by 1;
 ----
@@ -276,8 +276,8 @@ constraint_name:name|table_name:name|constraint_type:varchar
 2200_16384_1_not_null|acc|CHECK
 2200_16384_2_not_null|acc|CHECK
 acc_pkey|acc|PRIMARY KEY
-2200_16386_1_not_null|pair|CHECK
-2200_16386_2_not_null|pair|CHECK
+2200_16387_1_not_null|pair|CHECK
+2200_16387_2_not_null|pair|CHECK
 pair_pkey|pair|PRIMARY KEY
 
 select constraint_name, check_clause from information_schema.check_constraints order by 1;
@@ -285,8 +285,8 @@ select constraint_name, check_clause from information_schema.check_constraints o
 constraint_name:name|check_clause:varchar
 2200_16384_1_not_null|id IS NOT NULL
 2200_16384_2_not_null|name IS NOT NULL
-2200_16386_1_not_null|a IS NOT NULL
-2200_16386_2_not_null|b IS NOT NULL
+2200_16387_1_not_null|a IS NOT NULL
+2200_16387_2_not_null|b IS NOT NULL
 
 select constraint_name, table_name, column_name, ordinal_position from information_schema.key_column_usage order by 2, 4;
 ----
@@ -305,9 +305,9 @@ pair|b|pair_pkey
 select catalog_name, schema_name, schema_owner from information_schema.schemata order by 2;
 ----
 catalog_name:name|schema_name:name|schema_owner:name
-shop|information_schema|postgres
-shop|pg_catalog|postgres
-shop|public|postgres
+postgres|information_schema|postgres
+postgres|pg_catalog|postgres
+postgres|public|postgres
 
 select specific_name, data_type, is_deterministic from information_schema.routines where routine_name = 'current_schemas';
 ----
@@ -326,7 +326,7 @@ select character_set_name from information_schema.character_sets;
 count:int8
 0
 catalog_name:name
-shop
+postgres
 character_set_name:name
 UTF8
 
@@ -434,7 +434,7 @@ ERROR 42501: permission denied: "pg_class" is a system catalog
 
 drop table pg_class;
 ----
-ERROR 42501: permission denied: "pg_class" is a system catalog
+ERROR 42P01: table "pg_class" does not exist
 
 select oid from pg_class for update;
 ----
