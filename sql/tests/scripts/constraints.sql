@@ -234,7 +234,7 @@ CREATE TABLE
 ALTER TABLE
 ERROR 0A000: NOT VALID is not supported yet [at 13]
 ALTER TABLE
-ERROR 42704: constraint "d" for table "ni" does not exist
+ERROR 42704: constraint "d" of relation "ni" does not exist
 ERROR 23514: new row for relation "ni" violates check constraint "c"
 DETAIL: Failing row contains (5).
 ERROR 23514: new row for relation "ni" violates check constraint "ni_a_check"

@@ -72,7 +72,7 @@ explain analyze select 1 into a6;
 ----
 Point Get on s
   Key: (id = 1)
-ERROR XX000: internal error: EXPLAIN ANALYZE of a statement that does not run
+ERROR 0A000: EXPLAIN ANALYZE of this statement is not supported yet
 
 # In a read-only transaction.
 begin read only;
@@ -87,10 +87,10 @@ rollback;
 select count(*) from s where v = 'x';
 ----
 BEGIN
-ERROR 25006: cannot execute SELECT in a read-only transaction
+ERROR 25006: cannot execute SELECT INTO in a read-only transaction
 ROLLBACK
 BEGIN
-ERROR 25006: cannot execute CREATE TABLE in a read-only transaction
+ERROR 25006: cannot execute CREATE TABLE AS in a read-only transaction
 ROLLBACK
 BEGIN
 ERROR 25006: cannot execute UPDATE in a read-only transaction
