@@ -126,7 +126,11 @@ impl Binder<'_> {
             AlterTableOperation::ValidateConstraint { name } => {
                 let (name, table) = (fold_ident(name), &change.alteration.new);
                 // None is NOT VALID.
-                if table.has_constraint(&name) { Ok(()) } else { Err(missing_constraint(&name, table)) }
+                if table.has_constraint(&name) {
+                    return Ok(());
+                }
+                let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
             }
             _ => Err(self.unsupported("this form of ALTER TABLE is", at)),
         }

@@ -158,6 +158,9 @@ fn analyzed<'t>(binder: &Binder<'_>, tree: &'t Statement) -> Result<Option<(Anal
     let options = options.as_deref().unwrap_or_default();
     let Some(analyze) = binder.check_explain(*analyze, format.as_ref(), options)? else { return Ok(None) };
     match &**statement {
+        Statement::Query(query) if into_of(&query.body).is_some() => {
+            Err(binder.unsupported("EXPLAIN ANALYZE of this statement is", tree.span().start))
+        }
         Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
             Ok(Some((analyze, statement)))
         }
@@ -176,7 +179,14 @@ fn command(tree: &Statement) -> Option<&'static str> {
         },
         tree => tree,
     };
-    let Statement::Query(query) = tree else { return None };
+    let query = match tree {
+        Statement::CreateTable(create) if create.query.is_some() => return Some("CREATE TABLE AS"),
+        Statement::Query(query) => query,
+        _ => return None,
+    };
+    if into_of(&query.body).is_some() {
+        return Some("SELECT INTO");
+    }
     match &*query.body {
         SetExpr::Insert(_) => return Some("INSERT"),
         SetExpr::Update(_) => return Some("UPDATE"),

@@ -230,3 +230,12 @@ alter table ni validate constraint d;
 insert into ni values (5);
 insert into ni values (0);
 ----
+CREATE TABLE
+ALTER TABLE
+ERROR 0A000: NOT VALID is not supported yet [at 13]
+ALTER TABLE
+ERROR 42704: constraint "d" of relation "ni" does not exist
+ERROR 23514: new row for relation "ni" violates check constraint "c"
+DETAIL: Failing row contains (5).
+ERROR 23514: new row for relation "ni" violates check constraint "ni_a_check"
+DETAIL: Failing row contains (0).

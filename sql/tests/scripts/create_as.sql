@@ -31,7 +31,7 @@ select * from a7;
 CREATE TABLE
 INSERT 0 3
 NOTICE 42P07: relation "a4" already exists, skipping
-CREATE TABLE
+CREATE TABLE AS
 ERROR 42P07: relation "a4" already exists
 ERROR 42601: too many column names were specified
 ERROR 42701: column "x" specified more than once
@@ -68,9 +68,35 @@ ERROR 42P01: relation "a7" does not exist [at 15]
 
 # Explained.
 explain create table a6 as select * from s where id = 1;
+explain analyze select 1 into a6;
 ----
 Point Get on s
   Key: (id = 1)
+ERROR 0A000: EXPLAIN ANALYZE of this statement is not supported yet
+
+# In a read-only transaction.
+begin read only;
+select 1 as x into zz;
+rollback;
+begin read only;
+create table zz as select 1;
+rollback;
+begin read only;
+with w as (select 1 as id) update s set v = 'x' from w where w.id = s.id;
+rollback;
+select count(*) from s where v = 'x';
+----
+BEGIN
+ERROR 25006: cannot execute SELECT INTO in a read-only transaction
+ROLLBACK
+BEGIN
+ERROR 25006: cannot execute CREATE TABLE AS in a read-only transaction
+ROLLBACK
+BEGIN
+ERROR 25006: cannot execute UPDATE in a read-only transaction
+ROLLBACK
+count:int8
+0
 
 # A larger one.
 create table big as select i as id, 'row ' || i as t from generate_series(1, 5000) as i;

@@ -416,3 +416,129 @@ NOTICE 00000: truncate cascades to table "cc"
 TRUNCATE TABLE
 count:int8
 0
+
+# A unique index is enough to refer to.
+create table ui (a int, b int);
+create unique index ui_ab on ui (b, a);
+create table uc (x int, y int, foreign key (x, y) references ui (a, b) on update cascade);
+create unique index ui_part on ui (a) where b > 0;
+create table ud (a int references ui (a));
+insert into ui values (1, 2), (3, 4);
+insert into uc values (2, 1);
+insert into uc values (1, 2), (3, null);
+drop index ui_ab;
+update ui set b = 20 where a = 1;
+select * from uc order by x;
+update ui set a = null where a = 3;
+delete from ui where a = 1;
+drop table uc;
+drop index ui_ab;
+----
+CREATE TABLE
+CREATE INDEX
+CREATE TABLE
+CREATE INDEX
+ERROR 42830: there is no unique constraint matching given keys for referenced table "ui"
+INSERT 0 2
+ERROR 23503: insert or update on table "uc" violates foreign key constraint "uc_x_y_fkey"
+DETAIL: Key (x, y)=(2, 1) is not present in table "ui".
+INSERT 0 2
+ERROR 2BP01: cannot drop index ui_ab because other objects depend on it
+DETAIL: constraint uc_x_y_fkey on table uc depends on index ui_ab
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+UPDATE 1
+x:int4|y:int4
+1|20
+3|NULL
+UPDATE 1
+ERROR 23503: update or delete on table "ui" violates foreign key constraint "uc_x_y_fkey" on table "uc"
+DETAIL: Key (a, b)=(1, 20) is still referenced from table "uc".
+DROP TABLE
+DROP INDEX
+
+# Statements of a transaction, and savepoints.
+create table tp (id int primary key);
+create table tc (p int references tp);
+begin;
+insert into tp values (1);
+insert into tc values (1);
+savepoint s;
+delete from tp;
+rollback to s;
+delete from tc;
+delete from tp;
+rollback to s;
+commit;
+select (select count(*) from tp), (select count(*) from tc);
+begin;
+delete from tc;
+delete from tp;
+insert into tp values (1);
+insert into tc values (1);
+commit;
+select * from tc;
+----
+CREATE TABLE
+CREATE TABLE
+BEGIN
+INSERT 0 1
+INSERT 0 1
+SAVEPOINT
+ERROR 23503: update or delete on table "tp" violates foreign key constraint "tc_p_fkey" on table "tc"
+DETAIL: Key (id)=(1) is still referenced from table "tc".
+ROLLBACK
+DELETE 1
+DELETE 1
+ROLLBACK
+COMMIT
+count:int8|count:int8
+1|1
+BEGIN
+DELETE 1
+DELETE 1
+INSERT 0 1
+INSERT 0 1
+COMMIT
+p:int4
+1
+
+# Locks: a child waits for the end of the parent's transaction, and the other way round.
+\session a
+begin;
+delete from tc;
+delete from tp where id = 1;
+\session b
+\waits
+insert into tc values (1);
+\session a
+commit;
+\session b
+\answer
+insert into tp values (2);
+begin;
+insert into tc values (2);
+\session a
+\waits
+delete from tp where id = 2;
+\session b
+commit;
+\session a
+\answer
+update tp set id = id;
+select * from tc;
+----
+BEGIN
+DELETE 1
+DELETE 1
+COMMIT
+ERROR 23503: insert or update on table "tc" violates foreign key constraint "tc_p_fkey"
+DETAIL: Key (p)=(1) is not present in table "tp".
+INSERT 0 1
+BEGIN
+INSERT 0 1
+COMMIT
+ERROR 23503: update or delete on table "tp" violates foreign key constraint "tc_p_fkey" on table "tc"
+DETAIL: Key (id)=(2) is still referenced from table "tc".
+UPDATE 1
+p:int4
+2
