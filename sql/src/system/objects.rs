@@ -185,6 +185,7 @@ mod tests {
             ty: SqlType::INT4,
             not_null: id == 1,
             default: (id > 1).then(|| "1".to_owned()),
+            generated: None,
         };
         Table {
             id: TableId(id),
@@ -196,6 +197,10 @@ mod tests {
             key_name: format!("t{id}_pkey"),
             key_id: IndexId(id + 2),
             indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            last_column: ColumnId(1600),
         }
     }
 

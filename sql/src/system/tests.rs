@@ -69,6 +69,7 @@ fn table(id: u32, name: &str) -> Table {
         ty,
         not_null,
         default: (!not_null).then(|| "'x'".to_owned()),
+        generated: None,
     };
     Table {
         id: TableId(id),
@@ -80,6 +81,10 @@ fn table(id: u32, name: &str) -> Table {
         key_name: format!("{name}_pkey"),
         key_id: crate::table::IndexId(id + 1),
         indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(2),
     }
 }
 
