@@ -298,8 +298,6 @@ pub(crate) enum NewObject {
     Schema(DatabaseId, String),
     /// A database, with a schema `public`.
     Database(String),
-    /// A view or a sequence.
-    Relation(Object),
 }
 
 /// What is dropped: what the statement names, and what goes with it.

@@ -1,9 +1,10 @@
 //! Definitions of objects as SQL text: types, indexes, constraints, the arguments of functions.
 
 use super::facts;
-use super::objects::IndexView;
+use super::objects::{IndexView, KeyView};
 use super::relations::INFORMATION_SCHEMA;
-use crate::table::{Table, quote_identifier};
+use crate::catalog::Catalog;
+use crate::table::{ForeignKey, ReferenceAction, Table, quote_identifier};
 use pgtypes::functions::{ProcRow, Run};
 use pgtypes::{Oid, SqlType};
 
@@ -32,22 +33,78 @@ pub(super) fn type_name(oid: Oid, typmod: Option<i64>) -> String {
     }
 }
 
-/// CREATE INDEX. `qualified`: whether the table has the name of its schema.
-pub(super) fn index_definition(table: &Table, index: &IndexView, qualified: bool) -> String {
-    let schema = if qualified { "public." } else { "" };
+/// CREATE INDEX. `schema`: the name of the table's schema, if it is to be shown.
+pub(super) fn index_definition(table: &Table, index: &IndexView, schema: Option<&str>) -> String {
+    let schema = schema.map_or_else(String::new, |schema| format!("{}.", quote_identifier(schema)));
     let unique = if index.is_unique { "UNIQUE " } else { "" };
     let (name, table_name) = (quote_identifier(&index.name), quote_identifier(&table.name));
-    format!("CREATE {unique}INDEX {name} ON {schema}{table_name} USING btree ({})", columns(table, index))
+    let keys: Vec<String> = index.keys.iter().map(|key| format!("{}{}", key.text, order_text(key))).collect();
+    let mut out = format!("CREATE {unique}INDEX {name} ON {schema}{table_name} USING btree ({})", keys.join(", "));
+    if !index.included.is_empty() {
+        out.push_str(&format!(" INCLUDE ({})", names(table, &index.included)));
+    }
+    if let Some(predicate) = &index.predicate {
+        out.push_str(&format!(" WHERE ({predicate})"));
+    }
+    out
+}
+
+fn order_text(key: &KeyView) -> &'static str {
+    match (key.order.descends, key.order.nulls_first) {
+        (false, false) => "",
+        (false, true) => " NULLS FIRST",
+        (true, true) => " DESC",
+        (true, false) => " DESC NULLS LAST",
+    }
 }
 
 /// PRIMARY KEY or UNIQUE.
-pub(super) fn constraint_definition(table: &Table, index: &IndexView) -> String {
+pub(super) fn key_definition(table: &Table, index: &IndexView) -> String {
     let kind = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
-    format!("{kind} ({})", columns(table, index))
+    let columns: Vec<&str> = index.keys.iter().map(|key| key.text.as_str()).collect();
+    let included = match index.included.as_slice() {
+        [] => String::new(),
+        included => format!(" INCLUDE ({})", names(table, included)),
+    };
+    format!("{kind} ({}){included}", columns.join(", "))
 }
 
-fn columns(table: &Table, index: &IndexView) -> String {
-    index.columns(table).map(|column| quote_identifier(&column.name)).collect::<Vec<_>>().join(", ")
+/// FOREIGN KEY.
+pub(super) fn foreign_key_definition(catalog: &Catalog, table: &Table, key: &ForeignKey) -> String {
+    let parent = catalog.by_id(key.parent);
+    let parent_name = parent.map_or_else(String::new, |parent| catalog.relation_text(parent.schema, &parent.name));
+    let parent_columns: Vec<usize> =
+        key.parent_columns.iter().filter_map(|id| parent.and_then(|parent| parent.position_of(*id))).collect();
+    let referenced = parent.map_or_else(String::new, |parent| names(parent, &parent_columns));
+    let mut out = format!("FOREIGN KEY ({}) REFERENCES {parent_name}({referenced})", names(table, &key.columns));
+    if key.is_full {
+        out.push_str(" MATCH FULL");
+    }
+    for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+        if let Some(word) = action_text(action) {
+            out.push_str(&format!(" ON {event} {word}"));
+        }
+    }
+    if key.is_deferrable {
+        out.push_str(" DEFERRABLE");
+    }
+    out
+}
+
+/// The words of an action; `None` for the default one.
+pub(super) fn action_text(action: ReferenceAction) -> Option<&'static str> {
+    match action {
+        ReferenceAction::NoAction => None,
+        ReferenceAction::Restrict => Some("RESTRICT"),
+        ReferenceAction::Cascade => Some("CASCADE"),
+        ReferenceAction::SetNull => Some("SET NULL"),
+        ReferenceAction::SetDefault => Some("SET DEFAULT"),
+    }
+}
+
+fn names(table: &Table, places: &[usize]) -> String {
+    let columns = places.iter().filter_map(|at| table.columns.get(*at));
+    columns.map(|column| quote_identifier(&column.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// The arguments of a function; with its defaults, or as they identify it.

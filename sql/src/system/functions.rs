@@ -3,14 +3,14 @@
 //! A function is known by its name; its variants differ in the types of the arguments. Where PostgreSQL answers NULL
 //! for an OID of no object, so do these. Sizes are not measured: they are 0.
 
+use super::constraints;
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
 use super::names::{find_relation, is_visible};
-use super::objects::{described, index_by_oid, indexes, roles, table_of};
+use super::objects::{described, index_by_oid, indexes, roles, schema_of, table_of};
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
-use super::tables::constraint_by_oid;
 use crate::error::{SqlError, SqlState};
 use crate::table::quote_identifier;
 use pgtypes::functions::{self, ProcRow};
@@ -58,7 +58,10 @@ pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<
 fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
     match function.name {
         "pg_get_indexdef" => Ok(index_text(args, env)),
-        "pg_get_constraintdef" => Ok(maybe(constraint_by_oid(env.catalog(), number(args, 0)))),
+        "pg_get_constraintdef" => {
+            let is_pretty = args.get(1) == Some(&&Datum::Bool(true));
+            Ok(maybe(constraints::definition(env.catalog(), number(args, 0), is_pretty)))
+        }
         // What is stored is text already.
         "pg_get_expr" => Ok(args.first().map_or(Datum::Null, |node| (*node).clone())),
         "pg_get_serial_sequence" => serial_sequence(args, env),
@@ -304,10 +307,20 @@ fn index_text(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
     match args.get(1) {
         Some(Datum::Int(column)) if *column != 0 => {
             let at = usize::try_from(*column - 1).ok();
-            let column = at.and_then(|at| index.columns(&table).nth(at));
-            text(column.map_or_else(String::new, |column| quote_identifier(&column.name)))
+            let key = at.and_then(|at| index.keys.get(at));
+            let included = || index.included.get(at?.checked_sub(index.keys.len())?);
+            match (key, included()) {
+                (Some(key), _) => text(&key.text),
+                (None, Some(column)) => {
+                    text(table.columns.get(*column).map_or_else(String::new, |column| quote_identifier(&column.name)))
+                }
+                (None, None) => text(""),
+            }
         }
-        _ => text(index_definition(&table, &index, !is_pretty)),
+        _ => {
+            let schema = schema_of(env.catalog(), &table);
+            text(index_definition(&table, &index, (!is_pretty).then_some(schema)))
+        }
     }
 }
 

@@ -1,13 +1,11 @@
 //! The rows of `information_schema`: the same facts in the words of the SQL standard.
 
-use std::sync::Arc;
-
 use super::env::{Rows, SystemEnv, int, maybe, one_row, rows_of, text, yes};
 use super::facts;
-use super::objects::{IndexView, indexes, roles, schemas};
+use super::objects::{roles, schemas};
 use super::producer::Producer;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
-use super::tables::{each_table, named_tables};
+use super::tables::named_tables;
 use crate::table::{Column, Table};
 use pgtypes::functions::{self, ProcRow, Volatility};
 use pgtypes::{Datum, Oid, SqlType};
@@ -111,35 +109,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "interval_type",
         ],
         rows: column_rows,
-    },
-    Producer {
-        relation: "information_schema.key_column_usage",
-        constants: &[("constraint_schema", "public"), ("table_schema", "public")],
-        columns: &[
-            "constraint_catalog",
-            "table_catalog",
-            "constraint_name",
-            "table_name",
-            "column_name",
-            "ordinal_position",
-        ],
-        rows: |env| {
-            key_columns(env, |database, table, index, at, column| {
-                let names = [text(&index.name), text(&table.name), text(&column.name)];
-                [database.clone(), database.clone()].into_iter().chain(names).chain([int(at + 1)]).collect()
-            })
-        },
-    },
-    Producer {
-        relation: "information_schema.constraint_column_usage",
-        constants: &[("constraint_schema", "public"), ("table_schema", "public")],
-        columns: &["constraint_catalog", "table_catalog", "constraint_name", "table_name", "column_name"],
-        rows: |env| {
-            key_columns(env, |database, table, index, _, column| {
-                let names = [text(&index.name), text(&table.name), text(&column.name)];
-                [database.clone(), database.clone()].into_iter().chain(names).collect()
-            })
-        },
     },
     Producer {
         relation: "information_schema.routines",
@@ -331,22 +300,6 @@ fn sizes(ty: SqlType) -> [Datum; 7] {
 /// The fields of an interval in upper case: `DAY TO SECOND(3)`.
 fn interval_fields(ty: SqlType) -> Option<String> {
     ty.name().strip_prefix("interval ").map(str::to_ascii_uppercase)
-}
-
-type KeyColumn = fn(&Datum, &Table, &IndexView, usize, &Column) -> Vec<Datum>;
-
-/// A row for each column of a key.
-fn key_columns(env: &SystemEnv<'_>, row: KeyColumn) -> Rows {
-    let database = database(env);
-    each_table(env, move |table: Arc<Table>| {
-        let mut rows = Vec::new();
-        for index in indexes(&table).into_iter().filter(|index| index.constraint.is_some()) {
-            for (at, column) in index.columns(&table).enumerate() {
-                rows.push(row(&database, &table, &index, at, column));
-            }
-        }
-        rows
-    })
 }
 
 fn specific_name(function: &ProcRow) -> Datum {

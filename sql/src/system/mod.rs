@@ -12,16 +12,18 @@
 //!
 //! 1. `env`, `facts`: values for rows, and what they are computed from; facts of PostgreSQL's catalogs
 //! 2. `producer`, `relations`: what a topic says about a relation; the descriptors
-//! 3. `objects`: schemas, roles, indexes, derived OIDs
+//! 3. `objects`: schemas, roles, indexes, OIDs of defaults
 //! 4. `describe`: definitions as text
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
-//! 7. `activity`, `information`: the server and its sessions; `information_schema`
+//! 7. `activity`, `constraints`, `information`: the server and its sessions; indexes and constraints;
+//!    `information_schema`
 //! 8. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
 //! 9. `functions`: the functions
 
 mod activity;
 mod builtin;
+mod constraints;
 mod describe;
 mod env;
 mod facts;

@@ -1,7 +1,7 @@
 //! The objects of the system catalog that are no tables: schemas, the role, the indexes of tables, and the OIDs of what
 //! the catalog does not number.
 //!
-//! OIDs are the same on all nodes: constants, ids of the catalog, or computed from them ([`derived`]).
+//! OIDs are the same on all nodes: constants, ids of the catalog, or computed from them ([`default_oid`]).
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
 use crate::object::SchemaId;
-use crate::table::{Column, Table, TableId};
-use pgtypes::Oid;
+use crate::table::{Column, ColumnId, IndexedValue, Table, TableId, quote_identifier};
+use pgtypes::codec::key::KeyOrder;
+use pgtypes::{Oid, SqlType};
 
 /// The schemas of the system.
 pub(super) const SYSTEM_SCHEMAS: [(Oid, &str); 2] = [PG_CATALOG, INFORMATION_SCHEMA];
@@ -22,80 +23,83 @@ pub(super) const HEAP: Oid = Oid(2);
 pub(super) const BTREE: Oid = Oid(403);
 /// OIDs from here on are derived.
 const DERIVED: u32 = 1 << 31;
-/// The bits of a derived OID for the part of a table; those above hold the table's id.
-const PART_BITS: u32 = 11;
+/// The bits of a derived OID for the column; those above hold the table's id.
+const COLUMN_BITS: u32 = 11;
 
-/// A part of a table that the catalog does not number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// The constraint of its primary key.
-    KeyConstraint,
-    /// The default of a column.
-    Default(u16),
+/// The OID of a column's default: bit 31, twenty bits of the table's id, eleven of the column's. Two tables share OIDs
+/// only if 2^20 ids lie between them.
+pub(super) fn default_oid(table: TableId, column: ColumnId) -> Oid {
+    let mask = (1 << COLUMN_BITS) - 1;
+    Oid(DERIVED | ((table.0 << COLUMN_BITS) & (DERIVED - 1)) | (u32::from(column.0) & mask))
 }
 
-/// The OID of a part of a table: bit 31, twenty bits of the table's id, eleven of the part. Two tables share OIDs only
-/// if 2^20 ids lie between them.
-pub(super) fn derived(table: TableId, part: Part) -> Oid {
-    let part = match part {
-        Part::KeyConstraint => 1,
-        Part::Default(column) => 2 + u32::from(column),
-    };
-    let mask = (1 << PART_BITS) - 1;
-    Oid(DERIVED | ((table.0 << PART_BITS) & (DERIVED - 1)) | (part & mask))
-}
-
-/// The table and the part of a derived OID, if they exist.
-pub(super) fn part_of(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, Part)> {
-    if oid.0 < DERIVED {
-        return None;
-    }
-    let part = match oid.0 & ((1 << PART_BITS) - 1) {
-        0 => return None,
-        1 => Part::KeyConstraint,
-        column => Part::Default(u16::try_from(column - 2).ok()?),
-    };
-    let low = (oid.0 & (DERIVED - 1)) >> PART_BITS;
-    let known = catalog.by_id(TableId(low)).cloned();
-    let table = known.or_else(|| catalog.tables().into_iter().find(|table| derived(table.id, part) == oid))?;
-    let exists = match part {
-        Part::KeyConstraint => !table.has_hidden_key(),
-        Part::Default(column) => table.columns.iter().any(|c| c.id.0 == column && c.default.is_some()),
-    };
-    exists.then_some((table, part))
-}
-
-/// An index of a table, as the system catalog shows it. Secondary indexes are to be listed by [`indexes`] too; all else
-/// is derived from it.
+/// An index of a table, as the system catalog shows it.
 #[derive(Clone, Debug)]
 pub(super) struct IndexView {
     pub(super) oid: Oid,
     pub(super) name: String,
-    /// The places of its columns in the table, in its order.
-    pub(super) columns: Vec<usize>,
+    /// Its key, in its order.
+    pub(super) keys: Vec<KeyView>,
+    /// The places of the columns that it holds beside the key.
+    pub(super) included: Vec<usize>,
     pub(super) is_unique: bool,
     pub(super) is_primary: bool,
     /// The OID of the constraint that it is for.
     pub(super) constraint: Option<Oid>,
+    /// The condition of the rows that it holds.
+    pub(super) predicate: Option<String>,
 }
 
-/// The indexes of a table, the primary key first.
+/// A part of an index's key.
+#[derive(Clone, Debug)]
+pub(super) struct KeyView {
+    /// The place of the column in the table; `None` for an expression.
+    pub(super) column: Option<usize>,
+    /// The column or the expression as SQL.
+    pub(super) text: String,
+    pub(super) ty: SqlType,
+    pub(super) order: KeyOrder,
+}
+
+/// The indexes of a table, the primary key first. A constraint has the OID of its index: they are in different
+/// catalogs.
 pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
+    let plain = |at: &usize| {
+        let column = table.columns.get(*at)?;
+        let order = KeyOrder { descends: false, nulls_first: false };
+        Some(KeyView { column: Some(*at), text: quote_identifier(&column.name), ty: column.ty, order })
+    };
     let key = (!table.has_hidden_key()).then(|| IndexView {
         oid: Oid(table.key_id.0),
         name: table.key_name.clone(),
-        columns: table.primary_key.clone(),
+        keys: table.primary_key.iter().filter_map(plain).collect(),
+        included: Vec::new(),
         is_unique: true,
         is_primary: true,
-        constraint: Some(derived(table.id, Part::KeyConstraint)),
+        constraint: Some(Oid(table.key_id.0)),
+        predicate: None,
     });
-    let others = table.indexes.iter().map(|index| IndexView {
-        oid: Oid(index.id.0),
-        name: index.name.clone(),
-        columns: index.plain_columns().unwrap_or_default(),
-        is_unique: index.unique,
-        is_primary: false,
-        constraint: None,
+    let others = table.indexes.iter().map(|index| {
+        let names = index.column_names(table);
+        let keys = index.columns.iter().zip(names).enumerate().map(|(at, (column, text))| KeyView {
+            column: match column.value {
+                IndexedValue::Column(at) => Some(at),
+                IndexedValue::Expression { .. } => None,
+            },
+            text,
+            ty: index.type_of(table, at).unwrap_or(SqlType::UNKNOWN),
+            order: column.order,
+        });
+        IndexView {
+            oid: Oid(index.id.0),
+            name: index.name.clone(),
+            keys: keys.collect(),
+            included: index.included.clone(),
+            is_unique: index.unique,
+            is_primary: false,
+            constraint: index.is_constraint.then_some(Oid(index.id.0)),
+            predicate: index.predicate.clone(),
+        }
     });
     key.into_iter().chain(others).collect()
 }
@@ -109,10 +113,27 @@ pub(super) fn index_by_oid(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, I
 }
 
 impl IndexView {
-    /// Its columns.
+    /// The columns of its key.
     pub(super) fn columns<'t>(&'t self, table: &'t Table) -> impl Iterator<Item = &'t Column> {
-        self.columns.iter().filter_map(|at| table.columns.get(*at))
+        self.keys.iter().filter_map(|key| table.columns.get(key.column?))
     }
+
+    /// The names and types of its attributes.
+    pub(super) fn attributes(&self, table: &Table) -> Vec<(String, SqlType)> {
+        let of_key = |key: &KeyView| match key.column.and_then(|at| table.columns.get(at)) {
+            Some(column) => (column.name.clone(), column.ty),
+            None => (expression_name(&key.text).to_owned(), key.ty),
+        };
+        let included = self.included.iter().filter_map(|at| table.columns.get(*at));
+        let included = included.map(|column| (column.name.clone(), column.ty));
+        self.keys.iter().map(of_key).chain(included).collect()
+    }
+}
+
+/// The name of an expression's column: that of the function that it calls.
+fn expression_name(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(0);
+    if end > 0 && text[end..].starts_with('(') { &text[..end] } else { "expr" }
 }
 
 /// All schemas of the session's database.
@@ -175,52 +196,16 @@ pub(super) fn is_role(wanted: Oid, env: &SystemEnv<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{ColumnId, IndexId, StorageId};
-    use pgtypes::SqlType;
-
-    fn table(id: u32) -> Table {
-        let column = |id: u16| Column {
-            id: ColumnId(id),
-            name: format!("c{id}"),
-            ty: SqlType::INT4,
-            not_null: id == 1,
-            default: (id > 1).then(|| "1".to_owned()),
-            generated: None,
-        };
-        Table {
-            id: TableId(id),
-            schema: crate::object::FIRST_SCHEMA,
-            storage: StorageId(id + 1),
-            name: format!("t{id}"),
-            columns: [1, 2, 1600].map(column).into(),
-            primary_key: vec![0],
-            key_name: format!("t{id}_pkey"),
-            key_id: IndexId(id + 2),
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            referenced_by: Vec::new(),
-            last_column: ColumnId(1600),
-        }
-    }
 
     #[test]
-    fn derived_oids_lead_back_to_their_parts() {
-        // The last id has more bits than a derived OID keeps.
-        let ids = [16_384, 16_386, 1_048_575, 3_000_000];
-        let catalog = Catalog::new(1, ids.map(table));
+    fn defaults_have_oids_of_their_own() {
         let mut seen = std::collections::HashSet::new();
-        for id in ids {
-            for part in [Part::KeyConstraint, Part::Default(2), Part::Default(1600)] {
-                let oid = derived(TableId(id), part);
-                assert!(oid.0 >= DERIVED && seen.insert(oid), "{id} {part:?}");
-                let (table, found) = part_of(&catalog, oid).unwrap();
-                assert_eq!((table.id, found), (TableId(id), part));
+        for table in [16_384, 16_386, 1_048_575] {
+            for column in [1, 2, 1600] {
+                let oid = default_oid(TableId(table), ColumnId(column));
+                assert!(oid.0 >= DERIVED && seen.insert(oid), "{table} {column}");
             }
-            assert!(part_of(&catalog, derived(TableId(id), Part::Default(1))).is_none(), "no default");
-            assert!(part_of(&catalog, derived(TableId(id + 1), Part::KeyConstraint)).is_none(), "no table");
         }
-        assert!(part_of(&catalog, Oid(16_384)).is_none());
     }
 
     #[test]

@@ -6,13 +6,14 @@ use std::sync::LazyLock;
 use super::env::{Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use super::{activity, builtin, facts, information, tables};
+use super::{activity, builtin, constraints, facts, information, tables};
 use crate::error::{SqlError, SqlState};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
 
 /// The producers of each topic.
-static TOPICS: &[&[Producer]] = &[activity::PRODUCERS, builtin::PRODUCERS, information::PRODUCERS, tables::PRODUCERS];
+static TOPICS: &[&[Producer]] =
+    &[activity::PRODUCERS, builtin::PRODUCERS, constraints::PRODUCERS, information::PRODUCERS, tables::PRODUCERS];
 
 /// What belongs to features that do not exist here. So there is none.
 static EMPTY: &[&str] = &[
@@ -97,7 +98,6 @@ static EMPTY: &[&str] = &[
     "information_schema.foreign_servers",
     "information_schema.foreign_table_options",
     "information_schema.foreign_tables",
-    "information_schema.referential_constraints",
     "information_schema.role_udt_grants",
     "information_schema.routine_column_usage",
     "information_schema.routine_routine_usage",

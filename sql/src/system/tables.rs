@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 
-use super::describe::{constraint_definition, index_definition};
-use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
+use super::describe::index_definition;
+use super::env::{Rows, SystemEnv, int, oid, rows_of, text};
 use super::facts;
-use super::objects::{BTREE, HEAP, IndexView, Part, derived, indexes, schema_of, schemas};
+use super::objects::{BTREE, HEAP, IndexView, default_oid, indexes, schema_of, schemas};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use crate::catalog::Catalog;
 use crate::table::Table;
 use pgtypes::{Datum, Oid, SqlType};
 
@@ -37,9 +36,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("relallvisible", "0"),
             ("reltoastrelid", "0"),
             ("relpersistence", "p"),
-            ("relchecks", "0"),
             ("relhasrules", "f"),
-            ("relhastriggers", "f"),
             ("relhassubclass", "f"),
             ("relrowsecurity", "f"),
             ("relforcerowsecurity", "f"),
@@ -60,6 +57,8 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "relkind",
             "relnatts",
             "relreplident",
+            "relchecks",
+            "relhastriggers",
         ],
         rows: classes,
     },
@@ -71,7 +70,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("attcompression", ""),
             ("atthasmissing", "f"),
             ("attidentity", ""),
-            ("attgenerated", ""),
             ("attisdropped", "f"),
             ("attislocal", "t"),
             ("attinhcount", "0"),
@@ -90,6 +88,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "attnotnull",
             "atthasdef",
             "attcollation",
+            "attgenerated",
         ],
         rows: attributes,
     },
@@ -98,53 +97,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
         constants: &[],
         columns: &["oid", "adrelid", "adnum", "adbin"],
         rows: |env| each_table(env, |table| defaults(&table)),
-    },
-    Producer {
-        relation: "pg_index",
-        constants: &[
-            ("indnullsnotdistinct", "f"),
-            ("indisexclusion", "f"),
-            ("indimmediate", "t"),
-            ("indisclustered", "f"),
-            ("indisvalid", "t"),
-            ("indcheckxmin", "f"),
-            ("indisready", "t"),
-            ("indislive", "t"),
-            ("indisreplident", "f"),
-        ],
-        columns: &[
-            "indexrelid",
-            "indrelid",
-            "indnatts",
-            "indnkeyatts",
-            "indisunique",
-            "indisprimary",
-            "indkey",
-            "indcollation",
-            "indclass",
-            "indoption",
-        ],
-        rows: |env| each_index(env, index),
-    },
-    Producer {
-        relation: "pg_constraint",
-        constants: &[
-            ("connamespace", "2200"),
-            ("condeferrable", "f"),
-            ("condeferred", "f"),
-            ("convalidated", "t"),
-            ("contypid", "0"),
-            ("conparentid", "0"),
-            ("confrelid", "0"),
-            ("confupdtype", " "),
-            ("confdeltype", " "),
-            ("confmatchtype", " "),
-            ("conislocal", "t"),
-            ("coninhcount", "0"),
-            ("connoinherit", "t"),
-        ],
-        columns: &["oid", "conname", "contype", "conrelid", "conindid", "conkey"],
-        rows: |env| each_table(env, |table| indexes(&table).iter().filter_map(|index| key(&table, index)).collect()),
     },
     Producer {
         relation: "pg_tables",
@@ -167,48 +119,17 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "pg_indexes",
-        constants: &[("schemaname", "public")],
-        columns: &["tablename", "indexname", "indexdef"],
+        constants: &[],
+        columns: &["schemaname", "tablename", "indexname", "indexdef"],
         rows: |env| {
-            each_index(env, |table, index| {
-                vec![text(&table.name), text(&index.name), text(index_definition(table, index, true))]
-            })
-        },
-    },
-    Producer {
-        relation: "information_schema.table_constraints",
-        constants: &[
-            ("is_deferrable", "NO"),
-            ("initially_deferred", "NO"),
-            ("enforced", "YES"),
-            ("constraint_schema", "public"),
-            ("table_schema", "public"),
-        ],
-        columns: &[
-            "constraint_catalog",
-            "table_catalog",
-            "constraint_name",
-            "table_name",
-            "constraint_type",
-            "nulls_distinct",
-        ],
-        rows: |env| {
-            let database = text(env.session.database());
-            each_table(env, move |table| constraints(&table, &database))
-        },
-    },
-    Producer {
-        relation: "information_schema.check_constraints",
-        constants: &[("constraint_schema", "public")],
-        columns: &["constraint_catalog", "constraint_name", "check_clause"],
-        rows: |env| {
-            let database = text(env.session.database());
-            each_table(env, move |table| {
-                let required = table.columns.iter().filter(|column| column.not_null);
-                let clause = |column: &crate::table::Column| text(format!("{} IS NOT NULL", column.name));
-                let row = |column| vec![database.clone(), text(not_null_name(&table, column)), clause(column)];
-                required.map(row).collect()
-            })
+            let row = |(schema, table): (String, Arc<Table>)| {
+                let row = |index: &IndexView| {
+                    let definition = index_definition(&table, index, Some(&schema));
+                    vec![text(&schema), text(&table.name), text(&index.name), text(definition)]
+                };
+                indexes(&table).iter().map(row).collect::<Vec<_>>()
+            };
+            Box::new(named_tables(env).flat_map(row))
         },
     },
 ];
@@ -266,6 +187,8 @@ fn system_class(relation: &'static Relation) -> Vec<Datum> {
         text(if relation.is_view { "v" } else { "r" }),
         int(relation.table.columns.len()),
         text("n"),
+        int(0),
+        Datum::Bool(false),
     ]
 }
 
@@ -281,6 +204,9 @@ fn class(table: &Table, has_index: bool) -> Vec<Datum> {
         text("r"),
         int(table.columns.len()),
         text("d"),
+        int(table.checks.len()),
+        // As in PostgreSQL, where triggers check them.
+        Datum::Bool(!table.foreign_keys.is_empty() || !table.referenced_by.is_empty()),
     ]
 }
 
@@ -294,8 +220,10 @@ fn index_class(table: &Table, index: &IndexView) -> Vec<Datum> {
         Datum::Bool(false),
         Datum::Bool(false),
         text("i"),
-        int(index.columns.len()),
+        int(index.keys.len() + index.included.len()),
         text("n"),
+        int(0),
+        Datum::Bool(false),
     ]
 }
 
@@ -304,7 +232,7 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
         let declared = relation.table.columns.iter().zip(&relation.declared);
         declared.enumerate().map(move |(at, (column, (ty, collation)))| {
             let attribute = Attribute { relation: relation.oid(), name: &column.name, number: at + 1, ty: column.ty };
-            let flags = Flags { not_null: column.not_null, has_default: false };
+            let flags = Flags { not_null: column.not_null, ..Flags::default() };
             let mut row = attribute.row(flags, Some(*collation));
             // The modifier of a domain is that of the domain, not of its columns.
             if *ty != column.ty.oid {
@@ -320,12 +248,14 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
         for column in &table.columns {
             let number = usize::from(column.id.0);
             let attribute = Attribute { relation, name: &column.name, number, ty: column.ty };
-            rows.push(attribute.row(Flags { not_null: column.not_null, has_default: column.default.is_some() }, None));
+            let is_generated = column.generated.is_some();
+            let has_default = is_generated || column.default.is_some();
+            rows.push(attribute.row(Flags { not_null: column.not_null, has_default, is_generated }, None));
         }
         for index in indexes(&table) {
-            for (at, column) in index.columns(&table).enumerate() {
-                let attribute = Attribute { relation: index.oid, name: &column.name, number: at + 1, ty: column.ty };
-                rows.push(attribute.row(Flags { not_null: false, has_default: false }, None));
+            for (at, (name, ty)) in index.attributes(&table).iter().enumerate() {
+                let attribute = Attribute { relation: index.oid, name, number: at + 1, ty: *ty };
+                rows.push(attribute.row(Flags::default(), None));
             }
         }
         rows
@@ -346,9 +276,11 @@ struct Attribute<'a> {
     ty: SqlType,
 }
 
+#[derive(Default)]
 struct Flags {
     not_null: bool,
     has_default: bool,
+    is_generated: bool,
 }
 
 impl Attribute<'_> {
@@ -370,69 +302,16 @@ impl Attribute<'_> {
             Datum::Bool(flags.not_null),
             Datum::Bool(flags.has_default),
             oid(collation.unwrap_or(own)),
+            text(if flags.is_generated { "s" } else { "" }),
         ]
     }
 }
 
 fn defaults(table: &Table) -> Vec<Vec<Datum>> {
     let row = |column: &crate::table::Column| {
-        let text_of_default = column.default.as_ref()?;
-        let number = derived(table.id, Part::Default(column.id.0));
+        let text_of_default = column.default.as_ref().or(column.generated.as_ref())?;
+        let number = default_oid(table.id, column.id);
         Some(vec![oid(number), int(table.id.0), int(column.id.0), text(text_of_default)])
     };
     table.columns.iter().filter_map(row).collect()
-}
-
-fn index(table: &Table, index: &IndexView) -> Vec<Datum> {
-    let collation = |ty| facts::of_type(ty).map_or(Oid::NONE, |facts| facts.collation);
-    let each = |value: &dyn Fn(&crate::table::Column) -> Datum| index.columns(table).map(value).collect::<Vec<_>>();
-    vec![
-        oid(index.oid),
-        int(table.id.0),
-        int(index.columns.len()),
-        int(index.columns.len()),
-        Datum::Bool(index.is_unique),
-        Datum::Bool(index.is_primary),
-        vector(SqlType::INT2, each(&|column| int(column.id.0))),
-        vector(SqlType::OID, each(&|column| oid(collation(column.ty)))),
-        vector(SqlType::OID, each(&|column| oid(facts::operator_class(column.ty)))),
-        vector(SqlType::INT2, each(&|_| int(0))),
-    ]
-}
-
-fn key(table: &Table, index: &IndexView) -> Option<Vec<Datum>> {
-    let columns = index.columns(table).map(|column| int(column.id.0)).collect();
-    let kind = if index.is_primary { "p" } else { "u" };
-    Some(vec![
-        oid(index.constraint?),
-        text(&index.name),
-        text(kind),
-        int(table.id.0),
-        oid(index.oid),
-        array(SqlType::INT2, columns),
-    ])
-}
-
-/// The name by which `information_schema` knows that a column is not NULL.
-fn not_null_name(table: &Table, column: &crate::table::Column) -> String {
-    format!("{}_{}_{}_not_null", table.schema.0, table.id, column.id.0)
-}
-
-fn constraints(table: &Table, database: &Datum) -> Vec<Vec<Datum>> {
-    let row = |name: String, kind: &str, distinct: Datum| {
-        vec![database.clone(), database.clone(), text(name), text(&table.name), text(kind), distinct]
-    };
-    let keys = indexes(table).into_iter().filter(|index| index.constraint.is_some()).map(|index| {
-        let (kind, distinct) = if index.is_primary { ("PRIMARY KEY", Datum::Null) } else { ("UNIQUE", text("YES")) };
-        row(index.name, kind, distinct)
-    });
-    let required = table.columns.iter().filter(|column| column.not_null);
-    keys.chain(required.map(|column| row(not_null_name(table, column), "CHECK", Datum::Null))).collect()
-}
-
-/// The definition of a constraint by its OID.
-pub(super) fn constraint_by_oid(catalog: &Catalog, number: Oid) -> Option<String> {
-    let (table, _) = super::objects::part_of(catalog, number)?;
-    let index = indexes(&table).into_iter().find(|index| index.constraint == Some(number))?;
-    Some(constraint_definition(&table, &index))
 }
