@@ -18,7 +18,7 @@ use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
-use crate::object::{Object, ObjectId, SchemaId};
+use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId};
 use crate::table::{Check, Column, ConstraintId, ForeignKey, Index, IndexId, StorageId, Table, TableId};
 
 /// A table to create, checked by the binder.
@@ -371,7 +371,13 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
 }
 
 /// The transaction fails if another one drops the schema.
+///
+/// Not so for the first schema, because a shared lock rules out an asynchronous commit. A relation that is created while
+/// another transaction drops that schema goes with it: nobody sees it any more, but its records stay.
 fn keep_schema(txn: &mut Transaction, schema: SchemaId) -> Result<(), SqlError> {
+    if schema == FIRST_SCHEMA {
+        return Ok(());
+    }
     txn.share(keys::object(ObjectId(schema.0)), LockMode::KeyShare).map_err(storage_error)
 }
 

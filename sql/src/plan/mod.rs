@@ -28,8 +28,8 @@
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
 //! 16. `select`: queries
-//! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP takes
-//!     along; changes of indexes; INSERT; UPDATE and DELETE
+//! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
+//!     takes along; changes of indexes; INSERT; UPDATE and DELETE
 //! 18. `create_as`, `object_ddl`: tables that are made from others; schemas, databases, DROP
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
 //! 20. `alter_table`: ALTER TABLE

@@ -16,26 +16,68 @@ create table c (
 create index c_n on c (n desc, lower(b) nulls first) include (a) where n > 5;
 create unique index c_d on c (d desc nulls last);
 ----
+CREATE TABLE
+CREATE TABLE
+CREATE INDEX
+CREATE INDEX
 
 select conname, contype, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true), conkey, confkey, confupdtype,
 confdeltype, confmatchtype, condeferrable, confrelid::regclass, conindid::regclass
 from pg_constraint where conrelid in ('p'::regclass, 'c'::regclass) order by conrelid::regclass::text, conname;
 ----
+conname:name|contype:char|pg_get_constraintdef:text|pg_get_constraintdef:text|conkey:_int2|confkey:_int2|confupdtype:char|confdeltype:char|confmatchtype:char|condeferrable:bool|confrelid:regclass|conindid:regclass
+big|c|CHECK ((n < 100 OR a IS NULL))|CHECK (n < 100 OR a IS NULL)|NULL|NULL| | | |f|-|-
+c_a_n_key|u|UNIQUE (a, n)|UNIQUE (a, n)|{2,4}|NULL| | | |f|-|c_a_n_key
+c_b_fkey|f|FOREIGN KEY (b) REFERENCES p(b) DEFERRABLE|FOREIGN KEY (b) REFERENCES p(b) DEFERRABLE|{3}|{2}|a|a|s|t|p|p_b_key
+c_n_check|c|CHECK ((n > 0))|CHECK (n > 0)|NULL|NULL| | | |f|-|-
+c_p|f|FOREIGN KEY (a, b) REFERENCES p(a, b) MATCH FULL ON UPDATE CASCADE ON DELETE SET NULL|FOREIGN KEY (a, b) REFERENCES p(a, b) MATCH FULL ON UPDATE CASCADE ON DELETE SET NULL|{2,3}|{1,2}|c|n|f|f|p|p_pkey
+c_pkey|p|PRIMARY KEY (id)|PRIMARY KEY (id)|{1}|NULL| | | |f|-|c_pkey
+p_b_key|u|UNIQUE (b)|UNIQUE (b)|{2}|NULL| | | |f|-|p_b_key
+p_pkey|p|PRIMARY KEY (a, b)|PRIMARY KEY (a, b)|{1,2}|NULL| | | |f|-|p_pkey
 
 select indexrelid::regclass, indnatts, indnkeyatts, indisunique, indisprimary, indkey, indoption,
 pg_get_expr(indexprs, indrelid), pg_get_expr(indpred, indrelid), pg_get_indexdef(indexrelid)
 from pg_index where indrelid in ('p'::regclass, 'c'::regclass) order by 1::text;
 ----
+indexrelid:regclass|indnatts:int2|indnkeyatts:int2|indisunique:bool|indisprimary:bool|indkey:int2vector|indoption:int2vector|pg_get_expr:text|pg_get_expr:text|pg_get_indexdef:text
+p_pkey|2|2|t|t|1 2|0 0|NULL|NULL|CREATE UNIQUE INDEX p_pkey ON public.p USING btree (a, b)
+p_b_key|1|1|t|f|2|0|NULL|NULL|CREATE UNIQUE INDEX p_b_key ON public.p USING btree (b)
+c_pkey|1|1|t|t|1|0|NULL|NULL|CREATE UNIQUE INDEX c_pkey ON public.c USING btree (id)
+c_a_n_key|2|2|t|f|2 4|0 0|NULL|NULL|CREATE UNIQUE INDEX c_a_n_key ON public.c USING btree (a, n)
+c_n|3|2|f|f|4 0 2|3 2|lower(b)|n > 5|CREATE INDEX c_n ON public.c USING btree (n DESC, lower(b) NULLS FIRST) INCLUDE (a) WHERE (n > 5)
+c_d|1|1|t|f|6|1|NULL|NULL|CREATE UNIQUE INDEX c_d ON public.c USING btree (d DESC NULLS LAST)
 
 select a.attrelid::regclass, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_indexdef(a.attrelid,
 a.attnum, true) from pg_attribute a where a.attrelid in ('c_n'::regclass, 'c_d'::regclass) order by 1::text, 2;
 ----
+attrelid:regclass|attnum:int2|attname:name|format_type:text|pg_get_indexdef:text
+c_n|1|n|integer|n
+c_d|1|d|integer|d
+c_n|2|lower|text|lower(b)
+c_n|3|a|integer|a
 
 select attname, atthasdef, attgenerated, pg_get_expr(d.adbin, d.adrelid) from pg_attribute a left join pg_attrdef d on
 d.adrelid = a.attrelid and d.adnum = a.attnum where a.attrelid = 'c'::regclass and a.attnum > 0 order by a.attnum;
 select relname, relchecks, relhasindex, relhastriggers from pg_class where relname in ('p', 'c') order by 1;
 select schemaname, tablename, indexname, indexdef from pg_indexes where tablename in ('p', 'c') order by indexname;
 ----
+attname:name|atthasdef:bool|attgenerated:char|pg_get_expr:text
+id|f||NULL
+a|f||NULL
+b|f||NULL
+n|f||NULL
+g|t|s|n * 2
+d|t||1 + 2
+relname:name|relchecks:int2|relhasindex:bool|relhastriggers:bool
+c|2|t|t
+p|0|t|t
+schemaname:name|tablename:name|indexname:name|indexdef:text
+public|c|c_a_n_key|CREATE UNIQUE INDEX c_a_n_key ON public.c USING btree (a, n)
+public|c|c_d|CREATE UNIQUE INDEX c_d ON public.c USING btree (d DESC NULLS LAST)
+public|c|c_n|CREATE INDEX c_n ON public.c USING btree (n DESC, lower(b) NULLS FIRST) INCLUDE (a) WHERE (n > 5)
+public|c|c_pkey|CREATE UNIQUE INDEX c_pkey ON public.c USING btree (id)
+public|p|p_b_key|CREATE UNIQUE INDEX p_b_key ON public.p USING btree (b)
+public|p|p_pkey|CREATE UNIQUE INDEX p_pkey ON public.p USING btree (a, b)
 
 select constraint_name, table_name, constraint_type, is_deferrable from information_schema.table_constraints where
 table_name in ('p', 'c') and constraint_name not like '%not_null' order by 1;
@@ -46,3 +88,32 @@ order by 1, 3;
 select constraint_name, unique_constraint_name, match_option, update_rule, delete_rule from
 information_schema.referential_constraints order by 1;
 ----
+constraint_name:name|table_name:name|constraint_type:varchar|is_deferrable:varchar
+big|c|CHECK|NO
+c_a_n_key|c|UNIQUE|NO
+c_b_fkey|c|FOREIGN KEY|YES
+c_n_check|c|CHECK|NO
+c_p|c|FOREIGN KEY|NO
+c_pkey|c|PRIMARY KEY|NO
+p_b_key|p|UNIQUE|NO
+p_pkey|p|PRIMARY KEY|NO
+constraint_name:name|table_name:name|column_name:name|ordinal_position:int4|position_in_unique_constraint:int4
+c_a_n_key|c|a|1|NULL
+c_a_n_key|c|n|2|NULL
+c_b_fkey|c|b|1|1
+c_p|c|a|1|1
+c_p|c|b|2|2
+c_pkey|c|id|1|NULL
+p_b_key|p|b|1|NULL
+p_pkey|p|a|1|NULL
+p_pkey|p|b|2|NULL
+constraint_name:name|table_name:name|column_name:name
+c_b_fkey|p|b
+c_p|p|a
+c_p|p|b
+p_b_key|p|b
+p_pkey|p|a
+p_pkey|p|b
+constraint_name:name|unique_constraint_name:name|match_option:varchar|update_rule:varchar|delete_rule:varchar
+c_b_fkey|p_b_key|NONE|NO ACTION|NO ACTION
+c_p|p_pkey|FULL|CASCADE|SET NULL
