@@ -372,8 +372,8 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
 
 /// The transaction fails if another one drops the schema.
 ///
-/// Not so for the first schema, because a shared lock rules out an asynchronous commit. A relation that is created while
-/// another transaction drops that schema goes with it: nobody sees it any more, but its records stay.
+/// Not so for the first schema, because a shared lock rules out an asynchronous commit. A relation that is created
+/// while another transaction drops that schema goes with it: nobody sees it any more, but its records stay.
 fn keep_schema(txn: &mut Transaction, schema: SchemaId) -> Result<(), SqlError> {
     if schema == FIRST_SCHEMA {
         return Ok(());
