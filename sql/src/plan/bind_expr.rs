@@ -1,8 +1,8 @@
 //! Binding of expressions: from the parser's tree to a typed [`Expr`].
 
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr as Ast, Spanned, Subscript as SubscriptAst, UnaryOperator,
-    Value, ValueWithSpan,
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr as Ast, Ident, Spanned, Subscript as SubscriptAst,
+    UnaryOperator, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
 
@@ -259,10 +259,25 @@ impl Binder<'_> {
         Ok(Typed::new(fold(Expr::Array { element, items, is_nested }), array.base(), at))
     }
 
-    /// `array[1]`, `array[1:2][3]`
+    /// `array[1]`, `array[1:2][3]`, `t.array[1]`, `json['key']`
     fn subscripted(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Typed, SqlError> {
         let at = start_of(root);
-        let array = self.expr(root, scope)?;
+        // The parser takes the dots of a column's name for accesses to fields.
+        let mut names: Vec<Ident> = match root {
+            Ast::Identifier(name) => vec![name.clone()],
+            _ => Vec::new(),
+        };
+        let mut chain = chain;
+        while let (false, Some((AccessExpr::Dot(Ast::Identifier(name)), rest))) =
+            (names.is_empty(), chain.split_first())
+        {
+            names.push(name.clone());
+            chain = rest;
+        }
+        let array = if names.len() > 1 { self.column(&names, scope)? } else { self.expr(root, scope)? };
+        if array.ty.base() == SqlType::JSONB {
+            return self.json_subscripted(array, (root, chain), scope);
+        }
         let Some(element) = array.ty.element() else {
             let message =
                 format!("cannot subscript type {} because it does not support subscripting", array.type_name());
@@ -284,6 +299,31 @@ impl Binder<'_> {
         let ty = if is_slice { array.ty } else { element };
         let expr = Expr::Subscript { array: Box::new(array.expr), subscripts };
         Ok(Typed::new(fold(expr), ty, at))
+    }
+
+    /// `json['a'][1]`: as `json -> 'a' -> 1`.
+    fn json_subscripted(
+        &mut self,
+        mut value: Typed,
+        (root, chain): (&Ast, &[AccessExpr]),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        for access in chain {
+            let AccessExpr::Subscript(SubscriptAst::Index { index }) = access else {
+                let message = "jsonb subscript does not support slices";
+                return Err(self.error(SqlState::DATATYPE_MISMATCH, message, start_of(root)));
+            };
+            let key = self.expr(index, scope)?;
+            let (from, at) = (key.type_name(), key.at);
+            let wanted = if key.ty.is_integer() { SqlType::INT4 } else { SqlType::TEXT };
+            let Some(key) = self.coerce(key, wanted, CastContext::Implicit)? else {
+                let message = format!("subscript type {from} is not supported");
+                let error = self.error(SqlState::DATATYPE_MISMATCH, message, at);
+                return Err(error.hint("jsonb subscript must be coercible to either integer or text."));
+            };
+            value = self.operator("->", "[", value, key, (root, index))?;
+        }
+        Ok(value)
     }
 
     fn index(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr, SqlError> {

@@ -15,7 +15,7 @@ use super::conditions::conjuncts;
 use super::index::bind_indexes;
 use super::joins::{join, rel_width, table_scan};
 use super::node::ResultColumn;
-use super::rel::{FunctionScan, JoinKind, Rel, SetCall, WithScan};
+use super::rel::{FunctionScan, JoinKind, Rel, SelectPlan, SetCall, SetValues, WithScan};
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Expr};
@@ -301,10 +301,10 @@ impl Binder<'_> {
                 self.function_item((name, args, *with_ordinality), alias.as_ref(), before)
             }
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, with_offset: false, .. } => {
-                let [array] = array_exprs.as_slice() else {
-                    return Err(self.unsupported("unnest of several arrays is", at));
-                };
-                let asts = [array];
+                if array_exprs.len() > 1 {
+                    return self.unnested_item((array_exprs, *with_ordinality), alias.as_ref(), before, at);
+                }
+                let asts: Vec<&Ast> = array_exprs.iter().collect();
                 self.called_item(("unnest", &asts, *with_ordinality), alias.as_ref(), before, at)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
@@ -409,13 +409,7 @@ impl Binder<'_> {
         before: Option<&Scope>,
         at: Location,
     ) -> Result<Item, SqlError> {
-        self.clause = "functions in FROM";
-        let aggregates = std::mem::take(&mut self.aggregates);
-        let scope = before.cloned().unwrap_or_default();
-        self.frames.push(Frame { scope, args: Vec::new(), references: Vec::new() });
-        let bound = self.call_in_from(name, asts, at);
-        let frame = self.frames.pop();
-        self.aggregates = aggregates;
+        let (bound, outer) = self.within_from(before, |binder| binder.call_in_from(name, asts, at));
         let (call, mut columns) = bound?;
         if let (Some(alias), [only]) = (alias, columns.as_mut_slice()) {
             // The column of a function with an alias has its name.
@@ -426,7 +420,43 @@ impl Binder<'_> {
         }
         let scope = self.result_scope(&columns, alias, name)?;
         let rel = Rel::Function(FunctionScan { call, ordinality });
-        Ok(Item { rel, scope, lateral: Some(frame.map(|frame| frame.args).unwrap_or_default()) })
+        Ok(Item { rel, scope, lateral: Some(outer) })
+    }
+
+    /// `unnest(a, b)`: the elements side by side. The shorter array ends with NULLs.
+    fn unnested_item(
+        &mut self,
+        (arrays, ordinality): (&[Ast], bool),
+        alias: Option<&TableAlias>,
+        before: Option<&Scope>,
+        at: Location,
+    ) -> Result<Item, SqlError> {
+        if ordinality {
+            return Err(self.unsupported("WITH ORDINALITY of several arrays is", at));
+        }
+        let (bound, outer) = self.within_from(before, |binder| {
+            arrays.iter().map(|array| binder.call_in_from("unnest", &[array], at)).collect::<Result<Vec<_>, SqlError>>()
+        });
+        let (calls, columns): (Vec<SetCall>, Vec<Vec<ResultColumn>>) = bound?.into_iter().unzip();
+        let scope = self.result_scope(&columns.concat(), alias, "unnest")?;
+        let input = Rel::Query(Box::new(SelectPlan::single()));
+        Ok(Item { rel: Rel::SetValues(Box::new(SetValues { input, calls })), scope, lateral: Some(outer) })
+    }
+
+    /// Binds calls in FROM. Returns the values that they take from the tables before them, too.
+    fn within_from<T>(
+        &mut self,
+        before: Option<&Scope>,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> (Result<T, SqlError>, Vec<Expr>) {
+        self.clause = "functions in FROM";
+        let aggregates = std::mem::take(&mut self.aggregates);
+        let scope = before.cloned().unwrap_or_default();
+        self.frames.push(Frame { scope, args: Vec::new(), references: Vec::new() });
+        let bound = bind(self);
+        let frame = self.frames.pop();
+        self.aggregates = aggregates;
+        (bound, frame.map(|frame| frame.args).unwrap_or_default())
     }
 
     fn call_in_from(

@@ -1,7 +1,8 @@
 //! Binding of output columns: select lists and RETURNING.
 
 use sqlparser::ast::{
-    Expr as Ast, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, TrimWhereField,
+    AccessExpr, Expr as Ast, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned,
+    TrimWhereField,
 };
 use sqlparser::tokenizer::Location;
 
@@ -164,7 +165,13 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
             _ => Some(("case".to_owned(), false)),
         },
         Ast::Array(_) => strong("array"),
-        Ast::CompoundFieldAccess { root, .. } => name_of(root),
+        Ast::CompoundFieldAccess { root, access_chain } => {
+            let fields = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(field) => Some(field),
+                AccessExpr::Subscript(_) => None,
+            });
+            name_of(fields.unwrap_or(root))
+        }
         Ast::AtTimeZone { .. } => strong("timezone"),
         Ast::Extract { .. } => strong("extract"),
         Ast::Overlay { .. } => strong("overlay"),

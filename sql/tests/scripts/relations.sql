@@ -254,3 +254,20 @@ Point Get on a
   Key: (id = (SubPlan 1))
   SubPlan 1
   ->  Result
+
+# Subscripts of qualified columns and of jsonb; unnest of several arrays.
+create table ar (id int primary key, a int[], j jsonb);
+insert into ar values (1, '{1,2,3}', '{"n": {"m": [5, 6]}}'), (2, null, '[10, 20]');
+select a[2], ar.a[2], ar.a[2:3], j['n'], ar.j['n']['m'][1], (ar.j -> 'n')['m'] from ar order by id;
+select id, j[0], j[-1], j[id], j[null] from ar order by id;
+select j[1.5] from ar;
+select j[1:2] from ar;
+select id from ar where ar.j['n'] is not null;
+select * from unnest('{1,2,3}'::int[], '{a,b}'::text[]);
+select * from unnest('{1,2,3}'::int[], '{a,b}'::text[]) as t (x, y) order by x desc;
+select ar.id, u.* from ar, unnest(ar.a, '{x,y}'::text[]) u (n, t) order by 1, 2;
+create table un (x int primary key, y text);
+insert into un select * from unnest('{7,8}'::int[], '{seven,eight}'::text[]) returning *;
+select * from unnest('{}'::int[], null::text[]);
+drop table ar, un;
+----
