@@ -306,7 +306,9 @@ impl Binder<'_> {
             if let Err(error) = &mut table {
                 error.position = None;
                 if error.code == SqlState::WRONG_OBJECT_TYPE {
-                    error.message = error.message.replace("is an index", "is not a table");
+                    let is_view = self.find_view(&target.name)?.is_some();
+                    let found = if is_view { "is a view" } else { "is an index" };
+                    error.message = error.message.replace(found, "is not a table");
                 }
             }
             let table = table?;

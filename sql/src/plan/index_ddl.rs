@@ -4,7 +4,8 @@
 
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, CreateIndex, Expr as Ast, Ident, IndexColumn as AstColumn, IndexType,
-    NullsDistinctOption, ObjectName, PrimaryKeyConstraint, Spanned, TableConstraint, UniqueConstraint,
+    NullsDistinctOption, ObjectName, PrimaryKeyConstraint, RenameTableNameKind, Spanned, TableConstraint,
+    UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
 
@@ -94,10 +95,28 @@ pub(super) fn hint_to_drop(found: &Relation) -> &'static str {
     }
 }
 
+/// 42809 for an action of ALTER TABLE on a view.
+fn not_of_views(operation: Option<&AlterTableOperation>, name: &str) -> SqlError {
+    let action = match operation {
+        Some(AlterTableOperation::AddColumn { .. }) => "ADD COLUMN",
+        Some(AlterTableOperation::DropColumn { .. }) => "DROP COLUMN",
+        Some(AlterTableOperation::AddConstraint { .. }) => "ADD CONSTRAINT",
+        Some(AlterTableOperation::DropConstraint { .. }) => "DROP CONSTRAINT",
+        _ => return SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table")),
+    };
+    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail("This operation is not supported for views.")
+}
+
 impl Binder<'_> {
     /// Binds CREATE INDEX.
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<Body, SqlError> {
         let at = create.table_name.span().start;
+        if let Some(view) = self.find_view(&create.table_name)? {
+            let message = format!("cannot create index on relation \"{}\"", view.name());
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+            return Err(error.detail("This operation is not supported for views."));
+        }
         let table = self.table(&create.table_name).map_err(|error| SqlError { position: None, ..error })?;
         self.target = table.schema;
         self.index_method(create.using.as_ref(), at)?;
@@ -412,6 +431,15 @@ impl Binder<'_> {
         let at = alter.name.span().start;
         if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
             return Err(self.unsupported("this form of ALTER TABLE is", at));
+        }
+        if let Some(view) = self.find_view(&alter.name)? {
+            return match alter.operations.as_slice() {
+                [AlterTableOperation::RenameTable { table_name }] => {
+                    let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = table_name;
+                    self.rename_view((TAG, &view), to)
+                }
+                operations => Err(not_of_views(operations.first(), view.name())),
+            };
         }
         let table = match self.table(&alter.name) {
             Err(error) if error.code == SqlState::UNDEFINED_TABLE && alter.if_exists => {

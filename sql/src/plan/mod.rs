@@ -28,7 +28,7 @@
 //! 16. `select`: queries
 //! 17. `ddl`, `drops`, `index_ddl`, `insert`, `modify`: tables; what a DROP takes along; indexes; INSERT; UPDATE and
 //!     DELETE
-//! 18. `object_ddl`: schemas, databases, DROP
+//! 18. `object_ddl`, `views`: schemas, databases, DROP; views
 //! 19. `statement`: statements to plans
 //! 20. `copy`: COPY
 //! 21. `parameters`: the parameters of EXECUTE
@@ -78,6 +78,7 @@ mod special;
 mod statement;
 mod subquery;
 mod type_name;
+mod views;
 mod with_name;
 
 pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};

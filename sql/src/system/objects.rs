@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::SchemaId;
-use crate::table::{Column, Table, TableId};
-use pgtypes::Oid;
+use crate::object::{Object, SchemaId, View};
+use crate::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
+use pgtypes::{Oid, SqlType};
 
 /// The schemas of the system.
 pub(super) const SYSTEM_SCHEMAS: [(Oid, &str); 2] = [PG_CATALOG, INFORMATION_SCHEMA];
@@ -127,6 +127,48 @@ pub(super) fn schema_name(catalog: &Catalog, oid: Oid) -> Option<&str> {
     system.or_else(|| catalog.schema_by_id(SchemaId(oid.0)).map(|schema| schema.name.as_str()))
 }
 
+/// A view, as the system catalog shows it.
+#[derive(Clone, Debug)]
+pub(super) struct ViewShown {
+    /// The name of its schema.
+    pub(super) schema: String,
+    /// A table of its name, OID and columns.
+    pub(super) table: Table,
+    /// Its query, as `pg_get_viewdef` prints it.
+    pub(super) definition: String,
+}
+
+/// The users' views by their ids.
+pub(super) fn views(catalog: &Catalog) -> Vec<ViewShown> {
+    let shown = |object: &Arc<Object>| match &**object {
+        Object::View(view) => Some(view_shown(catalog, view)),
+        _ => None,
+    };
+    catalog.relations().iter().filter_map(shown).collect()
+}
+
+fn view_shown(catalog: &Catalog, view: &View) -> ViewShown {
+    let column = |(at, (name, ty)): (usize, &(String, SqlType))| Column {
+        id: ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX)),
+        name: name.clone(),
+        ty: *ty,
+        not_null: false,
+        default: None,
+    };
+    let table = Table {
+        id: TableId(view.id.0),
+        schema: view.schema,
+        storage: StorageId(0),
+        name: view.name.clone(),
+        columns: view.columns.iter().enumerate().map(column).collect(),
+        primary_key: Vec::new(),
+        key_name: String::new(),
+        key_id: IndexId(0),
+        indexes: Vec::new(),
+    };
+    ViewShown { schema: schema_of(catalog, &table).to_owned(), table, definition: format!(" {};", view.query) }
+}
+
 /// The name of a table's schema.
 pub(super) fn schema_of<'c>(catalog: &'c Catalog, table: &Table) -> &'c str {
     catalog.schema_by_id(table.schema).map_or("", |schema| &schema.name)
@@ -175,8 +217,6 @@ pub(super) fn is_role(wanted: Oid, env: &SystemEnv<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{ColumnId, IndexId, StorageId};
-    use pgtypes::SqlType;
 
     fn table(id: u32) -> Table {
         let column = |id: u16| Column {
