@@ -322,6 +322,13 @@ impl Binder<'_> {
     /// VACUUM and ANALYZE. No effect, but the table must exist.
     pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
         if let Some(name) = table {
+            if let Some(view) = self.find_view(name)? {
+                let name = view.name();
+                let verb = if tag == VACUUM { "vacuum" } else { "analyze" };
+                let message = format!("skipping \"{name}\" --- cannot {verb} non-tables or special system tables");
+                self.notices.push(Notice { code: SqlState::WARNING, message, is_warning: true });
+                return Ok(Body::Nothing(tag));
+            }
             self.readable_table(name).map_err(|mut error| {
                 error.position = None;
                 error

@@ -428,15 +428,18 @@ impl Binder<'_> {
     /// Binds ALTER TABLE.
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<Body, SqlError> {
         const TAG: &str = "ALTER TABLE";
+        const ALTER_VIEW: &str = "ALTER VIEW";
         let at = alter.name.span().start;
         if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
             return Err(self.unsupported("this form of ALTER TABLE is", at));
         }
+        let of_view = self.statement.command() == ALTER_VIEW;
+        let tag = if of_view { ALTER_VIEW } else { TAG };
         if let Some(view) = self.find_view(&alter.name)? {
             return match alter.operations.as_slice() {
                 [AlterTableOperation::RenameTable { table_name }] => {
                     let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = table_name;
-                    self.rename_view((TAG, &view), to)
+                    self.rename_view((tag, &view), to)
                 }
                 operations => Err(not_of_views(operations.first(), view.name())),
             };
@@ -445,9 +448,13 @@ impl Binder<'_> {
             Err(error) if error.code == SqlState::UNDEFINED_TABLE && alter.if_exists => {
                 let message = format!("{}, skipping", error.message);
                 self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
-                return Ok(Body::AlterTables(TAG, Vec::new()));
+                return Ok(Body::AlterTables(tag, Vec::new()));
             }
             Err(error) => return Err(SqlError { position: None, ..error }),
+            Ok(table) if of_view => {
+                let message = format!("\"{}\" is not a view", table.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
             Ok(table) => table,
         };
         self.target = table.schema;

@@ -275,3 +275,63 @@ fn expanded(text: &SourceText, (start, end): (usize, usize), stars: &[(Location,
     out.push_str(source.get(at..end)?);
     Some(out.trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stored text of a CREATE VIEW whose stars, in order, stand for these columns.
+    fn stored(text: &str, columns: &[&str]) -> Option<String> {
+        let parsed = parse::parse(text).expect(text);
+        let statement = parsed.last()?;
+        let (start, end) = statement.query_after_as()?;
+        let source = &text[start..end];
+        let at = |(byte, _): (usize, &str)| {
+            let before = &text[..start + byte];
+            let line = before.matches('\n').count() as u64 + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64 + 1;
+            Location { line, column }
+        };
+        let stars = source.match_indices("x.*").chain(source.match_indices("*,")).map(at);
+        let stars: Vec<(Location, String)> = stars.zip(columns.iter().map(|list| (*list).to_owned())).collect();
+        expanded(&statement.text, (start, end), &stars)
+    }
+
+    #[test]
+    fn the_text_of_a_query_is_cut_out_and_its_stars_are_replaced() {
+        for (text, columns, expected) in [
+            ("create view v as select 1;", &[][..], "select 1"),
+            ("select 2; create view \"as\" (a) AS (select 1 as a) ; select 3", &[], "(select 1 as a)"),
+            ("create view v as select x.* from x", &["x.a, x.b"], "select x.a, x.b from x"),
+            ("create view v as\nselect 'é', *, 1 from x", &["x.a"], "select 'é', x.a, 1 from x"),
+            ("create view v as select 2 * 3, x . * from x", &[], "select 2 * 3, x . * from x"),
+        ] {
+            assert_eq!(stored(text, columns).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    /// A query of WITH RECURSIVE may be bound twice.
+    #[test]
+    fn a_star_that_is_bound_twice_is_replaced_once() {
+        let parsed = parse::parse("create view v as select * from x").expect("valid");
+        let statement = &parsed[0];
+        let star = (Location { line: 1, column: 25 }, "x.a".to_owned());
+        let range = statement.query_after_as().expect("a query");
+        let text = expanded(&statement.text, range, &[star.clone(), star]);
+        assert_eq!(text.as_deref(), Some("select x.a from x"));
+    }
+
+    #[test]
+    fn columns_may_only_be_added() {
+        let (int, text) = (SqlType::INT4, SqlType::TEXT);
+        let columns = |list: &[(&str, SqlType)]| -> Vec<(String, SqlType)> {
+            list.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect()
+        };
+        let old = columns(&[("a", int), ("b", text)]);
+        assert_eq!(check_replaced(&old, &columns(&[("a", int), ("b", text), ("c", int)])), Ok(()));
+        for new in [&[("a", int)][..], &[("a", int), ("c", text)], &[("a", int), ("b", int)]] {
+            let refused = check_replaced(&old, &columns(new)).expect_err("refused");
+            assert_eq!(refused.code, SqlState::INVALID_TABLE_DEFINITION);
+        }
+    }
+}
