@@ -4,8 +4,8 @@
 //!   error;
 //! - `IS [NOT] DISTINCT FROM` becomes one operator token, since the parser would take all that follows as its operand;
 //! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator;
-//! - `ALTER VIEW` at the beginning of a statement becomes `ALTER TABLE`, since the parser knows one form of it alone; the
-//!   binder tells them apart by the text;
+//! - `ALTER VIEW` at the beginning of a statement becomes `ALTER TABLE`, since the parser lacks PostgreSQL's forms of
+//!   it; the binder tells the two apart by the text;
 //! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
 
 use sqlparser::keywords::Keyword;
