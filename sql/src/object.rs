@@ -115,6 +115,15 @@ impl Object {
         }
     }
 
+    /// The same relation under another id. Databases and schemas have ids of other kinds.
+    pub(crate) fn with_id(&self, id: ObjectId) -> Object {
+        match self {
+            Object::View(view) => Object::View(View { id, ..view.clone() }),
+            Object::Sequence(sequence) => Object::Sequence(Sequence { id, ..sequence.clone() }),
+            other => other.clone(),
+        }
+    }
+
     /// Its folded name.
     pub fn name(&self) -> &str {
         match self {

@@ -256,6 +256,7 @@ impl SchemaChange {
         if let Some(schema) = object.schema() {
             keep_schema(txn, schema)?;
         }
+        self.keep_used(txn, &object)?;
         txn.insert(keys::object_name(&object), keys::encode_id(id.0)).map_err(storage_error)?;
         txn.insert(keys::object(id), object_record::encode(&object)).map_err(storage_error)?;
         self.catalog = Arc::new(self.catalog.with_object(self.node.own_version(), object));
@@ -264,6 +265,7 @@ impl SchemaChange {
 
     /// Replaces an object by another form of it.
     pub(crate) fn alter_object(&mut self, txn: &mut Transaction, old: &Object, new: Object) -> Result<(), SqlError> {
+        self.keep_used(txn, &new)?;
         let (before, after) = (keys::object_name(old), keys::object_name(&new));
         if before != after {
             txn.delete(before).map_err(storage_error)?;
@@ -323,6 +325,19 @@ impl SchemaChange {
         self.own.insert(table.id);
         self.catalog = Arc::new(self.catalog.with(self.node.own_version(), table));
         self.record(txn)
+    }
+
+    /// The transaction fails if another one drops or changes what a view reads.
+    fn keep_used(&self, txn: &mut Transaction, object: &Object) -> Result<(), SqlError> {
+        let Object::View(view) = object else { return Ok(()) };
+        for used in &view.uses {
+            let key = match self.catalog.object(*used) {
+                Some(_) => keys::object(*used),
+                None => keys::table(TableId(used.0)),
+            };
+            txn.share(key, LockMode::KeyShare).map_err(storage_error)?;
+        }
+        Ok(())
     }
 
     /// Writes the publication record.

@@ -4,7 +4,7 @@ use txn::Transaction;
 
 use crate::catalog::SchemaChange;
 use crate::error::SqlError;
-use crate::object::{Database, DatabaseId, Object, PUBLIC, Schema, SchemaId};
+use crate::object::{Database, DatabaseId, Object, ObjectId, PUBLIC, Schema, SchemaId};
 use crate::plan::NewObject;
 
 /// Creates an object, under an id of its own.
@@ -21,5 +21,6 @@ pub(super) async fn create(new: &NewObject, schema: &mut SchemaChange, txn: &mut
             let id = SchemaId(schema.allocate_id().await?);
             schema.create_object(txn, Object::Schema(Schema { id, database, name: PUBLIC.to_owned() }))
         }
+        NewObject::Relation(object) => schema.create_object(txn, object.with_id(ObjectId(id))),
     }
 }

@@ -20,7 +20,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerE
 
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
-use crate::lexer;
+use crate::lexer::{self, Lexer};
 
 mod commands;
 mod depth;
@@ -61,6 +61,26 @@ impl Parsed {
     /// Whether walking the tree may need more stack than a worker thread has.
     pub(crate) fn is_deep(&self) -> bool {
         self.depth > MAX_SHALLOW_DEPTH
+    }
+
+    /// The bytes of the text between the first AS outside of parentheses and the statement's end.
+    pub(crate) fn query_after_as(&self) -> Option<(usize, usize)> {
+        let mut lexer = Lexer::new(self.text.as_str());
+        lexer.skip_to(self.text.offset(self.start)?);
+        let (mut depth, mut begin, mut end) = (0_usize, None, 0);
+        while let Some(found) = lexer.next() {
+            match found.token {
+                lexer::Token::Symbol('(') => depth += 1,
+                lexer::Token::Symbol(')') => depth = depth.saturating_sub(1),
+                lexer::Token::Symbol(';') if depth == 0 => break,
+                lexer::Token::Word(word) if begin.is_none() && depth == 0 && word.eq_ignore_ascii_case("as") => {
+                    begin = Some(found.end);
+                }
+                _ => {}
+            }
+            end = found.end;
+        }
+        begin.map(|begin| (begin, end))
     }
 
     /// The statement's name in errors: `CREATE INDEX`. Taken from the text, since a deep tree cannot be printed.

@@ -4,6 +4,8 @@
 //!   error;
 //! - `IS [NOT] DISTINCT FROM` becomes one operator token, since the parser would take all that follows as its operand;
 //! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator;
+//! - `ALTER VIEW` at the beginning of a statement becomes `ALTER TABLE`, since the parser lacks PostgreSQL's forms of
+//!   it; the binder tells the two apart by the text;
 //! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
 
 use sqlparser::keywords::Keyword;
@@ -37,6 +39,7 @@ pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
         match &token.token {
             Token::Whitespace(_) => {}
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
+                Keyword::VIEW if begins_alter(before) => token.token = Token::make_keyword("TABLE"),
                 Keyword::FROM => kept = join_distinct(before, &mut token),
                 _ => check_trailing_junk(text, before, &token)?,
             },
@@ -58,6 +61,13 @@ pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
     }
     tokens.truncate(kept);
     Ok(tokens)
+}
+
+/// Whether the tokens end with an ALTER that begins a statement.
+fn begins_alter(before: &[TokenWithSpan]) -> bool {
+    let Some((at, last)) = last_token(before) else { return false };
+    let is_alter = matches!(&last.token, Token::Word(word) if word.keyword == Keyword::ALTER);
+    is_alter && last_token(&before[..at]).is_none_or(|(_, token)| token.token == Token::SemiColon)
 }
 
 /// The last token other than white space, with its index.

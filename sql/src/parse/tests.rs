@@ -241,6 +241,13 @@ fn strings_continue_only_after_a_line_break() {
     assert_eq!(error("select E'a'\n'\\n'").0, "0A000 escapes in the continuation of a string are not supported yet");
 }
 
+/// The parser knows no other form of ALTER VIEW than one that PostgreSQL lacks.
+#[test]
+fn alter_view_is_read_as_alter_table_at_the_beginning_of_a_statement() {
+    assert_eq!(shown("select 1; alter view v rename to w")[1], "ALTER TABLE v RENAME TO w");
+    assert_eq!(shown("select alter view from t"), ["SELECT alter AS view FROM t"]);
+}
+
 #[test]
 fn tokens_that_postgresql_refuses() {
     let junk = |text: &str| format!("42601 trailing junk after numeric literal at or near \"{text}\"");

@@ -27,6 +27,7 @@ use pgtypes::Datum;
 use pgtypes::cast::{CastContext, cast_context};
 
 const TAG: &str = "ALTER TABLE";
+const ALTER_VIEW: &str = "ALTER VIEW";
 
 /// A change under construction.
 struct Change {
@@ -44,10 +45,26 @@ impl Binder<'_> {
         if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
             return Err(self.unsupported("this form of ALTER TABLE is", at));
         }
+        let of_view = self.statement.command() == ALTER_VIEW;
+        let tag = if of_view { ALTER_VIEW } else { TAG };
+        if let Some(view) = self.find_view(&alter.name)? {
+            return match alter.operations.as_slice() {
+                [
+                    AlterTableOperation::RenameTable {
+                        table_name: RenameTableNameKind::As(to) | RenameTableNameKind::To(to),
+                    },
+                ] => self.rename_view((tag, &view), to),
+                operations => Err(not_of_views(operations.first(), view.name())),
+            };
+        }
         let table = match self.table(&alter.name) {
             Err(error) if error.code == SqlState::UNDEFINED_TABLE && alter.if_exists => {
                 self.skip(SqlState::SUCCESSFUL_COMPLETION, &error.message);
-                return Ok(Body::AlterTables(TAG, Vec::new()));
+                return Ok(Body::AlterTables(tag, Vec::new()));
+            }
+            Ok(table) if of_view => {
+                let message = format!("\"{}\" is not a view", table.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
             Err(error) if error.code == SqlState::WRONG_OBJECT_TYPE => {
                 return self.alter_index_by_name(alter, SqlError { position: None, ..error });
@@ -664,4 +681,17 @@ fn missing_constraint(name: &str, table: &Table) -> SqlError {
 
 fn quoted(name: &str) -> String {
     crate::table::quote_identifier(name)
+}
+
+/// 42809 for an action of ALTER TABLE on a view.
+fn not_of_views(operation: Option<&AlterTableOperation>, name: &str) -> SqlError {
+    let action = match operation {
+        Some(AlterTableOperation::AddColumn { .. }) => "ADD COLUMN",
+        Some(AlterTableOperation::DropColumn { .. }) => "DROP COLUMN",
+        Some(AlterTableOperation::AddConstraint { .. }) => "ADD CONSTRAINT",
+        Some(AlterTableOperation::DropConstraint { .. }) => "DROP CONSTRAINT",
+        _ => return SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table")),
+    };
+    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).detail("This operation is not supported for views.")
 }

@@ -13,7 +13,7 @@ use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
-use crate::object::{FIRST_SCHEMA, SchemaId};
+use crate::object::{FIRST_SCHEMA, ObjectId, SchemaId};
 use crate::parse::{NO_LOCATION, Parsed};
 use crate::system;
 use crate::table::{Table, quote_identifier};
@@ -222,7 +222,7 @@ pub(super) struct Binder<'a> {
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
     /// Whether the statement may have parameters.
-    allows_params: bool,
+    pub(super) allows_params: bool,
     pub(super) aggregates: AggregateState,
     /// The current clause, for errors about aggregates.
     pub(super) clause: &'static str,
@@ -253,6 +253,16 @@ pub(super) struct Binder<'a> {
     pub(super) references: Option<References>,
     /// What is being bound, if it must not have sub-queries.
     pub(super) refuses_queries: Option<&'static str>,
+    /// The relations that it has found by their names.
+    pub(super) uses: RefCell<Vec<ObjectId>>,
+    /// The relations that names may lead to, if the text is a view's.
+    pub(super) only: Option<Vec<ObjectId>>,
+    /// The views whose queries are being bound, the outermost first.
+    pub(super) views: Vec<ObjectId>,
+    /// How many views the statement has read.
+    pub(super) expanded: usize,
+    /// Where each `*` is, and the columns that it stands for, if the query is to be stored.
+    pub(super) stars: Option<Vec<(Location, String)>>,
 }
 
 impl<'a> Binder<'a> {
@@ -285,6 +295,11 @@ impl<'a> Binder<'a> {
             allows_into: false,
             references: None,
             refuses_queries: None,
+            uses: RefCell::default(),
+            only: None,
+            views: Vec::new(),
+            expanded: 0,
+            stars: None,
         }
     }
 

@@ -92,6 +92,10 @@ fn copy_table(
     (name, columns): (&[Identifier], &[Identifier]),
     catalog: &Catalog,
 ) -> Result<(Arc<Plan>, CopySpec), SqlError> {
+    if let Some(view) = Binder::new(statement, None, catalog).find_view(&object_name(name))? {
+        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot copy from view \"{}\"", view.name()));
+        return Err(error.hint("Try the COPY (SELECT ...) TO variant."));
+    }
     if columns.is_empty() {
         let table = Binder::new(statement, None, catalog).table(&object_name(name))?;
         let listed = copied(&table);
@@ -141,6 +145,10 @@ fn copy_from(
     catalog: &Catalog,
 ) -> Result<(Arc<Plan>, CopySpec), SqlError> {
     let mut binder = Binder::new(statement, None, catalog);
+    if let Some(view) = binder.find_view(&object_name(name))? {
+        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot copy to view \"{}\"", view.name()));
+        return Err(error.hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."));
+    }
     let table = binder.table(&object_name(name)).map_err(|error| error.at(0))?;
     let filter = match &statement.tree {
         Statement::Query(query) => match &*query.body {

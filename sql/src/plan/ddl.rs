@@ -389,7 +389,9 @@ impl Binder<'_> {
             if let Err(error) = &mut table {
                 error.position = None;
                 if error.code == SqlState::WRONG_OBJECT_TYPE {
-                    error.message = error.message.replace("is an index", "is not a table");
+                    let is_view = self.find_view(&target.name)?.is_some();
+                    let found = if is_view { "is a view" } else { "is an index" };
+                    error.message = error.message.replace(found, "is not a table");
                 }
             }
             let table = table?;
@@ -424,6 +426,13 @@ impl Binder<'_> {
     /// VACUUM and ANALYZE. No effect, but the table must exist.
     pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
         if let Some(name) = table {
+            if let Some(view) = self.find_view(name)? {
+                let name = view.name();
+                let verb = if tag == VACUUM { "vacuum" } else { "analyze" };
+                let message = format!("skipping \"{name}\" --- cannot {verb} non-tables or special system tables");
+                self.notices.push(Notice { code: SqlState::WARNING, message, is_warning: true });
+                return Ok(Body::Nothing(tag));
+            }
             self.readable_table(name).map_err(|mut error| {
                 error.position = None;
                 error

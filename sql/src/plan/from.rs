@@ -19,6 +19,7 @@ use super::rel::{FunctionScan, JoinKind, Rel, SelectPlan, SetCall, SetValues, Wi
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Expr};
+use crate::object::Object;
 use crate::parse::NO_LOCATION;
 use crate::table::Table;
 use pgtypes::SqlType;
@@ -215,6 +216,9 @@ impl Binder<'_> {
         if self.with_named(name)?.is_some() {
             return Ok(None);
         }
+        if self.find_view(name)?.is_some() {
+            return Ok(None);
+        }
         let table = self.readable_table(name)?;
         let scope = self.table_scope(&table, alias)?;
         Ok(Some((table, scope)))
@@ -283,6 +287,13 @@ impl Binder<'_> {
                 let rel = Rel::With(WithScan { query: with.query, is_recursion: with.is_recursion, width, args });
                 let scope = self.result_scope(&with.columns, alias, &with.name)?;
                 return Ok(Item { rel, scope, lateral: None });
+            }
+            if let Some(found) = self.find_view(name)?
+                && let Object::View(view) = &*found
+            {
+                let (plan, columns) = self.view_query(view)?;
+                let scope = self.result_scope(&columns, alias, &view.name)?;
+                return Ok(Item { rel: Rel::Query(Box::new(plan)), scope, lateral: None });
             }
             let table = self.readable_table(name)?;
             let scope = self.table_scope(&table, alias)?;

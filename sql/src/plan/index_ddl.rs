@@ -96,6 +96,11 @@ impl Binder<'_> {
     /// Binds CREATE INDEX.
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<Body, SqlError> {
         let at = create.table_name.span().start;
+        if let Some(view) = self.find_view(&create.table_name)? {
+            let message = format!("cannot create index on relation \"{}\"", view.name());
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+            return Err(error.detail("This operation is not supported for views."));
+        }
         let table = self.table(&create.table_name).map_err(|error| SqlError { position: None, ..error })?;
         self.target = table.schema;
         self.index_method(create.using.as_ref(), at)?;

@@ -39,6 +39,9 @@ impl Binder<'_> {
         if has_unsupported_clause {
             return Err(self.unsupported("this form of INSERT is", at));
         }
+        if self.find_view(name)?.is_some() {
+            return Err(self.unsupported("INSERT into a view is", at));
+        }
         let table = self.table(name)?;
         let alias = insert.table_alias.as_ref().map(|alias| self.alias(&alias.alias)).transpose()?;
         let targets = self.target_columns(&table, &insert.columns)?;

@@ -30,7 +30,7 @@
 //! 16. `select`: queries
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
-//! 18. `create_as`, `object_ddl`: tables that are made from others; schemas, databases, DROP
+//! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
 //! 20. `alter_table`: ALTER TABLE
 //! 21. `statement`: statements to plans
@@ -88,6 +88,7 @@ mod special;
 mod statement;
 mod subquery;
 mod type_name;
+mod views;
 mod with_name;
 
 pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Delete, Expr as Ast, Spanned, TableWithJoins, Update, UpdateTableFromKind};
+use sqlparser::ast::{Delete, Expr as Ast, Spanned, TableFactor, TableWithJoins, Update, UpdateTableFromKind};
 use sqlparser::tokenizer::Location;
 
 use super::access::{TableAccess, whole_rows};
@@ -51,6 +51,11 @@ impl Binder<'_> {
     }
 
     fn changed_table(&mut self, from: &[TableWithJoins], at: Location) -> Result<(Arc<Table>, Scope), SqlError> {
+        if let [TableWithJoins { relation: TableFactor::Table { name, .. }, .. }] = from
+            && self.find_view(name)?.is_some()
+        {
+            return Err(self.unsupported("UPDATE and DELETE of a view are", at));
+        }
         match self.from(from)? {
             (From::Table(table), scope) => {
                 self.check_changeable(&table)?;

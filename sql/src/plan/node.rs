@@ -298,6 +298,8 @@ pub(crate) enum NewObject {
     Schema(DatabaseId, String),
     /// A database, with a schema `public`.
     Database(String),
+    /// A view.
+    Relation(Object),
 }
 
 /// What is dropped: what the statement names, and what goes with it.

@@ -13,6 +13,7 @@ use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::is_empty_list;
+use crate::table::quote_identifier;
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
 
@@ -110,6 +111,14 @@ impl Binder<'_> {
             None => scope.separate_columns().collect(),
             Some(table) => scope.columns().filter(|(_, owner, _)| owner.name == table).collect(),
         };
+        if let Some(stars) = &mut self.stars {
+            let merged = scope.merged.iter().filter(|_| table.is_none()).map(|merged| quote_identifier(&merged.name));
+            let separate = places.iter().map(|(_, owner, column)| match owner.name.as_str() {
+                "" => quote_identifier(&column.name),
+                owner => format!("{}.{}", quote_identifier(owner), quote_identifier(&column.name)),
+            });
+            stars.push((at, merged.chain(separate).collect::<Vec<_>>().join(", ")));
+        }
         for (place, owner, column) in places {
             self.aggregates.references.push((place, format!("{}.{}", owner.name, column.name), at));
             output.exprs.push(Expr::Column(place));

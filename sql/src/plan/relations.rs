@@ -12,17 +12,33 @@ use super::binder::Binder;
 use super::node::Lookup;
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
-use crate::object::SchemaId;
+use crate::object::{ObjectId, SchemaId};
 use crate::system;
 use crate::table::Table;
 
 impl Binder<'_> {
     /// The relation of a folded name: in the schema, or in the first one of the search path that has it.
     pub(super) fn look_up(&self, schema: Option<SchemaId>, name: &str) -> Option<Relation> {
+        if let (None, Some(only)) = (schema, &self.only) {
+            // The view has chosen the schema when it was created.
+            let path = &self.catalog.sight().path;
+            let is_used = |schema: &&SchemaId| {
+                let found = self.catalog.relation_in(**schema, name);
+                found.is_some_and(|found| only.contains(&ObjectId(found.oid(name))))
+            };
+            return path.iter().find(is_used).and_then(|schema| self.look_up(Some(*schema), name));
+        }
         let found = match schema {
             Some(schema) => self.catalog.relation_in(schema, name),
             None => self.catalog.relation(None, name),
         };
+        if let Some(found) = found {
+            let id = ObjectId(found.oid(name));
+            let mut uses = self.uses.borrow_mut();
+            if !uses.contains(&id) {
+                uses.push(id);
+            }
+        }
         let mut lookups = self.lookups.borrow_mut();
         if !lookups.iter().any(|lookup| lookup.name == name && lookup.schema == schema) {
             lookups.push(Lookup { schema, name: name.to_owned(), found: found.cloned() });

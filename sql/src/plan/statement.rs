@@ -274,6 +274,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         }
         Statement::AlterSchema(alter) => Ok((binder.alter_schema(alter)?, None)),
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
+        Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
         Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
         Statement::AlterIndex { name, operation } => Ok((binder.alter_index(name, operation)?, None)),

@@ -7,7 +7,7 @@ use super::constraints;
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
 use super::names::{find_relation, is_visible};
-use super::objects::{described, index_by_oid, indexes, roles, schema_of, table_of};
+use super::objects::{described, index_by_oid, indexes, roles, schema_of, table_of, views};
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
@@ -62,6 +62,7 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
             let is_pretty = args.get(1) == Some(&&Datum::Bool(true));
             Ok(maybe(constraints::definition(env.catalog(), number(args, 0), is_pretty)))
         }
+        "pg_get_viewdef" => view_text(args, env),
         // What is stored is text already.
         "pg_get_expr" => Ok(args.first().map_or(Datum::Null, |node| (*node).clone())),
         "pg_get_serial_sequence" => serial_sequence(args, env),
@@ -100,7 +101,6 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         | "shobj_description"
         | "pg_get_ruledef"
         | "pg_get_triggerdef"
-        | "pg_get_viewdef"
         | "pg_get_function_sqlbody"
         | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef"
@@ -109,6 +109,16 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         | "pg_get_statisticsobjdef_columns" => Ok(Datum::Null),
         name => Err(unsupported(&format!("function {name} is"))),
     }
+}
+
+/// The query of a view, by its OID or its name.
+fn view_text(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    let oid = match args.first() {
+        Some(Datum::Text(_)) => find_relation(env.catalog(), words(args, 0))?,
+        _ => number(args, 0),
+    };
+    let found = views(env.catalog()).into_iter().find(|view| view.table.id.0 == oid.0);
+    Ok(maybe(found.map(|view| view.definition)))
 }
 
 /// The rows of a call of a function that returns a set.

@@ -1,8 +1,10 @@
 //! The rows of `information_schema`: the same facts in the words of the SQL standard.
 
+use std::sync::Arc;
+
 use super::env::{Rows, SystemEnv, int, maybe, one_row, rows_of, text, yes};
 use super::facts;
-use super::objects::{roles, schemas};
+use super::objects::{roles, schemas, views};
 use super::producer::Producer;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use super::tables::named_tables;
@@ -62,14 +64,19 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("is_trigger_deletable", "NO"),
             ("is_trigger_insertable_into", "NO"),
         ],
-        columns: &["table_catalog", "table_schema", "table_name"],
+        columns: &["table_catalog", "table_schema", "table_name", "view_definition"],
         rows: |env| {
             let database = database(env);
-            let views = relations::all().iter().filter(|relation| relation.is_view);
-            let row = move |relation: &relations::Relation| {
-                vec![database.clone(), text(relation.schema.1), text(&relation.table.name)]
+            let row = move |schema: &str, name: &str, definition: Datum| {
+                vec![database.clone(), text(schema), text(name), definition]
             };
-            Box::new(views.map(row))
+            let of_user = row.clone();
+            let system = relations::all().iter().filter(|relation| relation.is_view);
+            let system = system.map(move |relation| row(relation.schema.1, &relation.table.name, Datum::Null));
+            let views = views(env.catalog()).into_iter();
+            Box::new(
+                system.chain(views.map(move |view| of_user(&view.schema, &view.table.name, text(view.definition)))),
+            )
         },
     },
     Producer {
@@ -184,7 +191,10 @@ fn table_rows(env: &SystemEnv<'_>) -> Rows {
         let kind = if relation.is_view { "VIEW" } else { "BASE TABLE" };
         row(relation.schema.1, &relation.table, kind, false)
     });
-    Box::new(system.chain(named_tables(env).map(move |(schema, table)| of_user(&schema, &table, "BASE TABLE", true))))
+    let of_view = of_user.clone();
+    let tables = named_tables(env).map(move |(schema, table)| of_user(&schema, &table, "BASE TABLE", true));
+    let views = views(env.catalog()).into_iter();
+    Box::new(system.chain(tables).chain(views.map(move |view| of_view(&view.schema, &view.table, "VIEW", false))))
 }
 
 fn column_rows(env: &SystemEnv<'_>) -> Rows {
@@ -198,11 +208,13 @@ fn column_rows(env: &SystemEnv<'_>) -> Rows {
             place.row(column, *ty, *collation, false)
         })
     });
-    Box::new(system.chain(named_tables(env).flat_map(move |(schema, table)| {
+    let tables = named_tables(env).map(|(schema, table)| (schema, table, true));
+    let views = views(env.catalog()).into_iter().map(|view| (view.schema, Arc::new(view.table), false));
+    Box::new(system.chain(tables.chain(views).flat_map(move |(schema, table, is_table)| {
         let place = Place { database: &of_user, schema: &schema, table: &table };
         let row = |column: &Column| {
             let collation = facts::of_type(column.ty).map_or(Oid::NONE, |facts| facts.collation);
-            place.row(column, column.ty.oid, collation, true)
+            place.row(column, column.ty.oid, collation, is_table)
         };
         table.columns.iter().map(row).collect::<Vec<_>>()
     })))

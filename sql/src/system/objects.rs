@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::SchemaId;
-use crate::table::{Column, ColumnId, IndexedValue, Table, TableId, quote_identifier};
+use crate::object::{Object, SchemaId, View};
+use crate::table::{Column, ColumnId, IndexId, IndexedValue, StorageId, Table, TableId, quote_identifier};
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Oid, SqlType};
 
@@ -146,6 +146,53 @@ pub(super) fn schemas(catalog: &Catalog) -> Vec<(Oid, &str)> {
 pub(super) fn schema_name(catalog: &Catalog, oid: Oid) -> Option<&str> {
     let system = SYSTEM_SCHEMAS.iter().find(|(known, _)| *known == oid).map(|(_, name)| *name);
     system.or_else(|| catalog.schema_by_id(SchemaId(oid.0)).map(|schema| schema.name.as_str()))
+}
+
+/// A view, as the system catalog shows it.
+#[derive(Clone, Debug)]
+pub(super) struct ViewShown {
+    /// The name of its schema.
+    pub(super) schema: String,
+    /// A table of its name, OID and columns.
+    pub(super) table: Table,
+    /// Its query, as `pg_get_viewdef` prints it.
+    pub(super) definition: String,
+}
+
+/// The users' views by their ids.
+pub(super) fn views(catalog: &Catalog) -> Vec<ViewShown> {
+    let shown = |object: &Arc<Object>| match &**object {
+        Object::View(view) => Some(view_shown(catalog, view)),
+        _ => None,
+    };
+    catalog.relations().iter().filter_map(shown).collect()
+}
+
+fn view_shown(catalog: &Catalog, view: &View) -> ViewShown {
+    let column = |(at, (name, ty)): (usize, &(String, SqlType))| Column {
+        id: ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX)),
+        name: name.clone(),
+        ty: *ty,
+        not_null: false,
+        default: None,
+        generated: None,
+    };
+    let table = Table {
+        id: TableId(view.id.0),
+        schema: view.schema,
+        storage: StorageId(0),
+        name: view.name.clone(),
+        columns: view.columns.iter().enumerate().map(column).collect(),
+        primary_key: Vec::new(),
+        key_name: String::new(),
+        key_id: IndexId(0),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
+        last_column: ColumnId(0),
+    };
+    ViewShown { schema: schema_of(catalog, &table).to_owned(), table, definition: format!(" {};", view.query) }
 }
 
 /// The name of a table's schema.

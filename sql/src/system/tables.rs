@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::describe::index_definition;
 use super::env::{Rows, SystemEnv, int, oid, rows_of, text};
 use super::facts;
-use super::objects::{BTREE, HEAP, IndexView, default_oid, indexes, schema_of, schemas};
+use super::objects::{BTREE, HEAP, IndexView, default_oid, indexes, schema_of, schemas, views};
 use super::producer::Producer;
 use super::relations::{self, Relation};
 use crate::table::Table;
@@ -111,10 +111,14 @@ pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
         relation: "pg_views",
         constants: &[("viewowner", "postgres")],
-        columns: &["schemaname", "viewname"],
-        rows: |_| {
-            let views = relations::all().iter().filter(|relation| relation.is_view);
-            Box::new(views.map(|relation| vec![text(relation.schema.1), text(&relation.table.name)]))
+        columns: &["schemaname", "viewname", "definition"],
+        rows: |env| {
+            let system = relations::all().iter().filter(|relation| relation.is_view);
+            let system = system.map(|relation| vec![text(relation.schema.1), text(&relation.table.name), Datum::Null]);
+            let views = views(env.catalog()).into_iter();
+            Box::new(
+                system.chain(views.map(|view| vec![text(view.schema), text(view.table.name), text(view.definition)])),
+            )
         },
     },
     Producer {
@@ -166,13 +170,34 @@ fn named(schema: &str, table: &Table) -> Vec<Datum> {
 
 fn classes(env: &SystemEnv<'_>) -> Rows {
     let system = relations::all().iter().map(system_class);
-    Box::new(system.chain(tables(env).flat_map(|table| {
-        let indexes = indexes(&table);
-        let of_table = class(&table, !indexes.is_empty());
-        std::iter::once(of_table)
-            .chain(indexes.into_iter().map(|index| index_class(&table, &index)))
-            .collect::<Vec<_>>()
-    })))
+    Box::new(
+        system.chain(
+            tables(env)
+                .flat_map(|table| {
+                    let indexes = indexes(&table);
+                    let of_table = class(&table, !indexes.is_empty());
+                    std::iter::once(of_table)
+                        .chain(indexes.into_iter().map(|index| index_class(&table, &index)))
+                        .collect::<Vec<_>>()
+                })
+                .chain(views(env.catalog()).into_iter().map(|view| view_class(&view.table))),
+        ),
+    )
+}
+
+fn view_class(view: &Table) -> Vec<Datum> {
+    vec![
+        int(view.id.0),
+        text(&view.name),
+        int(view.schema.0),
+        oid(Oid::NONE),
+        int(0),
+        Datum::Bool(false),
+        Datum::Bool(false),
+        text("v"),
+        int(view.columns.len()),
+        text("n"),
+    ]
 }
 
 fn system_class(relation: &'static Relation) -> Vec<Datum> {
@@ -242,7 +267,8 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
             row
         })
     });
-    Box::new(system.chain(tables(env).flat_map(|table| {
+    let views = views(env.catalog()).into_iter().map(|view| Arc::new(view.table));
+    Box::new(system.chain(tables(env).chain(views).flat_map(|table| {
         let relation = Oid(table.id.0);
         let mut rows = Vec::with_capacity(table.columns.len() + table.primary_key.len());
         for column in &table.columns {

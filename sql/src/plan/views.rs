@@ -1,0 +1,337 @@
+//! Views: CREATE VIEW, and the query of a view where a statement reads it.
+//!
+//! A view keeps the text of its query, with each `*` replaced by the columns that it stood for, and the ids of the
+//! relations that it reads. Where it is read, a binder of its own binds the text. It finds a name in the schemas of the
+//! view's search path, and only those relations there that the view uses. So neither the reader's search path nor later
+//! relations change what the view means. Its look-ups become those of the statement: a plan is valid as long as the
+//! view and all below it are the same.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{CreateTableOptions, CreateView, ObjectName, Spanned, Statement};
+use sqlparser::tokenizer::Location;
+
+use super::binder::Binder;
+use super::names::fold_ident;
+use super::node::{Body, NewObject, ResultColumn};
+use super::rel::SelectPlan;
+use crate::catalog::{Catalog, Relation, Sight};
+use crate::deep_stack;
+use crate::error::{SqlError, SqlState};
+use crate::lexer::{Lexer, Token};
+use crate::object::{Object, ObjectId, View};
+use crate::parse::{self, Parsed, SourceText, query_start};
+use pgtypes::SqlType;
+
+/// How deep views may read views.
+const MAX_NESTED: usize = 32;
+/// How many queries of views one statement may hold.
+const MAX_EXPANDED: usize = 1000;
+
+impl Binder<'_> {
+    /// The view that a name means, if it means one.
+    pub(super) fn find_view(&self, name: &ObjectName) -> Result<Option<Arc<Object>>, SqlError> {
+        if self.of_system(&self.name_parts(name)?).is_some() {
+            return Ok(None);
+        }
+        Ok(match self.find_relation(name)? {
+            Some((Relation::Object(object), _)) if matches!(*object, Object::View(_)) => Some(object),
+            _ => None,
+        })
+    }
+
+    /// Binds the query of a view. Errors have no position: the text is not the client's.
+    pub(super) fn view_query(&mut self, view: &View) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        if self.views.contains(&view.id) {
+            let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+        self.expanded += 1;
+        if self.views.len() >= MAX_NESTED || self.expanded > MAX_EXPANDED {
+            let error = SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "views nest too deep");
+            return Err(error.detail(format!(
+                "Views read views up to {MAX_NESTED} levels deep, and one statement reads up to {MAX_EXPANDED}."
+            )));
+        }
+        let parsed = parse::parse(&view.query)?;
+        let [statement] = parsed.as_slice() else { return Err(SqlError::internal("a view has no query")) };
+        let sight = Sight { database: self.catalog.sight().database, path: view.path.clone().into() };
+        let catalog = self.catalog.seen_from(&sight);
+        // A view in a view: each level adds to the stack.
+        let is_deep = statement.is_deep() || self.views.len() == 1;
+        let bound = deep_stack::run(is_deep, || self.stored_query(view, statement, &catalog));
+        let (plan, mut columns) = bound.map_err(|error| SqlError { position: None, ..error })?;
+        for (at, (column, (name, _))) in columns.iter_mut().zip(&view.columns).enumerate() {
+            column.name.clone_from(name);
+            column.origin = (view.id.0, i16::try_from(at + 1).unwrap_or(0));
+        }
+        Ok((plan, columns))
+    }
+
+    /// Binds the text of a view with a binder of its own, which adds to the sub-queries of the statement.
+    fn stored_query(
+        &mut self,
+        view: &View,
+        statement: &Parsed,
+        catalog: &Catalog,
+    ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        let Statement::Query(query) = &statement.tree else { return Err(SqlError::internal("a view is no query")) };
+        let mut inner = Binder::new(statement, None, catalog);
+        (inner.is_stored, inner.depth, inner.expanded) = (true, self.depth, self.expanded);
+        inner.only = Some(view.uses.clone());
+        inner.views = std::mem::take(&mut self.views);
+        inner.views.push(view.id);
+        inner.subplans = std::mem::take(&mut self.subplans);
+        inner.with = std::mem::take(&mut self.with);
+        let bound = inner.query(query);
+        inner.views.pop();
+        let lookups = inner.take_lookups();
+        self.views = inner.views;
+        (self.subplans, self.with, self.expanded) = (inner.subplans, inner.with, inner.expanded);
+        self.lookups.borrow_mut().extend(lookups);
+        bound
+    }
+
+    /// Binds CREATE VIEW.
+    pub(super) fn create_view(&mut self, create: &CreateView) -> Result<Body, SqlError> {
+        const TAG: &str = "CREATE VIEW";
+        let at = create.name.span().start;
+        self.refuse_view_options(create, at)?;
+        let (schema, name) = self.new_name(&create.name)?;
+        self.allows_params = false;
+        if !create.query.locks.is_empty() {
+            return Err(self.unsupported("a row lock in a view is", query_start(&create.query)));
+        }
+        self.uses.take();
+        self.stars = Some(Vec::new());
+        let (_, columns) = self.query(&create.query)?;
+        let stars = self.stars.take().unwrap_or_default();
+        let uses = self.uses.take();
+        let columns = self.view_columns(columns, create)?;
+        let statement = self.statement;
+        let query = statement.query_after_as().and_then(|range| expanded(&statement.text, range, &stars));
+        let query = query.ok_or_else(|| SqlError::internal("the text of a view's query is not found"))?;
+        let path = self.catalog.sight().path.to_vec();
+        let view = View { id: ObjectId(0), schema, name, columns, query, path, uses };
+        self.check_stored(&view, at)?;
+        // The view is not read: its queries are no part of the plan.
+        self.subplans.clear();
+        self.with.clear();
+        match self.look_up(Some(schema), &view.name) {
+            None => Ok(Body::CreateObject(TAG, Some(NewObject::Relation(Object::View(view))))),
+            Some(_) if !create.or_replace => {
+                let message = format!("relation \"{}\" already exists", view.name);
+                Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+            }
+            Some(Relation::Object(old)) if matches!(*old, Object::View(_)) => {
+                let Object::View(before) = &*old else { return Err(SqlError::internal("a view is no view")) };
+                check_replaced(&before.columns, &view.columns)?;
+                let new = Object::View(View { id: before.id, ..view });
+                Ok(Body::AlterObject(TAG, (*old).clone(), new))
+            }
+            Some(_) => {
+                let message = format!("\"{}\" is not a view", view.name);
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+        }
+    }
+
+    fn refuse_view_options(&self, create: &CreateView, at: Location) -> Result<(), SqlError> {
+        if create.materialized {
+            return Err(self.unsupported("CREATE MATERIALIZED VIEW is", at));
+        }
+        if create.temporary {
+            return Err(self.unsupported("a temporary view is", at));
+        }
+        if !matches!(create.options, CreateTableOptions::None) {
+            return Err(self.unsupported("an option of a view is", at));
+        }
+        let has_unsupported_clause = create.or_alter
+            || create.secure
+            || create.if_not_exists
+            || create.with_no_schema_binding
+            || create.copy_grants
+            || create.comment.is_some()
+            || create.to.is_some()
+            || create.params.is_some()
+            || !create.cluster_by.is_empty()
+            || create.columns.iter().any(|column| column.data_type.is_some() || column.options.is_some());
+        if has_unsupported_clause { Err(self.unsupported("this form of CREATE VIEW is", at)) } else { Ok(()) }
+    }
+
+    /// Names and types of a view's columns.
+    fn view_columns(
+        &self,
+        columns: Vec<ResultColumn>,
+        create: &CreateView,
+    ) -> Result<Vec<(String, SqlType)>, SqlError> {
+        if create.columns.len() > columns.len() {
+            let message = "CREATE VIEW specifies more column names than columns";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut named: Vec<(String, SqlType)> = columns.into_iter().map(|column| (column.name, column.ty)).collect();
+        for (column, given) in named.iter_mut().zip(&create.columns) {
+            self.check_new_name(&given.name)?;
+            column.0 = fold_ident(&given.name);
+        }
+        let mut seen = std::collections::HashSet::new();
+        match named.iter().find(|(name, _)| !seen.insert(name)) {
+            Some((name, _)) => {
+                let message = format!("column \"{name}\" specified more than once");
+                Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+            }
+            None => Ok(named),
+        }
+    }
+
+    /// 0A000 unless the stored text means what the client's does.
+    fn check_stored(&mut self, view: &View, at: Location) -> Result<(), SqlError> {
+        let is_same = self.view_query(view).is_ok_and(|(_, columns)| {
+            columns.iter().map(|column| column.ty).eq(view.columns.iter().map(|(_, ty)| *ty))
+        });
+        if is_same { Ok(()) } else { Err(self.unsupported("a view of this query is", at)) }
+    }
+
+    /// Binds ALTER VIEW ... RENAME TO, or ALTER TABLE of a view. Other actions are 42809.
+    pub(super) fn rename_view(
+        &mut self,
+        (tag, old): (&'static str, &Object),
+        to: &ObjectName,
+    ) -> Result<Body, SqlError> {
+        let Object::View(view) = old else { return Err(SqlError::internal("a view is no view")) };
+        let at = to.span().start;
+        let mut parts = self.name_parts(to)?;
+        let name = match (parts.pop(), parts.is_empty()) {
+            (Some(name), true) => name,
+            _ => return Err(self.unsupported("this form of ALTER VIEW is", at)),
+        };
+        if self.look_up(Some(view.schema), &name).is_some() {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        // The text of a view names what it reads.
+        if self.is_used(view.id) {
+            return Err(self.unsupported("a new name for a view that other views read is", at));
+        }
+        Ok(Body::AlterObject(tag, old.clone(), Object::View(View { name, ..view.clone() })))
+    }
+
+    /// Whether a view reads a relation.
+    pub(super) fn is_used(&self, relation: ObjectId) -> bool {
+        let reads = |object: &Arc<Object>| matches!(&**object, Object::View(view) if view.uses.contains(&relation));
+        self.catalog.relations().iter().any(reads)
+    }
+}
+
+/// 42P16 unless the new columns begin with the old ones.
+fn check_replaced(old: &[(String, SqlType)], new: &[(String, SqlType)]) -> Result<(), SqlError> {
+    let error = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+    if new.len() < old.len() {
+        return Err(error("cannot drop columns from view".to_owned()));
+    }
+    for ((old_name, old_type), (new_name, new_type)) in old.iter().zip(new) {
+        if old_name != new_name {
+            let message = format!("cannot change name of view column \"{old_name}\" to \"{new_name}\"");
+            let hint = "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.";
+            return Err(error(message).hint(hint));
+        }
+        if old_type != new_type {
+            let (old_type, new_type) = (old_type.name(), new_type.name());
+            let message =
+                format!("cannot change data type of view column \"{old_name}\" from {old_type} to {new_type}");
+            return Err(error(message));
+        }
+    }
+    Ok(())
+}
+
+/// The text of a query with each `*` replaced by its columns. `stars`: where they are, and the columns.
+fn expanded(text: &SourceText, (start, end): (usize, usize), stars: &[(Location, String)]) -> Option<String> {
+    let source = text.as_str();
+    let mut places = Vec::with_capacity(stars.len());
+    for (location, columns) in stars {
+        places.push((text.offset(*location)?, columns));
+    }
+    places.sort_unstable_by_key(|(place, _)| *place);
+    let mut out = String::with_capacity(end.saturating_sub(start));
+    let mut at = start;
+    for (place, columns) in places {
+        // A query that is bound twice has its stars twice.
+        if place < at {
+            continue;
+        }
+        let mut lexer = Lexer::new(source);
+        lexer.skip_to(place);
+        let star = loop {
+            let token = lexer.next()?;
+            if token.token == Token::Symbol('*') {
+                break token;
+            }
+        };
+        out.push_str(source.get(at..place)?);
+        out.push_str(columns);
+        at = star.end;
+    }
+    out.push_str(source.get(at..end)?);
+    Some(out.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stored text of a CREATE VIEW whose stars, in order, stand for these columns.
+    fn stored(text: &str, columns: &[&str]) -> Option<String> {
+        let parsed = parse::parse(text).expect(text);
+        let statement = parsed.last()?;
+        let (start, end) = statement.query_after_as()?;
+        let source = &text[start..end];
+        let at = |(byte, _): (usize, &str)| {
+            let before = &text[..start + byte];
+            let line = before.matches('\n').count() as u64 + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64 + 1;
+            Location { line, column }
+        };
+        let stars = source.match_indices("x.*").chain(source.match_indices("*,")).map(at);
+        let stars: Vec<(Location, String)> = stars.zip(columns.iter().map(|list| (*list).to_owned())).collect();
+        expanded(&statement.text, (start, end), &stars)
+    }
+
+    #[test]
+    fn the_text_of_a_query_is_cut_out_and_its_stars_are_replaced() {
+        for (text, columns, expected) in [
+            ("create view v as select 1;", &[][..], "select 1"),
+            ("select 2; create view \"as\" (a) AS (select 1 as a) ; select 3", &[], "(select 1 as a)"),
+            ("create view v as select x.* from x", &["x.a, x.b"], "select x.a, x.b from x"),
+            ("create view v as\nselect 'é', *, 1 from x", &["x.a"], "select 'é', x.a, 1 from x"),
+            ("create view v as select 2 * 3, x . * from x", &[], "select 2 * 3, x . * from x"),
+        ] {
+            assert_eq!(stored(text, columns).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    /// A query of WITH RECURSIVE may be bound twice.
+    #[test]
+    fn a_star_that_is_bound_twice_is_replaced_once() {
+        let parsed = parse::parse("create view v as select * from x").expect("valid");
+        let statement = &parsed[0];
+        let star = (Location { line: 1, column: 25 }, "x.a".to_owned());
+        let range = statement.query_after_as().expect("a query");
+        let text = expanded(&statement.text, range, &[star.clone(), star]);
+        assert_eq!(text.as_deref(), Some("select x.a from x"));
+    }
+
+    #[test]
+    fn columns_may_only_be_added() {
+        let (int, text) = (SqlType::INT4, SqlType::TEXT);
+        let columns = |list: &[(&str, SqlType)]| -> Vec<(String, SqlType)> {
+            list.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect()
+        };
+        let old = columns(&[("a", int), ("b", text)]);
+        assert_eq!(check_replaced(&old, &columns(&[("a", int), ("b", text), ("c", int)])), Ok(()));
+        for new in [&[("a", int)][..], &[("a", int), ("c", text)], &[("a", int), ("b", int)]] {
+            let refused = check_replaced(&old, &columns(new)).expect_err("refused");
+            assert_eq!(refused.code, SqlState::INVALID_TABLE_DEFINITION);
+        }
+    }
+}
