@@ -221,6 +221,10 @@ ERROR 42809: ALTER action ADD COLUMN cannot be performed on relation "v"
 DETAIL: This operation is not supported for views.
 ERROR 42809: cannot create index on relation "v"
 DETAIL: This operation is not supported for views.
+WARNING 01000: skipping "v" --- cannot analyze non-tables or special system tables
+ANALYZE
+WARNING 01000: skipping "v" --- cannot vacuum non-tables or special system tables
+VACUUM
 a:int4|b:text|c:int4
 1|one|10
 
@@ -317,6 +321,13 @@ b:text
 new one
 b:text
 new two
+BEGIN
+DECLARE CURSOR
+a:int4|b:text
+3|new three
+2|new two
+FETCH 2
+COMMIT
 
 # Bounds.
 
@@ -361,6 +372,21 @@ B|text|2
 n|numeric(6,2)|3
 pg_get_viewdef:text|pg_get_viewdef:text|pg_get_viewdef:text
  select a, b as "B", c::numeric(6, 2) as n from t;| select a, b as "B", c::numeric(6, 2) as n from t;|NULL
+pg_get_viewdef:text
+ select a, b as "B", c::numeric(6, 2) as n from t;
+relname:name
+agg
+cat
+e0
+e1
+e2
+e3
+e4
+joined
+rec
+stars
+v
+vals
 schemaname:name|viewname:name|definition:text
 public|cat| select a, b as "B", c::numeric(6, 2) as n from t;
 table_schema:name|table_name:name|view_definition:varchar|is_updatable:varchar
