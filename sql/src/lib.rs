@@ -16,7 +16,7 @@
 //! 7. `object`, `table`: descriptors of databases, schemas, views, sequences; of tables and columns
 //! 8. `codec`: rows to keys and values
 //! 9. `catalog`: stored descriptors, their cache, schema changes
-//! 10. `advisory`: advisory locks
+//! 10. `advisory`, `sequence`: advisory locks; the values of sequences
 //! 11. `parse`: text to syntax trees
 //! 12. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
 //! 13. `expr`: bound expressions and their evaluation
@@ -43,6 +43,7 @@ pub mod object;
 pub mod parse;
 pub mod plan;
 mod protocol;
+mod sequence;
 pub mod server;
 mod session;
 mod system;

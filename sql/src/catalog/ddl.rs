@@ -18,8 +18,8 @@ use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
-use crate::object::{Object, ObjectId, SchemaId};
-use crate::table::{Column, Index, IndexId, StorageId, Table, TableId};
+use crate::object::{Object, ObjectId, SchemaId, Sequence};
+use crate::table::{Column, Index, IndexId, StorageId, Table, TableId, drawing_default};
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct NewTable {
     pub key_name: String,
     /// The secondary indexes. Their ids and storages do not count.
     pub indexes: Vec<Index>,
+    /// The sequences of columns, with the positions of these. Their ids and owners do not count.
+    pub sequences: Vec<(usize, Sequence)>,
 }
 
 /// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
@@ -143,12 +145,21 @@ impl SchemaChange {
         for index in &new.indexes {
             table.indexes.push(self.new_index(index).await?);
         }
+        let mut sequences = Vec::with_capacity(new.sequences.len());
+        for (at, sequence) in &new.sequences {
+            let sequence_id = ObjectId(self.node.allocate_id().await?);
+            let Some(column) = table.columns.get_mut(*at) else { continue };
+            column.default = Some(drawing_default(sequence_id));
+            let owner = Some((ObjectId(id), column.id.0));
+            sequences.push(Sequence { id: sequence_id, owner, ..sequence.clone() });
+        }
         check(&table)?;
         keep_schema(txn, table.schema)?;
         txn.insert(keys::name(table.schema, &table.name), keys::encode_id(id)).map_err(storage_error)?;
         put_index_names(txn, None, &table)?;
         self.fresh.insert(table.storage);
-        self.put_table(txn, table)
+        self.put_table(txn, table)?;
+        sequences.into_iter().try_for_each(|sequence| self.create_object(txn, Object::Sequence(sequence)))
     }
 
     /// The index with an id and a storage of its own.
@@ -244,6 +255,9 @@ impl SchemaChange {
     pub(crate) fn drop_object(&mut self, txn: &mut Transaction, object: &Object) -> Result<(), SqlError> {
         txn.delete(keys::object_name(object)).map_err(storage_error)?;
         txn.delete(keys::object(object.id())).map_err(storage_error)?;
+        if let Object::Sequence(sequence) = object {
+            txn.delete(keys::sequence(sequence.id)).map_err(storage_error)?;
+        }
         self.catalog = Arc::new(self.catalog.without_object(self.node.own_version(), object.id()));
         self.record(txn)
     }

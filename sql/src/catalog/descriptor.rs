@@ -11,18 +11,17 @@
 //! | 4 columns | 4 name | | 4 columns | 4 its type modifier plus one |
 //! | 5 primary key | 5 NOT NULL | | 5 unique | 5 DESC |
 //! | 6 indexes | 6 SQL text of DEFAULT | | 6 of a constraint | 6 NULLS FIRST |
-//! | 7 schema, if it is not the first one | | | 7 SQL text of the predicate | |
+//! | 7 schema, if it is not the first one | 7 identity: 1 ALWAYS, 2 BY DEFAULT | | 7 SQL text of the predicate | |
 //! | | | | 8 positions of included columns | |
 //!
-//! Free for what comes: 8 checks, 9 foreign keys of a table; 7 identity and 8 generated of
-//! a column.
+//! Free for what comes: 8 checks, 9 foreign keys of a table; 8 generated of a column.
 
 use bytes::Bytes;
 
 use super::tagged::{self, Fields, Writer, get_type, position, put_type};
 use crate::codec::CodecError;
 use crate::object::{FIRST_SCHEMA, SchemaId};
-use crate::table::{Column, ColumnId, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
+use crate::table::{Column, ColumnId, Identity, Index, IndexColumn, IndexId, IndexedValue, StorageId, Table, TableId};
 use pgtypes::codec::key::KeyOrder;
 
 const WHAT: &str = "table descriptor";
@@ -57,6 +56,11 @@ fn put_column(column: &Column, out: &mut Writer) {
     out.flag(5, column.not_null);
     if let Some(default) = &column.default {
         out.body(6, default.as_bytes());
+    }
+    match column.identity {
+        None => {}
+        Some(Identity::Always) => out.number(7, 1),
+        Some(Identity::ByDefault) => out.number(7, 2),
     }
 }
 
@@ -106,7 +110,7 @@ pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
 }
 
 fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
-    let fields = Fields::read(bytes, 6)?;
+    let fields = Fields::read(bytes, 7)?;
     let id = u16::try_from(fields.number(1)?).map_err(|_| CodecError::new(WHAT, "column id too large"))?;
     Ok(Column {
         id: ColumnId(id),
@@ -114,6 +118,12 @@ fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
         ty: get_type(&fields, 2)?,
         not_null: fields.flag(5),
         default: fields.optional_text(6)?,
+        identity: match fields.number(7)? {
+            0 => None,
+            1 => Some(Identity::Always),
+            2 => Some(Identity::ByDefault),
+            _ => return Err(CodecError::new(WHAT, "unknown identity")),
+        },
     })
 }
 

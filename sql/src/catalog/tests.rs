@@ -16,7 +16,7 @@ fn sample() -> Table {
         name: name.to_owned(),
         ty,
         not_null,
-        default: default.map(str::to_owned),
+        default: default.map(str::to_owned), identity: None,
     };
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();

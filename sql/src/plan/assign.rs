@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{self, start_of};
-use crate::table::{Column, Table};
+use crate::table::{Column, Identity, Table};
 use pgtypes::Datum;
 use pgtypes::cast::CastContext;
 
@@ -84,6 +84,10 @@ impl Binder<'_> {
             }
             let value = if is_default(ast) {
                 self.default_of(column)?
+            } else if column.identity == Some(Identity::Always) {
+                let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+                let detail = always_detail(&column.name);
+                return Err(SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail));
             } else {
                 let value = self.expr(ast, scope)?;
                 self.assign(value, column)?
@@ -92,6 +96,11 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// What errors say of a column GENERATED ALWAYS.
+pub(super) fn always_detail(column: &str) -> String {
+    format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
 }
 
 /// Binds the stored text of a column's DEFAULT.

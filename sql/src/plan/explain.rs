@@ -132,7 +132,7 @@ impl Printer<'_> {
             Body::Delete(delete) => self.delete(delete),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
             Body::CopyFrom(_)
-            | Body::Truncate(_)
+            | Body::Truncate(..)
             | Body::CreateTable(_)
             | Body::CreateObject(..)
             | Body::AlterObject(..)

@@ -25,7 +25,7 @@
 //! 13. `aggregate`, `index`: aggregates; binding of indexes
 //! 14. `assign`, `from`, `projection`: values for columns, FROM, output columns
 //! 15. `grouping`, `order_limit`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; UNION and its kin, WITH
-//! 16. `select`: queries
+//! 16. `select`, `sequence_ddl`: queries; sequences
 //! 17. `ddl`, `drops`, `index_ddl`, `insert`, `modify`: tables; what a DROP takes along; indexes; INSERT; UPDATE and
 //!     DELETE
 //! 18. `object_ddl`: schemas, databases, DROP
@@ -71,6 +71,7 @@ mod projection;
 mod rel;
 mod relations;
 mod select;
+mod sequence_ddl;
 mod set_operation;
 mod settle;
 mod show;

@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use txn::Database;
 
 use crate::advisory::NodeLocks;
+use crate::sequence::NodeSequences;
 pub use crate::advisory::{AdvisoryConfig, AdvisoryHolder};
 use crate::catalog::{CatalogPeers, NodeCatalog, NodeId, row_name};
 use crate::clock;
@@ -70,11 +71,12 @@ impl SqlServer {
         let sessions = Registry::new(config.node_id);
         let node = NodeId(config.node_id);
         let catalog = NodeCatalog::new(db.clone(), node, config.catalog.clone(), metrics.clone());
-        let advisory = NodeLocks::new(db, node, config.advisory.clone());
+        let advisory = NodeLocks::new(db.clone(), node, config.advisory.clone());
+        let sequences = NodeSequences::new(db);
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
         let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
-        let context = Arc::new(NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host, view });
+        let context = Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::SchemaId;
+use crate::object::{Object, SchemaId, Sequence};
 use crate::table::{Column, Table, TableId};
 use pgtypes::Oid;
 
@@ -60,7 +60,7 @@ pub(super) fn part_of(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, Part)>
     let table = known.or_else(|| catalog.tables().into_iter().find(|table| derived(table.id, part) == oid))?;
     let exists = match part {
         Part::KeyConstraint => !table.has_hidden_key(),
-        Part::Default(column) => table.columns.iter().any(|c| c.id.0 == column && c.default.is_some()),
+        Part::Default(column) => table.columns.iter().any(|c| c.id.0 == column && c.default.is_some() && c.identity.is_none()),
     };
     exists.then_some((table, part))
 }
@@ -157,6 +157,16 @@ pub(super) fn roles(user: &str) -> Vec<(Oid, &str)> {
     roles
 }
 
+/// The sequences of the session's database, by their ids.
+pub(super) fn sequences(catalog: &Catalog) -> Vec<Sequence> {
+    let relations = catalog.relations();
+    let sequence = |object: &Arc<Object>| match &**object {
+        Object::Sequence(sequence) => Some(sequence.clone()),
+        _ => None,
+    };
+    relations.iter().filter_map(sequence).collect()
+}
+
 /// The user's table of an OID.
 pub(super) fn table_of<'e>(relation: Oid, env: &SystemEnv<'e>) -> Option<&'e Table> {
     env.catalog().by_id(TableId(relation.0)).map(|table| &**table)
@@ -184,7 +194,7 @@ mod tests {
             name: format!("c{id}"),
             ty: SqlType::INT4,
             not_null: id == 1,
-            default: (id > 1).then(|| "1".to_owned()),
+            default: (id > 1).then(|| "1".to_owned()), identity: None,
         };
         Table {
             id: TableId(id),

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use super::describe::{constraint_definition, index_definition};
 use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
 use super::facts;
-use super::objects::{BTREE, HEAP, IndexView, Part, derived, indexes, schema_of, schemas};
+use super::names::shown_default;
+use super::objects::{BTREE, HEAP, IndexView, Part, derived, indexes, schema_of, schemas, sequences};
 use super::producer::Producer;
 use super::relations::{self, Relation};
 use crate::catalog::Catalog;
-use crate::table::Table;
+use crate::table::{Identity, Table};
 use pgtypes::{Datum, Oid, SqlType};
 
 pub(super) static PRODUCERS: &[Producer] = &[
@@ -70,7 +71,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("attcacheoff", "-1"),
             ("attcompression", ""),
             ("atthasmissing", "f"),
-            ("attidentity", ""),
             ("attgenerated", ""),
             ("attisdropped", "f"),
             ("attislocal", "t"),
@@ -90,6 +90,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "attnotnull",
             "atthasdef",
             "attcollation",
+            "attidentity",
         ],
         rows: attributes,
     },
@@ -97,7 +98,10 @@ pub(super) static PRODUCERS: &[Producer] = &[
         relation: "pg_attrdef",
         constants: &[],
         columns: &["oid", "adrelid", "adnum", "adbin"],
-        rows: |env| each_table(env, |table| defaults(&table)),
+        rows: |env| {
+            let catalog = env.catalog();
+            rows_of(tables(env).flat_map(|table| defaults(&table, catalog)).collect())
+        },
     },
     Producer {
         relation: "pg_index",
@@ -245,7 +249,22 @@ fn named(schema: &str, table: &Table) -> Vec<Datum> {
 
 fn classes(env: &SystemEnv<'_>) -> Rows {
     let system = relations::all().iter().map(system_class);
-    Box::new(system.chain(tables(env).flat_map(|table| {
+    let sequences = sequences(env.catalog());
+    let sequences = sequences.into_iter().map(|sequence| {
+        vec![
+            int(sequence.id.0),
+            text(&sequence.name),
+            int(sequence.schema.0),
+            int(0),
+            int(sequence.id.0),
+            Datum::Bool(false),
+            Datum::Bool(false),
+            text("S"),
+            int(3),
+            text("n"),
+        ]
+    });
+    Box::new(system.chain(sequences).chain(tables(env).flat_map(|table| {
         let indexes = indexes(&table);
         let of_table = class(&table, !indexes.is_empty());
         std::iter::once(of_table)
@@ -304,7 +323,7 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
         let declared = relation.table.columns.iter().zip(&relation.declared);
         declared.enumerate().map(move |(at, (column, (ty, collation)))| {
             let attribute = Attribute { relation: relation.oid(), name: &column.name, number: at + 1, ty: column.ty };
-            let flags = Flags { not_null: column.not_null, has_default: false };
+            let flags = Flags { not_null: column.not_null, has_default: false, identity: "" };
             let mut row = attribute.row(flags, Some(*collation));
             // The modifier of a domain is that of the domain, not of its columns.
             if *ty != column.ty.oid {
@@ -320,12 +339,18 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
         for column in &table.columns {
             let number = usize::from(column.id.0);
             let attribute = Attribute { relation, name: &column.name, number, ty: column.ty };
-            rows.push(attribute.row(Flags { not_null: column.not_null, has_default: column.default.is_some() }, None));
+            let has_default = column.default.is_some() && column.identity.is_none();
+            let identity = match column.identity {
+                None => "",
+                Some(Identity::Always) => "a",
+                Some(Identity::ByDefault) => "d",
+            };
+            rows.push(attribute.row(Flags { not_null: column.not_null, has_default, identity }, None));
         }
         for index in indexes(&table) {
             for (at, column) in index.columns(&table).enumerate() {
                 let attribute = Attribute { relation: index.oid, name: &column.name, number: at + 1, ty: column.ty };
-                rows.push(attribute.row(Flags { not_null: false, has_default: false }, None));
+                rows.push(attribute.row(Flags { not_null: false, has_default: false, identity: "" }, None));
             }
         }
         rows
@@ -349,6 +374,7 @@ struct Attribute<'a> {
 struct Flags {
     not_null: bool,
     has_default: bool,
+    identity: &'static str,
 }
 
 impl Attribute<'_> {
@@ -370,13 +396,14 @@ impl Attribute<'_> {
             Datum::Bool(flags.not_null),
             Datum::Bool(flags.has_default),
             oid(collation.unwrap_or(own)),
+            text(flags.identity),
         ]
     }
 }
 
-fn defaults(table: &Table) -> Vec<Vec<Datum>> {
+fn defaults(table: &Table, catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |column: &crate::table::Column| {
-        let text_of_default = column.default.as_ref()?;
+        let text_of_default = shown_default(column, catalog)?;
         let number = derived(table.id, Part::Default(column.id.0));
         Some(vec![oid(number), int(table.id.0), int(column.id.0), text(text_of_default)])
     };
