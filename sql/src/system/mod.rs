@@ -16,7 +16,7 @@
 //! 4. `describe`: definitions as text
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
-//! 7. `activity`, `information`: the server and its sessions; `information_schema`
+//! 7. `activity`, `information`, `sequences`: the server and its sessions; `information_schema`; sequences
 //! 8. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
 //! 9. `functions`: the functions
 
@@ -33,6 +33,7 @@ mod privileges;
 mod producer;
 mod relations;
 mod rows;
+mod sequences;
 mod tables;
 
 pub(crate) use env::{Rows, SessionInfo, SettingInfo, StatementInfo, SystemEnv, SystemSession};
