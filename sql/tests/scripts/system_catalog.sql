@@ -434,7 +434,7 @@ ERROR 42501: permission denied: "pg_class" is a system catalog
 
 drop table pg_class;
 ----
-ERROR 42P01: table "pg_class" does not exist
+ERROR 42501: permission denied: "pg_class" is a system catalog
 
 select oid from pg_class for update;
 ----

@@ -346,6 +346,7 @@ fn check(text: &str) {
         ty: SqlType::INT4,
         not_null,
         default: None,
+        identity: None,
     };
     let table = Table {
         schema: sql::object::FIRST_SCHEMA,
