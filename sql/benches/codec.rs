@@ -20,8 +20,14 @@ use txn::Database;
 const POINT_SELECT: &str = "SELECT c FROM sbtest1 WHERE id=$1";
 
 fn table() -> Table {
-    let column =
-        |id, name: &str, ty| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null: true, default: None, identity: None };
+    let column = |id, name: &str, ty| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        not_null: true,
+        default: None,
+        identity: None,
+    };
     Table {
         id: TableId(16_384),
         storage: StorageId(16_384),

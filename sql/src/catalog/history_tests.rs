@@ -374,12 +374,25 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
     let live = slot.begin(txn.start_ts());
     let mut change = SchemaChange::new(catalog.clone(), &txn, &live, lease.catalog.clone());
     for name in TABLES {
-        let column =
-            Column { id: ColumnId(1), name: "k".to_owned(), ty: SqlType::INT4, not_null: false, default: None, identity: None };
+        let column = Column {
+            id: ColumnId(1),
+            name: "k".to_owned(),
+            ty: SqlType::INT4,
+            not_null: false,
+            default: None,
+            identity: None,
+        };
         let (name, key_name) = (name.to_owned(), String::new());
         let schema = crate::object::FIRST_SCHEMA;
-        let new =
-            NewTable { schema, name, columns: vec![column], primary_key: Vec::new(), key_name, indexes: Vec::new(), sequences: Vec::new() };
+        let new = NewTable {
+            schema,
+            name,
+            columns: vec![column],
+            primary_key: Vec::new(),
+            key_name,
+            indexes: Vec::new(),
+            sequences: Vec::new(),
+        };
         change.create_table(&mut txn, &new).await?;
     }
     change.begin_commit();

@@ -16,7 +16,8 @@ fn sample() -> Table {
         name: name.to_owned(),
         ty,
         not_null,
-        default: default.map(str::to_owned), identity: None,
+        default: default.map(str::to_owned),
+        identity: None,
     };
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();

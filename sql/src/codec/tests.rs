@@ -14,7 +14,8 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         name: (*name).to_owned(),
         ty: *ty,
         not_null: key.contains(&at),
-        default: None, identity: None,
+        default: None,
+        identity: None,
     });
     let table = Table {
         schema: crate::object::FIRST_SCHEMA,

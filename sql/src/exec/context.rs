@@ -63,7 +63,9 @@ impl<'a> ExecContext<'a> {
     /// Whether expressions take or give up advisory locks, or have sub-queries: what is about to be evaluated is to be
     /// rehearsed.
     pub(super) fn rehearses(&self) -> bool {
-        self.takes_locks() || self.uses_sequences || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
+        self.takes_locks()
+            || self.uses_sequences
+            || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
     }
 
     /// Evaluates, again and again, until all advisory locks are taken that the evaluation takes, and all sub-queries

@@ -98,7 +98,8 @@ impl CopyIn {
         let Body::CopyFrom(body) = &plan.body else { return Err(SqlError::internal("no plan of COPY FROM")) };
         let row_units = plan.cost.row + 2 * body.write.table.columns.len();
         loop {
-            let given = self.next_row(body, ctx).map_err(|(error, column)| self.locate_at(error, self.reader.place(column)))?;
+            let given =
+                self.next_row(body, ctx).map_err(|(error, column)| self.locate_at(error, self.reader.place(column)))?;
             let Some(row) = given else { return Ok(()) };
             match completed(body, row, ctx).await {
                 Ok(Some(row)) => {

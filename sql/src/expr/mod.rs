@@ -27,5 +27,6 @@ pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
 pub(crate) use tree::{
-    Call, CompareOp, ContextValue, Elementwise, Expr, Position, SequenceCall, SessionCall, Subquery, SubqueryKind, Subscript,
+    Call, CompareOp, ContextValue, Elementwise, Expr, Position, SequenceCall, SessionCall, Subquery, SubqueryKind,
+    Subscript,
 };

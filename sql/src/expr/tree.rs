@@ -451,7 +451,9 @@ impl Expr {
 
     /// The function that it calls to change a sequence, as errors name it.
     pub(crate) fn changed_sequence(&self) -> Option<&'static str> {
-        let calls = |wanted| self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Sequence(call), .. } if *call == wanted));
+        let calls = |wanted| {
+            self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Sequence(call), .. } if *call == wanted))
+        };
         match (calls(SequenceCall::Next), calls(SequenceCall::Set)) {
             (true, _) => Some("nextval()"),
             (false, true) => Some("setval()"),

@@ -79,6 +79,8 @@ fn may_need_rewrite(token: &Token) -> bool {
 /// The names that stand for OVERRIDING SYSTEM VALUE and OVERRIDING USER VALUE. No text of a client contains them.
 pub(crate) const OVERRIDING_SYSTEM: &str = "\0system";
 pub(crate) const OVERRIDING_USER: &str = "\0user";
+/// The alias of a table without one, before such a name: the parser would read PARTITION as an alias.
+pub(crate) const NO_ALIAS: &str = "\0none";
 
 /// OVERRIDING becomes a clause that the parser knows at its place: a partition.
 fn without_overriding(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
@@ -87,7 +89,9 @@ fn without_overriding(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     while let Some((first, behind)) = rest.split_first() {
         let is = |token: &TokenWithSpan, text: &str| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case(text));
         let words: Vec<(usize, &TokenWithSpan)> = match is(first, "overriding") {
-            true => behind.iter().enumerate().filter(|(_, t)| !matches!(t.token, Token::Whitespace(_))).take(2).collect(),
+            true => {
+                behind.iter().enumerate().filter(|(_, t)| !matches!(t.token, Token::Whitespace(_))).take(2).collect()
+            }
             false => Vec::new(),
         };
         let name = match words.as_slice() {
@@ -100,11 +104,23 @@ fn without_overriding(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             rest = behind;
             continue;
         };
+        if needs_alias(&out) {
+            let alias = [Token::make_keyword("AS"), Token::make_word(NO_ALIAS, None)];
+            out.extend(alias.map(|token| TokenWithSpan { token, span: first.span }));
+        }
         let tokens = [Token::make_keyword("PARTITION"), Token::LParen, Token::make_word(name, None), Token::RParen];
         out.extend(tokens.map(|token| TokenWithSpan { token, span: first.span }));
         rest = &behind[last + 1..];
     }
     out
+}
+
+/// Whether the tokens end with a table's name, without an alias and without a list of columns.
+fn needs_alias(tokens: &[TokenWithSpan]) -> bool {
+    let mut last = tokens.iter().rev().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let has_columns = last.next().is_none_or(|t| t.token == Token::RParen);
+    let has_alias = last.next().and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case("as"));
+    !has_columns && !has_alias
 }
 
 /// The name that stands for an empty select list. No text of a client contains it.

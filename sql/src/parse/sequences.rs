@@ -54,8 +54,12 @@ fn alter(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     (0..2).for_each(|_| parser.advance_token());
     let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     let mut name = parser.parse_object_name(false)?;
-    let (mark, Options { data_type, options, owned_by }) = match parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
-        true => (RENAME, Options { owned_by: Some(parser.parse_object_name(false)?), ..Options::default() }),
+    let (mark, Options { data_type, options, owned_by }) = match parser.parse_keywords(&[Keyword::RENAME, Keyword::TO])
+    {
+        true => {
+            let new = ObjectName::from(vec![parser.parse_identifier()?]);
+            (RENAME, Options { owned_by: Some(new), ..Options::default() })
+        }
         false => (ALTER, options(parser)?),
     };
     name.0.insert(0, ObjectNamePart::Identifier(Ident::new(mark)));

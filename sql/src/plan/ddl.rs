@@ -228,18 +228,23 @@ impl Binder<'_> {
         }
         let given = [column.default.is_some(), serial.is_some(), column.identity.is_some()];
         if given.into_iter().filter(|given| *given).count() > 1 {
-            let message = match (column.identity, serial) {
-                (Some(_), None) => "both default and identity specified for column",
-                (Some(_), Some(_)) => "both default and identity specified for column",
-                _ => "multiple default values specified for column",
+            let what = match column.identity {
+                Some(_) => "both default and identity specified",
+                None => "multiple default values specified",
             };
-            let message = format!("{message} \"{}\" of table \"{table}\"", column.name);
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position(at)));
+            let message = format!("{what} for column \"{}\" of table \"{table}\"", column.name);
+            let position = column.identity.map(|_| self.position_after(at, "generated"));
+            return Err(SqlError { position, ..SqlError::new(SqlState::SYNTAX_ERROR, message) });
         }
         if nullable && column.not_null {
             let message =
                 format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "not")));
+            let position = match (serial, column.identity) {
+                (Some(_), _) => None,
+                (None, Some(_)) => Some(self.position_after(at, "generated")),
+                (None, None) => Some(self.position_after(at, "not")),
+            };
+            return Err(SqlError { position, ..SqlError::new(SqlState::SYNTAX_ERROR, message) });
         }
         Ok(column)
     }

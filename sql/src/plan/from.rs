@@ -23,8 +23,8 @@ use crate::expr::{CompareOp, Expr, SequenceCall, SessionCall};
 use crate::object::{Object, ObjectId};
 use crate::parse::NO_LOCATION;
 use crate::table::Table;
-use pgtypes::{Datum, SqlType};
 use pgtypes::functions::Run;
+use pgtypes::{Datum, SqlType};
 
 /// What FROM gives.
 pub(super) enum From {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    ConflictTarget, Expr as Ast, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr, Spanned,
-    TableObject, Values,
+    ConflictTarget, Expr as Ast, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr,
+    Spanned, TableObject, Values,
 };
 use sqlparser::tokenizer::Location;
 
@@ -16,7 +16,7 @@ use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn};
 use super::rel::{SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{NO_LOCATION, OVERRIDING_SYSTEM, OVERRIDING_USER, query_start, start_of};
+use crate::parse::{NO_ALIAS, NO_LOCATION, OVERRIDING_SYSTEM, OVERRIDING_USER, query_start, start_of};
 use crate::table::{Column, Identity, Index, Table};
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
@@ -45,7 +45,8 @@ impl Binder<'_> {
             return Err(self.unsupported("this form of INSERT is", at));
         }
         let table = self.table(name)?;
-        let alias = insert.table_alias.as_ref().map(|alias| self.alias(&alias.alias)).transpose()?;
+        let alias = insert.table_alias.as_ref().filter(|alias| alias.alias.value != NO_ALIAS);
+        let alias = alias.map(|alias| self.alias(&alias.alias)).transpose()?;
         let targets = self.target_columns(&table, &insert.columns)?;
         let (source, columns) = match &insert.source {
             None => (self.default_row(&table)?, None),

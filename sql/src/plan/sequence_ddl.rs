@@ -198,9 +198,6 @@ impl Binder<'_> {
         }
         let ty = data_type.map(|ty| self.sequence_type(ty)).transpose()?.unwrap_or(SqlType::INT8);
         let options = self.sequence_options(options)?;
-        if options.restart.is_some() {
-            return Err(invalid("RESTART is for ALTER SEQUENCE".to_owned()));
-        }
         let mut sequence = apply(blank(schema, name, ty), &options, None)?;
         if let Some(owner) = owned_by {
             sequence.owner = self.sequence_owner(owner, schema)?;
@@ -228,9 +225,7 @@ impl Binder<'_> {
                 Object::Sequence(sequence) => Ok(Some(sequence.clone())),
                 _ => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is not a sequence"))),
             },
-            Some((_, last)) => {
-                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is not a sequence")))
-            }
+            Some((_, last)) => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is not a sequence"))),
             None => {
                 let shown = self.name_parts(name)?.join(".");
                 self.missing(SqlState::UNDEFINED_TABLE, &format!("relation \"{shown}\""), if_exists)?;

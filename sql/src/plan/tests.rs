@@ -11,8 +11,14 @@ use crate::table::{Column, ColumnId, IndexId, StorageId, Table, TableId};
 use pgtypes::{Datum, SqlType};
 
 fn catalog() -> Catalog {
-    let column =
-        |id, name: &str, ty, not_null| Column { id: ColumnId(id), name: name.to_owned(), ty, not_null, default: None, identity: None };
+    let column = |id, name: &str, ty, not_null| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        ty,
+        not_null,
+        default: None,
+        identity: None,
+    };
     Catalog::new(
         3,
         [Table {
@@ -266,7 +272,8 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             name: name.to_owned(),
             ty: SqlType::INT4,
             not_null: true,
-            default: None, identity: None,
+            default: None,
+            identity: None,
         };
         let table = Table {
             schema: crate::object::FIRST_SCHEMA,

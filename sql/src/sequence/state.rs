@@ -183,8 +183,7 @@ impl Cache {
 
 /// 2200H: the last value was given.
 pub(super) fn exhausted(sequence: &Sequence) -> SqlError {
-    let (what, limit) =
-        if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
+    let (what, limit) = if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
     let message = format!("nextval: reached {what} value of sequence \"{}\" ({limit})", sequence.name);
     SqlError::new(SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message)
 }
@@ -193,8 +192,7 @@ pub(super) fn exhausted(sequence: &Sequence) -> SqlError {
 mod tests {
     use super::*;
 
-    const PLAIN: Rules =
-        Rules { epoch: 0, restart: 1, increment: 1, min: 1, max: i64::MAX, cache: 1, cycles: false };
+    const PLAIN: Rules = Rules { epoch: 0, restart: 1, increment: 1, min: 1, max: i64::MAX, cache: 1, cycles: false };
 
     /// The values that blocks of a size give, up to the end, and at most ten.
     fn all(rules: &Rules, stored: Option<Values>, size: u64) -> Vec<i64> {

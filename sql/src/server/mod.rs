@@ -29,7 +29,6 @@ use tokio_util::task::TaskTracker;
 use txn::Database;
 
 use crate::advisory::NodeLocks;
-use crate::sequence::NodeSequences;
 pub use crate::advisory::{AdvisoryConfig, AdvisoryHolder};
 use crate::catalog::{CatalogPeers, NodeCatalog, NodeId, row_name};
 use crate::clock;
@@ -37,6 +36,7 @@ pub use crate::clock::WallClock;
 use crate::coop::Workers;
 use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
+use crate::sequence::NodeSequences;
 use crate::session::state::NodeContext;
 use crate::session::values::NodeView;
 pub use config::SqlConfig;
@@ -76,7 +76,8 @@ impl SqlServer {
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
         let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
-        let context = Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
+        let context =
+            Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 

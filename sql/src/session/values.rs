@@ -78,7 +78,16 @@ impl SessionValues<'_> {
         pid: i32,
         (shown, sequences): (Shown<'s>, &'s SessionSequences),
     ) -> SessionValues<'s> {
-        SessionValues { settings, state, nested, pid, shown, sequences, requests: Mutex::default(), lock_log: LockLog::default() }
+        SessionValues {
+            settings,
+            state,
+            nested,
+            pid,
+            shown,
+            sequences,
+            requests: Mutex::default(),
+            lock_log: LockLog::default(),
+        }
     }
 
     /// The warnings since the last call that the client wants to see.

@@ -340,12 +340,8 @@ fn sequence_parameters(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Rows, Sql
     match sequences(env.catalog()).iter().find(|sequence| sequence.id.0 == id.0) {
         Some(sequence) => Ok(rows_of(vec![super::sequences::parameters(sequence)])),
         None => match env.catalog().name_of_relation(id.0) {
-            Some((_, name)) => {
-                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence")))
-            }
-            None => {
-                Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {}", id.0)))
-            }
+            Some((_, name)) => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence"))),
+            None => Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {}", id.0))),
         },
     }
 }

@@ -78,10 +78,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "information_schema.columns",
-        constants: &[
-            ("is_self_referencing", "NO"),
-            ("is_generated", "NEVER"),
-        ],
+        constants: &[("is_self_referencing", "NO"), ("is_generated", "NEVER")],
         columns: &[
             "table_catalog",
             "table_schema",

@@ -60,7 +60,9 @@ pub(super) fn part_of(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, Part)>
     let table = known.or_else(|| catalog.tables().into_iter().find(|table| derived(table.id, part) == oid))?;
     let exists = match part {
         Part::KeyConstraint => !table.has_hidden_key(),
-        Part::Default(column) => table.columns.iter().any(|c| c.id.0 == column && c.default.is_some() && c.identity.is_none()),
+        Part::Default(column) => {
+            table.columns.iter().any(|c| c.id.0 == column && c.default.is_some() && c.identity.is_none())
+        }
     };
     exists.then_some((table, part))
 }
@@ -194,7 +196,8 @@ mod tests {
             name: format!("c{id}"),
             ty: SqlType::INT4,
             not_null: id == 1,
-            default: (id > 1).then(|| "1".to_owned()), identity: None,
+            default: (id > 1).then(|| "1".to_owned()),
+            identity: None,
         };
         Table {
             id: TableId(id),

@@ -65,7 +65,8 @@ fn read(fields: &[&'static str]) -> Option<Relation> {
             name: name.to_owned(),
             ty: ty_of_values,
             not_null: ty.ends_with('!'),
-            default: None, identity: None,
+            default: None,
+            identity: None,
         });
     }
     let table = Table {

@@ -12,13 +12,8 @@ use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
 
 /// The producers of each topic.
-static TOPICS: &[&[Producer]] = &[
-    activity::PRODUCERS,
-    builtin::PRODUCERS,
-    information::PRODUCERS,
-    sequences::PRODUCERS,
-    tables::PRODUCERS,
-];
+static TOPICS: &[&[Producer]] =
+    &[activity::PRODUCERS, builtin::PRODUCERS, information::PRODUCERS, sequences::PRODUCERS, tables::PRODUCERS];
 
 /// What belongs to features that do not exist here. So there is none.
 static EMPTY: &[&str] = &[

@@ -68,7 +68,8 @@ fn table(id: u32, name: &str) -> Table {
         name: name.to_owned(),
         ty,
         not_null,
-        default: (!not_null).then(|| "'x'".to_owned()), identity: None,
+        default: (!not_null).then(|| "'x'".to_owned()),
+        identity: None,
     };
     Table {
         id: TableId(id),

@@ -395,3 +395,34 @@ INSERT 0 1
 ERROR 55000: sequence must be in same schema as table it is linked to
 NOTICE 00000: drop cascades to 2 other objects
 DROP SCHEMA
+
+# The past, and restarts.
+create sequence r restart with 4 start 2;
+select nextval('r');
+alter sequence r rename to a.b;
+select nextval('r') as of system time '-1s';
+begin as of system time '-1ms';
+select nextval('r');
+rollback;
+begin;
+create sequence in_txn;
+select nextval('in_txn');
+rollback;
+select nextval('in_txn');
+begin;
+alter sequence r increment 10;
+select nextval('r');
+rollback;
+select nextval('r');
+insert into i as x overriding system value values (77, 'g') returning x.id;
+insert into i (id, v) overriding user value values (77, 'h') returning id > 0;
+explain select nextval('r');
+prepare p as select nextval('r');
+execute p;
+execute p;
+select nextval('r') from generate_series(1, 3) limit 2;
+select nextval('r') limit (select nextval('r'));
+select g, nextval('r') from generate_series(1, 3) g order by g desc limit 2;
+select nextval('r') where (select nextval('r')) > 0;
+select (select currval('r')) = currval('r');
+----

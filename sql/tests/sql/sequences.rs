@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::support::TestServer;
+use futures::SinkExt;
 use kv::memory::MemoryCluster;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
@@ -90,4 +91,25 @@ async fn setval_and_restart_drop_blocks() {
     assert_eq!(numbers(&a, "select nextval('s')").await, [510]);
     numbers(&a, "begin; alter sequence s restart; rollback").await;
     assert_eq!(numbers(&a, "select nextval('s')").await, [511]);
+}
+
+/// Rows of COPY draw in order, and an error in the data leaves a gap.
+#[tokio::test]
+async fn rows_of_copy_draw_their_defaults() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    numbers(&client, "create table t (id serial primary key, v int)").await;
+    copy(&client, "1\n2\n3\n").await.expect("copies");
+    assert_eq!(numbers(&client, "select id from t order by v").await, [1, 2, 3]);
+    copy(&client, "4\nx\n").await.expect_err("no number");
+    copy(&client, "5\n").await.expect("copies");
+    let last = numbers(&client, "select id from t where v = 5").await;
+    assert!(last[0] > 4, "{last:?}");
+}
+
+async fn copy(client: &Client, data: &'static str) -> Result<u64, tokio_postgres::Error> {
+    let sink = client.copy_in("copy t (v) from stdin").await?;
+    let mut sink = std::pin::pin!(sink);
+    sink.send(bytes::Bytes::from_static(data.as_bytes())).await?;
+    sink.finish().await
 }
