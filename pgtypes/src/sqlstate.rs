@@ -59,6 +59,8 @@ impl SqlState {
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState("22023");
     /// `invalid_escape_sequence` of a LIKE pattern
     pub const INVALID_ESCAPE_SEQUENCE: SqlState = SqlState("22025");
+    /// `sequence_generator_limit_exceeded`
+    pub const SEQUENCE_GENERATOR_LIMIT_EXCEEDED: SqlState = SqlState("2200H");
     /// `array_subscript_error`
     pub const ARRAY_SUBSCRIPT_ERROR: SqlState = SqlState("2202E");
     /// `invalid_text_representation`
@@ -97,6 +99,8 @@ impl SqlState {
     pub const DUPLICATE_SCHEMA: SqlState = SqlState("42P06");
     /// A database of that name exists.
     pub const DUPLICATE_DATABASE: SqlState = SqlState("42P04");
+    /// `generated_always`
+    pub const GENERATED_ALWAYS: SqlState = SqlState("428C9");
     /// The name is reserved.
     pub const RESERVED_NAME: SqlState = SqlState("42939");
     /// No database has this name.

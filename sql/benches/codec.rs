@@ -27,6 +27,7 @@ fn table() -> Table {
         not_null: true,
         default: None,
         generated: None,
+        identity: None,
     };
     Table {
         id: TableId(16_384),

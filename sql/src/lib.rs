@@ -17,7 +17,7 @@
 //! 8. `table`: descriptors of tables and columns
 //! 9. `codec`: rows to keys and values
 //! 10. `catalog`: stored descriptors, their cache, schema changes
-//! 11. `advisory`: advisory locks
+//! 11. `advisory`, `sequence`: advisory locks; the values of sequences
 //! 12. `parse`: text to syntax trees
 //! 13. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
 //! 14. `expr`: bound expressions and their evaluation
@@ -44,6 +44,7 @@ pub mod object;
 pub mod parse;
 pub mod plan;
 mod protocol;
+mod sequence;
 pub mod server;
 mod session;
 mod system;

@@ -87,6 +87,10 @@ pub struct Sequence {
     pub cache: i64,
     /// Whether it begins again after the last value.
     pub cycles: bool,
+    /// How often it was restarted. Values that were drawn in an earlier epoch do not count.
+    pub epoch: u64,
+    /// The first value of the epoch.
+    pub restart: i64,
     /// The table that owns it, and the number of its column there. It is dropped with them.
     pub owner: Option<(ObjectId, u16)>,
 }

@@ -18,8 +18,10 @@ use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
-use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId};
-use crate::table::{Check, Column, ConstraintId, ForeignKey, Index, IndexId, StorageId, Table, TableId};
+use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId, Sequence};
+use crate::table::{
+    Check, Column, ConstraintId, ForeignKey, Index, IndexId, StorageId, Table, TableId, drawing_default,
+};
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,8 @@ pub struct NewTable {
     pub checks: Vec<Check>,
     /// The foreign keys. Their ids do not count; one to the table itself has no parent.
     pub foreign_keys: Vec<ForeignKey>,
+    /// The sequences of columns, with the positions of these. Their ids and owners do not count.
+    pub sequences: Vec<(usize, Sequence)>,
 }
 
 /// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
@@ -152,12 +156,23 @@ impl SchemaChange {
             table.indexes.push(self.new_index(index).await?);
         }
         self.number_constraints(&mut table).await?;
+        let mut sequences = Vec::with_capacity(new.sequences.len());
+        for (at, sequence) in &new.sequences {
+            let sequence_id = ObjectId(self.node.allocate_id().await?);
+            let Some(column) = table.columns.get_mut(*at) else { continue };
+            column.default = Some(drawing_default(sequence_id));
+            let owner = Some((ObjectId(id), column.id.0));
+            sequences.push(Sequence { id: sequence_id, owner, ..sequence.clone() });
+        }
         check(&table)?;
         keep_schema(txn, table.schema)?;
         txn.insert(keys::name(table.schema, &table.name), keys::encode_id(id)).map_err(storage_error)?;
         put_index_names(txn, None, &table)?;
         self.fresh.insert(table.storage);
         self.put_table(txn, table)?;
+        for sequence in sequences {
+            self.create_object(txn, Object::Sequence(sequence))?;
+        }
         Ok(TableId(id))
     }
 
@@ -280,6 +295,9 @@ impl SchemaChange {
     pub(crate) fn drop_object(&mut self, txn: &mut Transaction, object: &Object) -> Result<(), SqlError> {
         txn.delete(keys::object_name(object)).map_err(storage_error)?;
         txn.delete(keys::object(object.id())).map_err(storage_error)?;
+        if let Object::Sequence(sequence) = object {
+            txn.delete(keys::sequence(sequence.id)).map_err(storage_error)?;
+        }
         self.catalog = Arc::new(self.catalog.without_object(self.node.own_version(), object.id()));
         self.record(txn)
     }

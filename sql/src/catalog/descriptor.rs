@@ -11,7 +11,7 @@
 //! | 4 columns | 4 name | | 4 columns | 4 its type modifier plus one |
 //! | 5 primary key | 5 NOT NULL | | 5 unique | 5 DESC |
 //! | 6 indexes | 6 SQL text of DEFAULT | | 6 of a constraint | 6 NULLS FIRST |
-//! | 7 schema, if it is not the first one | | | 7 SQL text of the predicate | |
+//! | 7 schema, if it is not the first one | 7 identity: 1 ALWAYS, 2 BY DEFAULT | | 7 SQL text of the predicate | |
 //! | 8 checks | 8 SQL text of GENERATED | | 8 positions of included columns | |
 //! | 9 foreign keys | | | | |
 //! | 10 tables that refer to it | | | | |
@@ -19,8 +19,6 @@
 //!
 //! A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3 positions of its columns, 4 table, 5 column ids
 //! there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
-//!
-//! Free for what comes: 7 identity of a column.
 
 use bytes::Bytes;
 
@@ -28,8 +26,8 @@ use super::tagged::{self, Fields, Writer, get_type, position, put_type};
 use crate::codec::CodecError;
 use crate::object::{FIRST_SCHEMA, SchemaId};
 use crate::table::{
-    Check, Column, ColumnId, ConstraintId, ForeignKey, Index, IndexColumn, IndexId, IndexedValue, ReferenceAction,
-    StorageId, Table, TableId,
+    Check, Column, ColumnId, ConstraintId, ForeignKey, Identity, Index, IndexColumn, IndexId, IndexedValue,
+    ReferenceAction, StorageId, Table, TableId,
 };
 use pgtypes::codec::key::KeyOrder;
 
@@ -84,6 +82,11 @@ fn put_column(column: &Column, out: &mut Writer) {
     out.flag(5, column.not_null);
     if let Some(default) = &column.default {
         out.body(6, default.as_bytes());
+    }
+    match column.identity {
+        None => {}
+        Some(Identity::Always) => out.number(7, 1),
+        Some(Identity::ByDefault) => out.number(7, 2),
     }
     if let Some(generated) = &column.generated {
         out.body(8, generated.as_bytes());
@@ -166,6 +169,12 @@ fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
         ty: get_type(&fields, 2)?,
         not_null: fields.flag(5),
         default: fields.optional_text(6)?,
+        identity: match fields.number(7)? {
+            0 => None,
+            1 => Some(Identity::Always),
+            2 => Some(Identity::ByDefault),
+            _ => return Err(CodecError::new(WHAT, "unknown identity")),
+        },
         generated: fields.optional_text(8)?,
     })
 }

@@ -381,6 +381,7 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
             not_null: false,
             default: None,
             generated: None,
+            identity: None,
         };
         let (name, key_name) = (name.to_owned(), String::new());
         let new = NewTable {
@@ -392,6 +393,7 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            sequences: Vec::new(),
         };
         change.create_table(&mut txn, &new).await?;
     }

@@ -11,6 +11,7 @@
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
 //! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
 //! | `msgc_ttl` | how long old versions are kept, in milliseconds |
+//! | `mu{sequence id}` | the values of a sequence (module `sequence`) |
 //! | `mv` | the catalog version and the transaction that wrote it |
 //! | `mw{node}` | the node's lease on the catalog |
 //! | `mx{table id}` | the table is closed by a schema change |
@@ -177,6 +178,11 @@ pub fn database_name_of(key: &Key) -> Option<&str> {
 /// The key of an object that is no table.
 pub fn object(id: ObjectId) -> Key {
     with_id(b"mo", id.0)
+}
+
+/// The key of the values of a sequence.
+pub fn sequence(id: ObjectId) -> Key {
+    with_id(b"mu", id.0)
 }
 
 /// The key that maps the name of an object to its id.

@@ -17,6 +17,8 @@
 //! | 12 | | | | cycles |
 //! | 13 | | | | the owner |
 //! | 14 | | | | the number of the owner's column |
+//! | 15 | | | | the epoch |
+//! | 16 | | | | the first value of the epoch |
 //!
 //! The values of a sequence are in zigzag form: the sign is the lowest bit.
 
@@ -30,7 +32,7 @@ use pgtypes::SqlType;
 const WHAT: &str = "object of the catalog";
 const VERSION: u8 = 1;
 /// The highest tag.
-const LAST: u64 = 14;
+const LAST: u64 = 16;
 
 /// Encodes an object.
 pub(super) fn encode(object: &Object) -> Bytes {
@@ -75,6 +77,8 @@ fn put_sequence(sequence: &Sequence, out: &mut Writer) {
         out.number(13, owner.0.into());
         out.number(14, column.into());
     }
+    out.number(15, sequence.epoch);
+    out.number(16, zigzag(sequence.restart));
 }
 
 /// Decodes an object.
@@ -124,6 +128,8 @@ fn get_sequence(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Seque
         max: unzigzag(fields.number(10)?),
         cache: unzigzag(fields.number(11)?),
         cycles: fields.flag(12),
+        epoch: fields.number(15)?,
+        restart: unzigzag(fields.number(16)?),
         owner: (owner != 0).then_some((ObjectId(owner), column)),
     };
     let is_sound = sequence.increment != 0
@@ -170,6 +176,8 @@ mod tests {
                 max: i64::MAX,
                 cache: 20,
                 cycles: true,
+                epoch: 3,
+                restart: -7,
                 owner: Some((ObjectId(16_384), 3)),
             }),
         ];

@@ -21,6 +21,7 @@ fn sample() -> Table {
         not_null,
         default: default.map(str::to_owned),
         generated: None,
+        identity: None,
     };
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();

@@ -16,6 +16,7 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         not_null: key.contains(&at),
         default: None,
         generated: None,
+        identity: None,
     });
     let table = Table {
         schema: crate::object::FIRST_SCHEMA,

@@ -12,11 +12,13 @@ use txn::{Transaction, View};
 
 use super::reference_queue::ReferenceQueue;
 use super::rows::Row;
-use crate::advisory::{AdvisorySession, Patience};
+use crate::advisory::{AdvisorySession, LockCall, Patience};
 use crate::catalog::SchemaChange;
 use crate::error::SqlError;
 use crate::expr::eval::Env;
-use crate::expr::{Pending, SessionAccess, SubqueryLog, SubqueryRows};
+use crate::expr::{Answered, Asked, Pending, SequenceAsk, SessionAccess, SubqueryLog, SubqueryRows};
+use crate::lock_name::LockName;
+use crate::object::Sequence;
 use crate::plan::Plan;
 use pgtypes::{Datum, IoEnv};
 
@@ -45,6 +47,8 @@ pub struct ExecContext<'a> {
     pub lock_timeout: Option<Duration>,
     /// The advisory locks of the session, if an expression of the plan takes or gives up some.
     pub advisory: Option<&'a mut AdvisorySession>,
+    /// Whether an expression of the plan uses sequences.
+    pub uses_sequences: bool,
     /// The number of the statement's parameters.
     pub params: usize,
     /// The results of sub-queries and of WITH, if the plan has some: [`super::Execution::statement`].
@@ -62,7 +66,9 @@ impl<'a> ExecContext<'a> {
     /// Whether expressions take or give up advisory locks, or have sub-queries: what is about to be evaluated is to be
     /// rehearsed.
     pub(super) fn rehearses(&self) -> bool {
-        self.takes_locks() || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
+        self.takes_locks()
+            || self.uses_sequences
+            || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
     }
 
     /// Evaluates, again and again, until all advisory locks are taken that the evaluation takes, and all sub-queries
@@ -108,10 +114,23 @@ impl<'a> ExecContext<'a> {
             }
             return Ok(true);
         }
-        let (Some(log), Some(advisory)) = (self.session.lock_log(), &mut self.advisory) else { return Ok(false) };
-        let Some((call, lock)) = log.take_pending() else {
-            log.rewind(false);
-            return Ok(false);
+        let Some(log) = self.session.lock_log() else { return Ok(false) };
+        let answer = match log.take_pending() {
+            None => {
+                log.rewind(false);
+                return Ok(false);
+            }
+            Some(Asked::Lock(call, lock)) => self.answer_lock(call, lock).await?,
+            Some(Asked::Sequence(ask, sequence)) => self.answer_sequence(ask, &sequence).await?,
+        };
+        log.push(answer);
+        log.rewind(true);
+        Ok(true)
+    }
+
+    async fn answer_lock(&mut self, call: LockCall, lock: Option<LockName>) -> Result<Answered, SqlError> {
+        let Some(advisory) = &mut self.advisory else {
+            return Err(SqlError::internal("an advisory lock without a session"));
         };
         // What its transaction holds is held as long as it waits.
         let transaction = Some(self.txn.start_ts()).filter(|start_ts| *start_ts > Timestamp::ZERO);
@@ -121,9 +140,24 @@ impl<'a> ExecContext<'a> {
         if let Some((code, message)) = answer.warning() {
             self.session.warn(code, &message);
         }
-        log.push(answer);
-        log.rewind(true);
-        Ok(true)
+        Ok(Answered::Lock(answer))
+    }
+
+    async fn answer_sequence(&self, ask: SequenceAsk, sequence: &Sequence) -> Result<Answered, SqlError> {
+        let Some(sequences) = self.session.sequences() else {
+            return Err(SqlError::internal("a sequence without a session"));
+        };
+        Ok(match ask {
+            SequenceAsk::Next => Answered::Value(sequences.next(sequence).await?, true),
+            SequenceAsk::Set(value, is_called) => {
+                sequences.set(sequence, value, is_called).await?;
+                Answered::Value(value, is_called)
+            }
+            SequenceAsk::Values => {
+                let values = sequences.values(sequence).await?;
+                Answered::Value(values.last, values.is_called)
+            }
+        })
     }
 
     /// The environment of the statement's expressions.

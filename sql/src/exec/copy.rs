@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::changes::rehearse;
 use super::constraints::{check_row, complete};
 use super::context::ExecContext;
 use super::reference_queue::ReferenceQueue;
@@ -116,15 +117,17 @@ impl CopyIn {
         let Body::CopyFrom(body) = &plan.body else { return Err(SqlError::internal("no plan of COPY FROM")) };
         let row_units = plan.cost.row + 2 * body.write.table.columns.len();
         loop {
-            match self.next_row(body, ctx) {
-                Ok(None) => return Ok(()),
-                Ok(Some(Some(row))) => {
+            let given =
+                self.next_row(body, ctx).map_err(|(error, column)| self.locate_at(error, self.reader.place(column)))?;
+            let Some(row) = given else { return Ok(()) };
+            match completed(body, row, ctx).await {
+                Ok(Some(row)) => {
                     self.waiting_bytes += row_bytes(&row);
                     self.waiting.push(row);
                     self.lines.push(self.reader.line());
                 }
-                Ok(Some(None)) => {}
-                Err((error, column)) => return Err(self.locate_at(error, self.reader.place(column))),
+                Ok(None) => {}
+                Err(error) => return Err(self.locate_at(error, self.reader.place(None))),
             }
             if self.waiting.len() >= BATCH_ROWS || self.waiting_bytes >= BATCH_BYTES {
                 self.store(ctx).await?;
@@ -133,13 +136,12 @@ impl CopyIn {
         }
     }
 
-    /// The next row of the table; `Some(None)` if WHERE leaves it out. An error names the column of its value.
-    #[expect(clippy::option_option, reason = "there is none, or it does not count")]
+    /// The next row, without its default values. An error names the column of its value.
     fn next_row(
         &mut self,
         body: &CopyFromPlan,
         ctx: &ExecContext<'_>,
-    ) -> Result<Option<Option<Row>>, (SqlError, Option<usize>)> {
+    ) -> Result<Option<Row>, (SqlError, Option<usize>)> {
         let of_row = |error: SqlError| (error, None);
         let Some(fields) = self.reader.next().map_err(of_row)? else { return Ok(None) };
         let table = &*body.write.table;
@@ -150,18 +152,7 @@ impl CopyIn {
             let fitted = value.and_then(|value| modify(value, column.ty, false));
             row[*place] = fitted.map_err(|error| (error.into(), Some(at)))?;
         }
-        let env = ctx.env(&[]);
-        for (place, default) in &body.defaults {
-            row[*place] = eval(default, &[], &env).map_err(of_row)?.into_owned();
-        }
-        if let Some(filter) = &body.filter
-            && !qualifies(filter, &row, &env).map_err(of_row)?
-        {
-            return Ok(Some(None));
-        }
-        complete(&body.write, &mut row, &env).map_err(of_row)?;
-        check_row(&body.write, &row, &env).map_err(of_row)?;
-        Ok(Some(Some(row)))
+        Ok(Some(row))
     }
 
     /// Stores the rows that wait.
@@ -183,6 +174,24 @@ impl CopyIn {
             }
         }
     }
+}
+
+/// The row with its default values; `None` if WHERE leaves it out.
+async fn completed(body: &CopyFromPlan, mut row: Row, ctx: &mut ExecContext<'_>) -> Result<Option<Row>, SqlError> {
+    rehearse(body.defaults.iter().map(|(_, default)| default), &Row::new(), ctx, &[]).await?;
+    for (place, default) in &body.defaults {
+        row[*place] = eval(default, &[], &ctx.env(&[]))?.into_owned();
+    }
+    if let Some(filter) = &body.filter {
+        rehearse([filter], &row, ctx, &[]).await?;
+        if !qualifies(filter, &row, &ctx.env(&[]))? {
+            return Ok(None);
+        }
+    }
+    let env = ctx.env(&[]);
+    complete(&body.write, &mut row, &env)?;
+    check_row(&body.write, &row, &env)?;
+    Ok(Some(row))
 }
 
 fn table_name(plan: &Plan) -> &str {

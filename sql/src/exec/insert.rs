@@ -86,7 +86,10 @@ impl Inserter<'_> {
         for source in rows {
             prepared.push(match &self.plan.columns {
                 None => source,
-                Some(columns) => table_row(columns, source, &ctx.env(params))?,
+                Some(columns) => {
+                    rehearse(columns, &source, ctx, params).await?;
+                    table_row(columns, source, &ctx.env(params))?
+                }
             });
             self.turn.spend(self.row_units).await;
         }

@@ -341,8 +341,11 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             }
             tag
         }
-        Body::Truncate(tables) => {
+        Body::Truncate(tables, restarted) => {
             schema.truncate(ctx.txn, tables).await?;
+            for (old, new) in restarted {
+                schema.alter_object(ctx.txn, old, new.clone())?;
+            }
             "TRUNCATE TABLE"
         }
         Body::AlterTables(tag, changes) => {

@@ -101,14 +101,14 @@ impl Pipeline {
         self.out.len()
     }
 
-    /// Puts off the evaluation of outputs that take advisory locks until rows are sorted, as PostgreSQL does: no lock
+    /// Puts off the evaluation of outputs that take advisory locks or draw from sequences until rows are sorted, as PostgreSQL does: no lock
     /// is taken for a row that LIMIT drops.
     pub(crate) fn defer(&mut self, plan: &SelectPlan) {
         if plan.sort.is_empty() || plan.distinct || plan.aggregation.is_some() || plan.lock.is_some() {
             return;
         }
         let is_key = |at: &usize| plan.sort.iter().any(|key| key.column == *at);
-        let outputs = plan.output.iter().enumerate().filter(|(_, expr)| expr.takes_locks());
+        let outputs = plan.output.iter().enumerate().filter(|(_, expr)| expr.takes_locks() || expr.uses_sequences());
         self.deferred = outputs.map(|(at, _)| at).filter(|at| !is_key(at)).collect();
     }
 

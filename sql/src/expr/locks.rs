@@ -1,15 +1,47 @@
-//! The calls of an evaluation that take advisory locks, with their answers.
+//! The calls of an evaluation that take advisory locks or use sequences, with their answers.
 //!
 //! Such a call waits, and evaluation does not. So the executor rehearses what it is about to evaluate: a call without
 //! an answer is noted and fails the evaluation; the executor executes it, notes the answer, and begins again, until all
 //! calls have answers. Evaluation is deterministic, so the calls come in the same order each time, also when the
 //! expressions are evaluated for good.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use crate::advisory::{Answer, LockCall};
 use crate::error::SqlError;
 use crate::lock_name::LockName;
+use crate::object::Sequence;
+
+/// What an evaluation waits for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// A call about an advisory lock.
+    Lock(LockCall, Option<LockName>),
+    /// A call about a sequence.
+    Sequence(SequenceAsk, Arc<Sequence>),
+}
+
+/// What is asked of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SequenceAsk {
+    /// `nextval`
+    Next,
+    /// `setval`
+    Set(i64, bool),
+    /// `last_value`, and whether it was given.
+    Values,
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answered {
+    /// Of a call about an advisory lock.
+    Lock(Answer),
+    /// The value of a sequence, and whether it was given.
+    Value(i64, bool),
+}
 
 /// The calls of the expressions of one row.
 #[derive(Debug, Default)]
@@ -19,23 +51,40 @@ pub struct LockLog {
 
 #[derive(Debug, Default)]
 struct State {
-    answers: Vec<Answer>,
+    answers: Vec<Answered>,
     /// The number of calls of this evaluation so far.
     next: usize,
-    pending: Option<(LockCall, Option<LockName>)>,
+    pending: Option<Asked>,
     is_rehearsal: bool,
 }
 
 impl LockLog {
-    /// The answer of the next call. Fails as long as there is none.
-    pub(crate) fn answer(&self, call: LockCall, lock: Option<LockName>) -> Result<Answer, SqlError> {
+    /// The answer of the next call, if it is known.
+    pub(crate) fn known(&self) -> Option<Answered> {
         let mut state = self.state.lock();
-        if let Some(answer) = state.answers.get(state.next).copied() {
-            state.next += 1;
+        let answer = state.answers.get(state.next).copied()?;
+        state.next += 1;
+        Some(answer)
+    }
+
+    /// The answer of the next call. Fails as long as there is none.
+    pub(crate) fn answer(&self, asked: Asked) -> Result<Answered, SqlError> {
+        if let Some(answer) = self.known() {
             return Ok(answer);
         }
-        state.pending = Some((call, lock));
-        Err(SqlError::internal("an advisory lock is taken where the executor does not expect it"))
+        let message = match &asked {
+            Asked::Lock(..) => "an advisory lock is taken where the executor does not expect it",
+            Asked::Sequence(..) => "a sequence is used where the executor does not expect it",
+        };
+        self.state.lock().pending = Some(asked);
+        Err(SqlError::internal(message))
+    }
+
+    /// Notes the answer of a call that an evaluation has found itself.
+    pub(crate) fn answer_at_once(&self, answer: Answered) {
+        let mut state = self.state.lock();
+        state.answers.push(answer);
+        state.next = state.answers.len();
     }
 
     /// Forgets all calls: another row begins.
@@ -50,12 +99,12 @@ impl LockLog {
     }
 
     /// The call that has failed the evaluation.
-    pub(crate) fn take_pending(&self) -> Option<(LockCall, Option<LockName>)> {
+    pub(crate) fn take_pending(&self) -> Option<Asked> {
         self.state.lock().pending.take()
     }
 
     /// Notes the answer of the call that has failed.
-    pub(crate) fn push(&self, answer: Answer) {
+    pub(crate) fn push(&self, answer: Answered) {
         self.state.lock().answers.push(answer);
     }
 

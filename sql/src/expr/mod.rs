@@ -22,9 +22,11 @@ mod subqueries;
 mod tree;
 
 pub use locks::LockLog;
+pub(crate) use locks::{Answered, Asked, SequenceAsk};
 pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
 pub(crate) use tree::{
-    Call, CompareOp, ContextValue, Elementwise, Expr, Position, SessionCall, Subquery, SubqueryKind, Subscript,
+    Call, CompareOp, ContextValue, Elementwise, Expr, Position, SequenceCall, SessionCall, Subquery, SubqueryKind,
+    Subscript,
 };

@@ -4,11 +4,15 @@
 //! call that takes an advisory lock fails as long as its answer is not in the log (`locks`): the executor takes the
 //! lock and evaluates again.
 
-use super::locks::LockLog;
-use super::tree::SessionCall;
+use std::sync::Arc;
+
+use super::locks::{Answered, Asked, LockLog, SequenceAsk};
+use super::tree::{SequenceCall, SessionCall};
 use crate::advisory::Answer;
 use crate::error::{SqlError, SqlState};
 use crate::lock_name::LockName;
+use crate::object::{Object, ObjectId, Sequence};
+use crate::sequence::SessionSequences;
 use crate::system::{self, SystemEnv, SystemSession};
 use pgtypes::{Datum, IoEnv, Oid, functions};
 
@@ -32,6 +36,11 @@ pub trait SessionAccess: Sync {
 
     /// The calls that take advisory locks, and their answers. `None`: there is nobody who would hold them.
     fn lock_log(&self) -> Option<&LockLog> {
+        None
+    }
+
+    /// The sequences. `None`: there is nobody who draws.
+    fn sequences(&self) -> Option<&SessionSequences> {
         None
     }
 
@@ -96,18 +105,88 @@ pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn Session
                 _ => return Err(SqlError::internal("an advisory lock has a name of another type")),
             };
             let log = session.lock_log().ok_or_else(|| SqlError::internal("an advisory lock without a session"))?;
-            match log.answer(call, lock)? {
-                Answer::Done => Ok(Datum::Text("".into())),
-                Answer::Bool(value) => Ok(Datum::Bool(value)),
-                Answer::NotOwned(_) => Ok(Datum::Bool(false)),
+            match log.answer(Asked::Lock(call, lock))? {
+                Answered::Lock(Answer::Done) => Ok(Datum::Text("".into())),
+                Answered::Lock(Answer::Bool(value)) => Ok(Datum::Bool(value)),
+                Answered::Lock(Answer::NotOwned(_)) => Ok(Datum::Bool(false)),
+                Answered::Value(..) => Err(SqlError::internal("the answer is of another call")),
             }
         }
+        (SessionCall::Sequence(call), args) => sequence_call(call, args, session),
         (SessionCall::Sleep, [Datum::Float(seconds)]) => {
             session.sleep(*seconds);
             Ok(Datum::Text("".into()))
         }
         _ => Err(SqlError::internal("a function of the session got arguments of other types")),
     }
+}
+
+/// A call about a sequence. What was answered in the rehearsal is answered again.
+fn sequence_call(call: SequenceCall, args: &[&Datum], session: &dyn SessionAccess) -> Result<Datum, SqlError> {
+    let missing = || SqlError::internal("a sequence without a session");
+    let (log, sequences) = (session.lock_log().ok_or_else(missing)?, session.sequences().ok_or_else(missing)?);
+    let find = || sequence_of(args, session);
+    let at_once = |value: &dyn Fn() -> Result<i64, SqlError>| -> Result<Answered, SqlError> {
+        if let Some(answer) = log.known() {
+            return Ok(answer);
+        }
+        let answer = Answered::Value(value()?, true);
+        log.answer_at_once(answer);
+        Ok(answer)
+    };
+    let answer = match (call, args) {
+        (SequenceCall::Current, _) => at_once(&|| sequences.current(&find()?))?,
+        (SequenceCall::Last, _) => at_once(&|| {
+            let catalog = session.system().ok_or_else(missing)?.catalog();
+            sequences.last(|id| catalog.object(id).is_some())
+        })?,
+        (SequenceCall::Next, _) => match log.known() {
+            Some(answer) => answer,
+            None => {
+                let sequence = find()?;
+                let ready = if log.is_rehearsal() { sequences.try_next(&sequence) } else { None };
+                match ready {
+                    Some(value) => {
+                        let answer = Answered::Value(value, true);
+                        log.answer_at_once(answer);
+                        answer
+                    }
+                    None => log.answer(Asked::Sequence(SequenceAsk::Next, Arc::new(sequence)))?,
+                }
+            }
+        },
+        (SequenceCall::Set, [_, Datum::Int(value), rest @ ..]) => {
+            let is_called = rest.first().is_none_or(|called| **called == Datum::Bool(true));
+            log.answer(Asked::Sequence(SequenceAsk::Set(*value, is_called), Arc::new(find()?)))?
+        }
+        (SequenceCall::LastValue | SequenceCall::IsCalled | SequenceCall::GivenValue, _) => {
+            log.answer(Asked::Sequence(SequenceAsk::Values, Arc::new(find()?)))?
+        }
+        _ => return Err(SqlError::internal("a function of sequences got arguments of other types")),
+    };
+    match (answer, call) {
+        (Answered::Value(_, is_called), SequenceCall::IsCalled) => Ok(Datum::Bool(is_called)),
+        (Answered::Value(_, false), SequenceCall::GivenValue) => Ok(Datum::Null),
+        (Answered::Value(value, _), _) => Ok(Datum::Int(value)),
+        (Answered::Lock(_), _) => Err(SqlError::internal("the answer is of another call")),
+    }
+}
+
+/// The sequence of a `regclass`. 42809 for another relation.
+fn sequence_of(args: &[&Datum], session: &dyn SessionAccess) -> Result<Sequence, SqlError> {
+    let catalog = session.system().map(crate::system::SystemSession::catalog);
+    let catalog = catalog.ok_or_else(|| SqlError::internal("a sequence without a session"))?;
+    let Some(Datum::Int(oid)) = args.first() else {
+        return Err(SqlError::internal("a function of sequences got arguments of other types"));
+    };
+    let id = u32::try_from(*oid).unwrap_or(0);
+    if let Some(Object::Sequence(sequence)) = catalog.object(ObjectId(id)).map(|object| &**object) {
+        return Ok(sequence.clone());
+    }
+    Err(match catalog.name_of_relation(id) {
+        Some((_, name)) => SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence")),
+        None => SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {id}")),
+    })
 }
 
 fn part(number: i64) -> Result<i32, SqlError> {

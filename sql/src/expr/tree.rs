@@ -221,8 +221,56 @@ pub(crate) enum SessionCall {
     Sleep,
     /// `pg_advisory_lock(...)` and its kin
     Advisory(LockCall),
+    /// `nextval(...)` and its kin
+    Sequence(SequenceCall),
     /// A function of the system catalog
     System(Oid),
+}
+
+/// Functions of sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SequenceCall {
+    /// `nextval(sequence)`
+    Next,
+    /// `currval(sequence)`
+    Current,
+    /// `lastval()`
+    Last,
+    /// `setval(sequence, value [, is_called])`
+    Set,
+    /// The column `last_value` of a sequence.
+    LastValue,
+    /// Its column `is_called`.
+    IsCalled,
+    /// `pg_sequence_last_value(sequence)`
+    GivenValue,
+}
+
+impl SequenceCall {
+    /// The name of the function, or of the column.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SequenceCall::Next => "nextval",
+            SequenceCall::Current => "currval",
+            SequenceCall::Last => "lastval",
+            SequenceCall::Set => "setval",
+            SequenceCall::LastValue => "last_value",
+            SequenceCall::IsCalled => "is_called",
+            SequenceCall::GivenValue => "pg_sequence_last_value",
+        }
+    }
+
+    /// The call of a function's name.
+    pub(crate) fn named(name: &str) -> Option<SequenceCall> {
+        Some(match name {
+            "nextval" => SequenceCall::Next,
+            "currval" => SequenceCall::Current,
+            "lastval" => SequenceCall::Last,
+            "setval" => SequenceCall::Set,
+            "pg_sequence_last_value" => SequenceCall::GivenValue,
+            _ => return None,
+        })
+    }
 }
 
 impl CompareOp {
@@ -396,6 +444,23 @@ impl Expr {
     /// Whether it takes or gives up advisory locks.
     pub(crate) fn takes_locks(&self) -> bool {
         self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Advisory(_), .. }))
+    }
+
+    /// Whether it calls functions of sequences.
+    pub(crate) fn uses_sequences(&self) -> bool {
+        self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Sequence(_), .. }))
+    }
+
+    /// The function that it calls to change a sequence, as errors name it.
+    pub(crate) fn changed_sequence(&self) -> Option<&'static str> {
+        let calls = |wanted| {
+            self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Sequence(call), .. } if *call == wanted))
+        };
+        match (calls(SequenceCall::Next), calls(SequenceCall::Set)) {
+            (true, _) => Some("nextval()"),
+            (false, true) => Some("setval()"),
+            _ => None,
+        }
     }
 
     /// Whether it asks for the id of the transaction, which then has to have one.

@@ -5,6 +5,7 @@
 //! - the ends of operator tokens;
 //! - operator precedence, which is PostgreSQL's ([`precedence`]);
 //! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
+//! - statements about sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
 //!
@@ -13,13 +14,13 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{ColumnOption, Expr, Ident, UnaryOperator};
+use sqlparser::ast::{ColumnOption, Expr, Ident, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token};
 
-use super::precedence;
+use super::{precedence, sequences};
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -140,7 +141,14 @@ impl Dialect for CortadoDialect {
     ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
         let is_default =
             matches!(&parser.peek_token_ref().token, Token::Word(word) if word.keyword == Keyword::DEFAULT);
-        Ok(is_default.then(|| column_default(parser)))
+        if is_default {
+            return Ok(Some(column_default(parser)));
+        }
+        Ok(sequences::identity(parser))
+    }
+
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        sequences::statement(parser)
     }
 
     fn supports_filter_during_aggregation(&self) -> bool {

@@ -9,7 +9,7 @@
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
 //! 2. `normalize`, `rewrite`: token edits
-//! 3. `precedence`: operator precedence
+//! 3. `precedence`, `sequences`: operator precedence; statements about sequences
 //! 4. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -28,11 +28,13 @@ mod dialect;
 mod normalize;
 mod precedence;
 mod rewrite;
+mod sequences;
 mod text;
 
 pub(crate) use dialect::default_span;
 pub(crate) use normalize::is_distinct;
-pub(crate) use rewrite::{KEY_LOCK, LIKE, is_empty_list};
+pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, is_empty_list};
+pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};
 

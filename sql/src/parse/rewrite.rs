@@ -1,6 +1,6 @@
 //! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
 //! ANALYZE with options, CREATE DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX
-//! CONCURRENTLY, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE, the column names of
+//! CONCURRENTLY, INSERT OVERRIDING, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE, the column names of
 //! CREATE TABLE AS, NO INHERIT.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -58,7 +58,7 @@ pub(super) fn rewrite(
             Some(verb) if verb.eq_ignore_ascii_case("drop") => {
                 kept.extend(without_word(statement, "index", "concurrently"));
             }
-            _ => kept.extend(with_trim_sets(statement)),
+            _ => kept.extend(with_trim_sets(&without_overriding(statement))),
         }
     }
     Ok((kept, prebuilt))
@@ -78,8 +78,56 @@ fn may_need_rewrite(token: &Token) -> bool {
         "concurrently",
         "create",
         "alter",
+        "overriding",
     ];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
+}
+
+/// The names that stand for OVERRIDING SYSTEM VALUE and OVERRIDING USER VALUE. No text of a client contains them.
+pub(crate) const OVERRIDING_SYSTEM: &str = "\0system";
+pub(crate) const OVERRIDING_USER: &str = "\0user";
+/// The alias of a table without one, before such a name: the parser would read PARTITION as an alias.
+pub(crate) const NO_ALIAS: &str = "\0none";
+
+/// OVERRIDING becomes a clause that the parser knows at its place: a partition.
+fn without_overriding(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+    let mut out = Vec::with_capacity(statement.len());
+    let mut rest = statement;
+    while let Some((first, behind)) = rest.split_first() {
+        let is = |token: &TokenWithSpan, text: &str| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case(text));
+        let words: Vec<(usize, &TokenWithSpan)> = match is(first, "overriding") {
+            true => {
+                behind.iter().enumerate().filter(|(_, t)| !matches!(t.token, Token::Whitespace(_))).take(2).collect()
+            }
+            false => Vec::new(),
+        };
+        let name = match words.as_slice() {
+            [(_, kind), (_, value)] if is(value, "value") && is(kind, "system") => Some(OVERRIDING_SYSTEM),
+            [(_, kind), (_, value)] if is(value, "value") && is(kind, "user") => Some(OVERRIDING_USER),
+            _ => None,
+        };
+        let (Some(name), Some((last, _))) = (name, words.last()) else {
+            out.push(first.clone());
+            rest = behind;
+            continue;
+        };
+        if needs_alias(&out) {
+            let alias = [Token::make_keyword("AS"), Token::make_word(NO_ALIAS, None)];
+            out.extend(alias.map(|token| TokenWithSpan { token, span: first.span }));
+        }
+        let tokens = [Token::make_keyword("PARTITION"), Token::LParen, Token::make_word(name, None), Token::RParen];
+        out.extend(tokens.map(|token| TokenWithSpan { token, span: first.span }));
+        rest = &behind[last + 1..];
+    }
+    out
+}
+
+/// Whether the tokens end with a table's name, without an alias and without a list of columns.
+fn needs_alias(tokens: &[TokenWithSpan]) -> bool {
+    let mut last = tokens.iter().rev().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let has_columns = last.next().is_none_or(|t| t.token == Token::RParen);
+    let has_alias = last.next().and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case("as"));
+    !has_columns && !has_alias
 }
 
 /// The name that stands for an empty select list. No text of a client contains it.

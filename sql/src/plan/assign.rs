@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{self, query_start, start_of};
-use crate::table::{Column, Table};
+use crate::table::{Column, Identity, Table};
 use pgtypes::Datum;
 use pgtypes::cast::CastContext;
 
@@ -110,6 +110,10 @@ impl Binder<'_> {
             let column = &table.columns[place];
             let value = if is_default(ast) {
                 self.default_of(column)?
+            } else if column.identity == Some(Identity::Always) {
+                let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+                let detail = always_detail(&column.name);
+                return Err(SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail));
             } else {
                 self.refuse_generated(column, &only_default(column))?;
                 let value = self.expr(ast, scope)?;
@@ -163,6 +167,11 @@ impl Binder<'_> {
 
 fn only_default(column: &Column) -> String {
     format!("column \"{}\" can only be updated to DEFAULT", column.name)
+}
+
+/// What errors say of a column GENERATED ALWAYS.
+pub(super) fn always_detail(column: &str) -> String {
+    format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
 }
 
 /// Binds the stored text of a column's DEFAULT.

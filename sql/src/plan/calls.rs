@@ -7,7 +7,7 @@ use super::binder::{Binder, Typed};
 use crate::advisory::LockCall;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{Call, ContextValue, Expr, SessionCall};
+use crate::expr::{Call, ContextValue, Expr, SequenceCall, SessionCall};
 use pgtypes::cast::CastContext;
 use pgtypes::functions::resolve::{self, Choice, Failure, Given, Source};
 use pgtypes::functions::{self, ProcRow, Run};
@@ -212,6 +212,9 @@ enum SessionValue {
 fn session_value(function: &ProcRow) -> SessionValue {
     if let Some(call) = LockCall::named(function.name) {
         return SessionValue::Call(SessionCall::Advisory(call));
+    }
+    if let Some(call) = SequenceCall::named(function.name) {
+        return SessionValue::Call(SessionCall::Sequence(call));
     }
     match function.name {
         "current_user" | "session_user" => SessionValue::Context(ContextValue::User),

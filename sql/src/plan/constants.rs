@@ -86,7 +86,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         | Body::CreateObject(..)
         | Body::AlterObject(..)
         | Body::Drop(..)
-        | Body::Truncate(_)
+        | Body::Truncate(..)
         | Body::AlterTables(..)
         | Body::Nothing(_)
         | Body::Explain(_) => Ok(()),

@@ -8,7 +8,7 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 use super::binder::{Binder, Scope};
 use super::names::fold_ident;
 use super::node::{Body, CopyFromPlan, Plan, Whole};
-use super::statement::{bind, takes_locks};
+use super::statement::{bind, takes_locks, uses_sequences};
 use super::{constants, cost};
 use crate::catalog::Catalog;
 use crate::copy::{ColumnSet, CopyOptions, CopyReader, CopyStatement, CopyTarget, CopyWriter, Identifier};
@@ -190,6 +190,7 @@ fn copy_from(
         let message = "functions of advisory locks in COPY are not supported";
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
+    let draws = uses_sequences(&whole)?;
     let (constant_parts, cost) = (constants::any_in(&whole), cost::of(&whole));
     let plan = Plan {
         valid_for: AtomicU64::new(catalog.version),
@@ -204,6 +205,8 @@ fn copy_from(
         constant_parts,
         needs_transaction: false,
         takes_locks: false,
+        uses_sequences: draws,
+        changed_sequence: None,
         plain: None,
         notices: Vec::new(),
         cost,

@@ -216,7 +216,7 @@ fn column_of(at: usize, given: Option<String>, result: &ResultColumn, earlier: &
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
     let id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
-    Ok(Column { id, name, ty: result.ty, not_null: false, default: None, generated: None })
+    Ok(Column { id, name, ty: result.ty, not_null: false, default: None, generated: None, identity: None })
 }
 
 /// What a new table is to have.
@@ -230,6 +230,7 @@ pub(super) fn new_of(table: Table) -> NewTable {
         indexes: table.indexes,
         checks: table.checks,
         foreign_keys: table.foreign_keys,
+        sequences: Vec::new(),
     }
 }
 

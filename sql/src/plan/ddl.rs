@@ -1,8 +1,9 @@
 //! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
 
 use sqlparser::ast::{
-    CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr as Ast, ObjectName,
-    PrimaryKeyConstraint, Spanned, SqlOption, TableConstraint, Truncate, UniqueConstraint,
+    CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr as Ast, FunctionArg,
+    FunctionArgExpr, FunctionArguments, GeneratedAs, ObjectName, PrimaryKeyConstraint, Spanned, SqlOption,
+    TableConstraint, Truncate, TruncateIdentityOption, UniqueConstraint, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
 
@@ -12,10 +13,12 @@ use super::constraints::{CheckDef, ForeignKeyDef};
 use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
+use super::sequence_ddl::serial;
 use crate::error::{SqlError, SqlState};
+use crate::object::{Object, ObjectId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
-use crate::table::{Column, ColumnId, Index, MAX_COLUMNS, Table};
-use pgtypes::SqlType;
+use crate::table::{Column, ColumnId, Identity, Index, MAX_COLUMNS, Table, drawing_default};
+use pgtypes::{Names, SqlType};
 
 /// The tag of VACUUM, which cannot run in a transaction block.
 pub(super) const VACUUM: &str = "VACUUM";
@@ -118,7 +121,8 @@ impl Binder<'_> {
         for like in copied {
             self.copy_constraints(like, &mut table)?;
         }
-        Ok(Body::CreateTable(Some(new_of(table))))
+        let sequences = self.column_sequences(&create.columns, &table)?;
+        Ok(Body::CreateTable(Some(NewTable { sequences, ..new_of(table) })))
     }
 
     /// A table with its constraints.
@@ -244,14 +248,20 @@ impl Binder<'_> {
             let message = format!("column \"{name}\" specified more than once");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        let ty = self.type_named(&def.data_type, at)?;
+        let serial = serial(&def.data_type);
+        let ty = serial.map_or_else(|| self.type_named(&def.data_type, at), Ok)?;
         let id = ColumnId(u16::try_from(earlier.len() + 1).unwrap_or(u16::MAX));
-        let mut column = Column { id, name, ty, not_null: false, default: None, generated: None };
+        let mut column =
+            Column { id, name, ty, not_null: serial.is_some(), default: None, generated: None, identity: None };
         let mut nullable = false;
         for option in &def.options {
             match &option.option {
                 ColumnOption::Null => nullable = true,
                 ColumnOption::NotNull => column.not_null = true,
+                ColumnOption::Generated { generated_as, generation_expr: None, .. } => {
+                    column.identity = Some(identity(*generated_as, &column)?);
+                    column.not_null = true;
+                }
                 ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
                 ColumnOption::PrimaryKey(_) => {
                     self.check_single_key(table, &mut parts.key, || self.position_after(at, "primary"))?;
@@ -287,12 +297,49 @@ impl Binder<'_> {
             );
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "generated")));
         }
+        let given = [column.default.is_some(), serial.is_some(), column.identity.is_some()];
+        if given.into_iter().filter(|given| *given).count() > 1 {
+            let what = match column.identity {
+                Some(_) => "both default and identity specified",
+                None => "multiple default values specified",
+            };
+            let message = format!("{what} for column \"{}\" of table \"{table}\"", column.name);
+            let position = column.identity.map(|_| self.position_after(at, "generated"));
+            return Err(SqlError { position, ..SqlError::new(SqlState::SYNTAX_ERROR, message) });
+        }
         if nullable && column.not_null {
             let message =
                 format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "not")));
+            let position = match (serial, column.identity) {
+                (Some(_), _) => None,
+                (None, Some(_)) => Some(self.position_after(at, "generated")),
+                (None, None) => Some(self.position_after(at, "not")),
+            };
+            return Err(SqlError { position, ..SqlError::new(SqlState::SYNTAX_ERROR, message) });
         }
         Ok(column)
+    }
+
+    /// The sequences of serial and identity columns, with the positions of these.
+    fn column_sequences(&self, defs: &[ColumnDef], table: &Table) -> Result<Vec<(usize, Sequence)>, SqlError> {
+        let (mut out, mut taken) = (Vec::new(), vec![table.name.clone()]);
+        for def in defs {
+            let Some(at) = table.column(&fold_ident(&def.name)) else { continue };
+            let column = &table.columns[at];
+            let options = def.options.iter().find_map(|option| match &option.option {
+                ColumnOption::Generated { sequence_options, generation_expr: None, .. } => {
+                    Some(sequence_options.as_deref().unwrap_or_default())
+                }
+                _ => None,
+            });
+            let options = options.or_else(|| serial(&def.data_type).map(|_| &[][..]));
+            if let Some(options) = options {
+                let sequence = self.column_sequence((&table.name, &column.name, column.ty), options, &taken)?;
+                taken.push(sequence.name.clone());
+                out.push((at, sequence));
+            }
+        }
+        Ok(out)
     }
 
     pub(super) fn column_collation(&self, name: &ObjectName, ty: SqlType) -> Result<(), SqlError> {
@@ -333,10 +380,29 @@ impl Binder<'_> {
             }
             error
         })?;
+        if let Some(sequence) = self.drawn(ast) {
+            return Ok(drawing_default(sequence));
+        }
         match bind_default(&text, column, self.catalog) {
             Ok(again) if again == bound => Ok(text),
             _ => Err(self.unsupported("this DEFAULT is", start_of(ast))),
         }
+    }
+
+    /// The sequence of a default that is `nextval('name')`. The default keeps its id: it may be renamed.
+    fn drawn(&self, ast: &Ast) -> Option<ObjectId> {
+        let Ast::Function(call) = ast else { return None };
+        let FunctionArguments::List(list) = &call.args else { return None };
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice() else { return None };
+        let parts = self.name_parts(&call.name).ok()?;
+        let literal = match arg {
+            Ast::Cast { expr, data_type: DataType::Regclass, .. } => &**expr,
+            other => other,
+        };
+        let Ast::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) = literal else { return None };
+        let id = ObjectId(self.catalog.find(SqlType::REGCLASS, name).ok()?.0);
+        let is_sequence = matches!(self.catalog.object(id).map(|object| &**object), Some(Object::Sequence(_)));
+        (parts.last()? == "nextval" && is_sequence).then_some(id)
     }
 
     /// ENFORCED, which PostgreSQL does not know.
@@ -420,7 +486,11 @@ impl Binder<'_> {
             }
             at += 1;
         }
-        Ok(Body::Truncate(tables))
+        let restarts = match truncate.identity {
+            Some(TruncateIdentityOption::Restart) => self.restarts(&tables),
+            _ => Vec::new(),
+        };
+        Ok(Body::Truncate(tables, restarts))
     }
 
     /// VACUUM and ANALYZE. No effect, but the table must exist.
@@ -440,4 +510,16 @@ impl Binder<'_> {
         }
         Ok(Body::Nothing(tag))
     }
+}
+
+/// What GENERATED says. 22023 for a column of another type.
+fn identity(generated_as: GeneratedAs, column: &Column) -> Result<Identity, SqlError> {
+    if ![SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&column.ty) {
+        let message = "identity column type must be smallint, integer, or bigint";
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(match generated_as {
+        GeneratedAs::Always => Identity::Always,
+        _ => Identity::ByDefault,
+    })
 }

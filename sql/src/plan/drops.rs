@@ -10,7 +10,7 @@ use super::dependents::of_tables;
 use super::node::{Drops, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId};
-use crate::table::{Table, quote_identifier};
+use crate::table::{Table, drawn_sequence, quote_identifier};
 
 /// Something to drop.
 #[derive(Clone, Debug)]
@@ -90,7 +90,37 @@ impl Binder<'_> {
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
         drops.changes = keys.alterations(self.catalog)?;
+        self.keep_used_sequences(&all, cascade)?;
         Ok(drops)
+    }
+
+    /// 2BP01 for a sequence from which a column draws whose table stays. To drop that default with it is not supported.
+    fn keep_used_sequences(&self, all: &[Dropped], cascade: bool) -> Result<(), SqlError> {
+        let is_dropped = |id: ObjectId| all.iter().any(|dropped| dropped.id() == id);
+        for table in self.catalog.tables().iter().filter(|table| !is_dropped(ObjectId(table.id.0))) {
+            for column in &table.columns {
+                let drawn = column.default.as_deref().and_then(drawn_sequence).filter(|id| is_dropped(*id));
+                let Some(sequence) = drawn.and_then(|id| all.iter().find(|dropped| dropped.id() == id)) else {
+                    continue;
+                };
+                let (what, table) = (self.dropped_text(sequence), self.dropped_text(&Dropped::Table(table.clone())));
+                let column_text = format!("column {} of {table}", quote_identifier(&column.name));
+                if column.identity.is_some() {
+                    let message = format!("cannot drop {what} because {column_text} requires it");
+                    let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+                    return Err(error.hint(format!("You can drop {column_text} instead.")));
+                }
+                if cascade {
+                    let message = format!("{what} cannot be dropped with the default value of {column_text} yet");
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                let message = format!("cannot drop {what} because other objects depend on it");
+                let detail = format!("default value for {column_text} depends on {what}");
+                let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(detail);
+                return Err(error.hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            }
+        }
+        Ok(())
     }
 
     /// What depends on an object directly.

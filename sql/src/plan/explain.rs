@@ -133,7 +133,7 @@ impl Printer<'_> {
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
             Body::CreateTableAs(parts) => self.select(&parts.1, 0),
             Body::CopyFrom(_)
-            | Body::Truncate(_)
+            | Body::Truncate(..)
             | Body::CreateTable(_)
             | Body::CreateObject(..)
             | Body::AlterObject(..)

@@ -15,15 +15,16 @@ use super::conditions::conjuncts;
 use super::index::bind_indexes;
 use super::joins::{join, rel_width, table_scan};
 use super::node::ResultColumn;
-use super::rel::{FunctionScan, JoinKind, Rel, SelectPlan, SetCall, SetValues, WithScan};
+use super::rel::{FunctionScan, JoinKind, Rel, SelectPlan, SetCall, SetValues, Source, WithScan};
+use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
-use crate::expr::{CompareOp, Expr};
-use crate::object::Object;
+use crate::expr::{CompareOp, Expr, SequenceCall, SessionCall};
+use crate::object::{Object, ObjectId};
 use crate::parse::NO_LOCATION;
 use crate::table::Table;
-use pgtypes::SqlType;
 use pgtypes::functions::Run;
+use pgtypes::{Datum, SqlType};
 
 /// What FROM gives.
 pub(super) enum From {
@@ -216,12 +217,46 @@ impl Binder<'_> {
         if self.with_named(name)?.is_some() {
             return Ok(None);
         }
-        if self.find_view(name)?.is_some() {
+        if self.find_view(name)?.is_some() || self.sequence_to_read(name)?.is_some() {
             return Ok(None);
         }
         let table = self.readable_table(name)?;
         let scope = self.table_scope(&table, alias)?;
         Ok(Some((table, scope)))
+    }
+
+    /// The sequence that a name means.
+    fn sequence_to_read(&self, name: &ObjectName) -> Result<Option<ObjectId>, SqlError> {
+        if self.of_system(&self.name_parts(name)?).is_some() {
+            return Ok(None);
+        }
+        Ok(match self.find_relation(name)? {
+            Some((Relation::Object(object), _)) => match &*object {
+                Object::Sequence(sequence) => Some(sequence.id),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// The one row of a sequence.
+    fn sequence_item(&self, sequence: ObjectId, alias: Option<&TableAlias>) -> Result<Item, SqlError> {
+        let call = |call| Expr::Session {
+            call: SessionCall::Sequence(call),
+            args: vec![Expr::Const(Datum::Int(sequence.0.into()))],
+        };
+        let row = vec![call(SequenceCall::LastValue), Expr::Const(Datum::Int(0)), call(SequenceCall::IsCalled)];
+        let names = [("last_value", SqlType::INT8), ("log_cnt", SqlType::INT8), ("is_called", SqlType::BOOL)];
+        let column = |(at, (name, ty)): (usize, &(&str, SqlType))| ResultColumn {
+            name: (*name).to_owned(),
+            ty: *ty,
+            origin: (sequence.0, i16::try_from(at + 1).unwrap_or(0)),
+        };
+        let columns: Vec<ResultColumn> = names.iter().enumerate().map(column).collect();
+        let shown = self.catalog.object(sequence).map_or("", |object| object.name());
+        let scope = self.result_scope(&columns, alias, shown)?;
+        let rel = Rel::Query(Box::new(SelectPlan::of(Source::Values(vec![row]), names.len(), scope.names())));
+        Ok(Item { rel, scope, lateral: None })
     }
 
     fn plain_name<'f>(
@@ -294,6 +329,9 @@ impl Binder<'_> {
                 let (plan, columns) = self.view_query(view)?;
                 let scope = self.result_scope(&columns, alias, &view.name)?;
                 return Ok(Item { rel: Rel::Query(Box::new(plan)), scope, lateral: None });
+            }
+            if let Some(sequence) = self.sequence_to_read(name)? {
+                return self.sequence_item(sequence, alias);
             }
             let table = self.readable_table(name)?;
             let scope = self.table_scope(&table, alias)?;

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    ConflictTarget, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr, Spanned,
-    TableObject, Values,
+    ConflictTarget, Expr as Ast, Ident, Insert, ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SetExpr,
+    Spanned, TableObject, Values,
 };
 use sqlparser::tokenizer::Location;
 
+use super::assign::always_detail;
 use super::binder::{Binder, Scope, Typed};
 use super::names::{fold_ident, is_default};
 use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn};
 use super::rel::{SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{NO_LOCATION, query_start, start_of};
-use crate::table::{Column, Index, Table};
+use crate::parse::{NO_ALIAS, NO_LOCATION, OVERRIDING_SYSTEM, OVERRIDING_USER, query_start, start_of};
+use crate::table::{Column, Identity, Index, Table};
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
@@ -32,7 +33,6 @@ impl Binder<'_> {
         let at = name.span().start;
         let has_unsupported_clause = insert.or.is_some()
             || insert.overwrite
-            || insert.partitioned.is_some()
             || !insert.assignments.is_empty()
             || insert.output.is_some()
             || insert.insert_alias.is_some();
@@ -42,14 +42,19 @@ impl Binder<'_> {
         if self.find_view(name)?.is_some() {
             return Err(self.unsupported("INSERT into a view is", at));
         }
+        let overriding = overriding(insert);
+        if insert.partitioned.is_some() && overriding.is_none() {
+            return Err(self.unsupported("this form of INSERT is", at));
+        }
         let table = self.table(name)?;
-        let alias = insert.table_alias.as_ref().map(|alias| self.alias(&alias.alias)).transpose()?;
+        let alias = insert.table_alias.as_ref().filter(|alias| alias.alias.value != NO_ALIAS);
+        let alias = alias.map(|alias| self.alias(&alias.alias)).transpose()?;
         let targets = self.target_columns(&table, &insert.columns)?;
         let (source, columns) = match &insert.source {
             None => (self.default_row(&table)?, None),
             Some(query) => match plain_values(query) {
-                Some(values) => self.insert_values(&table, &targets, values, insert)?,
-                None => self.insert_query(&table, &targets, query, insert)?,
+                Some(values) => self.insert_values((&table, overriding), &targets, values, insert)?,
+                None => self.insert_query((&table, overriding), &targets, query, insert)?,
             },
         };
         let conflict = Box::new(match &insert.on {
@@ -88,7 +93,7 @@ impl Binder<'_> {
 
     fn insert_values(
         &mut self,
-        table: &Table,
+        (table, overriding): (&Table, Option<Overriding>),
         targets: &[usize],
         values: &Values,
         insert: &Insert,
@@ -111,7 +116,8 @@ impl Binder<'_> {
             let mut out = Vec::with_capacity(width);
             for (ast, target) in row.content.iter().zip(targets) {
                 let column = &table.columns[*target];
-                out.push(if is_default(ast) {
+                let takes_default = is_default(ast) || drops_value(column, overriding)?;
+                out.push(if takes_default {
                     self.default_of(column)?
                 } else {
                     self.refuse_generated(column, &non_default(column))?;
@@ -156,7 +162,7 @@ impl Binder<'_> {
 
     fn insert_query(
         &mut self,
-        table: &Table,
+        (table, overriding): (&Table, Option<Overriding>),
         targets: &[usize],
         query: &Query,
         insert: &Insert,
@@ -172,6 +178,9 @@ impl Binder<'_> {
         }
         let mut out = self.defaults(table)?;
         for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
+            if drops_value(&table.columns[*target], overriding)? {
+                continue;
+            }
             let value = Typed::new(Expr::Column(at), column.ty, query_start(query));
             out[*target] = self.assign(value, &table.columns[*target])?;
         }
@@ -267,6 +276,37 @@ impl Binder<'_> {
 
 fn non_default(column: &Column) -> String {
     format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name)
+}
+
+/// The clause OVERRIDING of INSERT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overriding {
+    /// Given values count.
+    System,
+    /// Values of identity columns are drawn.
+    User,
+}
+
+/// The parser has it as a partition with a name that no text of a client contains.
+fn overriding(insert: &Insert) -> Option<Overriding> {
+    match insert.partitioned.as_deref()? {
+        [Ast::Identifier(ident)] if ident.value == OVERRIDING_SYSTEM => Some(Overriding::System),
+        [Ast::Identifier(ident)] if ident.value == OVERRIDING_USER => Some(Overriding::User),
+        _ => None,
+    }
+}
+
+/// Whether a value that is given for a column does not count. 428C9 if none may be given.
+fn drops_value(column: &Column, overriding: Option<Overriding>) -> Result<bool, SqlError> {
+    match (column.identity, overriding) {
+        (None, _) | (Some(Identity::ByDefault), None) | (Some(_), Some(Overriding::System)) => Ok(false),
+        (Some(_), Some(Overriding::User)) => Ok(true),
+        (Some(Identity::Always), None) => {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+            let error = SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(always_detail(&column.name));
+            Err(error.hint("Use OVERRIDING SYSTEM VALUE to override."))
+        }
+    }
 }
 
 /// The rows of a query that is only VALUES.

@@ -27,7 +27,7 @@
 //!     output columns; names in stored texts
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 16. `select`: queries
+//! 16. `select`, `sequence_ddl`: queries; sequences
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
 //! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
@@ -81,6 +81,7 @@ mod rel;
 mod relations;
 mod rename;
 mod select;
+mod sequence_ddl;
 mod set_operation;
 mod settle;
 mod show;

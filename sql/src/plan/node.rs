@@ -55,6 +55,10 @@ pub struct Plan {
     pub(crate) constant_parts: bool,
     /// Whether an expression takes or gives up advisory locks.
     pub(crate) takes_locks: bool,
+    /// Whether an expression uses sequences.
+    pub(crate) uses_sequences: bool,
+    /// The function that an expression calls to change a sequence: `nextval()`, `setval()`.
+    pub(crate) changed_sequence: Option<&'static str>,
     /// Whether an expression asks for the id of the transaction.
     pub(crate) needs_transaction: bool,
     /// Set for a query for plain columns.
@@ -190,7 +194,7 @@ impl Plan {
     /// The tables that it drops or truncates.
     pub(crate) fn dropped_tables(&self) -> &[Arc<Table>] {
         match &self.body {
-            Body::Truncate(tables) => tables,
+            Body::Truncate(tables, _) => tables,
             Body::Drop(_, drops) => &drops.tables,
             _ => &[],
         }
@@ -269,8 +273,8 @@ pub(crate) enum Body {
     Update(Box<UpdatePlan>),
     /// DELETE.
     Delete(DeletePlan),
-    /// TRUNCATE.
-    Truncate(Vec<Arc<Table>>),
+    /// TRUNCATE. The sequences that it restarts: what they were, what they are to be.
+    Truncate(Vec<Arc<Table>>, Vec<(Object, Object)>),
     /// COPY FROM.
     CopyFrom(CopyFromPlan),
     /// CREATE TABLE; `None` if IF NOT EXISTS found the table.

@@ -71,6 +71,10 @@ fn bind_on_this_stack(
         let message = "functions of advisory locks in EXECUTE parameters are not supported";
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
+    if row.iter().any(Expr::uses_sequences) {
+        let message = "functions of sequences in EXECUTE parameters are not supported";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
     let column = |ty: &SqlType| ResultColumn { name: "parameter".to_owned(), ty: *ty, origin: (0, 0) };
     let body = Body::Select(values_plan(vec![row]));
     let whole = Whole { body: &body, subplans: &[], with: &[] };
@@ -87,6 +91,8 @@ fn bind_on_this_stack(
         outside_block_only: false,
         constant_parts,
         takes_locks: false,
+        uses_sequences: false,
+        changed_sequence: None,
         needs_transaction: needs_transaction(&whole),
         cost,
         plain: None,

@@ -142,6 +142,7 @@ fn session_call(call: SessionCall) -> &'static str {
         SessionCall::CurrentSetting => "current_setting",
         SessionCall::SetConfig => "set_config",
         SessionCall::Sleep => "pg_sleep",
+        SessionCall::Sequence(call) => call.name(),
         SessionCall::Advisory(call) => call.function(),
         SessionCall::System(function) => functions::find(function).map_or("", |row| row.name),
     }

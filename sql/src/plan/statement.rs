@@ -51,7 +51,7 @@ fn bind_on_this_stack(
         | Body::AlterObject(..)
         | Body::Drop(..)
         | Body::CreateTableAs(_)
-        | Body::Truncate(_)
+        | Body::Truncate(..)
         | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) => (false, false),
     };
@@ -74,6 +74,8 @@ fn bind_on_this_stack(
         outside_block_only,
         constant_parts: constants::any_in(&whole),
         takes_locks: takes_locks(&whole)?,
+        uses_sequences: uses_sequences(&whole)?,
+        changed_sequence: changed_sequence(&whole),
         needs_transaction: needs_transaction(&whole),
         cost: cost::of(&whole),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
@@ -117,6 +119,36 @@ pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
         Ok(())
     });
     found
+}
+
+/// The function that an expression calls to change a sequence.
+pub(super) fn changed_sequence(whole: &Whole<'_>) -> Option<&'static str> {
+    let mut found = None;
+    // The visitor never fails.
+    let _ = constants::visit(whole, &mut |expr| {
+        found = found.or(expr.changed_sequence());
+        Ok(())
+    });
+    found
+}
+
+/// Whether an expression uses sequences. 0A000 in LIMIT and OFFSET.
+pub(super) fn uses_sequences(whole: &Whole<'_>) -> Result<bool, SqlError> {
+    let mut found = false;
+    constants::visit(whole, &mut |expr| {
+        found |= expr.uses_sequences();
+        Ok(())
+    })?;
+    let select = match whole.body {
+        Body::Select(select) => Some(select),
+        Body::Insert(insert) => Some(&insert.source),
+        _ => None,
+    };
+    if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::uses_sequences)) {
+        let message = "functions of sequences in LIMIT and OFFSET are not supported";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    Ok(found)
 }
 
 /// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
@@ -272,6 +304,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::CreateSchema { schema_name, if_not_exists, .. } => {
             Ok((binder.create_schema(schema_name, *if_not_exists)?, None))
         }
+        Statement::CreateSequence { .. } => Ok((binder.sequence_statement(tree)?, None)),
         Statement::AlterSchema(alter) => Ok((binder.alter_schema(alter)?, None)),
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),

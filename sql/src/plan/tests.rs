@@ -18,6 +18,7 @@ fn catalog() -> Catalog {
         not_null,
         default: None,
         generated: None,
+        identity: None,
     };
     Catalog::new(
         3,
@@ -278,6 +279,7 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             not_null: true,
             default: None,
             generated: None,
+            identity: None,
         };
         let table = Table {
             schema: crate::object::FIRST_SCHEMA,

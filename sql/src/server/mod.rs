@@ -36,6 +36,7 @@ pub use crate::clock::WallClock;
 use crate::coop::Workers;
 use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
+use crate::sequence::NodeSequences;
 use crate::session::state::NodeContext;
 use crate::session::values::NodeView;
 pub use config::SqlConfig;
@@ -70,11 +71,13 @@ impl SqlServer {
         let sessions = Registry::new(config.node_id);
         let node = NodeId(config.node_id);
         let catalog = NodeCatalog::new(db.clone(), node, config.catalog.clone(), metrics.clone());
-        let advisory = NodeLocks::new(db, node, config.advisory.clone());
+        let advisory = NodeLocks::new(db.clone(), node, config.advisory.clone());
+        let sequences = NodeSequences::new(db);
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
         let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
-        let context = Arc::new(NodeContext { catalog, advisory, metrics, wall_clock, workers, status_host, view });
+        let context =
+            Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
     }
 

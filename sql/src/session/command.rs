@@ -301,6 +301,7 @@ impl Session {
                 self.settings.reset_all();
                 self.statements.clear_named();
                 self.advisory.unlock_all();
+                self.sequences.forget();
                 self.plans.clear();
                 Ok(Reply::Tag("DISCARD ALL"))
             }
@@ -308,7 +309,10 @@ impl Session {
                 self.plans.clear();
                 Ok(Reply::Tag("DISCARD PLANS"))
             }
-            Discard::Sequences => Ok(Reply::Tag("DISCARD SEQUENCES")),
+            Discard::Sequences => {
+                self.sequences.forget();
+                Ok(Reply::Tag("DISCARD SEQUENCES"))
+            }
             Discard::Temp => Ok(Reply::Tag("DISCARD TEMP")),
         }
     }

@@ -60,7 +60,7 @@ pub(crate) enum Discard {
     All,
     /// Cached plans.
     Plans,
-    /// Cached sequence values. There are none.
+    /// What `currval` and `lastval` know.
     Sequences,
     /// Temporary tables. There are none.
     Temp,

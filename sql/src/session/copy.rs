@@ -92,7 +92,12 @@ impl Session {
         active.txn.set_statement(run.snapshot.clone());
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
         let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
-        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
+        let values = SessionValues::new(
+            &self.settings,
+            (&self.state, !self.savepoints.is_empty()),
+            self.pid,
+            (shown, &self.sequences),
+        );
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
@@ -105,6 +110,7 @@ impl Session {
             locks_rows: run.locks_rows,
             lock_timeout: self.settings.lock_timeout(),
             advisory: None,
+            uses_sequences: run.bound.plan.uses_sequences,
             params: 0,
             statement: None,
             references: ReferenceQueue::default(),

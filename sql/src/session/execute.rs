@@ -238,6 +238,10 @@ impl Session {
             self.state.check_write(command)?;
             self.check_stale_write(&query, command)?;
         }
+        if let Some(function) = bound.plan.changed_sequence {
+            self.state.check_write(function)?;
+            self.check_stale_write(&query, function)?;
+        }
         if let Some(table) = bound.plan.dropped_tables().iter().find(|table| self.is_open(table)) {
             let verb = if query.command.starts_with("DROP") { "DROP TABLE" } else { "TRUNCATE" };
             let message =
@@ -370,7 +374,12 @@ impl Session {
         let io = self.settings.io(self.now, &*catalog);
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
         let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
-        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
+        let values = SessionValues::new(
+            &self.settings,
+            (&self.state, !self.savepoints.is_empty()),
+            self.pid,
+            (shown, &self.sequences),
+        );
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
@@ -383,6 +392,7 @@ impl Session {
             locks_rows: run.locks_rows,
             lock_timeout: self.settings.lock_timeout(),
             advisory: run.bound.plan.takes_locks.then_some(&mut self.advisory),
+            uses_sequences: run.bound.plan.uses_sequences,
             params: run.bound.params.len(),
             statement: statement.as_deref(),
             references: ReferenceQueue::default(),

@@ -32,6 +32,7 @@ use crate::error::{SqlError, SqlState};
 use crate::metrics::SqlMetrics;
 use crate::protocol::input::SharedInput;
 use crate::protocol::output::{Notice, Output, Severity};
+use crate::sequence::{NodeSequences, SessionSequences};
 use crate::table::Table;
 use pgtypes::{SqlType, TimeZone};
 
@@ -52,6 +53,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) struct NodeContext {
     pub(crate) catalog: NodeCatalog,
     pub(crate) advisory: NodeLocks,
+    pub(crate) sequences: NodeSequences,
     pub(crate) metrics: SqlMetrics,
     /// The source of `now()`.
     pub(crate) wall_clock: WallClock,
@@ -81,10 +83,11 @@ impl NodeContext {
         use crate::advisory::AdvisoryConfig;
         use crate::catalog::{CatalogConfig, NodeId};
         let catalog = NodeCatalog::new(db.clone(), NodeId(1), CatalogConfig::default(), metrics.clone());
-        let advisory = NodeLocks::new(db, NodeId(1), AdvisoryConfig::default());
+        let advisory = NodeLocks::new(db.clone(), NodeId(1), AdvisoryConfig::default());
         NodeContext {
             catalog,
             advisory,
+            sequences: NodeSequences::new(db),
             metrics,
             wall_clock,
             workers: Workers::for_node(),
@@ -283,6 +286,8 @@ pub(crate) struct Session {
     pub(crate) slot: SessionSlot,
     /// Its advisory locks.
     pub(crate) advisory: AdvisorySession,
+    /// Its sequences.
+    pub(crate) sequences: SessionSequences,
     /// The savepoints of the transaction block, the newest last.
     pub(crate) savepoints: Vec<SessionSavepoint>,
     /// Whether the running statement has met a conflict: it runs again with row locks.
@@ -343,6 +348,7 @@ impl Session {
         let slot = node.catalog.register();
         let ended = interrupt.clone();
         let advisory = AdvisorySession::new(node.advisory.clone(), Arc::new(move || ended.lose()));
+        let sequences = SessionSequences::new(node.sequences.clone());
         Session {
             node,
             pid: 0,
@@ -356,6 +362,7 @@ impl Session {
             active: None,
             slot,
             advisory,
+            sequences,
             savepoints: Vec::new(),
             is_contended: false,
             now: 0,

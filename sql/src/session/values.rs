@@ -16,6 +16,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{LockLog, SessionAccess};
 use crate::protocol::output::Notice;
+use crate::sequence::SessionSequences;
 use crate::system::{SessionInfo, SettingInfo, StatementInfo, SystemSession};
 
 /// The longest sleep. Longer requests, and endless ones, take this long.
@@ -29,6 +30,7 @@ pub(crate) struct SessionValues<'s> {
     nested: bool,
     pid: i32,
     shown: Shown<'s>,
+    sequences: &'s SessionSequences,
     requests: Mutex<Requests>,
     lock_log: LockLog,
 }
@@ -74,9 +76,18 @@ impl SessionValues<'_> {
         settings: &'s Settings,
         (state, nested): (&'s TxnState, bool),
         pid: i32,
-        shown: Shown<'s>,
+        (shown, sequences): (Shown<'s>, &'s SessionSequences),
     ) -> SessionValues<'s> {
-        SessionValues { settings, state, nested, pid, shown, requests: Mutex::default(), lock_log: LockLog::default() }
+        SessionValues {
+            settings,
+            state,
+            nested,
+            pid,
+            shown,
+            sequences,
+            requests: Mutex::default(),
+            lock_log: LockLog::default(),
+        }
     }
 
     /// The warnings since the last call that the client wants to see.
@@ -140,6 +151,10 @@ impl SessionAccess for SessionValues<'_> {
 
     fn lock_log(&self) -> Option<&LockLog> {
         Some(&self.lock_log)
+    }
+
+    fn sequences(&self) -> Option<&SessionSequences> {
+        Some(self.sequences)
     }
 
     fn system(&self) -> Option<&dyn SystemSession> {

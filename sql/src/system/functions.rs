@@ -7,11 +7,12 @@ use super::constraints;
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
 use super::names::{find_relation, is_visible};
-use super::objects::{described, index_by_oid, indexes, roles, schema_of, table_of, views};
+use super::objects::{described, index_by_oid, indexes, roles, schema_name, schema_of, sequences, table_of, views};
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
 use crate::error::{SqlError, SqlState};
+use crate::object::Sequence;
 use crate::table::quote_identifier;
 use pgtypes::functions::{self, ProcRow};
 use pgtypes::{Datum, Names, Oid, SqlType};
@@ -133,6 +134,7 @@ pub(crate) fn set(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'
         // There are no partitions.
         "pg_partition_ancestors" => return Ok(no_rows()),
         "pg_options_to_table" => return Ok(options(args)),
+        "pg_sequence_parameters" => return sequence_parameters(args, env),
         "pg_show_all_settings" => "pg_settings",
         "pg_prepared_statement" => "pg_prepared_statements",
         "pg_timezone_names" => "pg_timezone_names",
@@ -334,7 +336,7 @@ fn index_text(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
     }
 }
 
-/// Checks the column. No column has a sequence.
+/// The sequence that a column owns.
 fn serial_sequence(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
     let relation = find_relation(env.catalog(), words(args, 0))?;
     let column = words(args, 1);
@@ -344,7 +346,27 @@ fn serial_sequence(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlErr
         let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
         return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     }
-    Ok(Datum::Null)
+    let column = table.and_then(|table| table.columns.get(table.column(column)?)).map(|column| column.id.0);
+    let owns = |sequence: &Sequence| {
+        sequence.owner.is_some_and(|(owner, number)| owner.0 == relation.0 && Some(number) == column)
+    };
+    let sequence = sequences(env.catalog()).into_iter().find(owns);
+    Ok(sequence.map_or(Datum::Null, |sequence| {
+        let schema = schema_name(env.catalog(), Oid(sequence.schema.0)).unwrap_or_default();
+        text(format!("{}.{}", quote_identifier(schema), quote_identifier(&sequence.name)))
+    }))
+}
+
+/// The row of `pg_sequence_parameters`. 42809 for another relation.
+fn sequence_parameters(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Rows, SqlError> {
+    let id = number(args, 0);
+    match sequences(env.catalog()).iter().find(|sequence| sequence.id.0 == id.0) {
+        Some(sequence) => Ok(rows_of(vec![super::sequences::parameters(sequence)])),
+        None => match env.catalog().name_of_relation(id.0) {
+            Some((_, name)) => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence"))),
+            None => Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {}", id.0))),
+        },
+    }
 }
 
 fn relation_size(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::env::{Rows, SystemEnv, int, maybe, one_row, rows_of, text, yes};
 use super::facts;
-use super::objects::{roles, schemas, views};
+use super::names::shown_default;
+use super::objects::{roles, schemas, sequences, views};
 use super::producer::Producer;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use super::tables::named_tables;
-use crate::table::{Column, Table};
+use crate::object::{ObjectId, Sequence};
+use crate::table::{Column, Identity, Table};
 use pgtypes::functions::{self, ProcRow, Volatility};
 use pgtypes::{Datum, Oid, SqlType};
 
@@ -81,12 +83,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "information_schema.columns",
-        constants: &[
-            ("is_self_referencing", "NO"),
-            ("is_identity", "NO"),
-            ("identity_cycle", "NO"),
-            ("is_generated", "NEVER"),
-        ],
+        constants: &[("is_self_referencing", "NO"), ("is_generated", "NEVER")],
         columns: &[
             "table_catalog",
             "table_schema",
@@ -114,6 +111,13 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "numeric_scale",
             "datetime_precision",
             "interval_type",
+            "is_identity",
+            "identity_generation",
+            "identity_start",
+            "identity_increment",
+            "identity_maximum",
+            "identity_minimum",
+            "identity_cycle",
         ],
         rows: column_rows,
     },
@@ -200,19 +204,24 @@ fn table_rows(env: &SystemEnv<'_>) -> Rows {
 fn column_rows(env: &SystemEnv<'_>) -> Rows {
     let database = database(env);
     let of_user = database.clone();
+    let (catalog, sequences) = (env.catalog().clone(), sequences(env.catalog()));
     let system = relations::all().iter().flat_map(move |relation| {
         let database = database.clone();
         let declared = relation.table.columns.iter().zip(&relation.declared);
         declared.map(move |(column, (ty, collation))| {
-            let place = Place { database: &database, schema: relation.schema.1, table: &relation.table };
+            let (schema, table) = (relation.schema.1, &*relation.table);
+            let place = Place { database: &database, schema, table, default: None, sequence: None };
             place.row(column, *ty, *collation, false)
         })
     });
     let tables = named_tables(env).map(|(schema, table)| (schema, table, true));
     let views = views(env.catalog()).into_iter().map(|view| (view.schema, Arc::new(view.table), false));
     Box::new(system.chain(tables.chain(views).flat_map(move |(schema, table, is_table)| {
-        let place = Place { database: &of_user, schema: &schema, table: &table };
         let row = |column: &Column| {
+            let owner = Some((ObjectId(table.id.0), column.id.0));
+            let sequence = sequences.iter().find(|sequence| sequence.owner == owner && column.identity.is_some());
+            let default = shown_default(column, &catalog);
+            let place = Place { database: &of_user, schema: &schema, table: &table, default, sequence };
             let collation = facts::of_type(column.ty).map_or(Oid::NONE, |facts| facts.collation);
             place.row(column, column.ty.oid, collation, is_table)
         };
@@ -225,6 +234,9 @@ struct Place<'a> {
     database: &'a Datum,
     schema: &'a str,
     table: &'a Table,
+    /// The default of the column, and the sequence of its identity.
+    default: Option<String>,
+    sequence: Option<&'a Sequence>,
 }
 
 impl Place<'_> {
@@ -245,7 +257,7 @@ impl Place<'_> {
             text(&self.table.name),
             text(&column.name),
             int(column.id.0),
-            maybe(column.default.as_ref()),
+            maybe(self.default.as_ref()),
             yes(!column.not_null),
             text(column.id.0.to_string()),
             yes(is_updatable),
@@ -261,8 +273,27 @@ impl Place<'_> {
             maybe(collation),
         ];
         row.extend(sizes(column.ty));
+        row.extend(identity(column, self.sequence));
         row
     }
+}
+
+/// What the columns about identity say: the last ones.
+fn identity(column: &Column, sequence: Option<&Sequence>) -> [Datum; 7] {
+    let number = |value: fn(&Sequence) -> i64| maybe(sequence.map(|sequence| value(sequence).to_string()));
+    let generation = column.identity.map(|identity| match identity {
+        Identity::Always => "ALWAYS",
+        Identity::ByDefault => "BY DEFAULT",
+    });
+    [
+        yes(column.identity.is_some()),
+        maybe(generation),
+        number(|sequence| sequence.start),
+        number(|sequence| sequence.increment),
+        number(|sequence| sequence.max),
+        number(|sequence| sequence.min),
+        yes(sequence.is_some_and(|sequence| sequence.cycles)),
+    ]
 }
 
 /// The name of a type in `data_type`.

@@ -16,8 +16,8 @@
 //! 4. `describe`: definitions as text
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
-//! 7. `activity`, `constraints`, `information`: the server and its sessions; indexes and constraints;
-//!    `information_schema`
+//! 7. `activity`, `constraints`, `information`, `sequences`: the server and its sessions; indexes and constraints;
+//!    `information_schema`; sequences
 //! 8. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
 //! 9. `functions`: the functions
 
@@ -35,6 +35,7 @@ mod privileges;
 mod producer;
 mod relations;
 mod rows;
+mod sequences;
 mod tables;
 
 pub(crate) use env::{Rows, SessionInfo, SettingInfo, StatementInfo, SystemEnv, SystemSession};

@@ -9,7 +9,7 @@ use super::objects::{OWNER, schema_name, schema_oid};
 use super::relations::{self, PG_CATALOG};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
-use crate::table::quote_identifier;
+use crate::table::{Column, drawn_sequence, quote_identifier};
 use pgtypes::functions::{OperatorRow, ProcRow, operators};
 use pgtypes::{Names, Oid, SqlType, ValueError, functions};
 
@@ -174,6 +174,16 @@ fn relation_name(catalog: &Catalog, oid: Oid) -> Option<String> {
     let (schema, name, is_visible) = locate(catalog, oid)?;
     let name = quote_identifier(&name);
     Some(if is_visible { name } else { format!("{}.{name}", quote_identifier(schema)) })
+}
+
+/// The default of a column, as the catalog shows it. One of identity is none.
+pub(super) fn shown_default(column: &Column, catalog: &Catalog) -> Option<String> {
+    let default = column.default.as_ref().filter(|_| column.identity.is_none())?;
+    let name = drawn_sequence(default).and_then(|id| relation_name(catalog, Oid(id.0)));
+    Some(match name {
+        Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
+        None => default.clone(),
+    })
 }
 
 /// The name of a function with the types of its arguments.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::{Object, SchemaId, View};
+use crate::object::{Object, SchemaId, Sequence, View};
 use crate::table::{Column, ColumnId, IndexId, IndexedValue, StorageId, Table, TableId, quote_identifier};
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Oid, SqlType};
@@ -223,6 +223,16 @@ pub(super) fn roles(user: &str) -> Vec<(Oid, &str)> {
         roles.push((role_oid(user), user));
     }
     roles
+}
+
+/// The sequences of the session's database, by their ids.
+pub(super) fn sequences(catalog: &Catalog) -> Vec<Sequence> {
+    let relations = catalog.relations();
+    let sequence = |object: &Arc<Object>| match &**object {
+        Object::Sequence(sequence) => Some(sequence.clone()),
+        _ => None,
+    };
+    relations.iter().filter_map(sequence).collect()
 }
 
 /// The user's table of an OID.

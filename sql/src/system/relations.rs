@@ -67,6 +67,7 @@ fn read(fields: &[&'static str]) -> Option<Relation> {
             not_null: ty.ends_with('!'),
             default: None,
             generated: None,
+            identity: None,
         });
     }
     let table = Table {

@@ -6,14 +6,20 @@ use std::sync::LazyLock;
 use super::env::{Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use super::{activity, builtin, constraints, facts, information, tables};
+use super::{activity, builtin, constraints, facts, information, sequences, tables};
 use crate::error::{SqlError, SqlState};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
 
 /// The producers of each topic.
-static TOPICS: &[&[Producer]] =
-    &[activity::PRODUCERS, builtin::PRODUCERS, constraints::PRODUCERS, information::PRODUCERS, tables::PRODUCERS];
+static TOPICS: &[&[Producer]] = &[
+    activity::PRODUCERS,
+    builtin::PRODUCERS,
+    constraints::PRODUCERS,
+    information::PRODUCERS,
+    sequences::PRODUCERS,
+    tables::PRODUCERS,
+];
 
 /// What belongs to features that do not exist here. So there is none.
 static EMPTY: &[&str] = &[
@@ -53,8 +59,6 @@ static EMPTY: &[&str] = &[
     "pg_rules",
     "pg_seclabel",
     "pg_seclabels",
-    "pg_sequence",
-    "pg_sequences",
     "pg_shdepend",
     "pg_shdescription",
     "pg_shseclabel",
@@ -103,7 +107,6 @@ static EMPTY: &[&str] = &[
     "information_schema.routine_routine_usage",
     "information_schema.routine_sequence_usage",
     "information_schema.routine_table_usage",
-    "information_schema.sequences",
     "information_schema.transforms",
     "information_schema.triggered_update_columns",
     "information_schema.triggers",

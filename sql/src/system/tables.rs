@@ -9,10 +9,12 @@ use std::sync::Arc;
 use super::describe::index_definition;
 use super::env::{Rows, SystemEnv, int, oid, rows_of, text};
 use super::facts;
-use super::objects::{BTREE, HEAP, IndexView, default_oid, indexes, schema_of, schemas, views};
+use super::names::shown_default;
+use super::objects::{BTREE, HEAP, IndexView, default_oid, indexes, schema_of, schemas, sequences, views};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use crate::table::Table;
+use crate::catalog::Catalog;
+use crate::table::{Identity, Table};
 use pgtypes::{Datum, Oid, SqlType};
 
 pub(super) static PRODUCERS: &[Producer] = &[
@@ -69,7 +71,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("attcacheoff", "-1"),
             ("attcompression", ""),
             ("atthasmissing", "f"),
-            ("attidentity", ""),
             ("attisdropped", "f"),
             ("attislocal", "t"),
             ("attinhcount", "0"),
@@ -89,6 +90,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "atthasdef",
             "attcollation",
             "attgenerated",
+            "attidentity",
         ],
         rows: attributes,
     },
@@ -96,7 +98,10 @@ pub(super) static PRODUCERS: &[Producer] = &[
         relation: "pg_attrdef",
         constants: &[],
         columns: &["oid", "adrelid", "adnum", "adbin"],
-        rows: |env| each_table(env, |table| defaults(&table)),
+        rows: |env| {
+            let catalog = env.catalog();
+            rows_of(tables(env).flat_map(|table| defaults(&table, catalog)).collect())
+        },
     },
     Producer {
         relation: "pg_tables",
@@ -170,33 +175,42 @@ fn named(schema: &str, table: &Table) -> Vec<Datum> {
 
 fn classes(env: &SystemEnv<'_>) -> Rows {
     let system = relations::all().iter().map(system_class);
-    Box::new(
-        system.chain(
-            tables(env)
-                .flat_map(|table| {
-                    let indexes = indexes(&table);
-                    let of_table = class(&table, !indexes.is_empty());
-                    std::iter::once(of_table)
-                        .chain(indexes.into_iter().map(|index| index_class(&table, &index)))
-                        .collect::<Vec<_>>()
-                })
-                .chain(views(env.catalog()).into_iter().map(|view| view_class(&view.table))),
-        ),
-    )
+    let views = views(env.catalog()).into_iter().map(|view| object_class(&view.table, "v"));
+    let sequences = sequences(env.catalog());
+    let sequences = sequences.into_iter().map(|sequence| {
+        let mut row = class_row((sequence.id.0, &sequence.name, sequence.schema.0), ("S", "n"), 3);
+        row[4] = int(sequence.id.0);
+        row
+    });
+    let tables = tables(env).flat_map(|table| {
+        let indexes = indexes(&table);
+        let of_table = class(&table, !indexes.is_empty());
+        std::iter::once(of_table)
+            .chain(indexes.into_iter().map(|index| index_class(&table, &index)))
+            .collect::<Vec<_>>()
+    });
+    Box::new(system.chain(sequences).chain(tables).chain(views))
 }
 
-fn view_class(view: &Table) -> Vec<Datum> {
+fn object_class(shown: &Table, kind: &str) -> Vec<Datum> {
+    class_row((shown.id.0, &shown.name, shown.schema.0), (kind, "n"), shown.columns.len())
+}
+
+/// A row of `pg_class` without storage.
+fn class_row((id, name, schema): (u32, &str, u32), (kind, replica_identity): (&str, &str), width: usize) -> Vec<Datum> {
     vec![
-        int(view.id.0),
-        text(&view.name),
-        int(view.schema.0),
-        oid(Oid::NONE),
+        int(id),
+        text(name),
+        int(schema),
+        int(0),
         int(0),
         Datum::Bool(false),
         Datum::Bool(false),
-        text("v"),
-        int(view.columns.len()),
-        text("n"),
+        text(kind),
+        int(width),
+        text(replica_identity),
+        int(0),
+        Datum::Bool(false),
     ]
 }
 
@@ -275,8 +289,14 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
             let number = usize::from(column.id.0);
             let attribute = Attribute { relation, name: &column.name, number, ty: column.ty };
             let is_generated = column.generated.is_some();
-            let has_default = is_generated || column.default.is_some();
-            rows.push(attribute.row(Flags { not_null: column.not_null, has_default, is_generated }, None));
+            let has_default = is_generated || column.default.is_some() && column.identity.is_none();
+            let identity = match column.identity {
+                None => "",
+                Some(Identity::Always) => "a",
+                Some(Identity::ByDefault) => "d",
+            };
+            let flags = Flags { not_null: column.not_null, has_default, is_generated, identity };
+            rows.push(attribute.row(flags, None));
         }
         for index in indexes(&table) {
             for (at, (name, ty)) in index.attributes(&table).iter().enumerate() {
@@ -307,6 +327,7 @@ struct Flags {
     not_null: bool,
     has_default: bool,
     is_generated: bool,
+    identity: &'static str,
 }
 
 impl Attribute<'_> {
@@ -329,13 +350,15 @@ impl Attribute<'_> {
             Datum::Bool(flags.has_default),
             oid(collation.unwrap_or(own)),
             text(if flags.is_generated { "s" } else { "" }),
+            text(flags.identity),
         ]
     }
 }
 
-fn defaults(table: &Table) -> Vec<Vec<Datum>> {
+fn defaults(table: &Table, catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |column: &crate::table::Column| {
-        let text_of_default = column.default.as_ref().or(column.generated.as_ref())?;
+        let shown = shown_default(column, catalog);
+        let text_of_default = shown.or_else(|| column.generated.clone())?;
         let number = default_oid(table.id, column.id);
         Some(vec![oid(number), int(table.id.0), int(column.id.0), text(text_of_default)])
     };

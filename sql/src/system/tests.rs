@@ -70,6 +70,7 @@ fn table(id: u32, name: &str) -> Table {
         not_null,
         default: (!not_null).then(|| "'x'".to_owned()),
         generated: None,
+        identity: None,
     };
     Table {
         id: TableId(id),

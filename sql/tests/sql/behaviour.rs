@@ -347,6 +347,7 @@ fn check(text: &str) {
         not_null,
         default: None,
         generated: None,
+        identity: None,
     };
     let table = Table {
         schema: sql::object::FIRST_SCHEMA,

@@ -1,0 +1,115 @@
+//! Sequences of several gateways: no value is given twice, also if the outcome of a draw is not known.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::support::TestServer;
+use futures::SinkExt;
+use kv::memory::MemoryCluster;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+async fn numbers(client: &Client, text: &str) -> Vec<i64> {
+    let messages = client.simple_query(text).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row.get(0).expect("no NULL").parse().expect("an integer")),
+        _ => None,
+    });
+    rows.collect()
+}
+
+#[tokio::test]
+async fn gateways_never_give_a_value_twice() {
+    let cluster = MemoryCluster::new();
+    let servers = [TestServer::over(&cluster).await, TestServer::over(&cluster).await];
+    let first = servers[0].connect().await;
+    numbers(&first, "create sequence s").await;
+    numbers(&first, "create table t (id serial primary key, who int)").await;
+    let mut tasks = Vec::new();
+    for who in 0..6 {
+        let client = servers[who % 2].connect().await;
+        tasks.push(tokio::spawn(async move {
+            let mut drawn = Vec::new();
+            for _ in 0..40 {
+                drawn.extend(numbers(&client, "select nextval('s') from generate_series(1, 7)").await);
+                numbers(&client, &format!("insert into t (who) values ({who}), ({who})")).await;
+            }
+            drawn
+        }));
+    }
+    let (mut seen, mut count) = (HashSet::new(), 0);
+    for task in tasks {
+        let drawn = task.await.expect("no panic");
+        assert!(drawn.windows(7).step_by(7).all(|row| row.is_sorted()), "values of a statement grow");
+        count += drawn.len();
+        seen.extend(drawn);
+    }
+    assert_eq!((count, seen.len()), (6 * 40 * 7, 6 * 40 * 7));
+    assert_eq!(numbers(&first, "select count(*) from t").await, [480]);
+}
+
+/// Another client changes the record all the time, so that draws meet conflicts.
+#[tokio::test]
+async fn draws_that_meet_conflicts_are_repeated() {
+    let cluster = MemoryCluster::new();
+    let servers = [TestServer::over(&cluster).await, TestServer::over(&cluster).await];
+    let (a, b) = (servers[0].connect().await, servers[1].connect().await);
+    numbers(&a, "create sequence s").await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let other = tokio::spawn(async move {
+        let mut drawn = Vec::new();
+        while !stopped.load(Ordering::Relaxed) {
+            drawn.extend(numbers(&b, "select nextval('s')").await);
+        }
+        drawn
+    });
+    let mut drawn = Vec::new();
+    for _ in 0..300 {
+        drawn.extend(numbers(&a, "select nextval('s')").await);
+    }
+    stop.store(true, Ordering::Relaxed);
+    drawn.extend(other.await.expect("no panic"));
+    let seen: HashSet<i64> = drawn.iter().copied().collect();
+    assert_eq!(seen.len(), drawn.len());
+}
+
+/// The node that runs `setval` goes on there at once; RESTART is seen by all.
+#[tokio::test]
+async fn setval_and_restart_drop_blocks() {
+    let cluster = MemoryCluster::new();
+    let servers = [TestServer::over(&cluster).await, TestServer::over(&cluster).await];
+    let (a, b) = (servers[0].connect().await, servers[1].connect().await);
+    numbers(&a, "create sequence s cache 10").await;
+    assert_eq!(numbers(&a, "select nextval('s')").await, [1]);
+    assert_eq!(numbers(&b, "select nextval('s')").await, [11]);
+    assert_eq!(numbers(&a, "select setval('s', 100)").await, [100]);
+    assert_eq!(numbers(&a, "select nextval('s')").await, [101]);
+    assert_eq!(numbers(&b, "select nextval('s')").await, [12], "the rest of its block");
+    numbers(&a, "alter sequence s restart with 500").await;
+    assert_eq!(numbers(&b, "select nextval('s')").await, [500]);
+    assert_eq!(numbers(&a, "select nextval('s')").await, [510]);
+    numbers(&a, "begin; alter sequence s restart; rollback").await;
+    assert_eq!(numbers(&a, "select nextval('s')").await, [511]);
+}
+
+/// Rows of COPY draw in order, and an error in the data leaves a gap.
+#[tokio::test]
+async fn rows_of_copy_draw_their_defaults() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    numbers(&client, "create table t (id serial primary key, v int)").await;
+    copy(&client, "1\n2\n3\n").await.expect("copies");
+    assert_eq!(numbers(&client, "select id from t order by v").await, [1, 2, 3]);
+    copy(&client, "4\nx\n").await.expect_err("no number");
+    copy(&client, "5\n").await.expect("copies");
+    let last = numbers(&client, "select id from t where v = 5").await;
+    assert!(last[0] > 4, "{last:?}");
+}
+
+async fn copy(client: &Client, data: &'static str) -> Result<u64, tokio_postgres::Error> {
+    let sink = client.copy_in("copy t (v) from stdin").await?;
+    let mut sink = std::pin::pin!(sink);
+    sink.send(bytes::Bytes::from_static(data.as_bytes())).await?;
+    sink.finish().await
+}
