@@ -412,6 +412,25 @@ pub(crate) fn quote_identifier(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
+/// An identifier in quotes, behind the opening one, and what follows it. A doubled quote stands for one. `None` without
+/// the closing quote.
+pub(crate) fn unquote_identifier(text: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find('"')?;
+        part.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(after) => {
+                part.push('"');
+                rest = after;
+            }
+            None => return Some((part, rest)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

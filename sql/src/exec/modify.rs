@@ -23,7 +23,7 @@ use crate::coop::Turn;
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
-use crate::plan::{AccessPath, DeletePlan, RowCounts, Source, TableAccess, UpdatePlan};
+use crate::plan::{AccessPath, DeletePlan, Joined, RowCounts, Source, TableAccess, UpdatePlan};
 use pgtypes::Datum;
 
 /// Rows per page.
@@ -145,12 +145,24 @@ enum Rows<'p> {
 }
 
 impl<'p> Rows<'p> {
-    /// Those of the target by itself. `is_frozen`: they are those of the statement's start.
-    async fn plain(mut target: Target<'p>, is_frozen: bool, ctx: &ExecContext<'_>) -> Rows<'p> {
-        if is_frozen || matches!(target.access.path, AccessPath::Index(_)) {
+    /// Those of a target, with a filter, by itself or joined with other tables. `is_frozen`: those of a target by
+    /// itself are those of the statement's start.
+    async fn of(
+        (access, filter, joined): (&'p TableAccess, Option<&'p Expr>, Option<&'p Joined>),
+        (mode, is_frozen): (LockMode, bool),
+        row_units: usize,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Rows<'p>, SqlError> {
+        if let Some(joined) = joined {
+            let rows = JoinedRows::new((joined, access), mode, row_units, ctx, params).await?;
+            return Ok(Rows::Joined(Box::new(rows)));
+        }
+        let mut target = Target::new(access, filter, mode, row_units, (ctx, params)).await?;
+        if is_frozen || matches!(access.path, AccessPath::Index(_)) {
             target.freeze(ctx);
         }
-        Rows::Plain(Box::new(target))
+        Ok(Rows::Plain(Box::new(target)))
     }
 
     /// The next rows, with their keys. The columns of the target come first.
@@ -190,17 +202,8 @@ pub(super) async fn delete(
     ctx: &mut ExecContext<'_>,
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
-    let mode = LockMode::Update;
-    let rows = match &plan.joined {
-        Some(joined) => {
-            let rows = JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?;
-            Rows::Joined(Box::new(rows))
-        }
-        None => {
-            let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, (ctx, params)).await?;
-            Rows::plain(target, false, ctx).await
-        }
-    };
+    let source = (&plan.access, plan.filter.as_ref(), plan.joined.as_deref());
+    let rows = Rows::of(source, (LockMode::Update, false), row_units, ctx, params).await?;
     delete_rows(plan, rows, ctx, params).await
 }
 
@@ -246,16 +249,8 @@ pub(super) async fn update(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mode = if plan.changes_unique { LockMode::Update } else { LockMode::NoKeyUpdate };
-    let rows = match &plan.joined {
-        Some(joined) => {
-            let rows = JoinedRows::new((joined, &plan.access), mode, row_units, ctx, params).await?;
-            Rows::Joined(Box::new(rows))
-        }
-        None => {
-            let target = Target::new(&plan.access, plan.filter.as_ref(), mode, row_units, (ctx, params)).await?;
-            Rows::plain(target, plan.changes_key, ctx).await
-        }
-    };
+    let source = (&plan.access, plan.filter.as_ref(), plan.joined.as_deref());
+    let rows = Rows::of(source, (mode, plan.changes_key), row_units, ctx, params).await?;
     update_rows(plan, rows, ctx, params).await
 }
 

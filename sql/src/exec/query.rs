@@ -122,7 +122,6 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<(), SqlError> {
-        // Without a view of its own it has that of the query around it.
         let Some(view) = self.view.take() else { return self.read_complete(plan, ctx, params, max_rows).await };
         let outer = ctx.txn.set_view(Some(view));
         let read = self.read_complete(plan, ctx, params, max_rows).await;

@@ -10,6 +10,28 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::table::{ColumnId, ForeignKey, IndexedValue, Table, TableId};
 
+/// Of dependent objects, each with what it depends on: 2BP01 if there are any. With CASCADE, the notice about them.
+/// `what` is dropped; more than one object is `desired object(s)`.
+pub(super) fn check_dependents(
+    described: &[(String, String)],
+    what: &str,
+    cascade: bool,
+) -> Result<Option<String>, SqlError> {
+    if !cascade && !described.is_empty() {
+        let lines: Vec<String> = described.iter().map(|(it, on)| format!("{it} depends on {on}")).collect();
+        let it = if what.starts_with("desired") { "them" } else { "it" };
+        let message = format!("cannot drop {what} because other objects depend on {it}");
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .detail(lines.join("\n"))
+            .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    Ok(match described {
+        [] => None,
+        [(only, _)] => Some(format!("drop cascades to {only}")),
+        several => Some(format!("drop cascades to {} other objects", several.len())),
+    })
+}
+
 /// Objects that cannot stay without another one.
 #[derive(Default)]
 pub(super) struct Dependents {
@@ -34,19 +56,7 @@ impl Dependents {
 
     /// 2BP01 if there are any. With CASCADE, the notice about them.
     pub(super) fn check(&self, what: &str, cascade: bool) -> Result<Option<String>, SqlError> {
-        if !cascade && !self.described.is_empty() {
-            let lines: Vec<String> = self.described.iter().map(|(it, on)| format!("{it} depends on {on}")).collect();
-            let it = if what.starts_with("desired") { "them" } else { "it" };
-            let message = format!("cannot drop {what} because other objects depend on {it}");
-            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                .detail(lines.join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        Ok(match self.described.as_slice() {
-            [] => None,
-            [(only, _)] => Some(format!("drop cascades to {only}")),
-            several => Some(format!("drop cascades to {} other objects", several.len())),
-        })
+        check_dependents(&self.described, what, cascade)
     }
 
     /// Adds others. Those of `table` itself go at once.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::binder::Binder;
-use super::dependents::of_tables;
+use super::dependents::{check_dependents, of_tables};
 use super::node::{Drops, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId};
@@ -54,7 +54,7 @@ impl Binder<'_> {
                 }
                 if !dependent.is_owned {
                     let (child, parent) = (self.dropped_text(&dependent.found), self.dropped_text(&parent));
-                    details.push((format!("{child} depends on {parent}"), format!("drop cascades to {child}")));
+                    details.push((child, parent));
                 }
                 all.push(dependent.found);
             }
@@ -68,25 +68,12 @@ impl Binder<'_> {
             }
         }
         let keys = of_tables(&drops.tables, self.catalog);
-        let of_key = |(it, on): &(String, String)| (format!("{it} depends on {on}"), format!("drop cascades to {it}"));
-        details.extend(keys.described().iter().map(of_key));
-        if !cascade && !details.is_empty() {
-            let what = match first.filter(|_| roots == 1) {
-                Some(only) => self.dropped_text(&only),
-                None => "desired object(s)".to_owned(),
-            };
-            let pronoun = if roots == 1 { "it" } else { "them" };
-            let message = format!("cannot drop {what} because other objects depend on {pronoun}");
-            let detail: Vec<String> = details.into_iter().map(|(why, _)| why).collect();
-            let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(detail.join("\n"));
-            return Err(error.hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        let message = match details.as_slice() {
-            [] => None,
-            [(_, only)] => Some(only.clone()),
-            many => Some(format!("drop cascades to {} other objects", many.len())),
+        details.extend_from_slice(keys.described());
+        let what = match first.filter(|_| roots == 1) {
+            Some(only) => self.dropped_text(&only),
+            None => "desired object(s)".to_owned(),
         };
-        if let Some(message) = message {
+        if let Some(message) = check_dependents(&details, &what, cascade)? {
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
         drops.changes = keys.alterations(self.catalog)?;

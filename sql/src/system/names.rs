@@ -9,7 +9,7 @@ use super::objects::{OWNER, schema_name, schema_oid};
 use super::relations::{self, PG_CATALOG};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
-use crate::table::{Column, drawn_sequence, quote_identifier};
+use crate::table::{Column, drawn_sequence, quote_identifier, unquote_identifier};
 use pgtypes::functions::{OperatorRow, ProcRow, operators};
 use pgtypes::{Names, Oid, SqlType, ValueError, functions};
 
@@ -81,7 +81,7 @@ pub(super) fn parts(name: &str) -> Result<Vec<String>, ValueError> {
     let mut rest = name.trim();
     loop {
         let (part, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_part(quoted).ok_or_else(invalid)?,
+            Some(quoted) => unquote_identifier(quoted).ok_or_else(invalid)?,
             None => {
                 let end = rest.find(|c: char| c == '.' || c.is_whitespace()).unwrap_or(rest.len());
                 (rest[..end].to_lowercase(), &rest[end..])
@@ -95,24 +95,6 @@ pub(super) fn parts(name: &str) -> Result<Vec<String>, ValueError> {
             Some(next) => rest = next.trim_start(),
             None if after.trim().is_empty() => return Ok(parts),
             None => return Err(invalid()),
-        }
-    }
-}
-
-/// A part in quotes behind its opening one, and what follows. A doubled quote stands for one.
-fn quoted_part(text: &str) -> Option<(String, &str)> {
-    let mut part = String::new();
-    let mut rest = text;
-    loop {
-        let end = rest.find('"')?;
-        part.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(after) => {
-                part.push('"');
-                rest = after;
-            }
-            None => return Some((part, rest)),
         }
     }
 }

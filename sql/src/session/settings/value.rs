@@ -6,7 +6,7 @@ use super::table::{self, GC_TTL, Kind, SETTINGS, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
 use crate::session::reads;
-use crate::table::quote_identifier;
+use crate::table::{quote_identifier, unquote_identifier};
 use pgtypes::TimeZone;
 use tso::Timestamp;
 
@@ -323,17 +323,7 @@ fn list_of_names(text: &str) -> Option<Vec<String>> {
     while !rest.is_empty() {
         let after = match rest.strip_prefix('"') {
             Some(quoted) => {
-                let (mut name, mut tail) = (String::new(), quoted);
-                loop {
-                    let end = tail.find('"')?;
-                    name.push_str(&tail[..end]);
-                    tail = &tail[end + 1..];
-                    match tail.strip_prefix('"') {
-                        Some(more) => tail = more,
-                        None => break,
-                    }
-                    name.push('"');
-                }
+                let (name, tail) = unquote_identifier(quoted)?;
                 names.push(name);
                 tail
             }
