@@ -245,7 +245,7 @@ fn strings_continue_only_after_a_line_break() {
 #[test]
 fn alter_view_is_read_as_alter_table_at_the_beginning_of_a_statement() {
     assert_eq!(shown("select 1; alter view v rename to w")[1], "ALTER TABLE v RENAME TO w");
-    assert_eq!(shown("select alter view from t"), ["SELECT alter AS view FROM t"]);
+    assert_eq!(shown("create view v as select alter, view from t"), ["CREATE VIEW v AS SELECT alter, view FROM t"]);
 }
 
 #[test]

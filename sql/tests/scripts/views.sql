@@ -329,6 +329,40 @@ a:int4|b:text
 FETCH 2
 COMMIT
 
+# What a new view reads is there when it is committed.
+
+create table gone (a int);
+begin;
+create view ofgone as select a from gone;
+\session other
+drop table gone;
+\session main
+commit;
+select * from ofgone;
+begin;
+create view ofr as select a from joined;
+\session other
+drop view joined;
+\session main
+commit;
+select * from ofr;
+----
+CREATE TABLE
+BEGIN
+CREATE VIEW
+DROP TABLE
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "mt\x00\x00@\x11": committed at 100000.*, after 100000.*
+HINT: The transaction might succeed if retried.
+ERROR 42P01: relation "ofgone" does not exist [at 15]
+BEGIN
+CREATE VIEW
+DROP VIEW
+ERROR 40001: could not serialize access due to concurrent update
+DETAIL: write conflict on "mo\x00\x00@\x08": committed at 100000.*, after 100000.*
+HINT: The transaction might succeed if retried.
+ERROR 42P01: relation "ofr" does not exist [at 15]
+
 # Bounds.
 
 create view e0 as select 1 as a;
@@ -382,7 +416,6 @@ e1
 e2
 e3
 e4
-joined
 rec
 stars
 v
