@@ -257,8 +257,8 @@ ERROR 2BP01: cannot drop sequence renamed because other objects depend on it
 DETAIL: default value for column id of table t depends on sequence renamed
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
 CREATE TABLE
-ERROR 42601: multiple default values specified for column "id" of table "t2" [at 18]
-ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "t2" [at 18]
+ERROR 42601: multiple default values specified for column "id" of table "t2"
+ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "t2"
 ?column?:bool
 t
 INSERT 0 1
@@ -320,16 +320,23 @@ HINT: Use OVERRIDING SYSTEM VALUE to override.
 id:int4
 20
 INSERT 0 1
-ERROR 42703: column "system" of relation "i" does not exist [at 15]
-ERROR 42703: column "user" of relation "i" does not exist [at 15]
+id:int4
+1
+INSERT 0 1
+id:int4
+25
+INSERT 0 1
 ERROR 428C9: cannot insert a non-DEFAULT value into column "id"
 DETAIL: Column "id" is an identity column defined as GENERATED ALWAYS.
 HINT: Use OVERRIDING SYSTEM VALUE to override.
-ERROR 42703: column "user" of relation "i" does not exist [at 15]
+id:int4
+30
+INSERT 0 1
 ERROR 428C9: column "id" can only be updated to DEFAULT
 DETAIL: Column "id" is an identity column defined as GENERATED ALWAYS.
 id:int4
-UPDATE 0
+35
+UPDATE 1
 CREATE TABLE
 id:int8
 5
@@ -337,10 +344,12 @@ INSERT 0 1
 id:int8
 1
 INSERT 0 1
-ERROR 42703: column "user" of relation "j" does not exist [at 15]
+id:int8
+2
+INSERT 0 1
 ERROR 22023: identity column type must be smallint, integer, or bigint
-ERROR 42601: both default and identity specified for column "id" of table "k" [at 17]
-ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "k" [at 17]
+ERROR 42601: both default and identity specified for column "id" of table "k" [at 34]
+ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "k" [at 29]
 attname:name|attidentity:char|atthasdef:bool|attnotnull:bool
 id|a|f|t
 v||f|f
@@ -426,3 +435,50 @@ select g, nextval('r') from generate_series(1, 3) g order by g desc limit 2;
 select nextval('r') where (select nextval('r')) > 0;
 select (select currval('r')) = currval('r');
 ----
+CREATE SEQUENCE
+nextval:int8
+4
+ERROR 0A000: ALTER SEQUENCE is not supported yet
+ERROR 72000: snapshot too old: the database did not exist at 99084.0
+ERROR 22023: timestamp 100083.0 is in the future
+nextval:int8
+5
+WARNING 25P01: there is no transaction in progress
+ROLLBACK
+BEGIN
+CREATE SEQUENCE
+nextval:int8
+1
+ROLLBACK
+ERROR 42P01: relation "in_txn" does not exist [at 16]
+BEGIN
+ALTER SEQUENCE
+nextval:int8
+16
+ROLLBACK
+nextval:int8
+17
+id:int4
+77
+INSERT 0 1
+?column?:bool
+t
+INSERT 0 1
+Result
+PREPARE
+nextval:int8
+18
+nextval:int8
+19
+nextval:int8
+20
+21
+nextval:int8
+23
+g:int4|nextval:int8
+3|24
+2|25
+nextval:int8
+26
+?column?:bool
+t
