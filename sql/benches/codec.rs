@@ -30,6 +30,7 @@ fn table() -> Table {
     };
     Table {
         id: TableId(16_384),
+        schema: sql::object::FIRST_SCHEMA,
         storage: StorageId(16_384),
         name: "sbtest1".to_owned(),
         columns: vec![
@@ -83,11 +84,13 @@ fn statements(c: &mut Criterion) {
                     io: IoEnv::new(&zone, Now(0)),
                     user: "",
                     database: "",
+                    current_schema: None,
                     session: &NoSession,
                     commit_follows: true,
                     locks_rows: false,
                     lock_timeout: None,
                     advisory: None,
+                    uses_sequences: false,
                     params: 0,
                     statement: None,
                 };
@@ -112,11 +115,13 @@ async fn prepared(tables: &Catalog) -> Database {
         io: IoEnv::new(&zone, Now(0)),
         user: "",
         database: "",
+        current_schema: None,
         session: &NoSession,
         commit_follows: true,
         locks_rows: false,
         lock_timeout: None,
         advisory: None,
+        uses_sequences: false,
         params: 0,
         statement: None,
     };

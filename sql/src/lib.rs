@@ -13,18 +13,19 @@
 //! 4. `metrics`: counters and histograms of the front end
 //! 5. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
 //! 6. `lexer`: tokens; splits query strings
-//! 7. `object`, `table`: descriptors of databases, schemas, views, sequences; of tables and columns
-//! 8. `codec`: rows to keys and values
-//! 9. `catalog`: stored descriptors, their cache, schema changes
-//! 10. `advisory`, `sequence`: advisory locks; the values of sequences
-//! 11. `parse`: text to syntax trees
-//! 12. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
-//! 13. `expr`: bound expressions and their evaluation
-//! 14. `plan`: syntax trees to plans
-//! 15. `exec`: runs plans over a transaction
-//! 16. `protocol`: wire messages in, replies out
-//! 17. `session`: transaction state, settings, prepared statements
-//! 18. `server`: sockets, startup, connections
+//! 7. `object`: descriptors of databases, schemas, views, sequences
+//! 8. `table`: descriptors of tables and columns
+//! 9. `codec`: rows to keys and values
+//! 10. `catalog`: stored descriptors, their cache, schema changes
+//! 11. `advisory`, `sequence`: advisory locks; the values of sequences
+//! 12. `parse`: text to syntax trees
+//! 13. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
+//! 14. `expr`: bound expressions and their evaluation
+//! 15. `plan`: syntax trees to plans
+//! 16. `exec`: runs plans over a transaction
+//! 17. `protocol`: wire messages in, replies out
+//! 18. `session`: transaction state, settings, prepared statements
+//! 19. `server`: sockets, startup, connections
 
 mod advisory;
 pub mod catalog;

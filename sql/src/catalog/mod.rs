@@ -14,10 +14,11 @@
 //! # Layers
 //!
 //! 1. `keys`, `planted`: keys and small records, deliberate bugs
-//! 2. `descriptor`: table records
-//! 3. `snapshot`: the tables of a version
-//! 4. `control`, `uses`, `versions`: leases and schema changes under way, the live transactions of the node, catalogs
-//!    of the past, errors of constraints
+//! 2. `tagged`: records of fields
+//! 3. `descriptor`, `object_record`: records of tables and of other objects
+//! 4. `snapshot`: the objects of a version
+//! 5. `control`, `uses`, `versions`, `violations`: leases and schema changes under way, the live transactions of the
+//!    node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 7. `steps`: the steps of schema changes
 //! 8. `ddl`, `gc_ttl`, `keeper`, `past`: what a schema change writes; how long old versions are kept; keeps the lease;

@@ -1,4 +1,5 @@
-//! The encoding of objects that are no tables: a version byte, a length, then fields ([`super::tagged`]) of that length.
+//! The encoding of objects that are no tables: a version byte, a length, then fields ([`super::tagged`]) of that
+//! length.
 //!
 //! | field | database | schema | view | sequence |
 //! |---|---|---|---|---|

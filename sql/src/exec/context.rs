@@ -180,13 +180,16 @@ impl<'a> ExecContext<'a> {
 pub(super) type RunSubquery =
     for<'f> fn(&'f mut ExecContext<'_>, &'f Pending) -> BoxFuture<'f, Result<SubqueryRows, SqlError>>;
 
+/// The rows of a query of WITH, with the outer values that they are for.
+type KeptRows = (Row, Arc<Vec<Row>>);
+
 /// The state of a statement.
 pub struct StatementState {
     pub(super) plan: Arc<Plan>,
     pub(super) log: SubqueryLog,
     pub(super) run: RunSubquery,
     /// The rows of the queries of WITH that have run, with the values around them that they were for.
-    pub(super) with: Mutex<HashMap<usize, (Row, Arc<Vec<Row>>)>>,
+    pub(super) with: Mutex<HashMap<usize, KeptRows>>,
     /// What the references of recursive queries to themselves give now.
     pub(super) recursion: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
     /// What sub-queries see of the transaction, of a statement that writes.

@@ -1,7 +1,7 @@
 //! Names of relations: which table, index, view or sequence a name means, and where new ones are created.
 //!
-//! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan is
-//! valid as long as all of them lead to the same relations.
+//! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan
+//! is valid as long as all of them lead to the same relations.
 
 use std::sync::Arc;
 

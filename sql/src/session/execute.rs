@@ -370,12 +370,8 @@ impl Session {
         let io = self.settings.io(self.now, &*catalog);
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
         let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
-        let values = SessionValues::new(
-            &self.settings,
-            (&self.state, !self.savepoints.is_empty()),
-            self.pid,
-            (shown, &self.sequences),
-        );
+        let own = (shown, &self.sequences);
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),
@@ -428,13 +424,8 @@ impl Session {
         let checked = active.check(&self.node.catalog).map_err(Fault::from);
         // One in the past says nothing about now.
         self.advisory.check(active.txn.read_ts()).map_err(Fault::from)?;
-        let counted = match (read, checked) {
-            (Err(fault), _) if !fault.is_of_rows() => Err(fault),
-            (_, Err(refused)) => Err(refused),
-            (read, Ok(())) => read,
-        };
         // Also the rows of a batch that sleeps before it is sent.
-        let count = counted.inspect_err(|_| _ = out.truncate_to(start))?;
+        let count = counted(read, checked).inspect_err(|_| _ = out.truncate_to(start))?;
         values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
         let (settings, state) = values.into_changed();
         settings.into_iter().for_each(|settings| self.settings = settings);
@@ -553,6 +544,15 @@ pub(crate) fn changed_result() -> SqlError {
 
 fn missing_transaction() -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, "internal error: a statement runs without a transaction")
+}
+
+/// The outcome of a batch: what was read counts if the check that follows allows it.
+fn counted(read: Result<usize, Fault>, checked: Result<(), Fault>) -> Result<usize, Fault> {
+    match (read, checked) {
+        (Err(fault), _) if !fault.is_of_rows() => Err(fault),
+        (_, Err(refused)) => Err(refused),
+        (read, Ok(())) => read,
+    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use super::fault::Fault;
-use super::state::Session;
 use crate::catalog::{Catalog, Sight};
 use crate::error::{SqlError, SqlState};
 use crate::object::SchemaId;
@@ -29,25 +27,21 @@ impl Seen {
     pub(crate) fn last(&self) -> Option<&Arc<Catalog>> {
         self.last.as_ref().map(|last| &last.seen)
     }
-}
 
-impl Session {
-    /// The catalog of the transaction, and whether that has schema changes of its own. 3D000 if the session's database
-    /// is gone.
-    pub(crate) fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
-        let Some(active) = &self.active else {
-            return Err(SqlError::internal("a statement runs without a transaction").into());
-        };
-        let (base, own_schema) = active.catalog();
-        let path = self.settings.search_path();
+    /// The catalog `base` as a session sees it. 3D000 if its database is gone.
+    pub(crate) fn look(
+        &mut self,
+        base: &Arc<Catalog>,
+        path: &Arc<[String]>,
+        (database, user): (&str, &str),
+    ) -> Result<Arc<Catalog>, SqlError> {
         let is_last = |last: &&SeenCatalog| Arc::ptr_eq(&last.base, base) && Arc::ptr_eq(&last.path, path);
-        if let Some(last) = self.seen.last.as_ref().filter(is_last) {
-            return Ok((last.seen.clone(), own_schema));
+        if let Some(last) = self.last.as_ref().filter(is_last) {
+            return Ok(last.seen.clone());
         }
-        let seen = Arc::new(see(base, &self.database, path, &self.user)?);
-        let (base, path) = (base.clone(), path.clone());
-        self.seen.last = Some(SeenCatalog { base, path, seen: seen.clone() });
-        Ok((seen, own_schema))
+        let seen = Arc::new(see(base, database, path, user)?);
+        self.last = Some(SeenCatalog { base: base.clone(), path: path.clone(), seen: seen.clone() });
+        Ok(seen)
     }
 }
 

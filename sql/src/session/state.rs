@@ -326,6 +326,16 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// The catalog of the transaction as the session sees it, and whether it has schema changes of its own. 3D000 if
+    /// the session's database is gone.
+    pub(crate) fn catalog(&mut self) -> Result<(Arc<Catalog>, bool), Fault> {
+        let active =
+            self.active.as_ref().ok_or_else(|| SqlError::internal("a statement runs without a transaction"))?;
+        let (base, own_schema) = active.catalog();
+        let seen = self.seen.look(base, self.settings.search_path(), (&self.database, &self.user))?;
+        Ok((seen, own_schema))
+    }
+
     /// Creates a session. `settings` include those of the startup packet.
     pub(crate) fn new(
         node: Arc<NodeContext>,

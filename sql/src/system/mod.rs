@@ -1,7 +1,7 @@
 //! The system catalog: `pg_catalog` and `information_schema` as virtual tables, and the functions over them.
 //!
 //! A relation is a descriptor ([`Relation`]) with the OID, the columns and the types that PostgreSQL 15 has. Its rows
-//! are computed when they are read ([`rows`]): from the static tables of [`pgtypes`], from the catalog of the
+//! are computed when they are read ([`mod@rows`]): from the static tables of [`pgtypes`], from the catalog of the
 //! transaction, and from what the session shows of itself ([`SystemSession`]). The functions are rows of
 //! [`pgtypes::functions`], computed by [`call`]. Nothing here waits, reads a clock or keeps state.
 //!

@@ -405,59 +405,61 @@ ERROR 55000: sequence must be in same schema as table it is linked to
 NOTICE 00000: drop cascades to 2 other objects
 DROP SCHEMA
 
-# The past, and restarts.
+# Restarts, transactions, and where values are drawn.
 create sequence r restart with 4 start 2;
 select nextval('r');
 alter sequence r rename to a.b;
-select nextval('r') as of system time '-1s';
-begin as of system time '-1ms';
-select nextval('r');
-rollback;
 begin;
 create sequence in_txn;
 select nextval('in_txn');
 rollback;
 select nextval('in_txn');
+create sequence changed;
 begin;
-alter sequence r increment 10;
-select nextval('r');
+alter sequence changed increment 10;
+select nextval('changed');
 rollback;
-select nextval('r');
+select nextval('changed');
 insert into i as x overriding system value values (77, 'g') returning x.id;
 insert into i (id, v) overriding user value values (77, 'h') returning id > 0;
 explain select nextval('r');
 prepare p as select nextval('r');
 execute p;
 execute p;
+prepare q as select $1::bigint;
+execute q (nextval('r'));
 select nextval('r') from generate_series(1, 3) limit 2;
-select nextval('r') limit (select nextval('r'));
+select nextval('r') limit nextval('r');
 select g, nextval('r') from generate_series(1, 3) g order by g desc limit 2;
 select nextval('r') where (select nextval('r')) > 0;
 select (select currval('r')) = currval('r');
+select nextval('r'), count(*) from generate_series(1, 3) group by ();
+select a.n, b.n from (select nextval('r') as n) a, (select nextval('r') as n) b;
+select s.last_value > 0, t.g from r s, generate_series(1, 2) t(g);
+drop sequence r;
+select nextval('r');
+create sequence r;
+select nextval('r');
+execute p;
 ----
 CREATE SEQUENCE
 nextval:int8
 4
-ERROR 0A000: ALTER SEQUENCE is not supported yet
-ERROR 72000: snapshot too old: the database did not exist at 99084.0
-ERROR 22023: timestamp 100083.0 is in the future
-nextval:int8
-5
-WARNING 25P01: there is no transaction in progress
-ROLLBACK
+ERROR 42601: syntax error at or near "." [at 29]
 BEGIN
 CREATE SEQUENCE
 nextval:int8
 1
 ROLLBACK
 ERROR 42P01: relation "in_txn" does not exist [at 16]
+CREATE SEQUENCE
 BEGIN
 ALTER SEQUENCE
 nextval:int8
-16
+1
 ROLLBACK
 nextval:int8
-17
+2
 id:int4
 77
 INSERT 0 1
@@ -467,18 +469,33 @@ INSERT 0 1
 Result
 PREPARE
 nextval:int8
-18
+5
 nextval:int8
-19
+6
+PREPARE
+ERROR 0A000: functions of sequences in EXECUTE parameters are not supported
 nextval:int8
-20
-21
-nextval:int8
-23
+7
+8
+ERROR 0A000: functions of sequences in LIMIT and OFFSET are not supported
 g:int4|nextval:int8
-3|24
-2|25
+3|9
+2|10
 nextval:int8
-26
+11
 ?column?:bool
 t
+nextval:int8|count:int8
+12|3
+n:int8|n:int8
+14|13
+?column?:bool|g:int4
+t|1
+t|2
+DROP SEQUENCE
+ERROR 42P01: relation "r" does not exist [at 16]
+CREATE SEQUENCE
+nextval:int8
+1
+nextval:int8
+2
