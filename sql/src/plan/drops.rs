@@ -78,7 +78,8 @@ impl Binder<'_> {
         if let Some(message) = message {
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
-        self.keep_used_sequences(&all, cascade)?;
+        let only = all.first().filter(|_| roots == 1).map(|only| self.dropped_text(only));
+        self.keep_used_sequences(&all, only.as_deref(), cascade)?;
         let mut drops = Drops::default();
         for dropped in all {
             match dropped {
@@ -90,7 +91,7 @@ impl Binder<'_> {
     }
 
     /// 2BP01 for a sequence from which a column draws whose table stays. To drop that default with it is not supported.
-    fn keep_used_sequences(&self, all: &[Dropped], cascade: bool) -> Result<(), SqlError> {
+    fn keep_used_sequences(&self, all: &[Dropped], only: Option<&str>, cascade: bool) -> Result<(), SqlError> {
         let is_dropped = |id: ObjectId| all.iter().any(|dropped| dropped.id() == id);
         for table in self.catalog.tables().iter().filter(|table| !is_dropped(ObjectId(table.id.0))) {
             for column in &table.columns {
@@ -109,7 +110,10 @@ impl Binder<'_> {
                     let message = format!("{what} cannot be dropped with the default value of {column_text} yet");
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                let message = format!("cannot drop {what} because other objects depend on it");
+                let message = match only {
+                    Some(only) => format!("cannot drop {only} because other objects depend on it"),
+                    None => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+                };
                 let detail = format!("default value for {column_text} depends on {what}");
                 let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(detail);
                 return Err(error.hint("Use DROP ... CASCADE to drop the dependent objects too."));

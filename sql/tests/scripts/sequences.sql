@@ -392,7 +392,7 @@ INSERT 0 2
 ERROR 2BP01: cannot drop sequence own because other objects depend on it
 DETAIL: default value for column a of table uses depends on sequence own
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
-ERROR 2BP01: cannot drop sequence own because other objects depend on it
+ERROR 2BP01: cannot drop table plain because other objects depend on it
 DETAIL: default value for column a of table uses depends on sequence own
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
 CREATE SCHEMA
