@@ -147,8 +147,6 @@ impl SqlState {
     pub const FOREIGN_KEY_VIOLATION: SqlState = SqlState("23503");
     /// `invalid_foreign_key`
     pub const INVALID_FOREIGN_KEY: SqlState = SqlState("42830");
-    /// A value for a column that is always generated.
-    pub const GENERATED_ALWAYS: SqlState = SqlState("428C9");
     /// `duplicate_object`
     pub const DUPLICATE_OBJECT: SqlState = SqlState("42710");
     /// `dependent_objects_still_exist`

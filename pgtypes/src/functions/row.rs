@@ -204,6 +204,11 @@ impl ProcRow {
         ProcRow { run: Run::OrderedSet(direct, run), ..self }
     }
 
+    /// Whether `pg_proc` says that it returns a set. One row of several columns is none there.
+    pub fn is_listed_as_set(&self) -> bool {
+        self.returns_set() && self.name != "pg_sequence_parameters"
+    }
+
     /// Whether it returns a set.
     pub fn returns_set(&self) -> bool {
         matches!(self.run, Run::Set(_) | Run::SessionSet)

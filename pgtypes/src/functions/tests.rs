@@ -46,7 +46,7 @@ fn rows_are_those_of_postgresql() {
             row.name,
             if row.is_aggregate() { false } else { row.is_strict },
             row.volatility.letter(),
-            row.returns_set(),
+            row.is_listed_as_set(),
             row.is_variadic,
             row.result.name(),
             args.join(", ")

@@ -101,8 +101,8 @@ impl Pipeline {
         self.out.len()
     }
 
-    /// Puts off the evaluation of outputs that take advisory locks or draw from sequences until rows are sorted, as PostgreSQL does: no lock
-    /// is taken for a row that LIMIT drops.
+    /// Puts off the evaluation of outputs that take advisory locks or draw from sequences until rows are sorted, as
+    /// PostgreSQL does: nothing is taken for a row that LIMIT drops.
     pub(crate) fn defer(&mut self, plan: &SelectPlan) {
         if plan.sort.is_empty() || plan.distinct || plan.aggregation.is_some() || plan.lock.is_some() {
             return;

@@ -50,7 +50,6 @@ const OBJECTS: &[&str] = &[
     "ROUTINE",
     "RULE",
     "SCHEMA",
-    "SEQUENCE",
     "SERVER",
     "STATISTICS",
     "SUBSCRIPTION",
@@ -114,7 +113,6 @@ mod tests {
         for (text, command) in [
             ("create or replace function f() returns int language sql as $$ select 1 $$", "CREATE FUNCTION"),
             ("CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)", "CREATE INDEX"),
-            ("/* x */ create temp sequence s", "CREATE SEQUENCE"),
             ("create constraint trigger x after insert on t", "CREATE TRIGGER"),
             ("drop owned by ann", "DROP OWNED"),
             ("alter table t add column b int", "ALTER TABLE"),

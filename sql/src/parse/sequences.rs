@@ -27,7 +27,8 @@ struct Options {
 }
 
 fn is_word(parser: &Parser<'_>, at: usize, keyword: Keyword) -> bool {
-    matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
+    let token = &parser.peek_nth_token_ref(at).token;
+    matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
 
 /// A statement about a sequence; `None` for any other one.

@@ -1,5 +1,5 @@
-//! What depends on a column or a key: generated columns, and foreign keys of other tables. And what goes with a column
-//! by itself: indexes and constraints over it.
+//! What depends on a column, a key or a sequence: generated columns, foreign keys of other tables, defaults. And what
+//! goes with a column by itself: indexes and constraints over it.
 
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub(super) struct Dependents {
     pub(super) columns: Vec<ColumnId>,
     /// Foreign keys, by their tables and names.
     foreign_keys: Vec<(TableId, String)>,
+    /// Columns that lose their defaults.
+    defaults: Vec<(TableId, ColumnId)>,
     /// Each with what it depends on: `constraint c on table t`, `table p`.
     described: Vec<(String, String)>,
 }
@@ -47,6 +49,12 @@ impl Dependents {
     fn add_key(&mut self, table: &Table, key: &ForeignKey, on: String) {
         self.described.push((format!("constraint {} on table {}", key.name, table.name), on));
         self.foreign_keys.push((table.id, key.name.clone()));
+    }
+
+    /// Adds the default of a column. `described`: the default, and what it depends on.
+    pub(super) fn add_default(&mut self, table: TableId, column: ColumnId, described: (String, String)) {
+        self.described.push(described);
+        self.defaults.push((table, column));
     }
 
     /// Each with what it depends on.
@@ -70,25 +78,32 @@ impl Dependents {
         }
     }
 
-    /// The changes of other tables that lose foreign keys.
+    /// The changes of other tables that lose foreign keys or defaults.
     pub(super) fn alterations(self, catalog: &Catalog) -> Result<Vec<Alteration>, SqlError> {
         let mut changes: Vec<Alteration> = Vec::new();
         for (id, name) in self.foreign_keys {
-            let known = changes.iter().position(|change| change.old.id == id);
-            let at = match known {
-                Some(at) => at,
-                None => {
-                    let table = catalog.by_id(id).ok_or_else(|| SqlError::internal("a table is missing"))?;
-                    changes.push(Alteration::of(Arc::clone(table)));
-                    changes.len() - 1
-                }
-            };
-            if let Some(change) = changes.get_mut(at) {
-                change.new.foreign_keys.retain(|key| key.name != name);
-            }
+            changed(&mut changes, id, catalog)?.foreign_keys.retain(|key| key.name != name);
+        }
+        for (id, column) in self.defaults {
+            let table = changed(&mut changes, id, catalog)?;
+            table.columns.iter_mut().filter(|known| known.id == column).for_each(|column| column.default = None);
         }
         Ok(changes)
     }
+}
+
+/// The new descriptor of a table among changes; its change is added if there is none yet.
+fn changed<'a>(changes: &'a mut Vec<Alteration>, id: TableId, catalog: &Catalog) -> Result<&'a mut Table, SqlError> {
+    let at = match changes.iter().position(|change| change.old.id == id) {
+        Some(at) => at,
+        None => {
+            let table = catalog.by_id(id).ok_or_else(|| SqlError::internal("a table is missing"))?;
+            changes.push(Alteration::of(Arc::clone(table)));
+            changes.len() - 1
+        }
+    };
+    let change = changes.get_mut(at).ok_or_else(|| SqlError::internal("a change is missing"))?;
+    Ok(&mut change.new)
 }
 
 /// The tables with foreign keys to a table, itself included.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::binder::Binder;
-use super::dependents::{check_dependents, of_tables};
+use super::dependents::{Dependents, check_dependents, of_tables};
 use super::node::{Drops, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId};
@@ -67,8 +67,9 @@ impl Binder<'_> {
                 Dropped::Object(object) => drops.objects.push(object),
             }
         }
-        let keys = of_tables(&drops.tables, self.catalog);
-        details.extend_from_slice(keys.described());
+        let mut rest = of_tables(&drops.tables, self.catalog);
+        self.add_defaults(&drops, &mut rest)?;
+        details.extend_from_slice(rest.described());
         let what = match first.filter(|_| roots == 1) {
             Some(only) => self.dropped_text(&only),
             None => "desired object(s)".to_owned(),
@@ -76,35 +77,27 @@ impl Binder<'_> {
         if let Some(message) = check_dependents(&details, &what, cascade)? {
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
-        drops.changes = keys.alterations(self.catalog)?;
-        self.keep_used_sequences(&all, cascade)?;
+        drops.changes = rest.alterations(self.catalog)?;
         Ok(drops)
     }
 
-    /// 2BP01 for a sequence from which a column draws whose table stays. To drop that default with it is not supported.
-    fn keep_used_sequences(&self, all: &[Dropped], cascade: bool) -> Result<(), SqlError> {
-        let is_dropped = |id: ObjectId| all.iter().any(|dropped| dropped.id() == id);
-        for table in self.catalog.tables().iter().filter(|table| !is_dropped(ObjectId(table.id.0))) {
+    /// Adds the defaults of columns that draw from a dropped sequence, of tables that stay. 2BP01 for an identity column:
+    /// it cannot be without its sequence.
+    fn add_defaults(&self, drops: &Drops, dependents: &mut Dependents) -> Result<(), SqlError> {
+        let tables = self.catalog.tables();
+        for table in tables.iter().filter(|table| !drops.tables.iter().any(|dropped| dropped.id == table.id)) {
             for column in &table.columns {
-                let drawn = column.default.as_deref().and_then(drawn_sequence).filter(|id| is_dropped(*id));
-                let Some(sequence) = drawn.and_then(|id| all.iter().find(|dropped| dropped.id() == id)) else {
-                    continue;
-                };
-                let (what, table) = (self.dropped_text(sequence), self.dropped_text(&Dropped::Table(table.clone())));
-                let column_text = format!("column {} of {table}", quote_identifier(&column.name));
+                let Some(drawn) = column.default.as_deref().and_then(drawn_sequence) else { continue };
+                let Some(sequence) = drops.objects.iter().find(|object| object.id() == drawn) else { continue };
+                let what = self.dropped_text(&Dropped::Object(Arc::clone(sequence)));
+                let table_text = self.dropped_text(&Dropped::Table(Arc::clone(table)));
+                let column_text = format!("column {} of {table_text}", quote_identifier(&column.name));
                 if column.identity.is_some() {
                     let message = format!("cannot drop {what} because {column_text} requires it");
                     let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
                     return Err(error.hint(format!("You can drop {column_text} instead.")));
                 }
-                if cascade {
-                    let message = format!("{what} cannot be dropped with the default value of {column_text} yet");
-                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-                }
-                let message = format!("cannot drop {what} because other objects depend on it");
-                let detail = format!("default value for {column_text} depends on {what}");
-                let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(detail);
-                return Err(error.hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                dependents.add_default(table.id, column.id, (format!("default value for {column_text}"), what));
             }
         }
         Ok(())

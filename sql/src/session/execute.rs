@@ -374,12 +374,8 @@ impl Session {
         let io = self.settings.io(self.now, &*catalog);
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
         let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
-        let values = SessionValues::new(
-            &self.settings,
-            (&self.state, !self.savepoints.is_empty()),
-            self.pid,
-            (shown, &self.sequences),
-        );
+        let own = (shown, &self.sequences);
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),

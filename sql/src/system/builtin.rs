@@ -257,11 +257,11 @@ fn function(row: &'static ProcRow) -> Vec<Datum> {
     vec![
         oid(row.oid),
         text(row.name),
-        Datum::Float(if row.returns_set() { 1000.0 } else { 0.0 }),
+        Datum::Float(if row.is_listed_as_set() { 1000.0 } else { 0.0 }),
         oid(variadic(row)),
         text(if row.is_aggregate() { "a" } else { "f" }),
         Datum::Bool(row.is_strict && !row.is_aggregate()),
-        Datum::Bool(row.returns_set()),
+        Datum::Bool(row.is_listed_as_set()),
         text(row.volatility.letter().to_string()),
         int(row.args.len()),
         int(row.defaults.len()),

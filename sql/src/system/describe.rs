@@ -138,5 +138,5 @@ fn constant(text: &str, ty: SqlType) -> String {
 
 /// The result of a function.
 pub(super) fn result(row: &ProcRow) -> String {
-    if row.returns_set() { format!("SETOF {}", row.result.name()) } else { row.result.name() }
+    if row.is_listed_as_set() { format!("SETOF {}", row.result.name()) } else { row.result.name() }
 }

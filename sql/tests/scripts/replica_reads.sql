@@ -1,10 +1,12 @@
 # Which snapshot a statement reads, and who serves it. A store of the tests is a leader, so every replica is the same.
 create table t (id int primary key, v text);
+create sequence s;
 insert into t values (1, 'old');
 \advance 10000
 update t set v = 'new';
 ----
 CREATE TABLE
+CREATE SEQUENCE
 INSERT 0 1
 UPDATE 1
 
@@ -492,3 +494,21 @@ SHOW
 cortado.last_read:text
 none
 SHOW
+
+# The past gives no values.
+select nextval('s') as of system time '-5s';
+begin as of system time '-5s';
+select nextval('s');
+rollback;
+begin as of system time '-5s';
+select setval('s', 5);
+rollback;
+----
+ERROR 25006: cannot execute nextval() in a read-only transaction
+DETAIL: The transaction reads a snapshot of the past, so it cannot write.
+BEGIN
+ERROR 25006: cannot execute nextval() in a read-only transaction
+ROLLBACK
+BEGIN
+ERROR 25006: cannot execute setval() in a read-only transaction
+ROLLBACK

@@ -257,8 +257,8 @@ ERROR 2BP01: cannot drop sequence renamed because other objects depend on it
 DETAIL: default value for column id of table t depends on sequence renamed
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
 CREATE TABLE
-ERROR 42601: multiple default values specified for column "id" of table "t2" [at 18]
-ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "t2" [at 18]
+ERROR 42601: multiple default values specified for column "id" of table "t2"
+ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "t2"
 ?column?:bool
 t
 INSERT 0 1
@@ -320,16 +320,23 @@ HINT: Use OVERRIDING SYSTEM VALUE to override.
 id:int4
 20
 INSERT 0 1
-ERROR 42703: column "system" of relation "i" does not exist [at 15]
-ERROR 42703: column "user" of relation "i" does not exist [at 15]
+id:int4
+1
+INSERT 0 1
+id:int4
+25
+INSERT 0 1
 ERROR 428C9: cannot insert a non-DEFAULT value into column "id"
 DETAIL: Column "id" is an identity column defined as GENERATED ALWAYS.
 HINT: Use OVERRIDING SYSTEM VALUE to override.
-ERROR 42703: column "user" of relation "i" does not exist [at 15]
+id:int4
+30
+INSERT 0 1
 ERROR 428C9: column "id" can only be updated to DEFAULT
 DETAIL: Column "id" is an identity column defined as GENERATED ALWAYS.
 id:int4
-UPDATE 0
+35
+UPDATE 1
 CREATE TABLE
 id:int8
 5
@@ -337,10 +344,12 @@ INSERT 0 1
 id:int8
 1
 INSERT 0 1
-ERROR 42703: column "user" of relation "j" does not exist [at 15]
+id:int8
+2
+INSERT 0 1
 ERROR 22023: identity column type must be smallint, integer, or bigint
-ERROR 42601: both default and identity specified for column "id" of table "k" [at 17]
-ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "k" [at 17]
+ERROR 42601: both default and identity specified for column "id" of table "k" [at 34]
+ERROR 42601: conflicting NULL/NOT NULL declarations for column "id" of table "k" [at 29]
 attname:name|attidentity:char|atthasdef:bool|attnotnull:bool
 id|a|f|t
 v||f|f
@@ -383,7 +392,7 @@ INSERT 0 2
 ERROR 2BP01: cannot drop sequence own because other objects depend on it
 DETAIL: default value for column a of table uses depends on sequence own
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
-ERROR 2BP01: cannot drop sequence own because other objects depend on it
+ERROR 2BP01: cannot drop table plain because other objects depend on it
 DETAIL: default value for column a of table uses depends on sequence own
 HINT: Use DROP ... CASCADE to drop the dependent objects too.
 CREATE SCHEMA
@@ -396,33 +405,97 @@ ERROR 55000: sequence must be in same schema as table it is linked to
 NOTICE 00000: drop cascades to 2 other objects
 DROP SCHEMA
 
-# The past, and restarts.
+# Restarts, transactions, and where values are drawn.
 create sequence r restart with 4 start 2;
 select nextval('r');
 alter sequence r rename to a.b;
-select nextval('r') as of system time '-1s';
-begin as of system time '-1ms';
-select nextval('r');
-rollback;
 begin;
 create sequence in_txn;
 select nextval('in_txn');
 rollback;
 select nextval('in_txn');
+create sequence changed;
 begin;
-alter sequence r increment 10;
-select nextval('r');
+alter sequence changed increment 10;
+select nextval('changed');
 rollback;
-select nextval('r');
+select nextval('changed');
 insert into i as x overriding system value values (77, 'g') returning x.id;
 insert into i (id, v) overriding user value values (77, 'h') returning id > 0;
 explain select nextval('r');
 prepare p as select nextval('r');
 execute p;
 execute p;
+prepare q as select $1::bigint;
+execute q (nextval('r'));
 select nextval('r') from generate_series(1, 3) limit 2;
-select nextval('r') limit (select nextval('r'));
+select nextval('r') limit nextval('r');
 select g, nextval('r') from generate_series(1, 3) g order by g desc limit 2;
 select nextval('r') where (select nextval('r')) > 0;
 select (select currval('r')) = currval('r');
+select nextval('r'), count(*) from generate_series(1, 3) group by ();
+select a.n, b.n from (select nextval('r') as n) a, (select nextval('r') as n) b;
+select s.last_value > 0, t.g from r s, generate_series(1, 2) t(g);
+drop sequence r;
+select nextval('r');
+create sequence r;
+select nextval('r');
+execute p;
 ----
+CREATE SEQUENCE
+nextval:int8
+4
+ERROR 42601: syntax error at or near "." [at 29]
+BEGIN
+CREATE SEQUENCE
+nextval:int8
+1
+ROLLBACK
+ERROR 42P01: relation "in_txn" does not exist [at 16]
+CREATE SEQUENCE
+BEGIN
+ALTER SEQUENCE
+nextval:int8
+1
+ROLLBACK
+nextval:int8
+2
+id:int4
+77
+INSERT 0 1
+?column?:bool
+t
+INSERT 0 1
+Result
+PREPARE
+nextval:int8
+5
+nextval:int8
+6
+PREPARE
+ERROR 0A000: functions of sequences in EXECUTE parameters are not supported
+nextval:int8
+7
+8
+ERROR 0A000: functions of sequences in LIMIT and OFFSET are not supported
+g:int4|nextval:int8
+3|9
+2|10
+nextval:int8
+11
+?column?:bool
+t
+nextval:int8|count:int8
+12|3
+n:int8|n:int8
+14|13
+?column?:bool|g:int4
+t|1
+t|2
+DROP SEQUENCE
+ERROR 42P01: relation "r" does not exist [at 16]
+CREATE SEQUENCE
+nextval:int8
+1
+nextval:int8
+2

@@ -2,11 +2,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::support::TestServer;
 use futures::SinkExt;
+use futures::future::BoxFuture;
+use kv::api::{Request, RequestBody, Response};
+use kv::client::{CallError, Endpoint};
 use kv::memory::MemoryCluster;
+use raftstore::{RegionStatus, StoreId};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 async fn numbers(client: &Client, text: &str) -> Vec<i64> {
@@ -112,4 +117,59 @@ async fn copy(client: &Client, data: &'static str) -> Result<u64, tokio_postgres
     let mut sink = std::pin::pin!(sink);
     sink.send(bytes::Bytes::from_static(data.as_bytes())).await?;
     sink.finish().await
+}
+
+/// Loses the answers of what a commit sends, from its first request to the next read.
+struct LostAnswers {
+    cluster: MemoryCluster,
+    /// Whether the next commit is to lose its answers.
+    armed: AtomicBool,
+    losing: AtomicBool,
+    lost: AtomicU64,
+}
+
+impl Endpoint for LostAnswers {
+    fn call(&self, store: StoreId, request: Request) -> BoxFuture<'_, Result<Response, CallError>> {
+        Box::pin(async move {
+            match &request.body {
+                RequestBody::Get { .. } => self.losing.store(false, Ordering::SeqCst),
+                RequestBody::Prewrite(_) if self.armed.swap(false, Ordering::SeqCst) => {
+                    self.losing.store(true, Ordering::SeqCst);
+                }
+                _ => {}
+            }
+            let answer = self.cluster.call(store, request).await;
+            if self.losing.load(Ordering::SeqCst) {
+                self.lost.fetch_add(1, Ordering::SeqCst);
+                return Err(CallError::Lost { store, why: "injected".to_owned() });
+            }
+            answer
+        })
+    }
+
+    fn locate(&self, store: StoreId, key: Vec<u8>) -> BoxFuture<'_, Result<Option<RegionStatus>, CallError>> {
+        self.cluster.locate(store, key)
+    }
+
+    fn stores(&self) -> Vec<StoreId> {
+        self.cluster.stores()
+    }
+}
+
+/// The block of the draw whose answers are lost is taken. The repeated draw takes another one.
+#[tokio::test]
+async fn a_draw_of_unknown_outcome_is_not_given_again() {
+    let cluster = MemoryCluster::new();
+    let (armed, losing, lost) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let endpoint = Arc::new(LostAnswers { cluster: cluster.clone(), armed, losing, lost });
+    let server = TestServer::over_endpoint_within(&cluster, endpoint.clone(), Duration::from_millis(200)).await;
+    let client = server.connect().await;
+    numbers(&client, "create sequence s cache 5").await;
+    assert_eq!(numbers(&client, "select nextval('s')").await, [1]);
+    assert_eq!(numbers(&client, "select setval('s', 10)").await, [10]);
+    endpoint.armed.store(true, Ordering::SeqCst);
+    assert_eq!(numbers(&client, "select nextval('s')").await, [16], "11 to 15 are lost");
+    assert!(endpoint.lost.load(Ordering::SeqCst) > 0);
+    assert_eq!(numbers(&client, "select nextval('s')").await, [17]);
+    assert_eq!(numbers(&client, "select last_value from s").await, [20]);
 }

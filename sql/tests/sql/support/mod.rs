@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kv::api::{Request, Response};
-use kv::client::{CallError, Client, Endpoint};
+use kv::client::{CallError, Client, ClientConfig, Endpoint};
 use kv::memory::{CountingTso, MemoryCluster};
 use prometheus::Registry;
 use raftstore::{RegionStatus, StoreId};
@@ -176,12 +176,15 @@ struct Place {
     has_oracle: bool,
     /// How much a transaction may write.
     buffer: BufferLimits,
+    /// How long a request is repeated.
+    deadline: Duration,
 }
 
 impl Place {
     /// The oracle's node.
     fn home(cluster: MemoryCluster) -> Place {
-        Place { endpoint: Arc::new(cluster.clone()), cluster, has_oracle: true, buffer: BufferLimits::default() }
+        let (buffer, deadline) = (BufferLimits::default(), ClientConfig::default().deadline);
+        Place { endpoint: Arc::new(cluster.clone()), cluster, has_oracle: true, buffer, deadline }
     }
 }
 
@@ -211,7 +214,16 @@ impl TestServer {
 
     /// As [`TestServer::over`], with requests to the stores over `endpoint`.
     pub(crate) async fn over_endpoint(cluster: &MemoryCluster, endpoint: Arc<dyn Endpoint>) -> TestServer {
-        let place = Place { cluster: cluster.clone(), endpoint, has_oracle: false, buffer: BufferLimits::default() };
+        TestServer::over_endpoint_within(cluster, endpoint, ClientConfig::default().deadline).await
+    }
+
+    /// The same, with requests that are repeated for so long.
+    pub(crate) async fn over_endpoint_within(
+        cluster: &MemoryCluster,
+        endpoint: Arc<dyn Endpoint>,
+        deadline: Duration,
+    ) -> TestServer {
+        let place = Place { endpoint, has_oracle: false, deadline, ..Place::home(cluster.clone()) };
         TestServer::build(gateway_config(), place, Duration::from_secs(1), None).await
     }
 
@@ -233,14 +245,16 @@ impl TestServer {
     }
 
     async fn build(config: SqlConfig, place: Place, grace: Duration, clock: Option<WallClock>) -> TestServer {
-        let Place { cluster, endpoint, has_oracle, buffer } = place;
+        let Place { cluster, endpoint, has_oracle, buffer, deadline } = place;
         let config = SqlConfig { node_id: next_node(), ..config };
         config.validate().expect("valid settings");
         let asked = Arc::new(AtomicU64::new(0));
         let oracle = Oracle { tso: cluster.tso(), is_local: has_oracle, asked: asked.clone() };
         let settings = TxnConfig { buffer, ..TxnConfig::default() };
         let tso = TsoClient::new(Arc::new(oracle));
-        let db = Database::with_config(Client::new(endpoint), tso, settings, &Registry::new()).expect("valid settings");
+        let client = ClientConfig { deadline, ..ClientConfig::default() };
+        let client = Client::with_config(endpoint, client, &Registry::new()).expect("valid settings");
+        let db = Database::with_config(client, tso, settings, &Registry::new()).expect("valid settings");
         let registry = Registry::new();
         let metrics = SqlMetrics::new(&registry).expect("fresh registry");
         let server = match clock {
