@@ -401,6 +401,11 @@ impl Catalog {
         })
     }
 
+    /// This catalog with another descriptor of a table.
+    pub(crate) fn with_table(&self, table: Table) -> Catalog {
+        self.with(self.version, table)
+    }
+
     /// This catalog without a table, under another version.
     pub(super) fn without(&self, version: u64, table: TableId) -> Catalog {
         self.changed(version, |objects| objects.remove_table(table))

@@ -19,8 +19,9 @@ use super::build;
 use crate::catalog::SchemaChange;
 use crate::catalog::ddl::NewTable;
 use crate::error::SqlError;
+use crate::object::{Object, ObjectId, Sequence};
 use crate::plan::Alteration;
-use crate::table::{ForeignKey, IndexId, StorageId, Table, TableId};
+use crate::table::{ForeignKey, IndexId, StorageId, Table, TableId, drawing_default};
 
 /// Creates a table.
 pub(super) async fn create_table(
@@ -78,10 +79,24 @@ pub(super) async fn run(
         }
     }
     schema.number_constraints(&mut new).await?;
-    build::fill(change, &new, schema, txn, io).await?;
+    let mut sequences = Vec::with_capacity(change.sequences.len());
+    for (column, sequence) in &change.sequences {
+        let id = ObjectId(schema.allocate_id().await?);
+        if let Some(column) = new.columns.iter_mut().find(|known| known.id == *column) {
+            column.default = Some(drawing_default(id));
+        }
+        sequences.push(Sequence { id, owner: Some((ObjectId(new.id.0), column.0)), ..sequence.clone() });
+    }
+    let rows = build::fill(change, &new, schema, txn, io).await?;
     let keys = new.foreign_keys.clone();
     schema.alter_table(txn, &change.old, new)?;
-    relink((change.old.id, &change.old.foreign_keys), &keys, schema, txn).await
+    relink((change.old.id, &change.old.foreign_keys), &keys, schema, txn).await?;
+    for sequence in sequences {
+        let is_new = change.old.columns.iter().all(|known| Some(known.id.0) != sequence.owner.map(|(_, id)| id));
+        let restart = if is_new { build::drawn(&sequence, rows)? } else { sequence.restart };
+        schema.create_object(txn, Object::Sequence(Sequence { restart, ..sequence }))?;
+    }
+    change.dropped.iter().try_for_each(|object| schema.drop_object(txn, object))
 }
 
 /// The tables that foreign keys refer to, each once.

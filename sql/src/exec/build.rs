@@ -8,6 +8,9 @@
 //! Rows that the transaction of the schema change has written itself are in no snapshot but its own. If there are some,
 //! all is read and written in that transaction, and its limits apply.
 //!
+//! A new column that draws from a sequence numbers the rows in the order of their keys. Nobody else draws from the
+//! sequence yet: it is created with the number that follows.
+//!
 //! A unique key is inserted as one that must be absent. Two rows with the same key meet in one transaction, or the
 //! later transaction finds the key of the earlier one.
 
@@ -33,30 +36,33 @@ use crate::coop::Turn;
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
 use crate::expr::NoSession;
 use crate::expr::eval::{Env, eval};
+use crate::object::Sequence;
 use crate::plan::{Alteration, TableWrite};
-use crate::table::{Column, ForeignKey, StorageId, Table};
+use crate::table::{Column, ColumnId, ForeignKey, StorageId, Table};
 
 /// Rows per page.
 const PAGE_ROWS: u32 = 512;
 /// How often a page is tried. Nobody writes to the same keys; but the locks of a transaction may expire.
 const ATTEMPTS: u32 = 8;
 
-/// Fills what `new` has and the old table has not, and checks the rows for what is new.
+/// Fills what `new` has and the old table has not, and checks the rows for what is new. Returns how many rows there
+/// are, if a new column numbers them.
 pub(super) async fn fill(
     change: &Alteration,
     new: &Table,
     schema: &SchemaChange,
     txn: &mut Transaction,
     io: &IoEnv<'_>,
-) -> Result<(), SqlError> {
+) -> Result<u64, SqlError> {
     let old = &*change.old;
     let storages: Vec<StorageId> =
         new.storages().filter(|storage| old.storages().all(|known| known != *storage)).collect();
     if storages.is_empty() && change.validates.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let write = TableWrite::bind(Arc::new(new.clone()), schema.catalog())?;
-    let mut builder = Builder { change, old, write, parents: Vec::new(), io: *io };
+    let numbered = numbered(change, new);
+    let mut builder = Builder { change, old, write, numbered, parents: Vec::new(), io: *io };
     let range = rows_of(old.storage);
     let mut has_own_rows = txn.has_written_in(&range);
     for name in &change.validates.foreign_keys {
@@ -66,7 +72,7 @@ pub(super) async fn fill(
         builder.parents.push((key.clone(), parent));
     }
     if schema.is_fresh(old) {
-        return if has_own_rows { builder.fill_within(range, txn).await } else { Ok(()) };
+        return if has_own_rows { builder.fill_within(range, txn).await } else { Ok(0) };
     }
     if !has_own_rows {
         let db = if storages.is_empty() { schema.database() } else { schema.begin_build(&storages).await? };
@@ -86,11 +92,41 @@ fn rows_of(storage: StorageId) -> ScanRange {
     ScanRange { start, end, reverse: false }
 }
 
+/// The places of new columns that draw from sequences.
+fn numbered<'c>(change: &'c Alteration, new: &Table) -> Vec<(usize, &'c Sequence)> {
+    let is_new = |id: &ColumnId| change.old.position_of(*id).is_none();
+    let sequences = change.sequences.iter().filter(|(column, _)| is_new(column));
+    sequences.filter_map(|(column, sequence)| Some((new.position_of(*column)?, sequence))).collect()
+}
+
+/// What a new sequence yields after `count` values. 2200H if it has no more.
+pub(super) fn drawn(sequence: &Sequence, count: u64) -> Result<i64, SqlError> {
+    let (min, max, step) = (i128::from(sequence.min), i128::from(sequence.max), i128::from(sequence.increment));
+    let (first, bound) = if step > 0 { (sequence.min, "maximum") } else { (sequence.max, "minimum") };
+    let start = i128::from(sequence.restart);
+    let value = i128::from(count).checked_mul(step).and_then(|way| way.checked_add(start));
+    if let Some(value) = value.filter(|value| (min..=max).contains(value)) {
+        return i64::try_from(value).map_err(|_| SqlError::internal("a sequence is out of range"));
+    }
+    if !sequence.cycles {
+        let limit = if step > 0 { max } else { min };
+        let message = format!("nextval: reached {bound} value of sequence \"{}\" ({limit})", sequence.name);
+        return Err(SqlError::new(SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message));
+    }
+    // It has yielded all values up to its end, and then begins again at the other one.
+    let before_end = if step > 0 { (max - start) / step } else { (start - min) / -step };
+    let (per_round, rest) = ((max - min) / step.abs() + 1, i128::from(count) - before_end - 1);
+    let value = i128::from(first) + (rest % per_round) * step;
+    i64::try_from(value).map_err(|_| SqlError::internal("a sequence is out of range"))
+}
+
 /// Writes the rows of a table for another descriptor of it.
 struct Builder<'b> {
     change: &'b Alteration,
     old: &'b Table,
     write: TableWrite,
+    /// New columns that draw from sequences.
+    numbered: Vec<(usize, &'b Sequence)>,
     /// New foreign keys, and the tables that they refer to.
     parents: Vec<(ForeignKey, Arc<Table>)>,
     io: IoEnv<'b>,
@@ -126,8 +162,8 @@ impl Builder<'_> {
         Ok(Arc::clone(&self.change.old))
     }
 
-    /// The new row.
-    fn new_row(&self, old: Row) -> Result<Row, SqlError> {
+    /// The new row. `number`: how many are before it.
+    fn new_row(&self, old: Row, number: u64) -> Result<Row, SqlError> {
         let env = self.env();
         let mut row = match &self.change.row {
             None => old,
@@ -136,6 +172,9 @@ impl Builder<'_> {
                 .map(|expr| Ok(eval(expr, &old, &env)?.into_owned()))
                 .collect::<Result<Row, SqlError>>()?,
         };
+        for (place, sequence) in &self.numbered {
+            row[*place] = Datum::Int(drawn(sequence, number)?);
+        }
         if self.change.rewrites {
             complete(&self.write, &mut row, &env)?;
         }
@@ -188,13 +227,16 @@ impl Builder<'_> {
     }
 
     /// Fills in transactions of their own.
-    async fn fill_apart(&self, mut range: ScanRange, db: &Database) -> Result<(), SqlError> {
-        let mut attempts = 0;
+    async fn fill_apart(&self, mut range: ScanRange, db: &Database) -> Result<u64, SqlError> {
+        let (mut attempts, mut before) = (0, 0);
         loop {
             let mut txn = db.begin().await?;
-            let (rows, resume) = self.page(&range, &mut txn).await?;
+            let (rows, resume) = self.page(&range, before, &mut txn).await?;
             match txn.commit().await {
-                Ok(_) => attempts = 0,
+                Ok(_) => {
+                    attempts = 0;
+                    before += rows.len() as u64;
+                }
                 Err(TxnError::AlreadyExists { key }) => return Err(self.duplicate(&rows, &key)?),
                 Err(TxnError::Conflict(_)) if attempts < ATTEMPTS => {
                     attempts += 1;
@@ -208,22 +250,32 @@ impl Builder<'_> {
             }
             match resume {
                 Some(resume) => range.start = resume,
-                None => return Ok(()),
+                None => return Ok(before),
             }
         }
     }
 
     /// Fills in the transaction of the schema change.
-    async fn fill_within(&self, mut range: ScanRange, txn: &mut Transaction) -> Result<(), SqlError> {
-        while let (_, Some(resume)) = self.page(&range, txn).await? {
-            range.start = resume;
+    async fn fill_within(&self, mut range: ScanRange, txn: &mut Transaction) -> Result<u64, SqlError> {
+        let mut before = 0;
+        loop {
+            let (rows, resume) = self.page(&range, before, txn).await?;
+            before += rows.len() as u64;
+            match resume {
+                Some(resume) => range.start = resume,
+                None => return Ok(before),
+            }
         }
-        Ok(())
     }
 
     /// Reads the page at the start of a range and writes what follows from it. Returns the rows, and where the next
-    /// page starts.
-    async fn page(&self, range: &ScanRange, txn: &mut Transaction) -> Result<(Vec<Row>, Option<Key>), SqlError> {
+    /// page starts. `before`: the rows of earlier pages.
+    async fn page(
+        &self,
+        range: &ScanRange,
+        before: u64,
+        txn: &mut Transaction,
+    ) -> Result<(Vec<Row>, Option<Key>), SqlError> {
         let page = txn.scan(range, PAGE_ROWS).await.map_err(storage_error)?;
         if page.resume.as_ref().is_some_and(|resume| *resume <= range.start) {
             return Err(CodecError::new("page of a table", "does not advance").into());
@@ -233,7 +285,7 @@ impl Builder<'_> {
         let (mut rows, mut keys, mut turn) = (Vec::with_capacity(page.pairs.len()), Vec::new(), Turn::new());
         for (at, (key, value)) in page.pairs.into_iter().enumerate() {
             let row = cursor::decode(self.old, &key, &value, &vec![true; self.old.columns.len()])?;
-            let row = self.new_row(row)?;
+            let row = self.new_row(row, before + at as u64)?;
             self.put_row((at, key, &row), (start_ts, first_id + at as u64), &mut keys)?;
             rows.push(row);
             turn.spend(STORE_UNITS * (1 + self.write.indexes.len())).await;

@@ -154,6 +154,7 @@ async fn refuse_unseen(referring: &Referring, values: &[Datum], ctx: &mut ExecCo
         session: ctx.session,
         commit_follows: false,
         locks_rows: false,
+        uses_sequences: false,
         lock_timeout: ctx.lock_timeout,
         advisory: None,
         params: ctx.params,

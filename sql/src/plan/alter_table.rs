@@ -21,6 +21,7 @@ use super::names::fold_ident;
 use super::node::{Alteration, Body, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::object::ObjectId;
 use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{ColumnId, Index, IndexId, MAX_COLUMNS, Table};
 use pgtypes::Datum;
@@ -85,11 +86,13 @@ impl Binder<'_> {
 
     fn finish(&mut self, change: Change) -> Result<Body, SqlError> {
         let Change { mut alteration, row, dropped } = change;
+        alteration.dropped = dropped.objects().to_vec();
         if alteration.new == *alteration.old {
             return Ok(Body::AlterTables(TAG, Vec::new()));
         }
         // All that is stored as text must still mean something.
         TableWrite::bind(Arc::new(alteration.new.clone()), self.catalog)?;
+        self.check_views(&alteration.new, &alteration.dropped)?;
         let is_same = row.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
         alteration.row = (!is_same || row.len() != alteration.old.columns.len()).then_some(row);
         let mut changes = vec![alteration];
@@ -123,8 +126,12 @@ impl Binder<'_> {
                 let cascade = is_cascade(drop_behavior.as_ref());
                 column_names.iter().try_for_each(|name| self.drop_column(name, *if_exists, cascade, change))
             }
-            AlterTableOperation::AlterColumn { column_name, op } => self.alter_column(column_name, op, change, at),
+            AlterTableOperation::AlterColumn { column_name, op } => self.alter_column(column_name, op, change),
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                if let Some(at) = change.alteration.old.column(&fold_ident(old_column_name)) {
+                    let table = &change.alteration.old;
+                    self.refuse_read_name("column", &self.views_of_column(table, table.columns[at].id)?)?;
+                }
                 self.rename_column(old_column_name, new_column_name, &mut change.alteration)
             }
             AlterTableOperation::RenameTable {
@@ -134,6 +141,7 @@ impl Binder<'_> {
                 let [name] = parts.as_slice() else { return Err(self.unsupported("this name is", at)) };
                 let new = &mut change.alteration.new;
                 self.check_free_relation(name)?;
+                self.refuse_read_name("table", &self.views_of(ObjectId(new.id.0)))?;
                 self.rename_table(name, new)
             }
             AlterTableOperation::RenameConstraint { old_name, new_name } => {
@@ -376,8 +384,9 @@ impl Binder<'_> {
     }
 
     fn add_column(&mut self, def: &ColumnDef, if_not_exists: bool, change: &mut Change) -> Result<(), SqlError> {
-        let alteration = &mut change.alteration;
-        let (table, name) = (&mut alteration.new, fold_ident(&def.name));
+        let (alteration, name) = (&mut change.alteration, fold_ident(&def.name));
+        let taken = alteration.sequence_names();
+        let table = &mut alteration.new;
         if table.column(&name).is_some() {
             let message = format!("column \"{name}\" of relation \"{}\" already exists", table.name);
             if !if_not_exists {
@@ -400,7 +409,10 @@ impl Binder<'_> {
             None => Expr::Const(Datum::Null),
         };
         let mut rewrites = value != Expr::Const(Datum::Null);
-        if column.not_null {
+        if let Some(sequence) = self.sequence_of(def, (&table.name, &column), &taken)? {
+            alteration.sequences.push((column.id, sequence));
+            rewrites = true;
+        } else if column.not_null {
             alteration.validates.not_null.push(column.id);
         }
         table.last_column = column.id;
@@ -444,7 +456,12 @@ impl Binder<'_> {
             self.skip(SqlState::SUCCESSFUL_COMPLETION, &message);
             return Ok(());
         };
-        let found = of_column(table, at, self.catalog)?;
+        let mut found = of_column(table, at, self.catalog)?;
+        for id in found.columns.iter().copied().chain([table.columns[at].id]).collect::<Vec<_>>() {
+            if let Some(at) = table.position_of(id) {
+                self.add_objects((table, &table.columns[at]), &mut found)?;
+            }
+        }
         let what = format!("column {name} of table {}", table.name);
         self.drop_dependents(&what, found, cascade, change)?;
         match change.alteration.new.column(&name) {
@@ -456,6 +473,8 @@ impl Binder<'_> {
     /// Removes a column with the indexes and constraints over it.
     fn remove_column(&mut self, at: usize, change: &mut Change) -> Result<(), SqlError> {
         let had_key = !change.alteration.new.has_hidden_key();
+        let id = change.alteration.new.columns.get(at).map(|column| column.id);
+        change.alteration.sequences.retain(|(owner, _)| Some(*owner) != id);
         without_column(&mut change.alteration.new, at, self.catalog)?;
         change.row.remove(at);
         let alteration = &mut change.alteration;
@@ -468,7 +487,6 @@ impl Binder<'_> {
         ident: &Ident,
         op: &AlterColumnOperation,
         change: &mut Change,
-        at: Location,
     ) -> Result<(), SqlError> {
         let (name, alteration) = (fold_ident(ident), &mut change.alteration);
         let table = &mut alteration.new;
@@ -479,6 +497,20 @@ impl Binder<'_> {
         let column = &mut table.columns[place];
         let is_generated = column.generated.is_some();
         match op {
+            AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault
+                if column.identity.is_some() =>
+            {
+                let message = format!("column \"{name}\" of relation \"{}\" is an identity column", table.name);
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+                Err(match op {
+                    AlterColumnOperation::DropDefault => error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."),
+                    _ => error,
+                })
+            }
+            AlterColumnOperation::DropNotNull if column.identity.is_some() => {
+                let message = format!("column \"{name}\" of relation \"{}\" is an identity column", table.name);
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+            }
             AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault if is_generated => {
                 let message = format!("column \"{name}\" of relation \"{}\" is a generated column", table.name);
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
@@ -507,7 +539,9 @@ impl Binder<'_> {
             AlterColumnOperation::SetDataType { data_type, using, .. } => {
                 self.set_type(place, data_type, using.as_ref(), change)
             }
-            AlterColumnOperation::AddGenerated { .. } => Err(self.unsupported("identity columns are", at)),
+            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+                self.add_identity(place, *generated_as, sequence_options.as_deref().unwrap_or_default(), alteration)
+            }
         }
     }
 
@@ -521,6 +555,10 @@ impl Binder<'_> {
         let ty = self.type_named(data_type, NO_LOCATION)?;
         let alteration = &mut change.alteration;
         let column = alteration.new.columns[place].clone();
+        self.refuse_read_column(&alteration.new, &column)?;
+        if column.identity.is_some() && ty != column.ty {
+            return Err(self.unsupported("another type of an identity column is", NO_LOCATION));
+        }
         let found = of_column(&alteration.new, place, self.catalog)?;
         if let Some(user) = found.columns.first().and_then(|id| alteration.new.position_of(*id)) {
             let message = "cannot alter type of a column used by a generated column";

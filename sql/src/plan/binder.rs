@@ -1,6 +1,7 @@
 //! The state of the binder: scopes, parameters, error positions.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sqlparser::ast::Ident;
@@ -255,6 +256,8 @@ pub(super) struct Binder<'a> {
     pub(super) refuses_queries: Option<&'static str>,
     /// The relations that it has found by their names.
     pub(super) uses: RefCell<Vec<ObjectId>>,
+    /// The columns of relations that it has found by their names: relation, number of the column.
+    pub(super) columns_used: RefCell<BTreeSet<(u32, i16)>>,
     /// The relations that names may lead to, if the text is a view's.
     pub(super) only: Option<Vec<ObjectId>>,
     /// The views whose queries are being bound, the outermost first.
@@ -296,6 +299,7 @@ impl<'a> Binder<'a> {
             references: None,
             refuses_queries: None,
             uses: RefCell::default(),
+            columns_used: RefCell::default(),
             only: None,
             views: Vec::new(),
             expanded: 0,
@@ -439,7 +443,10 @@ impl<'a> Binder<'a> {
             }
         };
         match <[Typed; 1]>::try_from(found) {
-            Ok([only]) => Ok(Some(only)),
+            Ok([only]) => {
+                self.note_columns(&only.expr, scope);
+                Ok(Some(only))
+            }
             Err(found) if found.is_empty() && name == "tableoid" => Ok(self.table_oid(table, scope, at)),
             Err(found) if found.is_empty() => Ok(None),
             Err(_) => {
@@ -447,6 +454,14 @@ impl<'a> Binder<'a> {
                 Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at))
             }
         }
+    }
+
+    /// Notes the columns of relations that an expression over a scope reads.
+    pub(super) fn note_columns(&self, expr: &Expr, scope: &Scope) {
+        let mut places = vec![false; scope.columns().map(|(place, _, _)| place + 1).max().unwrap_or(0)];
+        expr.mark_columns(&mut places);
+        let read = scope.columns().filter(|(place, _, _)| places.get(*place) == Some(&true));
+        self.columns_used.borrow_mut().extend(read.map(|(_, owner, column)| (owner.oid, column.number)));
     }
 
     /// The system column `tableoid` of the only table that it can be of.

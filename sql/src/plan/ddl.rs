@@ -14,6 +14,7 @@ use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
+use crate::catalog::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
@@ -283,9 +284,6 @@ impl Binder<'_> {
                 ColumnOption::Generated { generation_expr: Some(ast), .. } => {
                     parts.generated.push((earlier.len(), ast));
                 }
-                ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
-                    return Err(self.unsupported("identity columns are", at));
-                }
                 _ => return Err(self.unsupported("this column option is", at)),
             }
         }
@@ -325,21 +323,30 @@ impl Binder<'_> {
         let (mut out, mut taken) = (Vec::new(), vec![table.name.clone()]);
         for def in defs {
             let Some(at) = table.column(&fold_ident(&def.name)) else { continue };
-            let column = &table.columns[at];
-            let options = def.options.iter().find_map(|option| match &option.option {
-                ColumnOption::Generated { sequence_options, generation_expr: None, .. } => {
-                    Some(sequence_options.as_deref().unwrap_or_default())
-                }
-                _ => None,
-            });
-            let options = options.or_else(|| serial(&def.data_type).map(|_| &[][..]));
-            if let Some(options) = options {
-                let sequence = self.column_sequence((&table.name, &column.name, column.ty), options, &taken)?;
+            if let Some(sequence) = self.sequence_of(def, (&table.name, &table.columns[at]), &taken)? {
                 taken.push(sequence.name.clone());
                 out.push((at, sequence));
             }
         }
         Ok(out)
+    }
+
+    /// The sequence of a column that is serial or an identity. `taken`: names that it cannot have.
+    pub(super) fn sequence_of(
+        &self,
+        def: &ColumnDef,
+        (table, column): (&str, &Column),
+        taken: &[String],
+    ) -> Result<Option<Sequence>, SqlError> {
+        let options = def.options.iter().find_map(|option| match &option.option {
+            ColumnOption::Generated { sequence_options, generation_expr: None, .. } => {
+                Some(sequence_options.as_deref().unwrap_or_default())
+            }
+            _ => None,
+        });
+        let options = options.or_else(|| serial(&def.data_type).map(|_| &[][..]));
+        let named = (table, column.name.as_str(), column.ty);
+        options.map(|options| self.column_sequence(named, options, taken)).transpose()
     }
 
     pub(super) fn column_collation(&self, name: &ObjectName, ty: SqlType) -> Result<(), SqlError> {
@@ -513,7 +520,7 @@ impl Binder<'_> {
 }
 
 /// What GENERATED says. 22023 for a column of another type.
-fn identity(generated_as: GeneratedAs, column: &Column) -> Result<Identity, SqlError> {
+pub(super) fn identity(generated_as: GeneratedAs, column: &Column) -> Result<Identity, SqlError> {
     if ![SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&column.ty) {
         let message = "identity column type must be smallint, integer, or bigint";
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));

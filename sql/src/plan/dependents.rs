@@ -8,6 +8,7 @@ use super::node::Alteration;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::object::Object;
 use crate::table::{ColumnId, ForeignKey, IndexedValue, Table, TableId};
 
 /// Of dependent objects, each with what it depends on: 2BP01 if there are any. With CASCADE, the notice about them.
@@ -41,6 +42,8 @@ pub(super) struct Dependents {
     foreign_keys: Vec<(TableId, String)>,
     /// Columns that lose their defaults.
     defaults: Vec<(TableId, ColumnId)>,
+    /// Views, and sequences that a dropped column owns.
+    objects: Vec<Arc<Object>>,
     /// Each with what it depends on: `constraint c on table t`, `table p`.
     described: Vec<(String, String)>,
 }
@@ -57,6 +60,19 @@ impl Dependents {
         self.defaults.push((table, column));
     }
 
+    /// Adds a view or sequence. `described`: it, and what it depends on; `None` if it goes without a word.
+    pub(super) fn add_object(&mut self, object: Arc<Object>, described: Option<(String, String)>) {
+        if !self.objects.iter().any(|known| known.id() == object.id()) {
+            self.described.extend(described);
+            self.objects.push(object);
+        }
+    }
+
+    /// The views and sequences.
+    pub(super) fn objects(&self) -> &[Arc<Object>] {
+        &self.objects
+    }
+
     /// Each with what it depends on.
     pub(super) fn described(&self) -> &[(String, String)] {
         &self.described
@@ -69,6 +85,14 @@ impl Dependents {
 
     /// Adds others. Those of `table` itself go at once.
     pub(super) fn add(&mut self, others: Dependents, table: &mut Table) {
+        others.objects.into_iter().for_each(|object| self.add_object(object, None));
+        for (id, column) in others.defaults {
+            if id == table.id {
+                lose_default(table, column);
+            } else {
+                self.defaults.push((id, column));
+            }
+        }
         for (id, name) in others.foreign_keys {
             if id == table.id {
                 table.foreign_keys.retain(|key| key.name != name);
@@ -85,11 +109,14 @@ impl Dependents {
             changed(&mut changes, id, catalog)?.foreign_keys.retain(|key| key.name != name);
         }
         for (id, column) in self.defaults {
-            let table = changed(&mut changes, id, catalog)?;
-            table.columns.iter_mut().filter(|known| known.id == column).for_each(|column| column.default = None);
+            lose_default(changed(&mut changes, id, catalog)?, column);
         }
         Ok(changes)
     }
+}
+
+fn lose_default(table: &mut Table, column: ColumnId) {
+    table.columns.iter_mut().filter(|known| known.id == column).for_each(|column| column.default = None);
 }
 
 /// The new descriptor of a table among changes; its change is added if there is none yet.

@@ -10,7 +10,7 @@ use super::dependents::{Dependents, check_dependents, of_tables};
 use super::node::{Drops, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId};
-use crate::table::{Table, drawn_sequence, quote_identifier};
+use crate::table::{Column, Table, drawn_sequence, quote_identifier};
 
 /// Something to drop.
 #[derive(Clone, Debug)]
@@ -68,7 +68,8 @@ impl Binder<'_> {
             }
         }
         let mut rest = of_tables(&drops.tables, self.catalog);
-        self.add_defaults(&drops, &mut rest)?;
+        let stay = |table: &Table, _: &Column| !drops.tables.iter().any(|dropped| dropped.id == table.id);
+        self.add_defaults(&drops.objects, stay, &mut rest)?;
         details.extend_from_slice(rest.described());
         let what = match first.filter(|_| roots == 1) {
             Some(only) => self.dropped_text(&only),
@@ -81,16 +82,56 @@ impl Binder<'_> {
         Ok(drops)
     }
 
-    /// Adds the defaults of columns that draw from a dropped sequence, of tables that stay. 2BP01 for an identity column:
-    /// it cannot be without its sequence.
-    fn add_defaults(&self, drops: &Drops, dependents: &mut Dependents) -> Result<(), SqlError> {
-        let tables = self.catalog.tables();
-        for table in tables.iter().filter(|table| !drops.tables.iter().any(|dropped| dropped.id == table.id)) {
-            for column in &table.columns {
+    /// Adds what depends on a column of a table: views that read it, with all that depends on these, and sequences that
+    /// it owns.
+    pub(super) fn add_objects(
+        &self,
+        (table, column): (&Table, &Column),
+        found: &mut Dependents,
+    ) -> Result<(), SqlError> {
+        let on = format!("column {} of table {}", column.name, table.name);
+        let views = self.views_of_column(table, column.id)?;
+        let mut all: Vec<Dropped> = Vec::new();
+        for view in views {
+            found.add_object(Arc::clone(&view), Some((self.object_text(&view), on.clone())));
+            all.push(Dropped::Object(view));
+        }
+        let mut at = 0;
+        while let Some(parent) = all.get(at).cloned() {
+            for Dependent { found: child, .. } in self.dependents(&parent) {
+                let Dropped::Object(object) = &child else { continue };
+                if !all.iter().any(|known| known.id() == child.id()) {
+                    let described = (self.dropped_text(&child), self.dropped_text(&parent));
+                    found.add_object(Arc::clone(object), Some(described));
+                    all.push(child);
+                }
+            }
+            at += 1;
+        }
+        let owner = Some((ObjectId(table.id.0), column.id.0));
+        let is_owned =
+            |object: &Arc<Object>| matches!(&**object, Object::Sequence(sequence) if sequence.owner == owner);
+        let owned: Vec<Arc<Object>> = self.catalog.relations().into_iter().filter(is_owned).collect();
+        let stays = |other: &Table, there: &Column| (other.id, there.id) != (table.id, column.id);
+        self.add_defaults(&owned, stays, found)?;
+        owned.into_iter().for_each(|sequence| found.add_object(sequence, None));
+        Ok(())
+    }
+
+    /// Adds the defaults of columns that draw from a dropped sequence, of columns that stay. 2BP01 for an identity
+    /// column: it cannot be without its sequence.
+    fn add_defaults(
+        &self,
+        dropped: &[Arc<Object>],
+        stays: impl Fn(&Table, &Column) -> bool,
+        dependents: &mut Dependents,
+    ) -> Result<(), SqlError> {
+        for table in self.catalog.tables() {
+            for column in table.columns.iter().filter(|column| stays(&table, column)) {
                 let Some(drawn) = column.default.as_deref().and_then(drawn_sequence) else { continue };
-                let Some(sequence) = drops.objects.iter().find(|object| object.id() == drawn) else { continue };
-                let what = self.dropped_text(&Dropped::Object(Arc::clone(sequence)));
-                let table_text = self.dropped_text(&Dropped::Table(Arc::clone(table)));
+                let Some(sequence) = dropped.iter().find(|object| object.id() == drawn) else { continue };
+                let what = self.object_text(sequence);
+                let table_text = self.dropped_text(&Dropped::Table(Arc::clone(&table)));
                 let column_text = format!("column {} of {table_text}", quote_identifier(&column.name));
                 if column.identity.is_some() {
                     let message = format!("cannot drop {what} because {column_text} requires it");
@@ -136,7 +177,12 @@ impl Binder<'_> {
         all
     }
 
-    /// Kind and name of an object: `table s.t`.
+    /// Kind and name of an object: `view s.v`.
+    pub(super) fn object_text(&self, object: &Arc<Object>) -> String {
+        self.dropped_text(&Dropped::Object(Arc::clone(object)))
+    }
+
+    /// Kind and name of what is dropped: `table s.t`.
     fn dropped_text(&self, dropped: &Dropped) -> String {
         let (kind, schema, name) = match dropped {
             Dropped::Table(table) => ("table", Some(table.schema), table.name.as_str()),

@@ -189,6 +189,8 @@ impl Binder<'_> {
         };
         let l = find(left, "left")?;
         let mut r = find(right, "right")?;
+        self.note_columns(&l.expr, left);
+        self.note_columns(&r.expr, right);
         r.expr.shift_columns(left_width);
         let Unified { exprs, ty } = self.unify(vec![l.clone(), r.clone()], "JOIN/USING")?;
         let [a, b] = <[Expr; 2]>::try_from(exprs).map_err(|_| SqlError::internal("USING is of two columns"))?;

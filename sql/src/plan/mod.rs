@@ -32,14 +32,16 @@
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
 //! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
-//! 20. `alter_table`: ALTER TABLE
-//! 21. `statement`: statements to plans
-//! 22. `copy`: COPY
-//! 23. `parameters`: the parameters of EXECUTE
+//! 20. `alter_identity`: sequences in ALTER TABLE
+//! 21. `alter_table`: ALTER TABLE
+//! 22. `statement`: statements to plans
+//! 23. `copy`: COPY
+//! 24. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
 mod aggregation;
+mod alter_identity;
 mod alter_table;
 mod assign;
 mod bind_expr;
@@ -89,6 +91,7 @@ mod special;
 mod statement;
 mod subquery;
 mod type_name;
+mod view_uses;
 mod views;
 mod with_name;
 

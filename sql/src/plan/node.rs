@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, Relation, Sight};
 use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
-use crate::object::{DatabaseId, Object, SchemaId};
+use crate::object::{DatabaseId, Object, SchemaId, Sequence};
 use crate::table::{ColumnId, StorageId, Table, TableId};
 use pgtypes::SqlType;
 
@@ -327,13 +327,25 @@ pub(crate) struct Alteration {
     pub(crate) row: Option<Vec<Expr>>,
     /// What the rows are checked for.
     pub(crate) validates: Validates,
+    /// New sequences, and the columns that own them and draw from them. Their ids and owners do not count.
+    pub(crate) sequences: Vec<(ColumnId, Sequence)>,
+    /// Views that go, and sequences.
+    pub(crate) dropped: Vec<Arc<Object>>,
 }
 
 impl Alteration {
     /// No change yet.
     pub(crate) fn of(table: Arc<Table>) -> Alteration {
         let new = (*table).clone();
-        Alteration { old: table, new, rewrites: false, row: None, validates: Validates::default() }
+        Alteration {
+            old: table,
+            new,
+            rewrites: false,
+            row: None,
+            validates: Validates::default(),
+            sequences: Vec::new(),
+            dropped: Vec::new(),
+        }
     }
 }
 

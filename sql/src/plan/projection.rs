@@ -120,6 +120,7 @@ impl Binder<'_> {
             stars.push((at, merged.chain(separate).collect::<Vec<_>>().join(", ")));
         }
         for (place, owner, column) in places {
+            self.columns_used.borrow_mut().insert((owner.oid, column.number));
             self.aggregates.references.push((place, format!("{}.{}", owner.name, column.name), at));
             output.exprs.push(Expr::Column(place));
             output.columns.push(ResultColumn {

@@ -86,6 +86,9 @@ impl Binder<'_> {
         let bound = inner.query(query);
         inner.views.pop();
         let lookups = inner.take_lookups();
+        if inner.views.is_empty() {
+            self.columns_used.borrow_mut().append(inner.columns_used.get_mut());
+        }
         self.views = inner.views;
         (self.subplans, self.with, self.expanded) = (inner.subplans, inner.with, inner.expanded);
         self.lookups.borrow_mut().extend(lookups);
@@ -214,12 +217,6 @@ impl Binder<'_> {
             return Err(self.unsupported("a new name for a view that other views read is", at));
         }
         Ok(Body::AlterObject(tag, old.clone(), Object::View(View { name, ..view.clone() })))
-    }
-
-    /// Whether a view reads a relation.
-    pub(super) fn is_used(&self, relation: ObjectId) -> bool {
-        let reads = |object: &Arc<Object>| matches!(&**object, Object::View(view) if view.uses.contains(&relation));
-        self.catalog.relations().iter().any(reads)
     }
 }
 

@@ -176,6 +176,7 @@ fn view_shown(catalog: &Catalog, view: &View) -> ViewShown {
         not_null: false,
         default: None,
         generated: None,
+        identity: None,
     };
     let table = Table {
         id: TableId(view.id.0),

@@ -271,3 +271,37 @@ insert into un select * from unnest('{7,8}'::int[], '{seven,eight}'::text[]) ret
 select * from unnest('{}'::int[], null::text[]);
 drop table ar, un;
 ----
+CREATE TABLE
+INSERT 0 2
+a:int4|a:int4|a:_int4|j:jsonb|j:jsonb|?column?:jsonb
+2|2|{2,3}|{"m": [5, 6]}|6|[5, 6]
+NULL|NULL|NULL|NULL|NULL|NULL
+id:int4|j:jsonb|j:jsonb|j:jsonb|j:jsonb
+1|NULL|NULL|NULL|NULL
+2|10|20|NULL|NULL
+ERROR 42804: subscript type numeric is not supported [at 10]
+HINT: jsonb subscript must be coercible to either integer or text.
+ERROR 42804: jsonb subscript does not support slices [at 8]
+id:int4
+1
+unnest:int4|unnest:text
+1|a
+2|b
+3|NULL
+x:int4|y:text
+3|NULL
+2|b
+1|a
+id:int4|n:int4|t:text
+1|1|x
+1|2|y
+1|3|NULL
+2|NULL|x
+2|NULL|y
+CREATE TABLE
+x:int4|y:text
+7|seven
+8|eight
+INSERT 0 2
+unnest:int4|unnest:text
+DROP TABLE
