@@ -482,12 +482,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn alter_column(
-        &mut self,
-        ident: &Ident,
-        op: &AlterColumnOperation,
-        change: &mut Change,
-    ) -> Result<(), SqlError> {
+    fn alter_column(&mut self, ident: &Ident, op: &AlterColumnOperation, change: &mut Change) -> Result<(), SqlError> {
         let (name, alteration) = (fold_ident(ident), &mut change.alteration);
         let table = &mut alteration.new;
         let Some(place) = table.column(&name) else {
@@ -503,7 +498,9 @@ impl Binder<'_> {
                 let message = format!("column \"{name}\" of relation \"{}\" is an identity column", table.name);
                 let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
                 Err(match op {
-                    AlterColumnOperation::DropDefault => error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."),
+                    AlterColumnOperation::DropDefault => {
+                        error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+                    }
                     _ => error,
                 })
             }

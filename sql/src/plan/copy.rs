@@ -137,6 +137,15 @@ fn copy_to(copy: &CopyStatement, plan: &Plan, table: Option<&Table>) -> Result<C
     Ok(CopySpec::To(CopyWriter::new(options, quoted)))
 }
 
+/// The table that COPY FROM fills.
+fn copied_table(binder: &Binder<'_>, name: &[Identifier]) -> Result<Arc<Table>, SqlError> {
+    if let Some(view) = binder.find_view(&object_name(name))? {
+        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot copy to view \"{}\"", view.name()));
+        return Err(error.hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."));
+    }
+    binder.table(&object_name(name)).map_err(|error| error.at(0))
+}
+
 /// Binds COPY FROM.
 fn copy_from(
     statement: &Parsed,
@@ -145,11 +154,7 @@ fn copy_from(
     catalog: &Catalog,
 ) -> Result<(Arc<Plan>, CopySpec), SqlError> {
     let mut binder = Binder::new(statement, None, catalog);
-    if let Some(view) = binder.find_view(&object_name(name))? {
-        let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot copy to view \"{}\"", view.name()));
-        return Err(error.hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."));
-    }
-    let table = binder.table(&object_name(name)).map_err(|error| error.at(0))?;
+    let table = copied_table(&binder, name)?;
     let filter = match &statement.tree {
         Statement::Query(query) => match &*query.body {
             SetExpr::Select(select) => select.selection.as_ref(),

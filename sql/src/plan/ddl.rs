@@ -235,6 +235,14 @@ impl Binder<'_> {
         Ok(())
     }
 
+    fn refuse_deferrable(&self, constraint: &UniqueConstraint, at: Location) -> Result<(), SqlError> {
+        match constraint.characteristics.as_ref().and_then(|given| given.deferrable) {
+            Some(true) => Err(self.unsupported("DEFERRABLE constraints are", at)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The column of a definition. What belongs to the table is added to `parts`.
     pub(super) fn new_column<'t>(
         &mut self,
         table: &str,
@@ -251,9 +259,8 @@ impl Binder<'_> {
         }
         let serial = serial(&def.data_type);
         let ty = serial.map_or_else(|| self.type_named(&def.data_type, at), Ok)?;
-        let id = ColumnId(u16::try_from(earlier.len() + 1).unwrap_or(u16::MAX));
-        let mut column =
-            Column { id, name, ty, not_null: serial.is_some(), default: None, generated: None, identity: None };
+        let mut column = blank_column(earlier.len(), name, ty);
+        column.not_null = serial.is_some();
         let mut nullable = false;
         for option in &def.options {
             match &option.option {
@@ -271,9 +278,7 @@ impl Binder<'_> {
                 }
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
                 ColumnOption::Unique(constraint) => {
-                    if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
-                        return Err(self.unsupported("DEFERRABLE constraints are", at));
-                    }
+                    self.refuse_deferrable(constraint, at)?;
                     parts.unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
                 }
                 ColumnOption::ForeignKey(foreign) => {
@@ -288,6 +293,18 @@ impl Binder<'_> {
             }
         }
         let is_generated = parts.generated.last().is_some_and(|(place, _)| *place == earlier.len());
+        self.check_options(table, &column, (is_generated, serial.is_some(), nullable), at)?;
+        Ok(column)
+    }
+
+    /// 42601 for options of a column that rule each other out.
+    fn check_options(
+        &self,
+        table: &str,
+        column: &Column,
+        (is_generated, is_serial, nullable): (bool, bool, bool),
+        at: Location,
+    ) -> Result<(), SqlError> {
         if is_generated && column.default.is_some() {
             let message = format!(
                 "both default and generation expression specified for column \"{}\" of table \"{table}\"",
@@ -295,7 +312,7 @@ impl Binder<'_> {
             );
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "generated")));
         }
-        let given = [column.default.is_some(), serial.is_some(), column.identity.is_some()];
+        let given = [column.default.is_some(), is_serial, column.identity.is_some()];
         if given.into_iter().filter(|given| *given).count() > 1 {
             let what = match column.identity {
                 Some(_) => "both default and identity specified",
@@ -308,14 +325,14 @@ impl Binder<'_> {
         if nullable && column.not_null {
             let message =
                 format!("conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{table}\"", column.name);
-            let position = match (serial, column.identity) {
-                (Some(_), _) => None,
-                (None, Some(_)) => Some(self.position_after(at, "generated")),
-                (None, None) => Some(self.position_after(at, "not")),
+            let position = match (is_serial, column.identity) {
+                (true, _) => None,
+                (false, Some(_)) => Some(self.position_after(at, "generated")),
+                (false, None) => Some(self.position_after(at, "not")),
             };
             return Err(SqlError { position, ..SqlError::new(SqlState::SYNTAX_ERROR, message) });
         }
-        Ok(column)
+        Ok(())
     }
 
     /// The sequences of serial and identity columns, with the positions of these.
@@ -520,6 +537,13 @@ impl Binder<'_> {
 }
 
 /// What GENERATED says. 22023 for a column of another type.
+/// A column after so many others, with nothing but a type.
+fn blank_column(earlier: usize, name: String, ty: SqlType) -> Column {
+    let id = ColumnId(u16::try_from(earlier + 1).unwrap_or(u16::MAX));
+    Column { id, name, ty, not_null: false, default: None, generated: None, identity: None }
+}
+
+/// The kind of an identity column. 22023 if its type has no sequences.
 pub(super) fn identity(generated_as: GeneratedAs, column: &Column) -> Result<Identity, SqlError> {
     if ![SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&column.ty) {
         let message = "identity column type must be smallint, integer, or bigint";

@@ -23,8 +23,8 @@
 //! 11. `comparison`: comparisons and constructs built from them
 //! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
 //! 13. `aggregate`, `index`: aggregates; binding of indexes
-//! 14. `assign`, `dependents`, `from`, `projection`, `rename`: values for columns; what goes with a column; FROM,
-//!     output columns; names in stored texts
+//! 14. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
+//!     column; FROM, output columns; names in stored texts; what views read
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
 //! 16. `select`, `sequence_ddl`: queries; sequences

@@ -73,4 +73,3 @@ impl Binder<'_> {
         Ok(())
     }
 }
-
