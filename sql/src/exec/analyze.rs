@@ -10,7 +10,7 @@ use super::context::ExecContext;
 use super::query::QueryRun;
 use super::references;
 use super::report::show_report;
-use super::{insert, modify};
+use super::{insert, modify, with_changes};
 use crate::clock;
 use crate::error::SqlError;
 use crate::plan::{Actual, Analyze, Body, Plan, RowCounts, analyzed_lines};
@@ -54,6 +54,11 @@ async fn execute(
     params: &[Datum],
 ) -> Result<(RowCounts, u64), SqlError> {
     let units = plan.cost.row;
+    if plan.changes_in_with {
+        let done = with_changes::run(plan, ctx, params).await?;
+        let returning = if matches!(plan.body, Body::Select(_)) { 0 } else { done.returned.len() as u64 };
+        return Ok((done.read, returning));
+    }
     let changes = match &plan.body {
         Body::Select(select) => {
             let mut run = QueryRun::new(select, units, ctx, params).await?;

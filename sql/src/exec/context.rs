@@ -1,15 +1,17 @@
 //! The environment of a statement's execution, and what it keeps beside its rows: results of sub-queries, and of the
 //! queries of WITH.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kv::Key;
 use parking_lot::Mutex;
 use tso::Timestamp;
 use txn::{Transaction, View};
 
+use super::budget::Budget;
 use super::reference_queue::ReferenceQueue;
 use super::rows::Row;
 use crate::advisory::{AdvisorySession, LockCall, Patience};
@@ -21,6 +23,9 @@ use crate::lock_name::LockName;
 use crate::object::Sequence;
 use crate::plan::Plan;
 use pgtypes::{Datum, IoEnv};
+
+/// About the memory of a key that is remembered, beside its bytes.
+const KEY_BYTES: usize = 64;
 
 /// The environment of a statement's execution.
 pub struct ExecContext<'a> {
@@ -58,6 +63,34 @@ pub struct ExecContext<'a> {
 }
 
 impl<'a> ExecContext<'a> {
+    /// Whether the statement has changes in its WITH.
+    pub(super) fn has_several_changes(&self) -> bool {
+        self.statement.is_some_and(|statement| statement.plan.changes_in_with)
+    }
+
+    /// What a change sees of the transaction: the start of the statement.
+    pub(super) fn start_view(&self) -> View {
+        let kept = self.statement.and_then(|statement| statement.starts.lock().pop());
+        kept.unwrap_or_else(|| self.txn.view())
+    }
+
+    /// Notes that a statement with several changes has changed a row.
+    pub(super) fn note_changed<'k>(&self, keys: impl IntoIterator<Item = &'k Key>) -> Result<(), SqlError> {
+        match self.statement.filter(|statement| statement.plan.changes_in_with) {
+            Some(statement) => {
+                let mut changed = statement.changed.lock();
+                keys.into_iter().try_for_each(|key| changed.add(key))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the statement has changed a row already in another of its changes. The first one counts.
+    pub(super) fn has_changed(&self, key: &Key) -> bool {
+        self.has_several_changes()
+            && self.statement.is_some_and(|statement| statement.changed.lock().keys.contains(key))
+    }
+
     /// Whether expressions take or give up advisory locks.
     pub(super) fn takes_locks(&self) -> bool {
         self.advisory.is_some()
@@ -197,6 +230,27 @@ pub struct StatementState {
     pub(super) recursion: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
     /// What sub-queries see of the transaction, of a statement that writes.
     pub(super) view: Mutex<Option<View>>,
+    /// What the changes of a statement see that has some in its WITH, one for each.
+    pub(super) starts: Mutex<Vec<View>>,
+    /// The rows that they have changed.
+    pub(super) changed: Mutex<ChangedRows>,
+}
+
+/// The keys of rows that a statement has changed.
+#[derive(Default)]
+pub(super) struct ChangedRows {
+    keys: HashSet<Key>,
+    budget: Option<Budget>,
+}
+
+impl ChangedRows {
+    fn add(&mut self, key: &Key) -> Result<(), SqlError> {
+        if !self.keys.contains(key) {
+            self.budget.get_or_insert_with(Budget::of_statement).charge(KEY_BYTES + key.as_bytes().len())?;
+            self.keys.insert(key.clone());
+        }
+        Ok(())
+    }
 }
 
 impl StatementState {
@@ -208,6 +262,8 @@ impl StatementState {
             with: Mutex::default(),
             recursion: Mutex::default(),
             view: Mutex::default(),
+            starts: Mutex::default(),
+            changed: Mutex::default(),
         }
     }
 }

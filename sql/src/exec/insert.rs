@@ -42,6 +42,9 @@ pub(super) async fn run(
     params: &[Datum],
 ) -> Result<Changes, SqlError> {
     let mut source = QueryRun::new(&plan.source, row_units, ctx, params).await?;
+    if ctx.has_several_changes() {
+        source.freeze(|| ctx.start_view());
+    }
     let upsert = match &*plan.conflict {
         Conflict::Fail => None,
         // Without a unique key nothing can be in the way.

@@ -47,7 +47,7 @@ impl<'p> JoinedRows<'p> {
         params: &[Datum],
     ) -> Result<JoinedRows<'p>, SqlError> {
         let mut run = QueryRun::new(&joined.source, row_units, ctx, params).await?;
-        run.freeze(|| ctx.txn.view());
+        run.freeze(|| ctx.start_view());
         let (seen, budget, turn) = (HashSet::new(), Budget::of_statement(), Turn::new());
         Ok(JoinedRows { joined, access, mode, run, seen, budget, row_units, turn })
     }
@@ -69,14 +69,14 @@ impl<'p> JoinedRows<'p> {
                 return Err(SqlError::internal("a row of the target has no key"));
             };
             let key = Key::new(bytes.to_vec());
-            if !self.seen.contains(&key) {
+            if !self.seen.contains(&key) && !ctx.has_changed(&key) {
                 self.budget.charge(KEY_BYTES + key.as_bytes().len())?;
                 self.seen.insert(key.clone());
                 rows.push((key, row));
             }
             self.turn.spend(self.row_units).await;
         }
-        if !ctx.locks_rows {
+        if !ctx.locks_rows || rows.is_empty() {
             return Ok(Some(rows));
         }
         let others: HashMap<Key, Row> =

@@ -21,7 +21,9 @@
 //! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
 //! 13. `references`: foreign keys, when the changes of a statement are done
-//! 14. `alter`, `analyze`, `copy`, `objects`: changes of tables; EXPLAIN ANALYZE; COPY FROM; CREATE of other objects
+//! 14. `alter`, `copy`, `objects`, `with_changes`: changes of tables; COPY FROM; CREATE of other objects; changes
+//!     inside WITH
+//! 15. `analyze`: EXPLAIN ANALYZE
 
 mod aggregate;
 mod alter;
@@ -54,6 +56,7 @@ mod report;
 mod rows;
 mod set_operation;
 mod upsert;
+mod with_changes;
 mod writer;
 
 use std::collections::VecDeque;
@@ -216,6 +219,16 @@ impl Execution {
             return Ok(State::Rows(lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect()));
         }
         ctx.references.begin(&plan);
+        if plan.changes_in_with {
+            let done = Box::pin(with_changes::run(&plan, ctx, &self.params)).await?;
+            self.tag = match &plan.body {
+                Body::Insert(_) => Tag::Insert(done.count),
+                Body::Update(_) => Tag::Update(done.count),
+                Body::Delete(_) => Tag::Delete(done.count),
+                _ => Tag::Select,
+            };
+            return Ok(State::Rows(done.returned));
+        }
         let (tag, rows) = match &plan.body {
             Body::Select(select) => {
                 let mut run = QueryRun::new(select, row_units, ctx, &self.params).await?;

@@ -62,7 +62,7 @@ impl<'p> Target<'p> {
 
     /// Keeps it from reading what the statement writes.
     fn freeze(&mut self, ctx: &ExecContext<'_>) {
-        self.view = Some(ctx.txn.view());
+        self.view = Some(ctx.start_view());
     }
 
     /// The next rows that count. They are locked, if the statement locks rows.
@@ -76,7 +76,8 @@ impl<'p> Target<'p> {
         }
         let lock = Lock::to_change(self.mode, ctx);
         // With several keys, a row that is committed while the statement waits for another one is none of its snapshot.
-        if self.filter.is_none() && self.cursor.is_of_one_point() && ctx.txn.has_statements() {
+        let is_point = self.filter.is_none() && self.cursor.is_of_one_point();
+        if is_point && ctx.txn.has_statements() && !ctx.has_several_changes() {
             return self.lock_points(lock, ctx).await;
         }
         let Some(rows) = self.read(ctx, params).await? else { return Ok(None) };
@@ -120,7 +121,7 @@ impl<'p> Target<'p> {
         let Some(page) = page? else { return Ok(None) };
         let mut rows = Vec::with_capacity(page.len());
         for (key, row) in page {
-            let Some(key) = key else { continue };
+            let Some(key) = key.filter(|key| !ctx.has_changed(key)) else { continue };
             self.counts.source += 1;
             rehearse(self.filter, &row, ctx, params).await?;
             if passes(self.filter, &row, ctx, params)? {
@@ -159,7 +160,7 @@ impl<'p> Rows<'p> {
             return Ok(Rows::Joined(Box::new(rows)));
         }
         let mut target = Target::new(access, filter, mode, row_units, (ctx, params)).await?;
-        if is_frozen || matches!(access.path, AccessPath::Index(_)) {
+        if is_frozen || ctx.has_several_changes() || matches!(access.path, AccessPath::Index(_)) {
             target.freeze(ctx);
         }
         Ok(Rows::Plain(Box::new(target)))

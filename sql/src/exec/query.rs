@@ -481,6 +481,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
     let mut budget = Budget::of_statement();
     let rows = match &with.body {
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
+        WithBody::Change(_) => return Err(SqlError::internal("a change of WITH has not run")),
         WithBody::Recursive { first, step, all } => {
             let mut rows = Vec::new();
             let mut seen = HashSet::new();

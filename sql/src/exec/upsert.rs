@@ -224,10 +224,7 @@ impl<'p> Upsert<'p> {
         ctx: &ExecContext<'_>,
     ) -> Result<Row, SqlError> {
         if self.changed.contains(key) {
-            let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-            let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained \
-                        values.";
-            return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
+            return Err(second_time());
         }
         let moved = || SqlError::from(TxnError::Conflict("a row has changed its unique key meanwhile".to_owned()));
         let table = &*self.write.table;
@@ -257,6 +254,9 @@ impl<'p> Upsert<'p> {
         let both: Row = old.iter().cloned().chain(proposed).collect();
         rehearse(filter.into_iter().chain(assignments.iter().map(|(_, expr)| expr)), &both, ctx, params).await?;
         let env = ctx.env(params);
+        if ctx.has_changed(&key) {
+            return Err(second_time());
+        }
         self.changed.insert(key.clone());
         if let Some(filter) = filter
             && !qualifies(filter, &both, &env)?
@@ -274,6 +274,12 @@ impl<'p> Upsert<'p> {
         self.changed.extend(change.new_key().cloned());
         Ok(Some(change.into_row()))
     }
+}
+
+fn second_time() -> SqlError {
+    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+    SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint)
 }
 
 /// The value of a key: what the transaction has written last, or what was found.

@@ -334,6 +334,7 @@ impl<'p> RowWriter<'p> {
         ctx: &mut ExecContext<'_>,
     ) -> Result<(), SqlError> {
         self.buffer(change, uniqueness, ctx)?;
+        ctx.note_changed(change.old_key.iter().chain(&change.new_key))?;
         if self.write.table.has_references() {
             self.note_references(change, ctx)?;
         }

@@ -8,8 +8,8 @@ use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregation::AggregateState;
-use super::node::{Lookup, Notice, References};
-use super::rel::{SetCall, Subplan, WithQuery};
+use super::node::{Lookup, Notice, References, WithQuery};
+use super::rel::{SetCall, Subplan};
 use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
@@ -248,6 +248,8 @@ pub(super) struct Binder<'a> {
     pub(super) keeps_unknown: bool,
     /// Whether the recursive query that is being bound has read itself.
     pub(super) recursion_used: bool,
+    /// Whether the next query is that of the statement itself.
+    pub(super) is_top: bool,
     /// Whether the next SELECT may have INTO: the statement has taken it.
     pub(super) allows_into: bool,
     /// The foreign keys that the statement may meet.
@@ -295,6 +297,7 @@ impl<'a> Binder<'a> {
             set_calls: None,
             keeps_unknown: false,
             recursion_used: false,
+            is_top: false,
             allows_into: false,
             references: None,
             refuses_queries: None,

@@ -6,8 +6,8 @@
 //! that are not taken, those behind the first known value of COALESCE.
 
 use super::access::TableAccess;
-use super::node::{Body, Conflict, Joined, Plan, Whole};
-use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source, WithBody};
+use super::node::{Body, Conflict, Joined, Plan, Whole, WithBody};
+use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, has_constant_part, needs_session};
@@ -47,6 +47,7 @@ pub(super) fn visit(whole: &Whole<'_>, visitor: &mut Visitor<'_>) -> Result<(), 
     whole.subplans.iter().try_for_each(|subplan| visit_select(&subplan.plan, visitor))?;
     whole.with.iter().try_for_each(|with| match &with.body {
         WithBody::Query(plan) => visit_select(plan, visitor),
+        WithBody::Change(body) => visit_body(body, visitor),
         WithBody::Recursive { first, step, .. } => {
             visit_select(first, visitor)?;
             visit_select(step, visitor)

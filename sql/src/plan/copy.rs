@@ -210,6 +210,7 @@ fn copy_from(
         constant_parts,
         needs_transaction: false,
         takes_locks: false,
+        changes_in_with: false,
         uses_sequences: draws,
         changed_sequence: None,
         plain: None,

@@ -7,8 +7,8 @@ use super::access::{AccessPath, TableAccess};
 use super::binder::Binder;
 use super::conditions::KeyBound;
 use super::index_path::{IndexScan, PrefixValue};
-use super::node::{Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, UpdatePlan, Whole};
-use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, Source, WithBody};
+use super::node::{Actual, Analyze, Body, Conflict, DeletePlan, InsertPlan, ResultColumn, UpdatePlan, Whole, WithBody};
+use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, Source};
 use super::show::{plain, show};
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -104,12 +104,13 @@ impl Printer<'_> {
 
     /// The statement, then what it runs beside: queries of WITH, sub-queries of expressions.
     fn whole(&mut self, whole: &Whole<'_>) {
-        self.body(whole.body);
+        self.body(whole.body, 0);
         let actual = self.actual.take();
         for with in whole.with {
             self.detail(0, format!("CTE {}", quote_identifier(&with.name)));
             match &with.body {
                 WithBody::Query(plan) => self.select(plan, 1),
+                WithBody::Change(body) => self.body(body, 1),
                 WithBody::Recursive { first, step, .. } => {
                     self.node(1, "Recursive Union".to_owned(), |_| 0);
                     self.select(first, 2);
@@ -124,14 +125,14 @@ impl Printer<'_> {
         self.actual = actual;
     }
 
-    fn body(&mut self, body: &Body) {
+    fn body(&mut self, body: &Body, depth: usize) {
         match body {
-            Body::Select(select) => self.select(select, 0),
-            Body::Insert(insert) => self.insert(insert),
-            Body::Update(update) => self.update(update),
-            Body::Delete(delete) => self.delete(delete),
+            Body::Select(select) => self.select(select, depth),
+            Body::Insert(insert) => self.insert(insert, depth),
+            Body::Update(update) => self.update(update, depth),
+            Body::Delete(delete) => self.delete(delete, depth),
             Body::Explain(lines) => self.lines.extend(lines.iter().cloned()),
-            Body::CreateTableAs(parts) => self.select(&parts.1, 0),
+            Body::CreateTableAs(parts) => self.select(&parts.1, depth),
             Body::CopyFrom(_)
             | Body::Truncate(..)
             | Body::CreateTable(_)
@@ -140,7 +141,7 @@ impl Printer<'_> {
             | Body::Drop(..)
             | Body::AlterTables(..)
             | Body::Nothing(_) => {
-                self.node(0, "Utility Statement".to_owned(), |_| 0);
+                self.node(depth, "Utility Statement".to_owned(), |_| 0);
             }
         }
     }
@@ -329,29 +330,29 @@ impl Printer<'_> {
         }
     }
 
-    fn insert(&mut self, plan: &InsertPlan) {
-        self.node(0, format!("Insert on {}", quote_identifier(&plan.write.table.name)), |run| run.returning);
+    fn insert(&mut self, plan: &InsertPlan, depth: usize) {
+        self.node(depth, format!("Insert on {}", quote_identifier(&plan.write.table.name)), |run| run.returning);
         match &*plan.conflict {
             Conflict::Fail => {}
-            Conflict::DoNothing(_) => self.detail(0, "Conflict Resolution: NOTHING".to_owned()),
-            Conflict::DoUpdate { .. } => self.detail(0, "Conflict Resolution: UPDATE".to_owned()),
+            Conflict::DoNothing(_) => self.detail(depth, "Conflict Resolution: NOTHING".to_owned()),
+            Conflict::DoUpdate { .. } => self.detail(depth, "Conflict Resolution: UPDATE".to_owned()),
         }
-        self.select(&plan.source, 1);
+        self.select(&plan.source, depth + 1);
     }
 
-    fn update(&mut self, plan: &UpdatePlan) {
-        self.node(0, format!("Update on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
+    fn update(&mut self, plan: &UpdatePlan, depth: usize) {
+        self.node(depth, format!("Update on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
         match &plan.joined {
-            Some(joined) => self.select(&joined.source, 1),
-            None => self.table(&plan.access, plan.filter.as_ref(), 1),
+            Some(joined) => self.select(&joined.source, depth + 1),
+            None => self.table(&plan.access, plan.filter.as_ref(), depth + 1),
         }
     }
 
-    fn delete(&mut self, plan: &DeletePlan) {
-        self.node(0, format!("Delete on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
+    fn delete(&mut self, plan: &DeletePlan, depth: usize) {
+        self.node(depth, format!("Delete on {}", quote_identifier(&plan.access.table.name)), |run| run.returning);
         match &plan.joined {
-            Some(joined) => self.select(&joined.source, 1),
-            None => self.table(&plan.access, plan.filter.as_ref(), 1),
+            Some(joined) => self.select(&joined.source, depth + 1),
+            None => self.table(&plan.access, plan.filter.as_ref(), depth + 1),
         }
     }
 }

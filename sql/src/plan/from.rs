@@ -318,6 +318,10 @@ impl Binder<'_> {
         let at = factor.span().start;
         if let Some((name, alias)) = self.plain_name(factor)? {
             if let Some(with) = self.with_named(name)? {
+                self.check_has_rows(&with, at)?;
+                if let Some(query) = self.with.get_mut(with.query) {
+                    query.is_read = true;
+                }
                 let width = with.columns.len();
                 self.recursion_used |= with.is_recursion;
                 let args = with.args.iter().map(|arg| self.passed(with.depth, arg.clone())).collect();

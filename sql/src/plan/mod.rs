@@ -27,7 +27,7 @@
 //!     column; FROM, output columns; names in stored texts; what views read
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 16. `select`, `sequence_ddl`: queries; sequences
+//! 16. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
 //! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
@@ -93,6 +93,7 @@ mod subquery;
 mod type_name;
 mod view_uses;
 mod views;
+mod with_change;
 mod with_name;
 
 pub(crate) use access::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
@@ -104,13 +105,13 @@ pub(crate) use explain::{analyzed_lines, column as explain_column};
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
     Actual, Alteration, Analyze, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,
-    NewObject, References, Referring, RowCounts, UpdatePlan,
+    NewObject, References, Referring, RowCounts, UpdatePlan, WithBody,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,
-    SetValues, SortKey, Source, WithBody, WithScan,
+    SetValues, SortKey, Source, WithScan,
 };
 pub use statement::bind;
 pub(crate) use type_name::resolve as type_of_name;

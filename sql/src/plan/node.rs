@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{PlainOutput, TableAccess};
 use super::bound_index::TableWrite;
-use super::rel::{SelectPlan, Source, Subplan, WithQuery};
+use super::rel::{SelectPlan, Source, Subplan};
 use crate::catalog::ddl::NewTable;
 use crate::catalog::{Catalog, Relation, Sight};
 use crate::coop::drop_elsewhere;
@@ -55,6 +55,8 @@ pub struct Plan {
     pub(crate) constant_parts: bool,
     /// Whether an expression takes or gives up advisory locks.
     pub(crate) takes_locks: bool,
+    /// Whether a query of its WITH changes rows.
+    pub(crate) changes_in_with: bool,
     /// Whether an expression uses sequences.
     pub(crate) uses_sequences: bool,
     /// The function that an expression calls to change a sequence: `nextval()`, `setval()`.
@@ -205,9 +207,10 @@ impl Plan {
         self.cost.nodes > LARGE_NODES
     }
 
-    /// Whether it is INSERT, UPDATE or DELETE. These run to their end before the first row of RETURNING is sent.
+    /// Whether it is INSERT, UPDATE or DELETE, or has one in its WITH. These run to their end before the first row of
+    /// RETURNING is sent.
     pub(crate) fn changes_rows(&self) -> bool {
-        matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
+        self.changes_in_with || matches!(self.body, Body::Insert(_) | Body::Update(_) | Body::Delete(_))
     }
 
     /// Whether it reads tables like a query, although it changes the schema.
@@ -226,11 +229,15 @@ impl Plan {
         let children = children.map(|referring| referring.child.storage);
         let parents = self.references.iter().flat_map(|found| found.parents.values());
         let parents = parents.map(|parent| parent.table.storage);
-        self.target().into_iter().chain(children).chain(parents).collect()
+        let bodies = self.with.iter().filter_map(WithQuery::change).chain([&self.body]);
+        bodies.filter_map(Body::target).chain(children).chain(parents).collect()
     }
+}
 
+impl Body {
+    /// The storage of the rows that it inserts, changes or locks.
     fn target(&self) -> Option<StorageId> {
-        let table = match &self.body {
+        let table = match self {
             Body::Insert(plan) => &plan.write.table,
             Body::Update(plan) => &plan.access.table,
             Body::Delete(plan) => &plan.access.table,
@@ -260,6 +267,38 @@ pub struct Notice {
     pub message: String,
     /// Whether it is a WARNING, not a NOTICE.
     pub is_warning: bool,
+}
+
+/// A query of WITH that runs once for the statement.
+#[derive(Debug)]
+pub(crate) struct WithQuery {
+    /// Its name, for EXPLAIN.
+    pub(crate) name: String,
+    pub(crate) body: WithBody,
+    /// Whether a query reads it.
+    pub(crate) is_read: bool,
+}
+
+impl WithQuery {
+    /// What it changes.
+    pub(crate) fn change(&self) -> Option<&Body> {
+        match &self.body {
+            WithBody::Change(body) => Some(body),
+            _ => None,
+        }
+    }
+}
+
+/// What a query of WITH is.
+#[derive(Debug)]
+pub(crate) enum WithBody {
+    /// A query.
+    Query(Box<SelectPlan>),
+    /// A recursive one: `first`, then `step` over the rows that the last step has added, until it adds none. Without
+    /// `all` rows that were there already are dropped.
+    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool },
+    /// INSERT, UPDATE or DELETE.
+    Change(Box<Body>),
 }
 
 /// The body of a plan.
@@ -429,6 +468,15 @@ pub(crate) struct References {
     pub(crate) tables: HashMap<TableId, Arc<Table>>,
     /// The tables that these refer to, and those that are referred to.
     pub(crate) parents: HashMap<TableId, TableAccess>,
+}
+
+impl References {
+    /// Adds those of another table.
+    pub(crate) fn add(&mut self, others: References) {
+        self.children.extend(others.children);
+        self.tables.extend(others.tables);
+        self.parents.extend(others.parents);
+    }
 }
 
 /// A foreign key, seen from the table that it refers to.

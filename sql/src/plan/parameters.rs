@@ -91,6 +91,7 @@ fn bind_on_this_stack(
         outside_block_only: false,
         constant_parts,
         takes_locks: false,
+        changes_in_with: false,
         uses_sequences: false,
         changed_sequence: None,
         needs_transaction: needs_transaction(&whole),

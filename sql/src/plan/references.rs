@@ -24,7 +24,8 @@ impl Binder<'_> {
     /// Binds all that a writer of a table's rows needs, foreign keys included.
     pub(super) fn table_write(&mut self, table: Arc<Table>) -> Result<TableWrite, SqlError> {
         if table.has_references() {
-            self.references = Some(self.references_of(&table)?);
+            let found = self.references_of(&table)?;
+            self.references.get_or_insert_default().add(found);
         }
         TableWrite::bind(table, self.catalog)
     }

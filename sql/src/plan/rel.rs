@@ -312,24 +312,6 @@ pub(crate) struct WithScan {
     pub(crate) args: Vec<Expr>,
 }
 
-/// A query of WITH that runs once for the statement.
-#[derive(Debug)]
-pub(crate) struct WithQuery {
-    /// Its name, for EXPLAIN.
-    pub(crate) name: String,
-    pub(crate) body: WithBody,
-}
-
-/// What a query of WITH is.
-#[derive(Debug)]
-pub(crate) enum WithBody {
-    /// A query.
-    Query(Box<SelectPlan>),
-    /// A recursive one: `first`, then `step` over the rows that the last step has added, until it adds none. Without
-    /// `all` rows that were there already are dropped.
-    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool },
-}
-
 /// The plan of a sub-query in an expression.
 #[derive(Debug)]
 pub(crate) struct Subplan {

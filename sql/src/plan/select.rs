@@ -34,10 +34,11 @@ impl Binder<'_> {
         if has_unsupported_clause {
             return Err(self.unsupported("this clause of a query is", at));
         }
+        let is_top = std::mem::take(&mut self.is_top);
         self.descend()?;
         let names = self.with_names.len();
         let bound = match &query.with {
-            Some(with) => self.with_clause(with).and_then(|()| self.query_body(query)),
+            Some(with) => self.with_clause(with, is_top).and_then(|()| self.query_body(query)),
             None => self.query_body(query),
         };
         self.with_names.truncate(names);

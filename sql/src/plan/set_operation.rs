@@ -5,9 +5,9 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Frame, Scope, Typed};
 use super::names::fold_ident;
-use super::node::ResultColumn;
-use super::rel::{Rel, SelectPlan, SetKind, SetOperation, Source, WithBody, WithQuery};
-use super::with_name::WithName;
+use super::node::{ResultColumn, WithBody, WithQuery};
+use super::rel::{Rel, SelectPlan, SetKind, SetOperation, Source};
+use super::with_name::{WithName, changing};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{query_start, start_of};
@@ -123,13 +123,18 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds the queries of WITH. Their names are in reach until the caller drops them.
-    pub(super) fn with_clause(&mut self, with: &With) -> Result<(), SqlError> {
+    /// Binds the queries of WITH. Their names are in reach until the caller drops them. `is_top`: whether it is the
+    /// WITH of the statement, which may change rows.
+    pub(super) fn with_clause(&mut self, with: &With, is_top: bool) -> Result<(), SqlError> {
         for cte in &with.cte_tables {
             let name = fold_ident(&cte.alias.name);
             if self.with_names.iter().any(|known| known.name == name && self.is_of(known, with)) {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 return Err(self.error(SqlState::DUPLICATE_ALIAS, message, cte.alias.name.span.start));
+            }
+            if let Some(change) = changing(&cte.query) {
+                self.with_change(name, (cte, change), is_top)?;
+                continue;
             }
             if with.recursive
                 && let Some(parts) = recursive_parts(&cte.query)
@@ -175,12 +180,18 @@ impl Binder<'_> {
 
     fn add_with(&mut self, (name, columns, args): (String, Vec<ResultColumn>, Vec<Expr>), body: WithBody) {
         let query = self.with.len();
-        self.with.push(WithQuery { name: name.clone(), body });
+        self.with.push(WithQuery { name: name.clone(), body, is_read: false });
         let depth = self.frames.len();
-        self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
+        self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion: false, args, depth });
     }
 
-    fn renamed(&self, mut columns: Vec<ResultColumn>, cte: &Cte, name: &str) -> Result<Vec<ResultColumn>, SqlError> {
+    /// The columns of a query of WITH, with the names that the list gives them.
+    pub(super) fn renamed(
+        &self,
+        mut columns: Vec<ResultColumn>,
+        cte: &Cte,
+        name: &str,
+    ) -> Result<Vec<ResultColumn>, SqlError> {
         let (available, given) = (columns.len(), cte.alias.columns.len());
         if given > available {
             let message =
@@ -201,10 +212,12 @@ impl Binder<'_> {
         let columns = self.renamed(columns, cte, &name)?;
         let query = self.with.len();
         // Its place is taken before the queries that the step has.
-        self.with.push(WithQuery { name: name.clone(), body: WithBody::Query(Box::new(SelectPlan::single())) });
+        let body = WithBody::Query(Box::new(SelectPlan::single()));
+        self.with.push(WithQuery { name: name.clone(), body, is_read: false });
         let depth = self.frames.len();
         let (args, own) = (Vec::new(), columns.clone());
-        let inner = WithName { name: name.clone(), columns: own, query, is_recursion: true, args, depth };
+        let inner =
+            WithName { name: name.clone(), columns: own, has_rows: true, query, is_recursion: true, args, depth };
         self.with_names.push(inner);
         let bound = self.operand(step);
         self.with_names.pop();
@@ -217,7 +230,7 @@ impl Binder<'_> {
                 slot.body = WithBody::Query(Box::new(plan));
             }
             let args = Vec::new();
-            self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
+            self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion: false, args, depth });
             return Ok(());
         }
         if step_columns.len() != columns.len() {
@@ -243,7 +256,7 @@ impl Binder<'_> {
             slot.body = WithBody::Recursive { first: Box::new(first), step: Box::new(step), all };
         }
         let args = Vec::new();
-        self.with_names.push(WithName { name, columns, query, is_recursion: false, args, depth });
+        self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion: false, args, depth });
         Ok(())
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use sqlparser::ast::{FromTable, LockType, ObjectName, ObjectType, Query, SelectInto, SetExpr, Spanned, Statement};
+use sqlparser::ast::{LockType, ObjectName, ObjectType, SelectInto, SetExpr, Spanned, Statement};
 
 use super::binder::Binder;
-use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole};
-use super::rel::WithBody;
+use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
+use super::with_name::{changing, has_changes};
 use super::{constants, cost, ddl, explain, plain, select, settle};
 use crate::catalog::Catalog;
 use crate::deep_stack;
@@ -43,8 +43,10 @@ fn bind_on_this_stack(
     let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
     let references = binder.references.take();
     let whole = Whole { body: &body, subplans: &subplans, with: &with };
+    let changes_in_with =
+        !matches!(body, Body::Explain(_)) && with.iter().any(|query| matches!(query.body, WithBody::Change(_)));
     let (writes, is_ddl) = match &body {
-        Body::Select(select) => (select.lock.is_some(), false),
+        Body::Select(select) => (select.lock.is_some() || changes_in_with, false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
         Body::CreateTable(_)
         | Body::CreateObject(..)
@@ -78,7 +80,8 @@ fn bind_on_this_stack(
         changed_sequence: changed_sequence(&whole),
         needs_transaction: needs_transaction(&whole),
         cost: cost::of(&whole),
-        plain: plain::plain_output(&body).filter(|_| analyze.is_none()),
+        plain: plain::plain_output(&body).filter(|_| analyze.is_none() && !changes_in_with),
+        changes_in_with,
         notices,
         analyze,
         subplans,
@@ -90,6 +93,21 @@ fn bind_on_this_stack(
 
 /// Chooses access paths and join methods, once all conditions are where they go.
 fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
+    settle_body(body);
+    binder.subplans.iter_mut().for_each(|subplan| settle::settle(&mut subplan.plan));
+    for with in &mut binder.with {
+        match &mut with.body {
+            WithBody::Query(plan) => settle::settle(plan),
+            WithBody::Change(body) => settle_body(body),
+            WithBody::Recursive { first, step, .. } => {
+                settle::settle(first);
+                settle::settle(step);
+            }
+        }
+    }
+}
+
+fn settle_body(body: &mut Body) {
     match body {
         Body::Select(plan) => settle::settle(plan),
         Body::Insert(plan) => settle::settle(&mut plan.source),
@@ -97,16 +115,6 @@ fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
         Body::Update(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source)),
         Body::Delete(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source)),
         _ => {}
-    }
-    binder.subplans.iter_mut().for_each(|subplan| settle::settle(&mut subplan.plan));
-    for with in &mut binder.with {
-        match &mut with.body {
-            WithBody::Query(plan) => settle::settle(plan),
-            WithBody::Recursive { first, step, .. } => {
-                settle::settle(first);
-                settle::settle(step);
-            }
-        }
     }
 }
 
@@ -172,10 +180,10 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {
         return refuse("LIMIT and OFFSET");
     }
-    if found
-        && let Body::Insert(insert) = body
-        && let Conflict::DoUpdate { assignments, filter, .. } = &*insert.conflict
-    {
+    let changes = whole.with.iter().filter_map(WithQuery::change);
+    for body in changes.chain([body]).filter(|_| found) {
+        let Body::Insert(insert) = body else { continue };
+        let Conflict::DoUpdate { assignments, filter, .. } = &*insert.conflict else { continue };
         let exprs = assignments.iter().map(|(_, expr)| expr).chain(filter);
         if exprs.into_iter().any(Expr::takes_locks) {
             return refuse("ON CONFLICT");
@@ -225,6 +233,9 @@ fn command(tree: &Statement) -> Option<&'static str> {
         SetExpr::Delete(_) => return Some("DELETE"),
         _ => {}
     }
+    if has_changes(query) {
+        return Some("SELECT");
+    }
     let clause = query.locks.last()?;
     Some(match (clause.lock_type, query.locks.iter().any(select::is_key_lock)) {
         (LockType::Update, false) => "SELECT FOR UPDATE",
@@ -232,14 +243,6 @@ fn command(tree: &Statement) -> Option<&'static str> {
         (LockType::Share, false) => "SELECT FOR SHARE",
         (LockType::Share, true) => "SELECT FOR KEY SHARE",
     })
-}
-
-/// The statement behind WITH that changes rows.
-fn changing(query: &Query) -> Option<&Statement> {
-    match &*query.body {
-        SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => Some(change),
-        _ => None,
-    }
 }
 
 /// INTO of the first SELECT of a query.
@@ -259,7 +262,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         && let Some(change) = changing(query)
     {
         if let Some(with) = &query.with {
-            binder.with_clause(with)?;
+            binder.with_clause(with, true)?;
         }
         return bind_tree(binder, change);
     }
@@ -273,24 +276,11 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
     }
     match tree {
         Statement::Query(query) => {
+            binder.is_top = true;
             let (plan, columns) = binder.query(query)?;
             Ok((Body::Select(plan), Some(columns)))
         }
-        Statement::Insert(insert) => {
-            let (plan, columns) = binder.insert(insert)?;
-            Ok((Body::Insert(plan), columns))
-        }
-        Statement::Update(update) => {
-            let (plan, columns) = binder.update(update)?;
-            Ok((Body::Update(Box::new(plan)), columns))
-        }
-        Statement::Delete(delete) => {
-            let from = match &delete.from {
-                FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from) => from,
-            };
-            let (plan, columns) = binder.delete(delete, from)?;
-            Ok((Body::Delete(plan), columns))
-        }
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => binder.change(tree),
         Statement::Truncate(truncate) => Ok((binder.truncate(truncate)?, None)),
         Statement::CreateTable(create) => Ok((binder.create_table(create)?, None)),
         Statement::Drop { object_type, if_exists, names, cascade, temporary: false, .. }

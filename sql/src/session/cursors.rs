@@ -400,8 +400,12 @@ impl Session {
     }
 }
 
-/// Refuses what a cursor that locks its rows cannot be.
+/// Refuses what a cursor cannot be that locks its rows or changes some.
 fn check_lock(declare: &Declare, bound: &BoundStatement) -> Result<(), SqlError> {
+    if bound.plan.changes_in_with {
+        let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
     let Some(clause) = bound.plan.command.filter(|_| bound.plan.writes).and_then(|name| name.strip_prefix("SELECT "))
     else {
         return Ok(());
