@@ -220,7 +220,7 @@ impl Execution {
         }
         ctx.references.begin(&plan);
         if plan.changes_in_with {
-            let done = Box::pin(with_changes::run(&plan, ctx, &self.params)).await?;
+            let done = with_changes::run(&plan, ctx, &self.params).await?;
             self.tag = match &plan.body {
                 Body::Insert(_) => Tag::Insert(done.count),
                 Body::Update(_) => Tag::Update(done.count),

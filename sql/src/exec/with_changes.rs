@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+
 use super::budget::Budget;
 use super::changes::Changes;
 use super::context::{ExecContext, StatementState};
@@ -23,7 +25,15 @@ use pgtypes::Datum;
 const BATCH_ROWS: usize = 512;
 
 /// Runs a statement. Returns what its last part, the statement itself, has changed and returns.
-pub(super) async fn run(plan: &Plan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Changes, SqlError> {
+pub(super) fn run<'f>(
+    plan: &'f Plan,
+    ctx: &'f mut ExecContext<'_>,
+    params: &'f [Datum],
+) -> BoxFuture<'f, Result<Changes, SqlError>> {
+    Box::pin(run_parts(plan, ctx, params))
+}
+
+async fn run_parts(plan: &Plan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> Result<Changes, SqlError> {
     let statement = ctx.statement.ok_or_else(|| SqlError::internal("WITH without a statement"))?;
     let changes = plan.with.iter().enumerate().filter_map(|(at, query)| Some((at, query.is_read, query.change()?)));
     let changes: Vec<(usize, bool, &Body)> = changes.collect();
