@@ -25,6 +25,9 @@ pub const FIRST_SCHEMA: SchemaId = SchemaId(2200);
 /// The name of the schema that a new database has.
 pub const PUBLIC: &str = "public";
 
+/// Where a binder puts a temporary relation of a session that has no schema for them yet.
+pub const NEW_TEMPORARY: SchemaId = SchemaId(0);
+
 /// A database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
@@ -43,6 +46,8 @@ pub struct Schema {
     pub database: DatabaseId,
     /// The folded name, of its own in the database.
     pub name: String,
+    /// The node of the session whose temporary relations it holds; `None` for a schema that stays.
+    pub session_node: Option<u64>,
 }
 
 /// A view: a query under a name.
@@ -124,6 +129,15 @@ impl Object {
         match self {
             Object::View(view) => Object::View(View { id, ..view.clone() }),
             Object::Sequence(sequence) => Object::Sequence(Sequence { id, ..sequence.clone() }),
+            other => other.clone(),
+        }
+    }
+
+    /// The same relation in another schema.
+    pub(crate) fn in_schema(&self, schema: SchemaId) -> Object {
+        match self {
+            Object::View(view) => Object::View(View { schema, ..view.clone() }),
+            Object::Sequence(sequence) => Object::Sequence(Sequence { schema, ..sequence.clone() }),
             other => other.clone(),
         }
     }

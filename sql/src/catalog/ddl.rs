@@ -16,6 +16,7 @@ use super::lease::NodeCatalog;
 use super::object_record;
 use super::snapshot::{Catalog, index_names};
 use super::steps::doomed;
+use super::temporary::{AtCommit, SessionSchemas};
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId, Sequence};
@@ -44,12 +45,16 @@ pub struct NewTable {
     pub foreign_keys: Vec<ForeignKey>,
     /// The sequences of columns, with the positions of these. Their ids and owners do not count.
     pub sequences: Vec<(usize, Sequence)>,
+    /// What a commit does to it, if it is temporary.
+    pub at_commit: Option<AtCommit>,
 }
 
 /// The schema change of one transaction. If it is dropped before [`SchemaChange::publish`] has returned, a task
 /// finishes it.
 pub struct SchemaChange {
-    node: NodeCatalog,
+    pub(super) node: NodeCatalog,
+    /// The schemas of the session that makes it.
+    pub(super) session: Option<Arc<SessionSchemas>>,
     owner: Timestamp,
     watch: DoomWatch,
     /// The catalog with the changes of this transaction.
@@ -90,7 +95,13 @@ impl SchemaChange {
         let owner = txn.start_ts();
         node.state.changes.lock().insert(owner);
         let (watch, own, fresh) = (live.watch(), HashSet::new(), HashSet::new());
-        SchemaChange { node, owner, watch, catalog, own, fresh, changed: false, unfinished: false }
+        SchemaChange { node, session: None, owner, watch, catalog, own, fresh, changed: false, unfinished: false }
+    }
+
+    /// Of a session, which may have temporary relations.
+    pub(crate) fn of_session(mut self, schemas: Arc<SessionSchemas>) -> SchemaChange {
+        self.session = Some(schemas);
+        self
     }
 
     /// The catalog with the changes of this transaction.
@@ -162,7 +173,7 @@ impl SchemaChange {
             let Some(column) = table.columns.get_mut(*at) else { continue };
             column.default = Some(drawing_default(sequence_id));
             let owner = Some((ObjectId(id), column.id.0));
-            sequences.push(Sequence { id: sequence_id, owner, ..sequence.clone() });
+            sequences.push(Sequence { id: sequence_id, schema: new.schema, owner, ..sequence.clone() });
         }
         check(&table)?;
         keep_schema(txn, table.schema)?;

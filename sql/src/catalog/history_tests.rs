@@ -394,6 +394,7 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             sequences: Vec::new(),
+            at_commit: None,
         };
         change.create_table(&mut txn, &new).await?;
     }

@@ -1,4 +1,5 @@
-//! Keeps the node's lease on the catalog, finishes schema changes that nobody else will, and gives the lease back.
+//! Keeps the node's lease on the catalog, finishes schema changes that nobody else will, drops what sessions have left,
+//! and gives the lease back.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -41,6 +42,7 @@ impl NodeCatalog {
             };
             if clock::instant().duration_since(swept) >= SWEEP_INTERVAL {
                 self.sweep().await;
+                self.sweep_temporary().await;
                 swept = clock::instant();
             }
             tokio::select! {

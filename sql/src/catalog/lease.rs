@@ -61,6 +61,7 @@ use super::versions::Versions;
 use crate::clock;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::metrics::SqlMetrics;
+use crate::object::SchemaId;
 use crate::table::{StorageId, Table};
 
 /// The shortest and the longest lease.
@@ -142,6 +143,8 @@ pub(super) struct CatalogState {
     pub(super) peers: OnceLock<Arc<dyn CatalogPeers>>,
     /// The schema changes of this node that have not ended.
     pub(super) changes: Mutex<HashSet<Timestamp>>,
+    /// The schemas of temporary relations of its live sessions.
+    pub(super) temporary: Mutex<HashSet<SchemaId>>,
     own_versions: AtomicU64,
     /// Whether the node has given its lease back, for good.
     pub(super) released: AtomicBool,
@@ -190,6 +193,7 @@ impl NodeCatalog {
             adopted: Notify::new(),
             peers: OnceLock::new(),
             changes: Mutex::default(),
+            temporary: Mutex::default(),
             own_versions: AtomicU64::new(OWN_VERSIONS),
             released: AtomicBool::new(false),
             pauses: AtomicU64::new(0),

@@ -21,8 +21,9 @@
 //!    node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 7. `steps`: the steps of schema changes
-//! 8. `ddl`, `gc_ttl`, `keeper`, `past`: what a schema change writes; how long old versions are kept; keeps the lease;
-//!    begins reads in the past
+//! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
+//! 9. `temporary`: temporary relations
+//! 10. `keeper`: keeps the lease, and sweeps
 
 mod control;
 pub(crate) mod ddl;
@@ -38,6 +39,7 @@ pub mod reclaim;
 mod snapshot;
 mod steps;
 mod tagged;
+mod temporary;
 mod uses;
 mod versions;
 mod violations;
@@ -49,8 +51,10 @@ pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
 pub use keys::NodeId;
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
-pub(crate) use snapshot::{Access, Relation, Sight};
+pub(crate) use snapshot::{Access, OWN_NAME, Relation, Sight};
 pub(crate) use steps::{closed_too_long, doomed};
+pub use temporary::AtCommit;
+pub(crate) use temporary::SessionSchemas;
 pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
 pub(crate) use violations::{constraint_error, duplicate_entry, duplicate_key, duplicate_rows, row_name, schema_name};
 

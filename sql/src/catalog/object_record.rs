@@ -7,7 +7,7 @@
 //! | 2 | id | id | id | id |
 //! | 3 | name | name | name | name |
 //! | 4 | | database | schema | schema |
-//! | 5 | | | names of the columns | type OID |
+//! | 5 | | the node of its session | names of the columns | type OID |
 //! | 6 | | | types of the columns: OID, type modifier plus one | type modifier plus one |
 //! | 7 | | | SQL text of the query | start |
 //! | 8 | | | its search path | increment |
@@ -48,7 +48,12 @@ pub(super) fn encode(object: &Object) -> Bytes {
     out.text(3, object.name());
     match object {
         Object::Database(_) => {}
-        Object::Schema(schema) => out.number(4, schema.database.0.into()),
+        Object::Schema(schema) => {
+            out.number(4, schema.database.0.into());
+            if let Some(node) = schema.session_node {
+                out.number(5, node);
+            }
+        }
         Object::View(view) => put_view(view, &mut out),
         Object::Sequence(sequence) => put_sequence(sequence, &mut out),
     }
@@ -90,7 +95,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Object, CodecError> {
     }
     Ok(match fields.number(1)? {
         1 => Object::Database(Database { id: DatabaseId(id), name }),
-        2 => Object::Schema(Schema { id: SchemaId(id), database: DatabaseId(fields.u32(4)?), name }),
+        2 => {
+            let session_node = fields.body(5).map(|_| fields.number(5)).transpose()?;
+            Object::Schema(Schema { id: SchemaId(id), database: DatabaseId(fields.u32(4)?), name, session_node })
+        }
         3 => Object::View(get_view(ObjectId(id), name, &fields)?),
         4 => Object::Sequence(get_sequence(ObjectId(id), name, &fields)?),
         _ => return Err(CodecError::new(WHAT, "unknown kind")),
@@ -155,7 +163,12 @@ mod tests {
     fn objects_are_read_as_they_were_written() {
         let objects = [
             Object::Database(Database { id: DatabaseId(16_390), name: "app".into() }),
-            Object::Schema(Schema { id: SchemaId(16_391), database: DatabaseId(16_390), name: "public".into() }),
+            Object::Schema(Schema {
+                id: SchemaId(16_391),
+                database: DatabaseId(16_390),
+                name: "public".into(),
+                session_node: None,
+            }),
             Object::View(View {
                 id: ObjectId(16_392),
                 schema: SchemaId(16_391),

@@ -23,6 +23,9 @@ use crate::table::{Index, StorageId, Table, TableId, quote_identifier};
 /// Records per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;
 
+/// The name by which a session calls the schema of its temporary relations.
+pub(crate) const OWN_NAME: &str = "pg_temp";
+
 /// The catalog of one version, as a session sees it.
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -40,6 +43,15 @@ pub(crate) struct Sight {
     pub(crate) database: DatabaseId,
     /// Where names without a schema are looked up, in this order. New objects are created in the first one.
     pub(crate) path: Arc<[SchemaId]>,
+    /// The schema of its temporary relations, where names are looked up first.
+    pub(crate) temporary: Option<SchemaId>,
+}
+
+impl Sight {
+    /// Where names without a schema are looked up, in this order.
+    pub(crate) fn searched(&self) -> impl Iterator<Item = SchemaId> {
+        self.temporary.into_iter().chain(self.path.iter().copied().filter(|id| Some(*id) != self.temporary))
+    }
 }
 
 /// All objects of a version.
@@ -110,7 +122,7 @@ pub(crate) enum Access {
 
 impl Default for Sight {
     fn default() -> Sight {
-        Sight { database: FIRST_DATABASE, path: Arc::new([FIRST_SCHEMA]) }
+        Sight { database: FIRST_DATABASE, path: Arc::new([FIRST_SCHEMA]), temporary: None }
     }
 }
 
@@ -165,7 +177,7 @@ pub(super) fn first_objects() -> [Object; 2] {
     let (name, public) = ("postgres".to_owned(), PUBLIC.to_owned());
     [
         Object::Database(Database { id: FIRST_DATABASE, name }),
-        Object::Schema(Schema { id: FIRST_SCHEMA, database: FIRST_DATABASE, name: public }),
+        Object::Schema(Schema { id: FIRST_SCHEMA, database: FIRST_DATABASE, name: public, session_node: None }),
     ]
 }
 
@@ -228,7 +240,7 @@ impl Catalog {
     pub(crate) fn relation(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
         match schema {
             Some(schema) => self.relation_in(self.schema(schema)?.id, name),
-            None => self.sight.path.iter().find_map(|schema| self.relation_in(*schema, name)),
+            None => self.sight.searched().find_map(|schema| self.relation_in(schema, name)),
         }
     }
 
@@ -255,8 +267,8 @@ impl Catalog {
 
     /// Whether the search path leads to the relation of this schema.
     pub(crate) fn is_visible(&self, schema: SchemaId, name: &str) -> bool {
-        let first = self.sight.path.iter().find(|schema| self.relation_in(**schema, name).is_some());
-        first == Some(&schema)
+        let first = self.sight.searched().find(|schema| self.relation_in(*schema, name).is_some());
+        first == Some(schema)
     }
 
     /// A relation as SQL: with its schema, unless the search path finds it.
@@ -338,12 +350,30 @@ impl Catalog {
 
     /// The schema of a folded name in the session's database.
     pub(crate) fn schema(&self, name: &str) -> Option<&Schema> {
+        if name == OWN_NAME {
+            return self.schema_by_id(self.sight.temporary?);
+        }
         self.schemas().find(|schema| schema.name == name)
     }
 
     /// The schema of an id.
     pub(crate) fn schema_by_id(&self, id: SchemaId) -> Option<&Schema> {
         self.objects.schemas.get(&id)
+    }
+
+    /// Whether a schema holds temporary relations.
+    pub(crate) fn is_temporary(&self, schema: SchemaId) -> bool {
+        self.schema_by_id(schema).is_some_and(|schema| schema.session_node.is_some())
+    }
+
+    /// The schemas of temporary relations, of all databases.
+    pub(super) fn temporary_schemas(&self) -> impl Iterator<Item = &Schema> {
+        self.objects.schemas.values().filter(|schema| schema.session_node.is_some())
+    }
+
+    /// The views and sequences of a schema of any database.
+    pub(super) fn objects_of(&self, schema: SchemaId) -> Vec<Arc<Object>> {
+        self.objects.others.values().filter(|object| object.schema() == Some(schema)).cloned().collect()
     }
 
     fn is_seen(&self, schema: SchemaId) -> bool {

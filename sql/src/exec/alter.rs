@@ -19,7 +19,7 @@ use super::build;
 use crate::catalog::SchemaChange;
 use crate::catalog::ddl::NewTable;
 use crate::error::SqlError;
-use crate::object::{Object, ObjectId, Sequence};
+use crate::object::{NEW_TEMPORARY, Object, ObjectId, Sequence};
 use crate::plan::Alteration;
 use crate::table::{ForeignKey, IndexId, StorageId, Table, TableId, drawing_default};
 
@@ -32,7 +32,18 @@ pub(super) async fn create_table(
     for parent in parents_of(&new.foreign_keys) {
         exclude(parent, schema, txn).await?;
     }
+    let placed;
+    let new = if new.schema == NEW_TEMPORARY {
+        let schema = schema.temporary_schema(txn, schema.catalog().sight().database).await?;
+        placed = NewTable { schema, ..new.clone() };
+        &placed
+    } else {
+        new
+    };
     let id = schema.create_table(txn, new).await?;
+    if let Some(what) = new.at_commit {
+        schema.at_commit(id, what);
+    }
     relink((id, &[]), &new.foreign_keys, schema, txn).await?;
     Ok(id)
 }

@@ -141,6 +141,12 @@ impl Binder<'_> {
         } else {
             self.table(&ast.foreign_table).map_err(|error| SqlError { position: None, ..error })?
         };
+        let (is_temporary, is_parent) = (self.is_temporary(table.schema), self.is_temporary(parent.schema));
+        if is_temporary != is_parent {
+            let kind = if is_temporary { "temporary" } else { "permanent" };
+            let message = format!("constraints on {kind} tables may reference only {kind} tables");
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
         let parent = if parent.id == table.id { Arc::new(table.clone()) } else { parent };
         let own = key_columns(table, columns.iter().copied())?;
         let theirs = if ast.referred_columns.is_empty() {

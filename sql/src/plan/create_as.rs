@@ -32,6 +32,7 @@ struct Included {
     generated: bool,
     constraints: bool,
     indexes: bool,
+    identity: bool,
 }
 
 /// A table whose columns have been copied, and the place of the first one.
@@ -68,13 +69,14 @@ impl Binder<'_> {
                 _ => return Err(damaged()),
             };
             match pair.get(1).copied().unwrap_or_default() {
-                "all" => options = Included { defaults: on, generated: on, constraints: on, indexes: on },
+                "all" => options = Included { defaults: on, generated: on, constraints: on, indexes: on, identity: on },
                 "defaults" => options.defaults = on,
                 "generated" => options.generated = on,
                 "constraints" => options.constraints = on,
                 "indexes" => options.indexes = on,
+                "identity" => options.identity = on,
                 // There is nothing of these to copy.
-                "comments" | "compression" | "identity" | "statistics" | "storage" => {}
+                "comments" | "compression" | "statistics" | "storage" => {}
                 _ => return Err(damaged()),
             }
         }
@@ -91,8 +93,12 @@ impl Binder<'_> {
                 let message = format!("column \"{}\" specified more than once", column.name);
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
             }
+            // Without INCLUDING IDENTITY it is a plain column. With it, it gets a sequence of its own.
+            let identity = column.identity.filter(|_| like.options.identity);
+            let has_default = like.options.defaults && column.identity.is_none();
             columns.push(Column {
-                default: column.default.clone().filter(|_| like.options.defaults),
+                identity,
+                default: column.default.clone().filter(|_| has_default),
                 generated: column.generated.clone().filter(|_| like.options.generated),
                 ..column.clone()
             });
@@ -173,7 +179,11 @@ impl Binder<'_> {
             return Err(self.unsupported("this form of CREATE TABLE AS is", at));
         }
         let names: Vec<&Ident> = create.columns.iter().map(|column| &column.name).collect();
-        self.table_of_query(name, &names, query)
+        let mut body = self.table_of_query(name, &names, query)?;
+        if let Body::CreateTableAs(parts) = &mut body {
+            parts.0.at_commit = self.at_commit(create)?;
+        }
+        Ok(body)
     }
 
     /// A new table with the rows of a query.
@@ -195,8 +205,12 @@ impl Binder<'_> {
     }
 
     /// SELECT INTO.
-    pub(super) fn select_into(&mut self, target: &ObjectName, query: &Query) -> Result<Body, SqlError> {
-        let (schema, name) = self.new_name(target)?;
+    pub(super) fn select_into(
+        &mut self,
+        (target, is_temporary): (&ObjectName, bool),
+        query: &Query,
+    ) -> Result<Body, SqlError> {
+        let (schema, name) = self.new_relation(target, is_temporary)?;
         self.target = schema;
         self.check_free_relation(&name)?;
         self.allows_into = true;
@@ -231,6 +245,7 @@ pub(super) fn new_of(table: Table) -> NewTable {
         checks: table.checks,
         foreign_keys: table.foreign_keys,
         sequences: Vec::new(),
+        at_commit: None,
     }
 }
 

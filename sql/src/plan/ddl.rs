@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{
     CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr as Ast, FunctionArg,
-    FunctionArgExpr, FunctionArguments, GeneratedAs, ObjectName, PrimaryKeyConstraint, Spanned, SqlOption,
+    FunctionArgExpr, FunctionArguments, GeneratedAs, ObjectName, OnCommit, PrimaryKeyConstraint, Spanned, SqlOption,
     TableConstraint, Truncate, TruncateIdentityOption, UniqueConstraint, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
@@ -14,7 +14,7 @@ use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
-use crate::catalog::NewTable;
+use crate::catalog::{AtCommit, NewTable};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
@@ -56,7 +56,7 @@ impl Binder<'_> {
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
-        let (schema, name) = self.new_name(&create.name)?;
+        let (schema, name) = self.new_relation(&create.name, create.temporary)?;
         self.target = schema;
         if self.is_taken(&name) {
             let message = format!("relation \"{name}\" already exists");
@@ -123,7 +123,8 @@ impl Binder<'_> {
             self.copy_constraints(like, &mut table)?;
         }
         let sequences = self.column_sequences(&create.columns, &table)?;
-        Ok(Body::CreateTable(Some(NewTable { sequences, ..new_of(table) })))
+        let at_commit = self.at_commit(create)?;
+        Ok(Body::CreateTable(Some(NewTable { sequences, at_commit, ..new_of(table) })))
     }
 
     /// A table with its constraints.
@@ -199,16 +200,28 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
     }
 
+    /// ON COMMIT. 42P16 for a table that is not temporary.
+    pub(super) fn at_commit(&self, create: &CreateTable) -> Result<Option<AtCommit>, SqlError> {
+        let at_commit = match create.on_commit {
+            None | Some(OnCommit::PreserveRows) => None,
+            Some(OnCommit::DeleteRows) => Some(AtCommit::Empty),
+            Some(OnCommit::Drop) => Some(AtCommit::Drop),
+        };
+        if create.on_commit.is_some() && !self.is_temporary(self.target) {
+            let message = "ON COMMIT can only be used on temporary tables";
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        Ok(at_commit)
+    }
+
     fn refuse_options(&self, create: &CreateTable, at: Location) -> Result<(), SqlError> {
-        let what = if create.temporary {
-            "temporary tables are"
-        } else if create.like.is_some() {
+        let what = if create.like.is_some() {
             "this form of LIKE is"
         } else if create.inherits.is_some() {
             "inheritance is"
         } else if create.partition_by.is_some() || create.partition_of.is_some() {
             "partitioning is"
-        } else if create.on_commit.is_some() || create.or_replace || create.external || create.clone.is_some() {
+        } else if create.or_replace || create.external || create.clone.is_some() {
             "this form of CREATE TABLE is"
         } else {
             ""
@@ -341,6 +354,14 @@ impl Binder<'_> {
         for def in defs {
             let Some(at) = table.column(&fold_ident(&def.name)) else { continue };
             if let Some(sequence) = self.sequence_of(def, (&table.name, &table.columns[at]), &taken)? {
+                taken.push(sequence.name.clone());
+                out.push((at, sequence));
+            }
+        }
+        // Those of LIKE.
+        for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| column.identity.is_some()) {
+            if out.iter().all(|(known, _)| *known != at) {
+                let sequence = self.column_sequence((&table.name, &column.name, column.ty), &[], &taken)?;
                 taken.push(sequence.name.clone());
                 out.push((at, sequence));
             }

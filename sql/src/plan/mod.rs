@@ -115,6 +115,7 @@ pub(crate) use rel::{
 };
 pub use statement::bind;
 pub(crate) use type_name::resolve as type_of_name;
+pub(crate) use with_name::has_changes;
 
 #[cfg(test)]
 mod tests;

@@ -10,9 +10,9 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::Binder;
 use super::node::Lookup;
-use crate::catalog::Relation;
+use crate::catalog::{OWN_NAME, Relation};
 use crate::error::{SqlError, SqlState};
-use crate::object::{ObjectId, SchemaId};
+use crate::object::{NEW_TEMPORARY, ObjectId, SchemaId};
 use crate::system;
 use crate::table::Table;
 
@@ -21,12 +21,12 @@ impl Binder<'_> {
     pub(super) fn look_up(&self, schema: Option<SchemaId>, name: &str) -> Option<Relation> {
         if let (None, Some(only)) = (schema, &self.only) {
             // The view has chosen the schema when it was created.
-            let path = &self.catalog.sight().path;
-            let is_used = |schema: &&SchemaId| {
-                let found = self.catalog.relation_in(**schema, name);
+            let mut path = self.catalog.sight().searched();
+            let is_used = |schema: &SchemaId| {
+                let found = self.catalog.relation_in(*schema, name);
                 found.is_some_and(|found| only.contains(&ObjectId(found.oid(name))))
             };
-            return path.iter().find(is_used).and_then(|schema| self.look_up(Some(*schema), name));
+            return path.find(is_used).and_then(|schema| self.look_up(Some(schema), name));
         }
         let found = match schema {
             Some(schema) => self.catalog.relation_in(schema, name),
@@ -77,8 +77,12 @@ impl Binder<'_> {
         let mut parts = self.name_parts(name)?;
         let found = match parts.as_slice() {
             [relation] => self.look_up(None, relation),
-            [schema, relation] => match self.catalog.schema(schema).map(|schema| schema.id) {
-                Some(schema) => self.look_up(Some(schema), relation),
+            [schema, relation] => match self.catalog.schema(schema) {
+                Some(schema) if schema.session_node.is_some() && Some(schema.id) != self.catalog.sight().temporary => {
+                    let message = "cannot access temporary tables of other sessions";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                Some(schema) => self.look_up(Some(schema.id), relation),
                 None => None,
             },
             _ => return Err(self.cross_database(&parts, name.span().start)),
@@ -137,6 +141,34 @@ impl Binder<'_> {
         }
     }
 
+    /// The schema and the folded name of a new relation, which may be temporary. 42P16 if it names another schema.
+    pub(super) fn new_relation(&self, name: &ObjectName, is_temporary: bool) -> Result<(SchemaId, String), SqlError> {
+        if !is_temporary {
+            return self.new_name(name);
+        }
+        if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
+            self.check_new_name(ident)?;
+        }
+        let mut parts = self.name_parts(name)?;
+        let last = parts.pop().unwrap_or_default();
+        let own = self.catalog.sight().temporary;
+        match parts.as_slice() {
+            [] => {}
+            [schema] if schema == OWN_NAME => {}
+            [schema] if own.is_some() && self.catalog.schema(schema).map(|schema| schema.id) == own => {}
+            _ => {
+                let message = "cannot create temporary relation in non-temporary schema";
+                return Err(self.error(SqlState::INVALID_TABLE_DEFINITION, message, name.span().start));
+            }
+        }
+        Ok((own.unwrap_or(NEW_TEMPORARY), last))
+    }
+
+    /// Whether a schema is one of temporary relations.
+    pub(super) fn is_temporary(&self, schema: SchemaId) -> bool {
+        schema == NEW_TEMPORARY || self.catalog.is_temporary(schema)
+    }
+
     /// The schema and the folded name of a new relation. 3F000 if there is no such schema.
     pub(super) fn new_name(&self, name: &ObjectName) -> Result<(SchemaId, String), SqlError> {
         let at = name.span().start;
@@ -151,6 +183,7 @@ impl Binder<'_> {
                 let first = self.catalog.sight().path.first().copied();
                 first.ok_or_else(|| self.error(SqlState::INVALID_SCHEMA_NAME, message, at))?
             }
+            [schema] if schema == OWN_NAME => self.catalog.sight().temporary.unwrap_or(NEW_TEMPORARY),
             [schema] => self.schema_named(schema, at)?,
             _ => {
                 let message = "cross-database references are not implemented";

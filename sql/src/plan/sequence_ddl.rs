@@ -152,13 +152,10 @@ impl Binder<'_> {
         else {
             return Err(SqlError::internal("the statement is about no sequence"));
         };
-        if *temporary {
-            return Err(self.unsupported("temporary sequences are", name.span().start));
-        }
         let given = (data_type.as_ref(), sequence_options.as_slice(), owned_by.as_ref());
         let mark = name.0.first().and_then(|part| part.as_ident()).map_or("", |ident| ident.value.as_str());
         if mark != ALTER_SEQUENCE && mark != RENAME_SEQUENCE {
-            return self.create_sequence(name, *if_not_exists, given);
+            return self.create_sequence((name, *temporary), *if_not_exists, given);
         }
         let name = ObjectName(name.0.get(1..).unwrap_or_default().to_vec());
         let Some(old) = self.sequence_named(&name, *if_not_exists)? else { return Ok(Body::Nothing("ALTER SEQUENCE")) };
@@ -180,12 +177,12 @@ impl Binder<'_> {
 
     fn create_sequence(
         &mut self,
-        name: &ObjectName,
+        (name, is_temporary): (&ObjectName, bool),
         if_not_exists: bool,
         (data_type, options, owned_by): (Option<&DataType>, &[SequenceOptions], Option<&ObjectName>),
     ) -> Result<Body, SqlError> {
         const TAG: &str = "CREATE SEQUENCE";
-        let (schema, name) = self.new_name(name)?;
+        let (schema, name) = self.new_relation(name, is_temporary)?;
         self.target = schema;
         if self.is_taken(&name) {
             let message = format!("relation \"{name}\" already exists");

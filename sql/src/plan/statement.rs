@@ -269,10 +269,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
     if let Statement::Query(query) = tree
         && let Some(into) = into_of(&query.body)
     {
-        if into.temporary {
-            return Err(binder.unsupported("temporary tables are", into.name.span().start));
-        }
-        return Ok((binder.select_into(&into.name, query)?, None));
+        return Ok((binder.select_into((&into.name, into.temporary), query)?, None));
     }
     match tree {
         Statement::Query(query) => {
@@ -283,9 +280,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => binder.change(tree),
         Statement::Truncate(truncate) => Ok((binder.truncate(truncate)?, None)),
         Statement::CreateTable(create) => Ok((binder.create_table(create)?, None)),
-        Statement::Drop { object_type, if_exists, names, cascade, temporary: false, .. }
-            if !matches!(object_type, ObjectType::Index) =>
-        {
+        Statement::Drop { object_type, if_exists, names, cascade, .. } if !matches!(object_type, ObjectType::Index) => {
             Ok((drop_objects(binder, (object_type, names), (*if_exists, *cascade))?, None))
         }
         Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {

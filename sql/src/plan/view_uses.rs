@@ -9,9 +9,18 @@ use std::sync::Arc;
 use super::binder::Binder;
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId};
-use crate::table::{Column, ColumnId, Table};
+use crate::table::{Column, ColumnId, Table, TableId};
 
 impl Binder<'_> {
+    /// Whether a relation is temporary.
+    pub(super) fn is_temporary_relation(&self, id: ObjectId) -> bool {
+        let schema = match self.catalog.object(id) {
+            Some(object) => object.schema(),
+            None => self.catalog.by_id(TableId(id.0)).map(|table| table.schema),
+        };
+        schema.is_some_and(|schema| self.is_temporary(schema))
+    }
+
     /// Whether a view reads a relation.
     pub(super) fn is_used(&self, relation: ObjectId) -> bool {
         !self.views_of(relation).is_empty()

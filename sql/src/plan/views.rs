@@ -13,7 +13,7 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::Binder;
 use super::names::fold_ident;
-use super::node::{Body, NewObject, ResultColumn};
+use super::node::{Body, NewObject, Notice, ResultColumn};
 use super::rel::SelectPlan;
 use crate::catalog::{Catalog, Relation, Sight};
 use crate::deep_stack;
@@ -55,7 +55,8 @@ impl Binder<'_> {
         }
         let parsed = parse::parse(&view.query)?;
         let [statement] = parsed.as_slice() else { return Err(SqlError::internal("a view has no query")) };
-        let sight = Sight { database: self.catalog.sight().database, path: view.path.clone().into() };
+        let path = view.path.clone().into();
+        let sight = Sight { database: self.catalog.sight().database, path, temporary: None };
         let catalog = self.catalog.seen_from(&sight);
         // A view in a view: each level adds to the stack.
         let is_deep = statement.is_deep() || self.views.len() == 1;
@@ -100,7 +101,7 @@ impl Binder<'_> {
         const TAG: &str = "CREATE VIEW";
         let at = create.name.span().start;
         self.refuse_view_options(create, at)?;
-        let (schema, name) = self.new_name(&create.name)?;
+        let (mut schema, name) = self.new_relation(&create.name, create.temporary)?;
         self.allows_params = false;
         if !create.query.locks.is_empty() {
             return Err(self.unsupported("a row lock in a view is", query_start(&create.query)));
@@ -110,11 +111,16 @@ impl Binder<'_> {
         let (_, columns) = self.query(&create.query)?;
         let stars = self.stars.take().unwrap_or_default();
         let uses = self.uses.take();
+        if !self.is_temporary(schema) && uses.iter().any(|id| self.is_temporary_relation(*id)) {
+            schema = self.catalog.sight().temporary.unwrap_or(schema);
+            let message = format!("view \"{name}\" will be a temporary view");
+            self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+        }
         let columns = self.view_columns(columns, create)?;
         let statement = self.statement;
         let query = statement.query_after_as().and_then(|range| expanded(&statement.text, range, &stars));
         let query = query.ok_or_else(|| SqlError::internal("the text of a view's query is not found"))?;
-        let path = self.catalog.sight().path.to_vec();
+        let path = self.catalog.sight().searched().collect();
         let view = View { id: ObjectId(0), schema, name, columns, query, path, uses };
         self.check_stored(&view, at)?;
         // The view is not read: its queries are no part of the plan.
@@ -142,9 +148,6 @@ impl Binder<'_> {
     fn refuse_view_options(&self, create: &CreateView, at: Location) -> Result<(), SqlError> {
         if create.materialized {
             return Err(self.unsupported("CREATE MATERIALIZED VIEW is", at));
-        }
-        if create.temporary {
-            return Err(self.unsupported("a temporary view is", at));
         }
         if !matches!(create.options, CreateTableOptions::None) {
             return Err(self.unsupported("an option of a view is", at));

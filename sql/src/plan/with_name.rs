@@ -31,6 +31,6 @@ pub(super) fn changing(query: &Query) -> Option<&Statement> {
 }
 
 /// Whether a query has a change in its WITH.
-pub(super) fn has_changes(query: &Query) -> bool {
+pub(crate) fn has_changes(query: &Query) -> bool {
     query.with.iter().flat_map(|with| &with.cte_tables).any(|cte| changing(&cte.query).is_some())
 }

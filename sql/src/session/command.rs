@@ -98,7 +98,7 @@ impl Session {
                 self.show(control, name.as_deref())
             }
             Control::AlterSystem { name, values } => self.alter_system(name.as_deref(), values.as_deref()).await,
-            Control::Discard(what) => self.discard(*what),
+            Control::Discard(what) => Box::pin(self.discard(*what)).await,
             Control::Deallocate(name) => self.deallocate(name.as_deref()),
             Control::Close(name) => self.close_cursor(name.as_deref()),
             Control::Fetch(fetch) => Box::pin(self.fetch_reply(fetch, out)).await,
@@ -110,13 +110,19 @@ impl Session {
 
     /// COMMIT.
     async fn commit_block(&mut self, chain: bool, out: &mut Output) -> Result<Reply, Fault> {
-        let held = if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.hold_cursors(out)).await };
+        let held = if self.state.block() == Block::Failed { Ok(()) } else { Box::pin(self.before_commit(out)).await };
         let ending = self.state.commit(chain)?;
         if let Err(fault) = held {
             self.end_transaction(Outcome::Rollback).await?;
             return Err(fault);
         }
         self.end_block(ending, chain, out).await
+    }
+
+    /// What a transaction block does before it commits.
+    async fn before_commit(&mut self, out: &mut Output) -> Result<(), Fault> {
+        self.hold_cursors(out).await?;
+        self.end_temporary().await
     }
 
     /// FETCH, with its rows in memory, or MOVE.
@@ -293,7 +299,7 @@ impl Session {
         Ok(Reply::Tag("ALTER SYSTEM"))
     }
 
-    fn discard(&mut self, what: Discard) -> Result<Reply, Fault> {
+    async fn discard(&mut self, what: Discard) -> Result<Reply, Fault> {
         match what {
             Discard::All => {
                 self.state.check_outside_block("DISCARD ALL", self.in_string)?;
@@ -303,6 +309,7 @@ impl Session {
                 self.advisory.unlock_all();
                 self.sequences.forget();
                 self.plans.clear();
+                self.discard_temporary().await?;
                 Ok(Reply::Tag("DISCARD ALL"))
             }
             Discard::Plans => {
@@ -313,7 +320,10 @@ impl Session {
                 self.sequences.forget();
                 Ok(Reply::Tag("DISCARD SEQUENCES"))
             }
-            Discard::Temp => Ok(Reply::Tag("DISCARD TEMP")),
+            Discard::Temp => {
+                self.discard_temporary().await?;
+                Ok(Reply::Tag("DISCARD TEMP"))
+            }
         }
     }
 

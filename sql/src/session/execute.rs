@@ -269,7 +269,9 @@ impl Session {
             self.interrupt.guard(self.deadline, start).await?;
             let catalog = active.lease.catalog.clone();
             let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
-            active.schema.get_or_insert_with(|| SchemaChange::new(node.clone(), txn, live, catalog));
+            let temporary = self.temporary.clone();
+            let change = || SchemaChange::new(node.clone(), txn, live, catalog).of_session(temporary);
+            active.schema.get_or_insert_with(change);
         }
         let reads_or_writes = !bound.plan.is_ddl || bound.plan.is_created_from_query();
         if reads_or_writes && !active.is_past() {

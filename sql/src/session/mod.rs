@@ -29,7 +29,7 @@
 //! 9. `long_text`: parsing and binding, on other threads if a text is long
 //! 10. `snapshot`: which snapshot a statement reads
 //! 11. `copy`, `execute`, `savepoints`: COPY; execution of plans; SAVEPOINT and ROLLBACK TO
-//! 12. `cursors`, `prepared`: DECLARE and FETCH; PREPARE and EXECUTE
+//! 12. `cursors`, `prepared`, `temporary`: DECLARE and FETCH; PREPARE and EXECUTE; the end of temporary tables
 //! 13. `command`: execution of the session's own statements
 //! 14. `simple`, `extended`: the query protocols
 
@@ -62,6 +62,7 @@ mod simple;
 mod snapshot;
 pub(crate) mod state;
 mod statement;
+mod temporary;
 mod txn_state;
 pub(crate) mod values;
 

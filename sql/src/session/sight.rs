@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Sight};
+use crate::catalog::{Catalog, SessionSchemas, Sight};
 use crate::error::{SqlError, SqlState};
 use crate::object::SchemaId;
 
@@ -19,6 +19,7 @@ pub(crate) struct Seen {
 struct SeenCatalog {
     base: Arc<Catalog>,
     path: Arc<[String]>,
+    temporary: Option<SchemaId>,
     seen: Arc<Catalog>,
 }
 
@@ -34,28 +35,37 @@ impl Seen {
         base: &Arc<Catalog>,
         path: &Arc<[String]>,
         (database, user): (&str, &str),
+        temporary: &SessionSchemas,
     ) -> Result<Arc<Catalog>, SqlError> {
-        let is_last = |last: &&SeenCatalog| Arc::ptr_eq(&last.base, base) && Arc::ptr_eq(&last.path, path);
+        let temporary = temporary.current(base);
+        let is_last = |last: &&SeenCatalog| {
+            Arc::ptr_eq(&last.base, base) && Arc::ptr_eq(&last.path, path) && last.temporary == temporary
+        };
         if let Some(last) = self.last.as_ref().filter(is_last) {
             return Ok(last.seen.clone());
         }
-        let seen = Arc::new(see(base, database, path, user)?);
-        self.last = Some(SeenCatalog { base: base.clone(), path: path.clone(), seen: seen.clone() });
+        let seen = Arc::new(see(base, (database, temporary), path, user)?);
+        self.last = Some(SeenCatalog { base: base.clone(), path: path.clone(), temporary, seen: seen.clone() });
         Ok(seen)
     }
 }
 
 /// The catalog from a database with a search path. Schemas that do not exist are left out, as in PostgreSQL.
-fn see(base: &Catalog, database: &str, path: &[String], user: &str) -> Result<Catalog, SqlError> {
+fn see(
+    base: &Catalog,
+    (database, temporary): (&str, Option<SchemaId>),
+    path: &[String],
+    user: &str,
+) -> Result<Catalog, SqlError> {
     let Some(found) = base.database(database) else { return Err(no_database(database)) };
-    let all = base.seen_from(&Sight { database: found.id, path: Arc::new([]) });
+    let all = base.seen_from(&Sight { database: found.id, path: Arc::new([]), temporary });
     let mut ids: Vec<SchemaId> = Vec::new();
     for name in path {
         let name = if name == "$user" { user } else { name };
         let found = all.schema(name).map(|schema| schema.id);
         ids.extend(found.filter(|id| !ids.contains(id)));
     }
-    Ok(base.seen_from(&Sight { database: found.id, path: ids.into() }))
+    Ok(base.seen_from(&Sight { database: found.id, path: ids.into(), temporary }))
 }
 
 /// 3D000.

@@ -24,7 +24,8 @@ use super::txn_state::{Block, Outcome, TxnState};
 use super::values::NodeView;
 use crate::advisory::{AdvisorySession, NodeLocks};
 use crate::catalog::{
-    Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSlot, constraint_error, doomed,
+    Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSchemas, SessionSlot,
+    constraint_error, doomed,
 };
 use crate::clock::{self, WallClock};
 use crate::coop::{MANY, Workers, drop_elsewhere};
@@ -286,6 +287,8 @@ pub(crate) struct Session {
     pub(crate) slot: SessionSlot,
     /// Its advisory locks.
     pub(crate) advisory: AdvisorySession,
+    /// The schemas of its temporary relations.
+    pub(crate) temporary: Arc<SessionSchemas>,
     /// Its sequences.
     pub(crate) sequences: SessionSequences,
     /// The savepoints of the transaction block, the newest last.
@@ -333,7 +336,8 @@ impl Session {
         let active =
             self.active.as_ref().ok_or_else(|| SqlError::internal("a statement runs without a transaction"))?;
         let (base, own_schema) = active.catalog();
-        let seen = self.seen.look(base, self.settings.search_path(), (&self.database, &self.user))?;
+        let (path, whose) = (self.settings.search_path(), (&*self.database, &*self.user));
+        let seen = self.seen.look(base, path, whose, &self.temporary)?;
         Ok((seen, own_schema))
     }
 
@@ -349,6 +353,7 @@ impl Session {
         let ended = interrupt.clone();
         let advisory = AdvisorySession::new(node.advisory.clone(), Arc::new(move || ended.lose()));
         let sequences = SessionSequences::new(node.sequences.clone());
+        let temporary = SessionSchemas::new(node.catalog.clone());
         Session {
             node,
             pid: 0,
@@ -362,6 +367,7 @@ impl Session {
             active: None,
             slot,
             advisory,
+            temporary,
             sequences,
             savepoints: Vec::new(),
             is_contended: false,
@@ -555,6 +561,7 @@ impl Session {
         if self.state.block() != Block::Implicit {
             return Ok(());
         }
+        self.end_temporary().await?;
         self.portals.retain(|portal| portal.may_outlive(Outcome::Commit));
         self.replay = None;
         let executed = std::mem::take(&mut self.executed);

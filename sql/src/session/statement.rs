@@ -22,7 +22,7 @@ use crate::error::{SqlError, SqlState};
 use crate::exec::{Execution, Row};
 use crate::lexer;
 use crate::parse::{self, Parsed};
-use crate::plan::{CopySpec, Plan, ResultColumn};
+use crate::plan::{CopySpec, Plan, ResultColumn, has_changes};
 use pgtypes::{Datum, SqlType};
 
 /// Limit of result columns, as in PostgreSQL.
@@ -121,9 +121,10 @@ fn only_reads(tree: &Statement) -> bool {
     match tree {
         Statement::Query(query) => {
             let mut query = query;
-            while query.locks.is_empty() {
+            while query.locks.is_empty() && !has_changes(query) {
                 match &*query.body {
                     SetExpr::Query(inner) => query = inner,
+                    SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) => return false,
                     _ => return true,
                 }
             }

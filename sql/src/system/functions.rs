@@ -12,7 +12,7 @@ use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
 use crate::error::{SqlError, SqlState};
-use crate::object::Sequence;
+use crate::object::{SchemaId, Sequence};
 use crate::table::quote_identifier;
 use pgtypes::functions::{self, ProcRow};
 use pgtypes::{Datum, Names, Oid, SqlType};
@@ -223,8 +223,11 @@ fn current_schemas(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
     let with_implicit = args.first() == Some(&&Datum::Bool(true));
     let implicit = with_implicit.then_some(PG_CATALOG.1);
     let catalog = env.catalog();
-    let path = catalog.sight().path.iter().filter_map(|id| catalog.schema_by_id(*id)).map(|schema| &*schema.name);
-    array(SqlType::NAME, implicit.into_iter().chain(path).map(text).collect())
+    let sight = catalog.sight();
+    let named = |id: SchemaId| catalog.schema_by_id(id).map(|schema| &*schema.name);
+    let temporary = sight.temporary.filter(|_| with_implicit).and_then(named);
+    let path = sight.path.iter().copied().filter_map(named);
+    array(SqlType::NAME, temporary.into_iter().chain(implicit).chain(path).map(text).collect())
 }
 
 fn user_by_id(wanted: Oid, env: &SystemEnv<'_>) -> Datum {

@@ -9,6 +9,7 @@ use super::objects::{roles, schemas, sequences, views};
 use super::producer::Producer;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use super::tables::named_tables;
+use crate::object::SchemaId;
 use crate::object::{ObjectId, Sequence};
 use crate::table::{Column, Identity, Table};
 use pgtypes::functions::{self, ProcRow, Volatility};
@@ -196,7 +197,13 @@ fn table_rows(env: &SystemEnv<'_>) -> Rows {
         row(relation.schema.1, &relation.table, kind, false)
     });
     let of_view = of_user.clone();
-    let tables = named_tables(env).map(move |(schema, table)| of_user(&schema, &table, "BASE TABLE", true));
+    let catalog = env.catalog();
+    let temporary: Vec<SchemaId> =
+        catalog.schemas().filter(|schema| schema.session_node.is_some()).map(|schema| schema.id).collect();
+    let tables = named_tables(env).map(move |(schema, table)| {
+        let kind = if temporary.contains(&table.schema) { "LOCAL TEMPORARY" } else { "BASE TABLE" };
+        of_user(&schema, &table, kind, true)
+    });
     let views = views(env.catalog()).into_iter();
     Box::new(system.chain(tables).chain(views.map(move |view| of_view(&view.schema, &view.table, "VIEW", false))))
 }

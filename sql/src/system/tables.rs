@@ -37,7 +37,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("reltuples", "-1"),
             ("relallvisible", "0"),
             ("reltoastrelid", "0"),
-            ("relpersistence", "p"),
             ("relhasrules", "f"),
             ("relhassubclass", "f"),
             ("relrowsecurity", "f"),
@@ -61,6 +60,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "relreplident",
             "relchecks",
             "relhastriggers",
+            "relpersistence",
         ],
         rows: classes,
     },
@@ -189,7 +189,14 @@ fn classes(env: &SystemEnv<'_>) -> Rows {
             .chain(indexes.into_iter().map(|index| index_class(&table, &index)))
             .collect::<Vec<_>>()
     });
-    Box::new(system.chain(sequences).chain(tables).chain(views))
+    let catalog = env.catalog();
+    let temporary: Vec<Datum> =
+        catalog.schemas().filter(|schema| schema.session_node.is_some()).map(|schema| int(schema.id.0)).collect();
+    let all = system.chain(sequences).chain(tables).chain(views);
+    Box::new(all.map(move |mut row| {
+        row.push(text(if row.get(2).is_some_and(|schema| temporary.contains(schema)) { "t" } else { "p" }));
+        row
+    }))
 }
 
 fn object_class(shown: &Table, kind: &str) -> Vec<Datum> {

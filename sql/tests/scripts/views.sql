@@ -35,11 +35,12 @@ ERROR 42701: column "x" specified more than once
 ERROR 42P02: there is no parameter $1 [at 25]
 ERROR 42703: column "nope" does not exist [at 25]
 ERROR 42P01: relation "nope" does not exist [at 32]
-ERROR 0A000: a temporary view is not supported yet [at 18]
+CREATE VIEW
 ERROR 0A000: CREATE MATERIALIZED VIEW is not supported yet [at 26]
 ERROR 0A000: a row lock in a view is not supported yet [at 18]
 ERROR 0A000: CREATE VIEW is not supported yet
-ERROR 42P01: relation "w" does not exist [at 15]
+?column?:int4
+1
 
 select * from v order by a;
 select * from v where a = 2;
@@ -352,14 +353,14 @@ BEGIN
 CREATE VIEW
 DROP TABLE
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "mt\x00\x00@\x11": committed at 100000.*, after 100000.*
+DETAIL: write conflict on "mt\x00\x00@\x13": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 ERROR 42P01: relation "ofgone" does not exist [at 15]
 BEGIN
 CREATE VIEW
 DROP VIEW
 ERROR 40001: could not serialize access due to concurrent update
-DETAIL: write conflict on "mo\x00\x00@\x08": committed at 100000.*, after 100000.*
+DETAIL: write conflict on "mo\x00\x00@\n": committed at 100000.*, after 100000.*
 HINT: The transaction might succeed if retried.
 ERROR 42P01: relation "ofr" does not exist [at 15]
 

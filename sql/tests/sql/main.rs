@@ -12,6 +12,7 @@ mod replica_reads;
 mod scripts;
 mod sequences;
 mod support;
+mod temporary;
 mod wire_drivers;
 mod wire_golden;
 mod wire_malformed;
