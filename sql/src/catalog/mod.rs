@@ -20,9 +20,9 @@
 //! 5. `control`, `uses`, `versions`, `violations`: leases and schema changes under way, the live transactions of the
 //!    node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
-//! 7. `steps`: the steps of schema changes
+//! 7. `steps`, `temporary`: the steps of schema changes; the temporary relations of a session
 //! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
-//! 9. `temporary`: temporary relations
+//! 9. `leftovers`: temporary relations of sessions that have ended
 //! 10. `keeper`: keeps the lease, and sweeps
 
 mod control;
@@ -32,6 +32,7 @@ mod gc_ttl;
 mod keeper;
 pub mod keys;
 mod lease;
+mod leftovers;
 mod object_record;
 mod past;
 mod planted;

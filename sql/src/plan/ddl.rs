@@ -123,8 +123,7 @@ impl Binder<'_> {
             self.copy_constraints(like, &mut table)?;
         }
         let sequences = self.column_sequences(&create.columns, &table)?;
-        let at_commit = self.at_commit(create)?;
-        Ok(Body::CreateTable(Some(NewTable { sequences, at_commit, ..new_of(table) })))
+        Ok(Body::CreateTable(Some(NewTable { sequences, at_commit: self.at_commit(create)?, ..new_of(table) })))
     }
 
     /// A table with its constraints.
