@@ -99,9 +99,12 @@ impl<'a> ExecContext<'a> {
     /// Whether expressions take or give up advisory locks, or have sub-queries: what is about to be evaluated is to be
     /// rehearsed.
     pub(super) fn rehearses(&self) -> bool {
-        self.takes_locks()
-            || self.uses_sequences
-            || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
+        self.rehearses_always() || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
+    }
+
+    /// Whether all expressions are to be rehearsed, whatever they have.
+    pub(super) fn rehearses_always(&self) -> bool {
+        self.takes_locks() || self.uses_sequences
     }
 
     /// Evaluates, again and again, until all advisory locks are taken that the evaluation takes, and all sub-queries
@@ -232,8 +235,24 @@ pub struct StatementState {
     pub(super) view: Mutex<Option<View>>,
     /// What the changes of a statement see that has some in its WITH, one for each.
     pub(super) starts: Mutex<Vec<View>>,
+    /// What correlated sub-queries keep between their runs.
+    pub(super) kept: Mutex<HashMap<usize, Kept>>,
     /// The rows that they have changed.
     pub(super) changed: Mutex<ChangedRows>,
+}
+
+/// Rows by keys.
+pub(super) type ByKey = HashMap<Vec<u8>, Arc<Vec<Row>>>;
+
+/// What a statement keeps for one of its sub-queries.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// Nothing yet. It has run so often.
+    Runs(u32),
+    /// The rows of the table.
+    Rows(Arc<ByKey>),
+    /// They do not fit.
+    TooLarge,
 }
 
 /// The keys of rows that a statement has changed.
@@ -263,6 +282,7 @@ impl StatementState {
             recursion: Mutex::default(),
             view: Mutex::default(),
             starts: Mutex::default(),
+            kept: Mutex::default(),
             changed: Mutex::default(),
         }
     }

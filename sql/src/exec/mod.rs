@@ -15,7 +15,7 @@
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 7. `functions`, `join`, `set_operation`: nodes over inputs
 //! 8. `query`: running queries and the nodes that they read
-//! 9. `changes`, `joined`, `parents`: changes of rows; rows of a target joined with others; rows that others refer to
+//! 9. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that others refer to
 //! 10. `writer`: the writer of rows and of their entries in indexes
 //! 11. `upsert`: ON CONFLICT
 //! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
@@ -55,6 +55,7 @@ mod references;
 mod report;
 mod rows;
 mod set_operation;
+mod subqueries;
 mod upsert;
 mod with_changes;
 mod writer;
@@ -125,7 +126,7 @@ impl Execution {
     /// Prepares the execution of `plan`. `params` have the plan's parameter types. Does no I/O.
     pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
         let has_state = !plan.subplans.is_empty() || !plan.with.is_empty();
-        let statement = has_state.then(|| Arc::new(StatementState::new(Arc::clone(&plan), query::run_subquery)));
+        let statement = has_state.then(|| Arc::new(StatementState::new(Arc::clone(&plan), subqueries::run_subquery)));
         Ok(Execution { plan, params, state: State::New, tag: Tag::Select, view: None, statement })
     }
 

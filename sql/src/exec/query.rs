@@ -23,7 +23,6 @@ use super::set_operation::SetRun;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
-use crate::expr::{Pending, SubqueryRows};
 use crate::plan::{PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan};
 use pgtypes::Datum;
 
@@ -36,6 +35,8 @@ pub(super) struct QueryRun {
     exhausted: bool,
     /// Stored rows that are read and not sent, of a query for plain columns.
     pairs: VecDeque<(Key, Bytes)>,
+    /// Rows that it reads instead of its source, and how many it has taken.
+    kept: Option<(Arc<Vec<Row>>, usize)>,
     /// Rows that are read and not evaluated, of a query whose expressions take advisory locks.
     waiting: VecDeque<KeyedRow>,
     /// The state of the transaction that it reads, once others write to it.
@@ -50,6 +51,9 @@ pub(super) struct QueryRun {
 /// Rows that are taken from a node at a time, at least.
 const NODE_ROWS: u32 = 32;
 
+/// Kept rows that are taken at a time.
+const KEPT_ROWS: usize = 256;
+
 /// The most rows of a query that are locked at a time.
 const LOCKED_AT_ONCE: usize = 256;
 
@@ -61,7 +65,7 @@ impl QueryRun {
         ctx: &mut ExecContext<'_>,
         params: &[Datum],
     ) -> Result<QueryRun, SqlError> {
-        if ctx.rehearses() {
+        if rehearses(plan, ctx) {
             ctx.rehearse(params, |env| plan.fixed().try_for_each(|expr| eval(expr, &[], env).map(drop))).await?;
         }
         let env = &ctx.env(params);
@@ -79,12 +83,19 @@ impl QueryRun {
             },
             exhausted: false,
             pairs,
+            kept: None,
             waiting: VecDeque::new(),
             view: None,
             limits,
             row_units,
             turn,
         })
+    }
+
+    /// Reads these rows instead of its source.
+    pub(super) fn over(mut self, rows: Arc<Vec<Row>>) -> QueryRun {
+        self.kept = Some((rows, 0));
+        self
     }
 
     /// From now on reads the transaction as it was at `view`, unless it has a view already or reads no more.
@@ -137,7 +148,7 @@ impl QueryRun {
         max_rows: usize,
     ) -> Result<(), SqlError> {
         self.read(plan, ctx, params, max_rows).await?;
-        if ctx.rehearses() {
+        if rehearses(plan, ctx) {
             Box::pin(self.pipeline.complete(plan, max_rows, ctx, params)).await?;
         }
         Ok(())
@@ -245,7 +256,7 @@ impl QueryRun {
                 self.pipeline.finish(plan, ctx, params).await?;
                 break;
             }
-            if ctx.rehearses() {
+            if rehearses(plan, ctx) {
                 Box::pin(self.read_with_locks(plan, ctx, params, max_rows)).await?;
                 continue;
             }
@@ -279,6 +290,11 @@ impl QueryRun {
         params: &[Datum],
         wanted: u32,
     ) -> Result<Option<Vec<KeyedRow>>, SqlError> {
+        if let Some((rows, taken)) = &mut self.kept {
+            let page: Vec<KeyedRow> = rows.iter().skip(*taken).take(KEPT_ROWS).map(|row| (None, row.clone())).collect();
+            *taken += page.len();
+            return Ok(Some(page).filter(|page| !page.is_empty()));
+        }
         match (&mut self.rel, &plan.source) {
             (Some(run), Source::Rel(rel)) => {
                 let most = (wanted.clamp(NODE_ROWS, NODE_ROWS * 8)) as usize;
@@ -502,45 +518,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
     Ok(rows)
 }
 
-/// Runs a sub-query that an evaluation waits for.
-pub(super) fn run_subquery<'f>(
-    ctx: &'f mut ExecContext<'_>,
-    pending: &'f Pending,
-) -> BoxFuture<'f, Result<SubqueryRows, SqlError>> {
-    Box::pin(async move {
-        let statement = ctx.statement.ok_or_else(|| SqlError::internal("a sub-query without a statement"))?;
-        let plan = Arc::clone(&statement.plan);
-        let subplan = plan.subplans.get(pending.plan).ok_or_else(|| SqlError::internal("a sub-query is missing"))?;
-        let view = statement.view.lock().take();
-        let has_view = view.is_some();
-        let outer = if has_view { ctx.txn.set_view(view) } else { None };
-        let rows = some_rows(&subplan.plan, ctx, &pending.frame, subplan.most).await;
-        if has_view {
-            *statement.view.lock() = ctx.txn.set_view(outer);
-        }
-        Ok(SubqueryRows::new(rows?, subplan.is_set))
-    })
-}
-
-/// The first rows of a query.
-async fn some_rows(
-    plan: &SelectPlan,
-    ctx: &mut ExecContext<'_>,
-    frame: &[Datum],
-    most: usize,
-) -> Result<Vec<Row>, SqlError> {
-    let mut budget = Budget::of_statement();
-    let mut run = QueryRun::new(plan, ROW_UNITS, ctx, frame).await?;
-    let mut rows: Vec<Row> = Vec::new();
-    while rows.len() < most {
-        let batch = run.next(plan, ctx, frame, BATCH.min(most - rows.len())).await?;
-        if batch.is_empty() {
-            break;
-        }
-        for row in batch {
-            budget.charge(row_bytes(&row))?;
-            rows.push(row);
-        }
-    }
-    Ok(rows)
+/// Whether the expressions of a query are to be rehearsed.
+fn rehearses(plan: &SelectPlan, ctx: &ExecContext<'_>) -> bool {
+    ctx.rehearses_always() || (plan.has_subqueries && ctx.rehearses())
 }

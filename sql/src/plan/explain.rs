@@ -119,7 +119,8 @@ impl Printer<'_> {
             }
         }
         for (at, subplan) in whole.subplans.iter().enumerate() {
-            self.detail(0, format!("SubPlan {}", at + 1));
+            let kept = if subplan.kept.is_some() { " (rows kept by key)" } else { "" };
+            self.detail(0, format!("SubPlan {}{kept}", at + 1));
             self.select(&subplan.plan, 1);
         }
         self.actual = actual;

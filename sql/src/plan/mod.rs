@@ -14,7 +14,7 @@
 //! 3. `access`: access paths
 //! 4. `rel`: queries and the nodes that they read
 //! 5. `joins`, `node`: where conditions go; the plan of a statement
-//! 6. `settle`, `with_name`: access paths and methods of joins; names of WITH
+//! 6. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of WITH
 //! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
@@ -54,6 +54,7 @@ mod conditions;
 mod constants;
 mod constraints;
 mod copy;
+mod correlated;
 mod cost;
 mod create_as;
 mod ddl;
@@ -110,8 +111,8 @@ pub(crate) use node::{
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
-    Aggregation, FunctionScan, Join, JoinMethod, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind, SetOperation,
-    SetValues, SortKey, Source, WithScan,
+    Aggregation, FunctionScan, Join, JoinMethod, KeptRows, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind,
+    SetOperation, SetValues, SortKey, Source, Subplan, WithScan,
 };
 pub use statement::bind;
 pub(crate) use type_name::resolve as type_of_name;

@@ -34,6 +34,8 @@ pub(crate) struct SelectPlan {
     pub(crate) lock: Option<RowLock>,
     /// Names of the source's columns, for EXPLAIN.
     pub(crate) names: Vec<String>,
+    /// Whether its own expressions have sub-queries. Known when it is settled.
+    pub(crate) has_subqueries: bool,
 }
 
 impl SelectPlan {
@@ -52,6 +54,7 @@ impl SelectPlan {
             offset: None,
             lock: None,
             names: Vec::new(),
+            has_subqueries: true,
         }
     }
 
@@ -74,6 +77,21 @@ impl SelectPlan {
             _ => Vec::new(),
         };
         path.into_iter().chain(&self.limit).chain(&self.offset)
+    }
+
+    /// Whether an expression of its own has a sub-query.
+    pub(crate) fn uses_subqueries(&self) -> bool {
+        let values = match &self.source {
+            Source::Values(rows) => rows.as_slice(),
+            _ => &[],
+        };
+        let aggregation = self.aggregation.iter().flat_map(|aggregation| {
+            let direct = aggregation.calls.iter().flat_map(|call| call.direct.iter().map(|(expr, _)| expr));
+            let inputs = aggregation.calls.iter().flat_map(|call| call.inputs());
+            aggregation.keys.iter().chain(&aggregation.having).chain(direct).chain(inputs)
+        });
+        let own = self.fixed().chain(values.iter().flatten()).chain(&self.filter).chain(&self.output);
+        own.chain(aggregation).any(Expr::has_subquery)
     }
 
     /// Whether it only filters and projects.
@@ -320,4 +338,15 @@ pub(crate) struct Subplan {
     pub(crate) most: usize,
     /// Whether its values are looked up by equality.
     pub(crate) is_set: bool,
+    /// The rows of its table that are kept between runs.
+    pub(crate) kept: Option<KeptRows>,
+}
+
+/// The rows of a table that a correlated sub-query keeps between its runs.
+#[derive(Debug)]
+pub(crate) struct KeptRows {
+    /// All rows that any run may see, with all columns of the table.
+    pub(crate) base: SelectPlan,
+    /// Pairs that are equal for the rows of a run: over a row, and over the values around the query.
+    pub(crate) keys: Vec<(Expr, Expr)>,
 }

@@ -147,6 +147,7 @@ impl Binder<'_> {
             offset: order_limit.offset,
             lock: None,
             names: scope.names(),
+            has_subqueries: true,
         };
         self.set_source(&mut plan, from, filter, lock, query)?;
         self.set_values(&mut plan, set_calls, scope.width(), query_start(query))?;
@@ -326,6 +327,7 @@ impl Binder<'_> {
             offset: order_limit.offset,
             lock: None,
             names,
+            has_subqueries: true,
         };
         Ok((plan, columns))
     }

@@ -67,7 +67,10 @@ pub(super) fn settle(plan: &mut SelectPlan) {
 fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
     first_value(plan);
     let mut needed = match &plan.source {
-        Source::Single | Source::Values(_) | Source::System(_) => return false,
+        Source::Single | Source::Values(_) | Source::System(_) => {
+            plan.has_subqueries = plan.uses_subqueries();
+            return false;
+        }
         Source::Table(access) => vec![false; access.table.columns.len()],
         Source::Rel(rel) => vec![false; rel_width(rel)],
     };
@@ -91,6 +94,7 @@ fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
     if gives_order {
         plan.sort.clear();
     }
+    plan.has_subqueries = plan.uses_subqueries();
     gives_order
 }
 

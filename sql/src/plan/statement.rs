@@ -8,7 +8,7 @@ use sqlparser::ast::{LockType, ObjectName, ObjectType, SelectInto, SetExpr, Span
 use super::binder::Binder;
 use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
 use super::with_name::{changing, has_changes};
-use super::{constants, cost, ddl, explain, plain, select, settle};
+use super::{constants, correlated, cost, ddl, explain, plain, select, settle};
 use crate::catalog::Catalog;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
@@ -94,7 +94,10 @@ fn bind_on_this_stack(
 /// Chooses access paths and join methods, once all conditions are where they go.
 fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
     settle_body(body);
-    binder.subplans.iter_mut().for_each(|subplan| settle::settle(&mut subplan.plan));
+    for subplan in &mut binder.subplans {
+        settle::settle(&mut subplan.plan);
+        subplan.kept = correlated::kept_rows(&subplan.plan);
+    }
     for with in &mut binder.with {
         match &mut with.body {
             WithBody::Query(plan) => settle::settle(plan),

@@ -49,7 +49,7 @@ impl Binder<'_> {
     }
 
     fn subquery(&mut self, plan: SelectPlan, most: usize, is_set: bool) -> usize {
-        self.subplans.push(Subplan { plan, most, is_set });
+        self.subplans.push(Subplan { plan, most, is_set, kept: None });
         self.subplans.len() - 1
     }
 
