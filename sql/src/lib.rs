@@ -27,6 +27,9 @@
 //! 18. `session`: transaction state, settings, prepared statements
 //! 19. `server`: sockets, startup, connections
 
+// The future of a statement nests deeper than the default depth of the check that it may move between threads.
+#![recursion_limit = "256"]
+
 mod advisory;
 pub mod catalog;
 mod clock;

@@ -296,10 +296,10 @@ impl NodeLocks {
         txn.commit().await?;
         let lease = Lease { term: now, bound: CommitBound::new(until) };
         *state.lease.write() = Some(lease.clone());
-        if own.is_some() {
+        if let Some(own) = own {
             let node = self.clone();
             tokio::spawn(async move {
-                if let Err(error) = node.remove_dead(BTreeMap::from([(node.state.node, Some(now))])).await {
+                if let Err(error) = node.remove_dead(BTreeMap::from([(node.state.node, own.term)])).await {
                     tracing::debug!(%error, "advisory locks of an earlier life of this node stay for now");
                 }
             });
@@ -349,6 +349,8 @@ impl NodeLocks {
         let key = claim.lock.record_key();
         let mut txn = self.state.db.begin_deferred();
         let mut record = lock_records(&mut txn, std::slice::from_ref(&key)).await?.remove(0);
+        // A session whose lock could not be given up before the term was over stays in the record, and lives.
+        record.forget_other_terms(claim.name, claim.term);
         if record.held(claim.name).is_some_and(|held| held >= claim.mode) {
             txn.release_locks().await;
             return Ok(Some(Taken::Held));
@@ -504,7 +506,7 @@ impl NodeLocks {
         if dead.is_empty() {
             return Ok(());
         }
-        self.remove_dead(dead.keys().map(|node| (*node, None)).collect()).await?;
+        self.remove_dead(dead.iter().map(|(node, lease)| (*node, lease.term)).collect()).await?;
         for (node, lease) in dead {
             let mut txn = self.state.db.begin().await?;
             let key = record::lease_key(node);
@@ -517,11 +519,11 @@ impl NodeLocks {
         Ok(())
     }
 
-    /// Removes these nodes from the records of locks, but for what they hold under the term that is named.
-    async fn remove_dead(&self, dead: BTreeMap<NodeId, Option<Timestamp>>) -> Result<(), TxnError> {
-        let is_dead = |holder: &Holder| dead.get(&holder.node).is_some_and(|live| *live != Some(holder.term));
+    /// Removes from the records of locks what these nodes held under terms up to these, which are over. A node may have
+    /// a later term meanwhile, whatever the snapshot of this work is.
+    pub(super) async fn remove_dead(&self, over: BTreeMap<NodeId, Timestamp>) -> Result<(), TxnError> {
+        let is_dead = |holder: &Holder| over.get(&holder.node).is_some_and(|term| holder.term <= *term);
         let txn = self.state.db.begin().await?;
-        let now = txn.start_ts();
         let mut keys = Vec::new();
         for (key, bytes) in scan(&txn, record::all_locks()).await? {
             if LockRecord::decode(&bytes).map_err(damaged)?.holders.iter().any(is_dead) {
@@ -529,9 +531,7 @@ impl NodeLocks {
             }
         }
         for keys in keys.chunks(CHANGED_AT_ONCE) {
-            // A node that has come back meanwhile has a term above the snapshot.
-            let leave = |record: &mut LockRecord| record.holders.retain(|h| !is_dead(h) || h.term > now);
-            self.change(keys, |_, record| leave(record)).await?;
+            self.change(keys, |_, record| record.holders.retain(|holder| !is_dead(holder))).await?;
         }
         Ok(())
     }
@@ -543,6 +543,9 @@ async fn lock_records(txn: &mut Transaction, keys: &[Key]) -> Result<Vec<LockRec
     txn.begin_statement();
     let (mode, presence, wait) = (LockMode::Update, Presence::Any, LockWait::Queue(None));
     let rows = txn.lock_rows(keys.to_vec(), LockAsk { mode, presence, was_read: false, wait }).await?;
+    // What is read beside them comes from a snapshot above them: the lock may have been waited for, with a timestamp
+    // that was taken before.
+    txn.begin_statement();
     let record = |row: RowFound| match row {
         RowFound::Present(bytes) => LockRecord::decode(&bytes).map_err(damaged),
         RowFound::Absent | RowFound::Unchanged | RowFound::Skipped => Ok(LockRecord::default()),

@@ -158,10 +158,17 @@ impl LockRecord {
         self.holders.iter().find(|holder| holder.name == name).map(|holder| holder.mode)
     }
 
-    /// Makes a session a holder. Nobody is in its way.
+    /// Forgets what a session held under another term than this one. It is not held any more, and must not pass for
+    /// what the session takes now.
+    pub(crate) fn forget_other_terms(&mut self, name: Timestamp, term: Timestamp) {
+        self.holders.retain(|holder| holder.name != name || holder.term == term);
+    }
+
+    /// Makes a session a holder. Nobody is in its way, and it holds the lock under no other term.
     pub(crate) fn add(&mut self, holder: Holder) {
         assert!(self.against(holder.name, holder.mode).next().is_none(), "a lock is held by two");
         match self.holders.iter_mut().find(|held| held.name == holder.name) {
+            Some(held) if held.term != holder.term => *held = holder,
             Some(held) => held.mode = held.mode.max(holder.mode),
             None => self.holders.push(holder),
         }

@@ -19,7 +19,8 @@ use tso::{Timestamp, TsoClient};
 use txn::Database;
 
 use super::held::Level;
-use super::node::PlantedBug;
+use super::node::{Claim, PlantedBug, Taken};
+use super::record::{Holder, LockRecord};
 use super::session::Action;
 use super::*;
 use crate::catalog::NodeId;
@@ -167,6 +168,106 @@ fn no_two_hold_a_lock_whatever_fails() {
         total += holds;
     }
     assert!(total > 500, "the locks were taken: {total}");
+}
+
+/// A timestamp of the oracle. The node has heard of the time then.
+async fn timestamp(db: &Database) -> Timestamp {
+    db.begin().await.unwrap().start_ts()
+}
+
+/// Lets every task run until it waits for time.
+async fn settled() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Regression: a session that could not give a lock up before the lease of its node was over stayed in the record under
+/// the old term. When it took the lock again, under the new term, it found itself there and took that for its lock, but
+/// others saw a term that was over, and took the lock too.
+#[tokio::test(start_paused = true)]
+async fn what_was_held_under_an_earlier_term_is_no_lock_of_the_next_one() {
+    let cluster = MemoryCluster::new();
+    let db = || Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+    let [a, b] = [1, 2].map(|node| NodeLocks::new(db(), NodeId(node), AdvisoryConfig::default()));
+    let lock = LockName::Big(1);
+    let name = timestamp(&db()).await;
+    let under = |term| Claim { lock, mode: Mode::Exclusive, name, session: 1, term };
+    let first = a.lease().await.unwrap().term;
+    assert_eq!(a.take(&under(first), &mut false).await.unwrap(), Taken::Held);
+    let record = db().begin().await.unwrap().get(&lock.record_key()).await.unwrap().expect("a holder");
+
+    cluster.tso().advance_ms(LEAP_MS);
+    timestamp(a.db()).await;
+    let second = a.lease().await.unwrap().term;
+    assert!(second > first);
+    // The task that removes what the earlier term has left has ended, and was not heard: the holder is there.
+    settled().await;
+    let mut txn = db().begin().await.unwrap();
+    txn.put(lock.record_key(), record).unwrap();
+    txn.commit().await.unwrap();
+
+    assert_eq!(a.take(&under(second), &mut false).await.unwrap(), Taken::Held);
+    let other = b.lease().await.unwrap().term;
+    let claim = Claim { name: timestamp(&db()).await, ..under(other) };
+    assert_eq!(b.take(&claim, &mut false).await.unwrap(), Taken::Blocked(vec![name]));
+}
+
+/// Regression: whoever waited for the record of a lock read the leases of its holders at a snapshot from before the wait.
+/// A node that had taken its lease meanwhile had none there, so its lock passed for one of a dead node.
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_holder_is_read_after_the_record() {
+    let cluster = MemoryCluster::new();
+    let db = || Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+    let [a, b] = [1, 2].map(|node| NodeLocks::new(db(), NodeId(node), AdvisoryConfig::default()));
+    let lock = LockName::Big(1);
+    let [first, second] = [timestamp(&db()).await, timestamp(&db()).await];
+    let of_b = b.lease().await.unwrap().term;
+
+    // Another one has the record; B waits for it, with a timestamp that is taken already.
+    let mut txn = db().begin().await.unwrap();
+    let (mode, presence, wait) = (kv::api::LockMode::Update, kv::api::Presence::Any, txn::LockWait::NoWait);
+    let ask = txn::LockAsk { mode, presence, was_read: false, wait };
+    txn.lock_rows(vec![lock.record_key()], ask).await.unwrap();
+    let claim = Claim { lock, mode: Mode::Exclusive, name: second, session: 2, term: of_b };
+    let waiting = tokio::spawn(async move { b.take(&claim, &mut false).await });
+    settled().await;
+    assert!(cluster.row_locks().iter().any(|lock| lock.wait.is_some()), "B waits");
+
+    // Now node A takes its lease, and the lock.
+    let term = a.lease().await.unwrap().term;
+    let since = timestamp(&db()).await;
+    let mut record = LockRecord::default();
+    record.add(Holder { node: NodeId(1), term, name: first, session: 1, mode: Mode::Exclusive, since });
+    txn.put(lock.record_key(), record.encode()).unwrap();
+    txn.commit().await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap(), Taken::Blocked(vec![first]));
+}
+
+/// Regression: the task that removes what the earlier terms of a node have left removed all terms but its own. If it was
+/// late, it removed what was held under a term after its own.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_under_a_later_term_is_not_removed() {
+    let cluster = MemoryCluster::new();
+    let db = Database::new(Client::new(Arc::new(cluster.clone())), TsoClient::new(cluster.tso()));
+    let node = NodeLocks::new(db.clone(), NodeId(1), AdvisoryConfig::default());
+    let mut terms = Vec::new();
+    for number in 0..3 {
+        let lease = node.lease().await.unwrap();
+        let lock = LockName::Big(number);
+        let claim = Claim { lock, mode: Mode::Exclusive, name: timestamp(&db).await, session: 1, term: lease.term };
+        assert_eq!(node.take(&claim, &mut false).await.unwrap(), Taken::Held);
+        settled().await;
+        terms.push(lease.term);
+        if number < 2 {
+            cluster.tso().advance_ms(LEAP_MS);
+            timestamp(&db).await;
+        }
+    }
+    // The late task of the second term, which ended the first one.
+    node.remove_dead(BTreeMap::from([(NodeId(1), terms[0])])).await.unwrap();
+    let held = node.holders().await.unwrap();
+    assert_eq!(held.iter().map(|holder| holder.lock).collect::<Vec<_>>(), [LockName::Big(2)]);
 }
 
 #[test]
