@@ -61,12 +61,35 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Show the row locks of the transactions of a cluster, and who waits for whom
     Locks(LocksArgs),
+    /// Compare tables with their indexes
+    #[command(subcommand)]
+    Check(CheckCommand),
     /// Ask what became of a transaction
     #[command(subcommand)]
     Txn(TxnCommand),
     /// Inspect or repair the Raft log of a stopped node
     #[command(subcommand)]
     Log(LogCommand),
+}
+
+/// The comparisons.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckCommand {
+    /// Compare tables with their indexes, all at one snapshot, while clients go on. Fails if an index differs
+    Table(CheckTableArgs),
+}
+
+/// Flags of `check table`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckTableArgs {
+    #[command(flatten)]
+    pub(crate) status: StatusArgs,
+    /// Database of the tables
+    #[arg(long, value_name = "NAME", default_value = "postgres")]
+    pub(crate) database: String,
+    /// Tables as in SQL, such as orders or sales.orders; all of the database if there are none
+    #[arg(value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
 }
 
 /// The commands on transactions.

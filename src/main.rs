@@ -10,6 +10,7 @@
 //! 3. `client`, `log_tool`, `logging`: the client of the node service, the log commands, log output
 //! 4. `demo`, `locks`, `node`, `status`, `txn_status`: the other commands
 
+mod check;
 mod cli;
 mod client;
 mod config;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command, NodeArgs, SingleNodeArgs, StartArgs, TxnCommand};
+use crate::cli::{CheckCommand, Cli, Command, NodeArgs, SingleNodeArgs, StartArgs, TxnCommand};
 use crate::config::{Locality, Membership, NodeConfig};
 use crate::console::StopSignals;
 
@@ -115,6 +116,9 @@ async fn dispatch(cli: Cli) -> Result<(), Box<dyn Error>> {
         Command::Status(args) => console::print_line(status::run(&args.host, args.json).await?.trim_end())?,
         Command::Locks(args) => {
             console::print_line(locks::run(&args.status.host, args.limit, args.status.json).await?.trim_end())?
+        }
+        Command::Check(CheckCommand::Table(args)) => {
+            check::run(&args.status.host, args.database, args.tables, args.status.json).await?;
         }
         Command::Txn(TxnCommand::Status(args)) => {
             console::print_line(txn_status::run(&args.host, args.start_ts, &args.primary, args.json).await?)?;

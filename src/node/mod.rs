@@ -25,6 +25,7 @@
 //! 7. `serving`: builds, runs and stops the layers
 
 mod background;
+mod check;
 mod collect;
 mod error;
 mod gateways;

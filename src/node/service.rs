@@ -17,9 +17,9 @@ use tonic::{Code, Request, Response, Status};
 use tso::Timestamp;
 use txn::TxnOutcome;
 
-use super::locks;
 use super::placement::{Placement, PlacementError};
 use super::state::{NodeState, new_cluster_id};
+use super::{check, locks};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
@@ -28,10 +28,10 @@ use crate::proto::node_client::NodeClient;
 use crate::proto::node_server::Node;
 use crate::proto::txn_status_response::State;
 use crate::proto::{
-    BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
-    InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse,
-    RenewLeaseRequest, RenewLeaseResponse, StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest,
-    TransferLeaderResponse, TxnStatusRequest, TxnStatusResponse,
+    BootstrapRequest, BootstrapResponse, CheckTablesRequest, HeartbeatRequest, HeartbeatResponse, InfoRequest,
+    InfoResponse, InitRequest, InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest,
+    RegisterResponse, RenewLeaseRequest, RenewLeaseResponse, StatusRequest, StatusResponse, StoreAddress,
+    TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest, TxnStatusResponse,
 };
 
 /// How often a plan is sent to a node whose connection breaks, and the pause between.
@@ -298,6 +298,18 @@ impl Node for NodeService {
         }
         self.check_cluster(request.cluster_id)?;
         locks::own(&self.state, ident.store_id, limit).map(Response::new)
+    }
+
+    type CheckTablesStream = check::Checked;
+
+    async fn check_tables(
+        &self,
+        request: Request<CheckTablesRequest>,
+    ) -> Result<Response<Self::CheckTablesStream>, Status> {
+        let Some(sql) = self.state.sql.get() else {
+            return Err(Status::unavailable("the node does not serve yet"));
+        };
+        Ok(Response::new(check::begin(Arc::clone(sql), request.into_inner())))
     }
 
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

@@ -221,6 +221,7 @@ impl Load {
                 versions.check_end(&client).await;
             }
         }
+        cluster.check_tables(0);
         self.lists.check(&cluster.connect(0).await).await;
         let read = |n: usize| self.gateways.iter().map(|gateway| gateway.counts.lists[n].load(Ordering::SeqCst)).sum();
         let read: Vec<u64> = (0..Reads::COUNT as usize).map(read).collect();
@@ -319,6 +320,10 @@ async fn the_total_never_changes() {
 
 async fn open_accounts(client: &Client) {
     client.batch_execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)").await.unwrap();
+    client
+        .batch_execute("CREATE INDEX ON accounts (balance); CREATE INDEX ON accounts (id) WHERE balance > 100")
+        .await
+        .unwrap();
     for id in 1..=ACCOUNTS {
         client.execute("INSERT INTO accounts VALUES ($1, $2)", &[&id, &BALANCE]).await.unwrap();
     }

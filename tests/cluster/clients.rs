@@ -163,10 +163,12 @@ async fn write(ports: Vec<u16>, stop: Arc<AtomicBool>, progress: Arc<Mutex<Progr
 /// Creates the table of the writers.
 pub async fn create_log(cluster: &Cluster) {
     let client = cluster.connect(0).await;
-    client.batch_execute("CREATE TABLE log (id bigint PRIMARY KEY, v text NOT NULL)").await.unwrap();
+    client.batch_execute("CREATE TABLE log (id bigint PRIMARY KEY, v text NOT NULL UNIQUE)").await.unwrap();
+    client.batch_execute("CREATE INDEX ON log ((id % 7), v) WHERE id % 2 = 0").await.unwrap();
 }
 
-/// Asserts that every node has every acknowledged row with its value, and no row that no writer sent.
+/// Asserts that every node has every acknowledged row with its value, and no row that no writer sent, and that the
+/// indexes equal the table.
 pub async fn check(cluster: &Cluster, written: &[Written]) {
     for node in 0..cluster.nodes.len() {
         let rows = cluster.connect(node).await.query("SELECT id, v FROM log", &[]).await.unwrap();
@@ -180,4 +182,5 @@ pub async fn check(cluster: &Cluster, written: &[Written]) {
             assert!(written.iter().any(|written| written.tried.contains(id)), "nobody wrote row {id}");
         }
     }
+    cluster.check_tables(0);
 }

@@ -227,6 +227,15 @@ impl Cluster {
         serde_json::from_slice(&out.stdout).unwrap_or(serde_json::Value::Null)
     }
 
+    /// Runs `cortado check table` through node `i`: the indexes of all tables equal them.
+    pub fn check_tables(&self, i: usize) {
+        let host = format!("127.0.0.1:{}", self.nodes[i].listen);
+        let out = run(cortado().args(["check", "table", "--host", &host]));
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success() && text.lines().all(|line| line.ends_with(": ok")), "{text}{out:?}");
+        assert!(!text.is_empty(), "there are tables");
+    }
+
     /// The node (from 0) that leads a region, once any node knows it.
     pub fn leader_of(&self, region: u64) -> usize {
         let mut found = None;

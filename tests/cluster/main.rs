@@ -17,6 +17,7 @@
 //! - [`log_tools`]: `cortado log` on intact and damaged logs. Inspection changes nothing.
 //! - [`power`]: a node loses nothing acknowledged when the power is cut, where it can be cut.
 //! - [`replicas`]: what reads at a replica cost, and what goes on at one that is cut off.
+//! - [`checks`]: `cortado check table`.
 //! - [`serving`]: the answers of a node that cannot serve.
 //! - [`truncating`]: DROP and TRUNCATE lose no acknowledged row of another gateway.
 //! - [`unknown`]: what `cortado txn status` says of an unknown outcome is so.
@@ -36,6 +37,7 @@
 
 mod advisory;
 mod bank;
+mod checks;
 mod clients;
 mod collection;
 mod command_line;

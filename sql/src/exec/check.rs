@@ -5,6 +5,7 @@
 //! whatever the table's size.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kv::Key;
@@ -19,7 +20,7 @@ use crate::codec::{CodecError, index as entry_form, key};
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::eval::Env;
 use crate::plan::{BoundIndex, TableWrite};
-use crate::table::{Index, StorageId};
+use crate::table::{Index, StorageId, Table};
 
 /// Rows or entries per page.
 const PAGE_ROWS: u32 = 256;
@@ -43,8 +44,18 @@ pub struct CheckedTable {
 pub async fn check_table(txn: &Transaction, catalog: &Catalog, name: &str) -> Result<CheckedTable, SqlError> {
     let missing = || SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
     let table = catalog.table(name).ok_or_else(missing)?.clone();
+    check_with_progress(txn, catalog, table, &mut |_| ()).await
+}
+
+/// The same of a table. `progress` hears what was found so far, after each page.
+pub(crate) async fn check_with_progress(
+    txn: &Transaction,
+    catalog: &Catalog,
+    table: Arc<Table>,
+    progress: &mut (dyn FnMut(&CheckedTable) + Send),
+) -> Result<CheckedTable, SqlError> {
     let mut check =
-        Check { write: TableWrite::bind(table, catalog)?, zone: TimeZone::utc(), found: Default::default() };
+        Check { write: TableWrite::bind(table, catalog)?, zone: TimeZone::utc(), found: Default::default(), progress };
     check.rows(txn).await?;
     for at in 0..check.write.indexes.len() {
         check.index(at, txn).await?;
@@ -52,13 +63,14 @@ pub async fn check_table(txn: &Transaction, catalog: &Catalog, name: &str) -> Re
     Ok(check.found)
 }
 
-struct Check {
+struct Check<'p> {
     write: TableWrite,
     zone: TimeZone,
     found: CheckedTable,
+    progress: &'p mut (dyn FnMut(&CheckedTable) + Send),
 }
 
-impl Check {
+impl Check<'_> {
     fn differs(&mut self, what: String) {
         self.found.differences += 1;
         if self.found.described.len() < DESCRIBED {
@@ -90,6 +102,8 @@ impl Check {
                     }
                 }
             }
+            (self.progress)(&self.found);
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -142,6 +156,8 @@ impl Check {
                     self.differs(format!("index {name}: entry {key:?} is not that of row {row_key:?}"));
                 }
             }
+            (self.progress)(&self.found);
+            tokio::task::yield_now().await;
         }
         Ok(())
     }

@@ -71,6 +71,7 @@ use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
 pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, TableWrite};
+pub(crate) use check::check_with_progress;
 pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
 pub(crate) use copy::CopyIn;

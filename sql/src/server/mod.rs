@@ -8,10 +8,11 @@
 //!
 //! # Layers
 //!
-//! 1. `config`, `registry`, `starting`, `threads`: configuration, the session registry, answers before the start, the
+//! 1. `check`, `config`, `registry`, `starting`, `threads`: comparison of tables with their indexes, configuration, the session registry, answers before the start, the
 //!    threads of sessions
 //! 2. `connection`: one connection
 
+mod check;
 mod config;
 mod connection;
 mod registry;
@@ -35,6 +36,7 @@ use crate::clock;
 pub use crate::clock::WallClock;
 use crate::coop::Workers;
 use crate::error::SqlError;
+use crate::exec::CheckedTable;
 pub use crate::metrics::SqlMetrics;
 use crate::sequence::NodeSequences;
 use crate::session::state::NodeContext;
@@ -56,6 +58,7 @@ const RELEASE_LIMIT: Duration = Duration::from_millis(500);
 /// The front end of a node.
 pub struct SqlServer {
     node: Arc<Node>,
+    db: Database,
     handshakes: Arc<Semaphore>,
 }
 
@@ -72,13 +75,13 @@ impl SqlServer {
         let node = NodeId(config.node_id);
         let catalog = NodeCatalog::new(db.clone(), node, config.catalog.clone(), metrics.clone());
         let advisory = NodeLocks::new(db.clone(), node, config.advisory.clone());
-        let sequences = NodeSequences::new(db);
+        let sequences = NodeSequences::new(db.clone());
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
         let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
         let context =
             Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
-        Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), handshakes })
+        Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), db, handshakes })
     }
 
     /// Sets how the other nodes are told of schema changes. Without it they notice when they renew their leases.
@@ -107,6 +110,21 @@ impl SqlServer {
     /// 57P03 if the store or the oracle does not answer.
     pub async fn advisory_locks(&self) -> Result<Vec<AdvisoryHolder>, SqlError> {
         Ok(self.node.context.advisory.holders().await?)
+    }
+
+    /// Compares tables of a database with their indexes, all at one snapshot, while clients go on. `names`: as in SQL, in
+    /// `public` without a schema; none for all tables. `report` hears the name of a table, what was found so far, and
+    /// whether that is all.
+    ///
+    /// # Errors
+    /// 3D000 and 42P01 for names that mean nothing, 57P03 if the stores or the oracle do not answer.
+    pub async fn check_tables(
+        &self,
+        database: &str,
+        names: &[String],
+        report: &mut (dyn FnMut(&str, &CheckedTable, bool) + Send),
+    ) -> Result<(), SqlError> {
+        check::tables(&self.db, database, names, report).await
     }
 
     /// The name of the table of a row, and the row's key as PostgreSQL's messages have it, `(id)=(5)`; empty if the
