@@ -8,7 +8,7 @@
 //! 1. `config`, `console`, `http`, `plan`: configuration, the terminal, the HTTP endpoints, the plan of a new cluster
 //! 2. `cli`, `data_dir`, `proto`: the command line, the data directory, the messages of the node service
 //! 3. `client`, `log_tool`, `logging`: the client of the node service, the log commands, log output
-//! 4. `demo`, `locks`, `node`, `status`, `txn_status`: the other commands
+//! 4. `check`, `demo`, `locks`, `node`, `status`, `txn_status`: the other commands
 
 mod check;
 mod cli;

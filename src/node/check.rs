@@ -2,10 +2,10 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use futures::Stream;
 use futures::stream::unfold;
+use sql::error::SqlError;
 use sql::exec::CheckedTable as Found;
 use sql::server::SqlServer;
 use tokio::sync::mpsc;
@@ -13,9 +13,9 @@ use tonic::Status;
 
 use crate::proto::{CheckTablesRequest, CheckedTable};
 
-/// How often the client hears how far it is.
-const INTERVAL: Duration = Duration::from_millis(500);
-/// Messages that wait for the client. It reads them slower than they come only if they are of small tables.
+/// The client hears how far it is after so many rows and entries.
+const INTERVAL: u64 = 50_000;
+/// Messages that wait for the client.
 const WAITING: usize = 64;
 
 /// The messages of a comparison.
@@ -35,34 +35,31 @@ pub(super) fn begin(sql: Arc<SqlServer>, request: CheckTablesRequest) -> Checked
 }
 
 async fn run(sql: Arc<SqlServer>, request: CheckTablesRequest, sender: mpsc::Sender<Result<CheckedTable, Status>>) {
-    // Results must all arrive; of what is told in between, the client may miss some.
-    let (results, mut waiting) = mpsc::unbounded_channel();
-    let forwarded = sender.clone();
-    let forward = async move {
-        while let Some(message) = waiting.recv().await {
-            if forwarded.send(message).await.is_err() {
-                return;
-            }
-        }
+    let refused = |error: SqlError| Status::failed_precondition(error.message);
+    let mut checks = match sql.check_tables(&request.database, &request.tables).await {
+        Ok(checks) => checks,
+        // A client that is gone needs no answer, here and below.
+        Err(error) => return drop(sender.send(Err(refused(error))).await),
     };
-    let check = async move {
-        let mut told = Instant::now();
-        let progress = sender;
-        let last = results.clone();
-        let mut report = |table: &str, found: &Found, is_done: bool| {
-            if is_done {
-                // The receiver lives as long as this future.
-                let _ = results.send(Ok(message(table, found, true)));
-            } else if told.elapsed() >= INTERVAL {
-                told = Instant::now();
-                let _ = progress.try_send(Ok(message(table, found, false)));
+    let mut told = 0;
+    loop {
+        let mut progress = |table: &str, found: &Found| {
+            let done = found.rows + found.entries;
+            if done / INTERVAL != told {
+                told = done / INTERVAL;
+                // One that reads slowly misses some.
+                let _ = sender.try_send(Ok(message(table, found, false)));
             }
         };
-        if let Err(error) = sql.check_tables(&request.database, &request.tables, &mut report).await {
-            let _ = last.send(Err(Status::failed_precondition(error.message)));
+        let sent = match checks.next(&mut progress).await {
+            Ok(Some((table, found))) => sender.send(Ok(message(&table, &found, true))).await,
+            Ok(None) => return,
+            Err(error) => return drop(sender.send(Err(refused(error))).await),
+        };
+        if sent.is_err() {
+            return;
         }
-    };
-    futures::join!(forward, check);
+    }
 }
 
 fn message(table: &str, found: &Found, is_done: bool) -> CheckedTable {

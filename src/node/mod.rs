@@ -17,8 +17,8 @@
 //!    address book, the placement role, the sockets, the connections of other nodes, the health probe
 //! 2. `gateways`, `oracle`, `state`: the other nodes' SQL gateways, the timestamp oracle over the system region, the
 //!    state of the node
-//! 3. `background`, `join`, `locks`, `rounds`: background tasks, identity, the row locks of the cluster, the protocol
-//!    of garbage collection
+//! 3. `background`, `check`, `join`, `locks`, `rounds`: background tasks, comparison of tables with their indexes,
+//!    identity, the row locks of the cluster, the protocol of garbage collection
 //! 4. `service`: the node service
 //! 5. `error`: the errors that end a node
 //! 6. `storage`: opens the storage

@@ -213,8 +213,8 @@ async fn what_was_held_under_an_earlier_term_is_no_lock_of_the_next_one() {
     assert_eq!(b.take(&claim, &mut false).await.unwrap(), Taken::Blocked(vec![name]));
 }
 
-/// Regression: whoever waited for the record of a lock read the leases of its holders at a snapshot from before the wait.
-/// A node that had taken its lease meanwhile had none there, so its lock passed for one of a dead node.
+/// Regression: whoever waited for the record of a lock read the leases of its holders at a snapshot from before the
+/// wait. A node that had taken its lease meanwhile had none there, so its lock passed for one of a dead node.
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_holder_is_read_after_the_record() {
     let cluster = MemoryCluster::new();
@@ -244,8 +244,8 @@ async fn the_lease_of_a_holder_is_read_after_the_record() {
     assert_eq!(waiting.await.unwrap().unwrap(), Taken::Blocked(vec![first]));
 }
 
-/// Regression: the task that removes what the earlier terms of a node have left removed all terms but its own. If it was
-/// late, it removed what was held under a term after its own.
+/// Regression: the task that removes what the earlier terms of a node have left removed all terms but its own. If it
+/// was late, it removed what was held under a term after its own.
 #[tokio::test(start_paused = true)]
 async fn what_is_held_under_a_later_term_is_not_removed() {
     let cluster = MemoryCluster::new();

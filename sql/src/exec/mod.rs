@@ -15,7 +15,8 @@
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 7. `functions`, `join`, `set_operation`: nodes over inputs
 //! 8. `query`: running queries and the nodes that they read
-//! 9. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that others refer to
+//! 9. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
+//!    others refer to
 //! 10. `writer`: the writer of rows and of their entries in indexes
 //! 11. `upsert`: ON CONFLICT
 //! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;

@@ -14,7 +14,8 @@
 //! 3. `access`: access paths
 //! 4. `rel`: queries and the nodes that they read
 //! 5. `joins`, `node`: where conditions go; the plan of a statement
-//! 6. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of WITH
+//! 6. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
+//!    WITH
 //! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
 //! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words

@@ -8,8 +8,8 @@
 //!
 //! # Layers
 //!
-//! 1. `check`, `config`, `registry`, `starting`, `threads`: comparison of tables with their indexes, configuration, the session registry, answers before the start, the
-//!    threads of sessions
+//! 1. `check`, `config`, `registry`, `starting`, `threads`: comparison of tables with their indexes, configuration, the
+//!    session registry, answers before the start, the threads of sessions
 //! 2. `connection`: one connection
 
 mod check;
@@ -36,11 +36,11 @@ use crate::clock;
 pub use crate::clock::WallClock;
 use crate::coop::Workers;
 use crate::error::SqlError;
-use crate::exec::CheckedTable;
 pub use crate::metrics::SqlMetrics;
 use crate::sequence::NodeSequences;
 use crate::session::state::NodeContext;
 use crate::session::values::NodeView;
+pub use check::TableChecks;
 pub use config::SqlConfig;
 use connection::Node;
 use pgtypes::TimeZone;
@@ -112,19 +112,13 @@ impl SqlServer {
         Ok(self.node.context.advisory.holders().await?)
     }
 
-    /// Compares tables of a database with their indexes, all at one snapshot, while clients go on. `names`: as in SQL, in
-    /// `public` without a schema; none for all tables. `report` hears the name of a table, what was found so far, and
-    /// whether that is all.
+    /// Begins to compare tables of a database with their indexes, all at one snapshot, while clients go on. `names`: as
+    /// in SQL, in `public` without a schema; none for all tables.
     ///
     /// # Errors
     /// 3D000 and 42P01 for names that mean nothing, 57P03 if the stores or the oracle do not answer.
-    pub async fn check_tables(
-        &self,
-        database: &str,
-        names: &[String],
-        report: &mut (dyn FnMut(&str, &CheckedTable, bool) + Send),
-    ) -> Result<(), SqlError> {
-        check::tables(&self.db, database, names, report).await
+    pub async fn check_tables(&self, database: &str, names: &[String]) -> Result<TableChecks, SqlError> {
+        TableChecks::begin(&self.db, database, names).await
     }
 
     /// The name of the table of a row, and the row's key as PostgreSQL's messages have it, `(id)=(5)`; empty if the
