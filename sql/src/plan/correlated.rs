@@ -1,9 +1,9 @@
 //! Correlated sub-queries: which of them may keep the rows of their table, found by the values around the query.
 //!
 //! A sub-query of `FROM t WHERE t.a = outer.b AND ...` runs once for each row around it. If no key or index leads to
-//! the rows with `a = b`, each run reads the same part of the table. After a few runs the executor reads that part once and
-//! keeps its rows by the values of `a` (its module `subqueries`). A run then sees the rows of its value alone, in the
-//! order of the table, and does all else as before, the whole filter included.
+//! the rows with `a = b`, each run reads the same part of the table. After a few runs the executor reads that part once
+//! and keeps its rows by the values of `a` (its module `subqueries`). A run then sees the rows of its value alone, in
+//! the order of the table, and does all else as before, the whole filter included.
 
 use super::conditions::{conjunction, conjuncts};
 use super::rel::{KeptRows, SelectPlan, Source};
