@@ -184,7 +184,14 @@ impl Binder<'_> {
                 first.ok_or_else(|| self.error(SqlState::INVALID_SCHEMA_NAME, message, at))?
             }
             [schema] if schema == OWN_NAME => self.catalog.sight().temporary.unwrap_or(NEW_TEMPORARY),
-            [schema] => self.schema_named(schema, at)?,
+            [schema] => {
+                let schema = self.schema_named(schema, at)?;
+                if self.is_temporary(schema) && Some(schema) != self.catalog.sight().temporary {
+                    let message = "cannot create relations in temporary schemas of other sessions";
+                    return Err(self.error(SqlState::INVALID_TABLE_DEFINITION, message, at));
+                }
+                schema
+            }
             _ => {
                 let message = "cross-database references are not implemented";
                 return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));

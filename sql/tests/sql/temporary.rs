@@ -55,6 +55,10 @@ async fn temporary_relations_go_with_their_session() {
             (error.code().code(), error.message()),
             ("0A000", "cannot access temporary tables of other sessions")
         );
+        let error = client.batch_execute(&format!("create table {schema}.u (a int)")).await.expect_err("another's");
+        let error = error.as_db_error().expect("an answer");
+        let message = "cannot create relations in temporary schemas of other sessions";
+        assert_eq!((error.code().code(), error.message()), ("42P16", message));
     }
     drop(first);
     until_schemas(&watcher, 1).await;
