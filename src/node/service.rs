@@ -17,9 +17,9 @@ use tonic::{Code, Request, Response, Status};
 use tso::Timestamp;
 use txn::TxnOutcome;
 
-use super::locks;
 use super::placement::{Placement, PlacementError};
 use super::state::{NodeState, new_cluster_id};
+use super::{locks, sessions};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
@@ -30,8 +30,9 @@ use crate::proto::txn_status_response::State;
 use crate::proto::{
     BootstrapRequest, BootstrapResponse, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
     InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse,
-    RenewLeaseRequest, RenewLeaseResponse, StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest,
-    TransferLeaderResponse, TxnStatusRequest, TxnStatusResponse,
+    RenewLeaseRequest, RenewLeaseResponse, SessionsRequest, SessionsResponse, SignalRequest, SignalResponse,
+    StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest,
+    TxnStatusResponse,
 };
 
 /// How often a plan is sent to a node whose connection breaks, and the pause between.
@@ -298,6 +299,19 @@ impl Node for NodeService {
         }
         self.check_cluster(request.cluster_id)?;
         locks::own(&self.state, ident.store_id, limit).map(Response::new)
+    }
+
+    async fn sessions(&self, request: Request<SessionsRequest>) -> Result<Response<SessionsResponse>, Status> {
+        self.check_cluster(request.into_inner().cluster_id)?;
+        let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
+        Ok(Response::new(SessionsResponse { sessions: sessions::messages(sql.sessions()) }))
+    }
+
+    async fn signal(&self, request: Request<SignalRequest>) -> Result<Response<SignalResponse>, Status> {
+        let request = request.into_inner();
+        self.check_cluster(request.cluster_id)?;
+        let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
+        Ok(Response::new(SignalResponse { found: sql.signal(request.pid, sessions::signal_of(&request)) }))
     }
 
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

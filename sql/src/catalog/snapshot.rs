@@ -13,7 +13,7 @@ use txn::Transaction;
 use super::descriptor;
 use super::keys::{self, OwnerRecord, VersionRecord};
 use super::object_record;
-use crate::codec::CodecError;
+use crate::codec::{self, CodecError};
 use crate::error::{SqlError, storage_error};
 use crate::object::{
     Database, DatabaseId, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId, Sequence, View,
@@ -363,6 +363,15 @@ impl Catalog {
     /// The table with this storage.
     pub(super) fn by_storage(&self, storage: StorageId) -> Option<&Arc<Table>> {
         self.all_tables().find(|table| table.storage == storage)
+    }
+
+    /// The table of a row's key, or of an index entry's, with its database.
+    pub(crate) fn table_of_key(&self, key: &kv::Key) -> Option<(Option<DatabaseId>, &Arc<Table>)> {
+        let table = match codec::index::split_entry_key(key.as_bytes()) {
+            Some((storage, _)) => self.index_of_storage(storage)?.0,
+            None => self.by_storage(codec::key::split_row_key(key.as_bytes())?.0)?,
+        };
+        Some((self.schema_by_id(table.schema).map(|schema| schema.database), table))
     }
 
     /// The index of a storage, and its table.

@@ -16,7 +16,7 @@ use crate::advisory::{AdvisorySession, Patience};
 use crate::catalog::SchemaChange;
 use crate::error::SqlError;
 use crate::expr::eval::Env;
-use crate::expr::{Pending, SessionAccess, SubqueryLog, SubqueryRows};
+use crate::expr::{CallAnswer, Pending, SessionAccess, SubqueryLog, SubqueryRows, WaitingCall};
 use crate::plan::Plan;
 use pgtypes::{Datum, IoEnv};
 
@@ -54,12 +54,12 @@ pub struct ExecContext<'a> {
 }
 
 impl<'a> ExecContext<'a> {
-    /// Whether expressions take or give up advisory locks.
+    /// Whether expressions take or give up advisory locks, or ask other nodes.
     pub(super) fn takes_locks(&self) -> bool {
         self.advisory.is_some()
     }
 
-    /// Whether expressions take or give up advisory locks, or have sub-queries: what is about to be evaluated is to be
+    /// Whether expressions take or give up advisory locks, ask other nodes, or have sub-queries: what is about to be evaluated is to be
     /// rehearsed.
     pub(super) fn rehearses(&self) -> bool {
         self.takes_locks() || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
@@ -91,7 +91,7 @@ impl<'a> ExecContext<'a> {
         }
     }
 
-    /// Takes the advisory lock for which the evaluation has failed, and begins the rehearsal again. False if there is
+    /// Makes the call that waits, takes the advisory lock for which the evaluation has failed, and begins the rehearsal again. False if there is
     /// none: the next evaluation counts.
     pub(super) fn answer(&mut self) -> BoxFuture<'_, Result<bool, SqlError>> {
         Box::pin(self.answer_pending())
@@ -109,9 +109,18 @@ impl<'a> ExecContext<'a> {
             return Ok(true);
         }
         let (Some(log), Some(advisory)) = (self.session.lock_log(), &mut self.advisory) else { return Ok(false) };
-        let Some((call, lock)) = log.take_pending() else {
-            log.rewind(false);
-            return Ok(false);
+        let (call, lock) = match log.take_pending() {
+            None => {
+                log.rewind(false);
+                return Ok(false);
+            }
+            Some(WaitingCall::Sessions(call)) => {
+                let value = self.session.ask(call).await?;
+                log.push(CallAnswer::Value(value));
+                log.rewind(true);
+                return Ok(true);
+            }
+            Some(WaitingCall::Advisory(call, lock)) => (call, lock),
         };
         // What its transaction holds is held as long as it waits.
         let transaction = Some(self.txn.start_ts()).filter(|start_ts| *start_ts > Timestamp::ZERO);
@@ -121,7 +130,7 @@ impl<'a> ExecContext<'a> {
         if let Some((code, message)) = answer.warning() {
             self.session.warn(code, &message);
         }
-        log.push(answer);
+        log.push(CallAnswer::Advisory(answer));
         log.rewind(true);
         Ok(true)
     }

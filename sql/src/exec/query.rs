@@ -25,6 +25,7 @@ use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
 use crate::expr::{Pending, SubqueryRows};
 use crate::plan::{PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan};
+use crate::system;
 use pgtypes::Datum;
 
 /// A running query.
@@ -63,6 +64,11 @@ impl QueryRun {
     ) -> Result<QueryRun, SqlError> {
         if ctx.rehearses() {
             ctx.rehearse(params, |env| plan.fixed().try_for_each(|expr| eval(expr, &[], env).map(drop))).await?;
+        }
+        if let Source::System(relation) = &plan.source
+            && let Some(source) = system::cluster_source(relation)
+        {
+            ctx.session.gather(source).await?;
         }
         let env = &ctx.env(params);
         let mut pipeline = Pipeline::new(plan, env)?;

@@ -1,4 +1,4 @@
-//! The calls of an evaluation that take advisory locks, with their answers.
+//! The calls of an evaluation that take advisory locks or ask other nodes, with their answers.
 //!
 //! Such a call waits, and evaluation does not. So the executor rehearses what it is about to evaluate: a call without
 //! an answer is noted and fails the evaluation; the executor executes it, notes the answer, and begins again, until all
@@ -10,6 +10,35 @@ use parking_lot::Mutex;
 use crate::advisory::{Answer, LockCall};
 use crate::error::SqlError;
 use crate::lock_name::LockName;
+use crate::sessions::Signal;
+use pgtypes::Datum;
+
+/// A call that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitingCall {
+    /// `pg_advisory_lock` and its kin.
+    Advisory(LockCall, Option<LockName>),
+    /// What the cluster is asked about sessions.
+    Sessions(SessionsCall),
+}
+
+/// What the cluster is asked about sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionsCall {
+    /// `pg_cancel_backend`, and `pg_terminate_backend` with the time to wait for the end, in milliseconds.
+    Signal { pid: i32, signal: Signal, timeout_ms: u64 },
+    /// `pg_blocking_pids`
+    Blockers(i32),
+}
+
+/// The answer of a call that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CallAnswer {
+    /// Of an advisory lock.
+    Advisory(Answer),
+    /// Of any other call.
+    Value(Datum),
+}
 
 /// The calls of the expressions of one row.
 #[derive(Debug, Default)]
@@ -19,23 +48,23 @@ pub struct LockLog {
 
 #[derive(Debug, Default)]
 struct State {
-    answers: Vec<Answer>,
+    answers: Vec<CallAnswer>,
     /// The number of calls of this evaluation so far.
     next: usize,
-    pending: Option<(LockCall, Option<LockName>)>,
+    pending: Option<WaitingCall>,
     is_rehearsal: bool,
 }
 
 impl LockLog {
     /// The answer of the next call. Fails as long as there is none.
-    pub(crate) fn answer(&self, call: LockCall, lock: Option<LockName>) -> Result<Answer, SqlError> {
+    pub(crate) fn answer(&self, call: WaitingCall) -> Result<CallAnswer, SqlError> {
         let mut state = self.state.lock();
-        if let Some(answer) = state.answers.get(state.next).copied() {
+        if let Some(answer) = state.answers.get(state.next).cloned() {
             state.next += 1;
             return Ok(answer);
         }
-        state.pending = Some((call, lock));
-        Err(SqlError::internal("an advisory lock is taken where the executor does not expect it"))
+        state.pending = Some(call);
+        Err(SqlError::internal("a function waits where the executor does not expect it"))
     }
 
     /// Forgets all calls: another row begins.
@@ -50,12 +79,12 @@ impl LockLog {
     }
 
     /// The call that has failed the evaluation.
-    pub(crate) fn take_pending(&self) -> Option<(LockCall, Option<LockName>)> {
+    pub(crate) fn take_pending(&self) -> Option<WaitingCall> {
         self.state.lock().pending.take()
     }
 
     /// Notes the answer of the call that has failed.
-    pub(crate) fn push(&self, answer: Answer) {
+    pub(crate) fn push(&self, answer: CallAnswer) {
         self.state.lock().answers.push(answer);
     }
 

@@ -22,6 +22,7 @@ mod subqueries;
 mod tree;
 
 pub use locks::LockLog;
+pub(crate) use locks::{CallAnswer, SessionsCall, WaitingCall};
 pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};

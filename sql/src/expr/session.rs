@@ -4,12 +4,15 @@
 //! call that takes an advisory lock fails as long as its answer is not in the log (`locks`): the executor takes the
 //! lock and evaluates again.
 
-use super::locks::LockLog;
+use futures::future::BoxFuture;
+
+use super::locks::{CallAnswer, LockLog, SessionsCall, WaitingCall};
 use super::tree::SessionCall;
 use crate::advisory::Answer;
 use crate::error::{SqlError, SqlState};
 use crate::lock_name::LockName;
-use crate::system::{self, SystemEnv, SystemSession};
+use crate::sessions::Signal;
+use crate::system::{self, ClusterSource, SystemEnv, SystemSession};
 use pgtypes::{Datum, IoEnv, Oid, functions};
 
 /// Access to the session of a statement.
@@ -33,6 +36,22 @@ pub trait SessionAccess: Sync {
     /// The calls that take advisory locks, and their answers. `None`: there is nobody who would hold them.
     fn lock_log(&self) -> Option<&LockLog> {
         None
+    }
+
+    /// Asks the cluster about its sessions.
+    ///
+    /// # Errors
+    /// Those of the function, and 57P03 if a node does not answer.
+    fn ask(&self, _call: SessionsCall) -> BoxFuture<'_, Result<Datum, SqlError>> {
+        Box::pin(async { Err(SqlError::internal("nobody can be asked here")) })
+    }
+
+    /// Asks the cluster for what the rows of a relation are computed from.
+    ///
+    /// # Errors
+    /// 57P03 if that cannot be read.
+    fn gather(&self, _source: ClusterSource) -> BoxFuture<'_, Result<(), SqlError>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// What the system catalog is computed from. `None`: it is not known here.
@@ -96,17 +115,40 @@ pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn Session
                 _ => return Err(SqlError::internal("an advisory lock has a name of another type")),
             };
             let log = session.lock_log().ok_or_else(|| SqlError::internal("an advisory lock without a session"))?;
-            match log.answer(call, lock)? {
-                Answer::Done => Ok(Datum::Text("".into())),
-                Answer::Bool(value) => Ok(Datum::Bool(value)),
-                Answer::NotOwned(_) => Ok(Datum::Bool(false)),
+            match log.answer(WaitingCall::Advisory(call, lock))? {
+                CallAnswer::Advisory(Answer::Done) => Ok(Datum::Text("".into())),
+                CallAnswer::Advisory(Answer::Bool(value)) => Ok(Datum::Bool(value)),
+                CallAnswer::Advisory(Answer::NotOwned(_)) => Ok(Datum::Bool(false)),
+                CallAnswer::Value(value) => Ok(value),
             }
         }
+        (SessionCall::CancelBackend, [Datum::Int(pid)]) => {
+            let signal = SessionsCall::Signal { pid: part(*pid)?, signal: Signal::Cancel, timeout_ms: 0 };
+            answered(signal, session)
+        }
+        (SessionCall::TerminateBackend, [Datum::Int(pid), Datum::Int(timeout)]) => {
+            let negative = |_| {
+                let message = "\"timeout\" must not be negative";
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            };
+            let timeout_ms = u64::try_from(*timeout).map_err(negative)?;
+            answered(SessionsCall::Signal { pid: part(*pid)?, signal: Signal::Terminate, timeout_ms }, session)
+        }
+        (SessionCall::BlockingPids, [Datum::Int(pid)]) => answered(SessionsCall::Blockers(part(*pid)?), session),
         (SessionCall::Sleep, [Datum::Float(seconds)]) => {
             session.sleep(*seconds);
             Ok(Datum::Text("".into()))
         }
         _ => Err(SqlError::internal("a function of the session got arguments of other types")),
+    }
+}
+
+/// The value of a call that the executor has made.
+fn answered(call: SessionsCall, session: &dyn SessionAccess) -> Result<Datum, SqlError> {
+    let log = session.lock_log().ok_or_else(|| SqlError::internal("a signal without a session"))?;
+    match log.answer(WaitingCall::Sessions(call))? {
+        CallAnswer::Value(value) => Ok(value),
+        CallAnswer::Advisory(_) => Err(SqlError::internal("an answer is of another call")),
     }
 }
 

@@ -119,7 +119,7 @@ pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
     found
 }
 
-/// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
+/// Whether an expression takes or gives up advisory locks, or asks other nodes. 0A000 where that is not supported.
 pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let mut found = false;
     let body = whole.body;
@@ -134,7 +134,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
         _ => None,
     };
     let refuse = |place: &str| {
-        let message = format!("functions of advisory locks in {place} are not supported");
+        let message = format!("functions of advisory locks and of sessions in {place} are not supported");
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
     };
     if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::sessions::{LockList, SessionInfo};
 use pgtypes::{Array, Datum, IoEnv, Oid, SqlType};
 
 /// A setting, for `pg_settings`.
@@ -30,23 +31,13 @@ pub struct SettingInfo {
     pub is_set: bool,
 }
 
-/// A session of the node, for `pg_stat_activity`. Times are microseconds since 2000-01-01 UTC.
-#[derive(Clone, Debug, Default)]
-pub struct SessionInfo {
-    /// Its process id.
-    pub pid: i32,
-    /// Its user.
-    pub user: Arc<str>,
-    /// Its database.
-    pub database: Arc<str>,
-    /// `application_name` of its startup.
-    pub application: Arc<str>,
-    /// The address and port of the client.
-    pub client: Option<std::net::SocketAddr>,
-    /// Its start.
-    pub started: i64,
-    /// Whether it runs a statement.
-    pub is_active: bool,
+/// What the rows of a relation are computed from that the node has to ask others for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterSource {
+    /// The sessions of all nodes.
+    Sessions,
+    /// The locks of rows, and the advisory locks.
+    Locks,
 }
 
 /// A prepared statement of the session, for `pg_prepared_statements`.
@@ -76,8 +67,10 @@ pub trait SystemSession: Sync {
     fn transaction(&self) -> Option<i64>;
     /// All settings, with their values.
     fn settings(&self) -> Vec<SettingInfo>;
-    /// The sessions of the node.
-    fn sessions(&self) -> Vec<SessionInfo>;
+    /// The sessions of the cluster, if they were asked for; else those of the node.
+    fn sessions(&self) -> Arc<Vec<SessionInfo>>;
+    /// The locks of the cluster, if they were asked for.
+    fn locks(&self) -> Arc<LockList>;
     /// The prepared statements of the session.
     fn statements(&self) -> Vec<StatementInfo>;
 }

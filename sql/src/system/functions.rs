@@ -296,7 +296,8 @@ fn flag(function: &ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datu
 }
 
 fn client_port(env: &SystemEnv<'_>) -> Datum {
-    let own = env.session.sessions().into_iter().find(|session| session.pid == env.session.pid());
+    let sessions = env.session.sessions();
+    let own = sessions.iter().find(|session| session.pid == env.session.pid());
     own.and_then(|session| session.client).map_or(Datum::Null, |client| int(client.port()))
 }
 

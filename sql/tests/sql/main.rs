@@ -10,6 +10,7 @@ mod gateways;
 mod indexes;
 mod replica_reads;
 mod scripts;
+mod sessions;
 mod support;
 mod wire_drivers;
 mod wire_golden;
