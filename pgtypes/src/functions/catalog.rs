@@ -132,6 +132,14 @@ pub(super) static ROWS: &[ProcRow] = &[
         ("generic_plans", T::INT8),
         ("custom_plans", T::INT8),
     ]),
+    session(2511, "pg_cursor", &[], T::RECORD).of_session_set().columns(&[
+        ("name", T::TEXT),
+        ("statement", T::TEXT),
+        ("is_holdable", T::BOOL),
+        ("is_binary", T::BOOL),
+        ("is_scrollable", T::BOOL),
+        ("creation_time", T::TIMESTAMPTZ),
+    ]),
     session(2560, "pg_postmaster_start_time", &[], T::TIMESTAMPTZ),
     session(2599, "pg_timezone_abbrevs", &[], T::RECORD).of_session_set().columns(&[
         ("abbrev", T::TEXT),

@@ -371,7 +371,15 @@ impl Session {
         let statement = run.execution.statement();
         let io = self.settings.io(self.now, &*catalog);
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
-        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
+        let shown = Shown {
+            catalog: &catalog,
+            user,
+            database,
+            transaction: active.id(),
+            node,
+            statements,
+            portals: &self.portals,
+        };
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, shown);
         let mut context = ExecContext {
             txn: &mut active.txn,

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::bounded_map::BoundedMap;
 use super::settings::{Settings, transaction_modes};
-use super::statement::Prepared;
+use super::statement::{Hold, Portal, Prepared};
 use super::txn_state::TxnState;
 use crate::catalog::Catalog;
 use crate::clock;
@@ -20,7 +20,7 @@ use crate::expr::{LockLog, SessionAccess, SessionsCall};
 use crate::protocol::output::Notice;
 use crate::session::interrupt::{canceled_error, shutdown_error};
 use crate::sessions::{LockList, SessionInfo, Signal};
-use crate::system::{ClusterSource, SettingInfo, StatementInfo, SystemSession};
+use crate::system::{ClusterSource, CursorInfo, SettingInfo, StatementInfo, SystemSession};
 use pgtypes::{Array, Datum, SqlType};
 
 /// The longest sleep. Longer requests, and endless ones, take this long.
@@ -52,6 +52,7 @@ pub(crate) struct Shown<'s> {
     pub(crate) transaction: Option<i64>,
     pub(crate) node: &'s NodeView,
     pub(crate) statements: &'s BoundedMap<Prepared>,
+    pub(crate) portals: &'s BoundedMap<Portal>,
 }
 
 /// What the system catalog shows of the node.
@@ -281,13 +282,41 @@ impl SystemSession for SessionValues<'_> {
     }
 
     fn statements(&self) -> Vec<StatementInfo> {
-        // The unnamed statement is nobody's.
-        let named = self.shown.statements.iter().filter(|(name, _)| !name.is_empty());
-        let info = |(name, statement): (&str, &Prepared)| StatementInfo {
-            name: name.to_owned(),
-            text: statement.text().to_owned(),
-            params: statement.params().to_vec(),
-        };
-        named.map(info).collect()
+        list_statements(self.shown.statements)
     }
+
+    fn cursors(&self) -> Vec<CursorInfo> {
+        list_cursors(self.shown.portals)
+    }
+}
+
+/// The named prepared statements, by name.
+pub(crate) fn list_statements(statements: &BoundedMap<Prepared>) -> Vec<StatementInfo> {
+    // The unnamed statement is nobody's.
+    let named = statements.iter().filter(|(name, _)| !name.is_empty());
+    let info = |(name, statement): (&str, &Prepared)| StatementInfo {
+        name: name.to_owned(),
+        statement: statement.text.clone(),
+        prepared: statement.created,
+        parameter_types: statement.params().to_vec(),
+        from_sql: statement.from_sql,
+    };
+    let mut found: Vec<StatementInfo> = named.map(info).collect();
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The cursors and portals, by name.
+pub(crate) fn list_cursors(portals: &BoundedMap<Portal>) -> Vec<CursorInfo> {
+    let info = |(name, portal): (&str, &Portal)| CursorInfo {
+        name: name.to_owned(),
+        statement: portal.text.clone(),
+        is_holdable: portal.cursor().is_some_and(|cursor| cursor.hold != Hold::No),
+        is_binary: portal.cursor().is_some_and(|cursor| cursor.binary),
+        is_scrollable: portal.cursor().is_some_and(|cursor| cursor.rows.is_scrollable()),
+        created: portal.created,
+    };
+    let mut found: Vec<CursorInfo> = portals.iter().map(info).collect();
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    found
 }

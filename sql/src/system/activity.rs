@@ -134,9 +134,15 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "pg_prepared_statements",
-        constants: &[("from_sql", "f")],
-        columns: &["name", "statement", "parameter_types"],
+        constants: &[],
+        columns: &["name", "statement", "prepare_time", "parameter_types", "from_sql"],
         rows: statements,
+    },
+    Producer {
+        relation: "pg_cursors",
+        constants: &[],
+        columns: &["name", "statement", "is_holdable", "is_binary", "is_scrollable", "creation_time"],
+        rows: cursors,
     },
     Producer {
         relation: "pg_timezone_names",
@@ -300,10 +306,30 @@ fn lock_mode(mode: LockMode, is_advisory: bool) -> &'static str {
 
 fn statements(env: &SystemEnv<'_>) -> Rows {
     let row = |statement: super::env::StatementInfo| {
-        let params = statement.params.iter().map(|ty| oid(ty.oid)).collect();
-        vec![text(&statement.name), text(&statement.text), array(SqlType::REGTYPE, params)]
+        let params = statement.parameter_types.iter().map(|ty| oid(ty.oid)).collect();
+        vec![
+            text(&statement.name),
+            text(&statement.statement),
+            Datum::Int(statement.prepared),
+            array(SqlType::REGTYPE, params),
+            Datum::Bool(statement.from_sql),
+        ]
     };
     Box::new(env.session.statements().into_iter().map(row))
+}
+
+fn cursors(env: &SystemEnv<'_>) -> Rows {
+    let row = |cursor: super::env::CursorInfo| {
+        vec![
+            text(&cursor.name),
+            text(&cursor.statement),
+            Datum::Bool(cursor.is_holdable),
+            Datum::Bool(cursor.is_binary),
+            Datum::Bool(cursor.is_scrollable),
+            Datum::Int(cursor.created),
+        ]
+    };
+    Box::new(env.session.cursors().into_iter().map(row))
 }
 
 fn statistics(env: &SystemEnv<'_>) -> Rows {

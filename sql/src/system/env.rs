@@ -40,15 +40,36 @@ pub enum ClusterSource {
     Locks,
 }
 
-/// A prepared statement of the session, for `pg_prepared_statements`.
-#[derive(Clone, Debug)]
+/// A prepared statement of the session, for `pg_prepared_statements`. Times are microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementInfo {
     /// Its name.
     pub name: String,
-    /// Its text.
-    pub text: String,
+    /// What the client sent.
+    pub statement: Arc<str>,
+    /// When.
+    pub prepared: i64,
     /// The types of its parameters.
-    pub params: Vec<SqlType>,
+    pub parameter_types: Vec<SqlType>,
+    /// Whether PREPARE has prepared it, not the protocol.
+    pub from_sql: bool,
+}
+
+/// A cursor of the session, for `pg_cursors`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorInfo {
+    /// Its name.
+    pub name: String,
+    /// What the client sent.
+    pub statement: Arc<str>,
+    /// WITH HOLD.
+    pub is_holdable: bool,
+    /// BINARY.
+    pub is_binary: bool,
+    /// Whether it goes backward.
+    pub is_scrollable: bool,
+    /// When it was opened, in microseconds since 2000-01-01 UTC.
+    pub created: i64,
 }
 
 /// What a session shows of itself and of its node.
@@ -71,8 +92,10 @@ pub trait SystemSession: Sync {
     fn sessions(&self) -> Arc<Vec<SessionInfo>>;
     /// The locks of the cluster, if they were asked for.
     fn locks(&self) -> Arc<LockList>;
-    /// The prepared statements of the session.
+    /// The prepared statements of the session, by name.
     fn statements(&self) -> Vec<StatementInfo>;
+    /// The cursors and portals of the session, by name.
+    fn cursors(&self) -> Vec<CursorInfo>;
 }
 
 /// The environment of the system catalog.

@@ -125,6 +125,7 @@ pub(crate) fn set(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'
         "pg_options_to_table" => return Ok(options(args)),
         "pg_show_all_settings" => "pg_settings",
         "pg_prepared_statement" => "pg_prepared_statements",
+        "pg_cursor" => "pg_cursors",
         "pg_timezone_names" => "pg_timezone_names",
         "pg_timezone_abbrevs" => "pg_timezone_abbrevs",
         name => return Err(unsupported(&format!("function {name} is"))),

@@ -37,7 +37,7 @@ mod relations;
 mod rows;
 mod tables;
 
-pub(crate) use env::{ClusterSource, Rows, SettingInfo, StatementInfo, SystemEnv, SystemSession};
+pub(crate) use env::{ClusterSource, CursorInfo, Rows, SettingInfo, StatementInfo, SystemEnv, SystemSession};
 pub(crate) use functions::{call, set};
 pub(crate) use names::{find_domain, find_object, show_object};
 pub(crate) use relations::{Relation, find, of_table};

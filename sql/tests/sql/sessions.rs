@@ -164,10 +164,10 @@ async fn activity_shows_what_sessions_of_all_gateways_do() {
     let own = "select state, query from pg_stat_activity where pid = pg_backend_pid()";
     assert_eq!(value(&a, own).await, format!("active|{own}"));
     // The extended protocol, and a long text.
-    let long = format!("select {} 1", "1 + ".repeat(1000));
+    let long = format!("select 1 /* {} */", "é".repeat(1000));
     b.query(&long, &[]).await.expect("runs");
-    let length = format!("select length(query), left(query, 10) from pg_stat_activity where pid = {of_b}");
-    assert_eq!(value(&a, &length).await, "1024|select 1 +");
+    let length = format!("select octet_length(query), left(query, 10) from pg_stat_activity where pid = {of_b}");
+    assert_eq!(value(&a, &length).await, "1024|select 1 /");
 }
 
 #[tokio::test]
