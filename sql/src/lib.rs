@@ -9,23 +9,24 @@
 //!
 //! 1. `lock_name`: the names of advisory locks
 //! 2. `error`: [`error::SqlError`], and the mapping of transaction errors
-//! 3. `clock`: the system's clocks and random numbers
-//! 4. `metrics`: counters and histograms of the front end
-//! 5. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
-//! 6. `lexer`: tokens; splits query strings
-//! 7. `object`: descriptors of databases, schemas, views, sequences
-//! 8. `table`: descriptors of tables and columns
-//! 9. `codec`: rows to keys and values
-//! 10. `catalog`: stored descriptors, their cache, schema changes
-//! 11. `advisory`, `sequence`: advisory locks; the values of sequences
-//! 12. `parse`: text to syntax trees
-//! 13. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
-//! 14. `expr`: bound expressions and their evaluation
-//! 15. `plan`: syntax trees to plans
-//! 16. `exec`: runs plans over a transaction
-//! 17. `protocol`: wire messages in, replies out
-//! 18. `session`: transaction state, settings, prepared statements
-//! 19. `server`: sockets, startup, connections
+//! 3. `sessions`: the sessions of the cluster and their locks, as a node sees them
+//! 4. `clock`: the system's clocks and random numbers
+//! 5. `metrics`: counters and histograms of the front end
+//! 6. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
+//! 7. `lexer`: tokens; splits query strings
+//! 8. `object`: descriptors of databases, schemas, views, sequences
+//! 9. `table`: descriptors of tables and columns
+//! 10. `codec`: rows to keys and values
+//! 11. `catalog`: stored descriptors, their cache, schema changes
+//! 12. `advisory`, `sequence`: advisory locks; the values of sequences
+//! 13. `parse`: text to syntax trees
+//! 14. `copy`, `system`: COPY's statement, and its data as rows; the system catalog
+//! 15. `expr`: bound expressions and their evaluation
+//! 16. `plan`: syntax trees to plans
+//! 17. `exec`: runs plans over a transaction
+//! 18. `protocol`: wire messages in, replies out
+//! 19. `session`: transaction state, settings, prepared statements
+//! 20. `server`: sockets, startup, connections
 
 // The future of a statement nests deeper than the default depth of the check that it may move between threads.
 #![recursion_limit = "256"]
@@ -50,5 +51,6 @@ mod protocol;
 mod sequence;
 pub mod server;
 mod session;
+pub mod sessions;
 mod system;
 pub mod table;

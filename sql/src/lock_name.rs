@@ -7,8 +7,9 @@
 use kv::Key;
 use kv::api::LockMode;
 
-/// What PostgreSQL calls the database `postgres`: its OID, as messages have it.
-const DATABASE_OID: u32 = 5;
+/// What PostgreSQL calls the database `postgres`: its OID, as messages and `pg_locks` have it. All databases share the
+/// locks.
+pub(crate) const DATABASE_OID: u32 = 5;
 
 /// The name of an advisory lock. The two kinds of names never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +122,12 @@ impl LockName {
         Some(format!("{} on {}", mode.name(), name.in_words()))
     }
 
+    /// `classid`, `objid` and `objsubid` of `pg_locks`.
+    pub(crate) fn in_pg_locks(self) -> (u32, u32, u8) {
+        let number = self.number();
+        ((number >> 32) as u32, number as u32, self.class())
+    }
+
     /// As the functions take it.
     pub fn to_text(self) -> String {
         match self {
@@ -158,6 +165,7 @@ mod tests {
         let words = LockName::wait_in_words(&Key::new(row));
         assert_eq!(words.as_deref(), Some("ShareLock on advisory lock [5,5,6,1]"));
         assert_eq!(LockName::Pair(1, 2).in_words(), "advisory lock [5,1,2,2]");
+        assert_eq!(LockName::Pair(1, -1).in_pg_locks(), (1, u32::MAX, 2));
         assert_eq!((LockName::Big(-7).to_text(), LockName::Pair(1, 2).to_text()), ("(-7)".into(), "(1,2)".into()));
         assert_eq!(LockName::wait_in_words(&Key::new(&b"t"[..])), None);
     }

@@ -50,7 +50,7 @@ pub(super) fn limit(request: &LocksRequest) -> usize {
 
 /// Those of this node.
 pub(super) fn own(state: &NodeState, store: StoreId, limit: usize) -> Result<LocksResponse, Status> {
-    let (Some(kv), Some(database), Some(sql)) = (state.kv.get(), state.database.get(), state.sql.get()) else {
+    let (Some(kv), Some(sql)) = (state.kv.get(), state.sql.get()) else {
         return Err(Status::unavailable("the node does not serve yet"));
     };
     let message = |status: RowLockStatus| {
@@ -74,14 +74,14 @@ pub(super) fn own(state: &NodeState, store: StoreId, limit: usize) -> Result<Loc
             is_awaited: status.is_awaited,
         }
     };
-    let session = |(start_ts, session): (tso::Timestamp, u32)| LockingSession {
-        start_ts: start_ts.raw(),
+    let session = |(owner, pid): (Timestamp, i32)| LockingSession {
+        start_ts: owner.raw(),
         store_id: store.get(),
-        session,
+        session: pid.cast_unsigned(),
     };
     let (locks, total) = kv.row_locks(limit);
     let locks = locks.into_iter().map(message).collect();
-    let sessions = database.row_lockers().into_iter().map(session).collect();
+    let sessions = sql.lock_owners().into_iter().map(session).collect();
     Ok(LocksResponse { locks, sessions, silent: Vec::new(), total: total as u64 })
 }
 

@@ -19,10 +19,11 @@
 //!    state of the node
 //! 3. `background`, `check`, `join`, `locks`, `rounds`: background tasks, comparison of tables with their indexes,
 //!    identity, the row locks of the cluster, the protocol of garbage collection
-//! 4. `service`: the node service
-//! 5. `error`: the errors that end a node
-//! 6. `storage`: opens the storage
-//! 7. `serving`: builds, runs and stops the layers
+//! 4. `sessions`: the SQL sessions of the other nodes
+//! 5. `service`: the node service
+//! 6. `error`: the errors that end a node
+//! 7. `storage`: opens the storage
+//! 8. `serving`: builds, runs and stops the layers
 
 mod background;
 mod check;
@@ -40,6 +41,7 @@ mod probe;
 mod rounds;
 mod service;
 mod serving;
+mod sessions;
 mod state;
 mod storage;
 

@@ -19,7 +19,7 @@ use txn::TxnOutcome;
 
 use super::placement::{Placement, PlacementError};
 use super::state::{NodeState, new_cluster_id};
-use super::{check, locks};
+use super::{check, locks, sessions};
 use crate::client;
 use crate::config::{HostPort, Membership};
 use crate::data_dir::{DataDirError, Ident};
@@ -28,10 +28,11 @@ use crate::proto::node_client::NodeClient;
 use crate::proto::node_server::Node;
 use crate::proto::txn_status_response::State;
 use crate::proto::{
-    BootstrapRequest, BootstrapResponse, CheckTablesRequest, HeartbeatRequest, HeartbeatResponse, InfoRequest,
-    InfoResponse, InitRequest, InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest,
-    RegisterResponse, RenewLeaseRequest, RenewLeaseResponse, StatusRequest, StatusResponse, StoreAddress,
-    TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest, TxnStatusResponse,
+    BootstrapRequest, BootstrapResponse, CheckTablesRequest, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
+    InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse,
+    RenewLeaseRequest, RenewLeaseResponse, SessionsRequest, SessionsResponse, SignalRequest, SignalResponse,
+    StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest,
+    TxnStatusResponse,
 };
 
 /// How often a plan is sent to a node whose connection breaks, and the pause between.
@@ -310,6 +311,19 @@ impl Node for NodeService {
             return Err(Status::unavailable("the node does not serve yet"));
         };
         Ok(Response::new(check::begin(Arc::clone(sql), request.into_inner())))
+    }
+
+    async fn sessions(&self, request: Request<SessionsRequest>) -> Result<Response<SessionsResponse>, Status> {
+        self.check_cluster(request.into_inner().cluster_id)?;
+        let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
+        Ok(Response::new(SessionsResponse { sessions: sessions::messages(sql.sessions()) }))
+    }
+
+    async fn signal(&self, request: Request<SignalRequest>) -> Result<Response<SignalResponse>, Status> {
+        let request = request.into_inner();
+        self.check_cluster(request.cluster_id)?;
+        let sql = self.state.sql.get().ok_or_else(|| Status::unavailable("the node does not serve yet"))?;
+        Ok(Response::new(SignalResponse { found: sql.signal(request.pid, sessions::signal_of(&request)) }))
     }
 
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

@@ -38,6 +38,7 @@ use super::ports::Ports;
 use super::probe;
 use super::rounds;
 use super::service::NodeService;
+use super::sessions::ClusterSessions;
 use super::state::{self, NodeState};
 use super::storage::{self, Storage};
 use crate::config::NodeConfig;
@@ -346,7 +347,7 @@ fn kv_client(
 }
 
 fn sql_server(
-    state: &NodeState,
+    state: &Arc<NodeState>,
     ident: &Ident,
     database: Database,
     registry: &Registry,
@@ -359,6 +360,7 @@ fn sql_server(
     let server = SqlServer::new(database.clone(), config, metrics);
     let own = (ident.cluster_id, ident.store_id);
     server.set_peers(Arc::new(OtherGateways::new(own, state.members.clone(), state.config.connect_from)));
+    server.set_session_peers(Arc::new(ClusterSessions::new(state)));
     if state.database.set(database).is_err() || state.sql.set(server.clone()).is_err() {
         return Err(in_layer("SQL")("started twice"));
     }

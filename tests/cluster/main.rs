@@ -61,6 +61,7 @@ mod power_cut;
 mod process;
 mod replicas;
 mod serving;
+mod sessions;
 mod single_node;
 mod truncating;
 mod unknown;

@@ -14,6 +14,7 @@ use crate::collection::Collection;
 use crate::config::TxnConfig;
 use crate::coordinator::Coordinator;
 use crate::error::TxnError;
+use crate::live_locks::LockKind;
 use crate::live_snapshots::{LiveSnapshot, OldestSnapshot};
 #[cfg(feature = "planted-bugs")]
 use crate::planted::PlantedBug;
@@ -152,6 +153,12 @@ impl Database {
     /// ([`Transaction::set_session`]).
     pub fn row_lockers(&self) -> Vec<(Timestamp, u32)> {
         self.coordinator.live_locks.sessions()
+    }
+
+    /// The sessions of this node that wait for locks of others. A wait counts once a leader has answered that there is
+    /// somebody in the way: after a tenth of a second.
+    pub fn waiting_sessions(&self) -> Vec<(u32, LockKind)> {
+        self.coordinator.live_locks.waiting()
     }
 
     /// A timestamp that the oracle has not passed by now, unless it was handed over unseen by this node: from the

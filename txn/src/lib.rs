@@ -62,6 +62,7 @@ pub use collection::{Collection, CollectionError};
 pub use config::{BufferLimits, CommitLimits, TxnConfig};
 pub use database::Database;
 pub use error::TxnError;
+pub use live_locks::LockKind;
 pub use live_snapshots::OldestSnapshot;
 pub use resolver::TxnOutcome;
 pub use row_locks::{LockAsk, LockWait};

@@ -20,13 +20,12 @@ use kv::api::{
     AcquireRequest, Acquired, DetectorClock, KeyError, LockMode, LockedRow, Presence, RowFound, WaitReport, Waiting,
 };
 use kv::client::ClientError;
-use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tso::Timestamp;
 
 use crate::coordinator::{Coordinator, read_error};
 use crate::error::TxnError;
-use crate::live_locks::Asked;
+use crate::live_locks::{Asked, LockKind};
 use crate::timing::Stopwatch;
 
 /// How long the first request for a row waits. The second one waits twice as long, and so on.
@@ -110,7 +109,7 @@ pub(crate) struct RowLocks {
 
 impl RowLocks {
     pub(crate) fn new(coordinator: &Arc<Coordinator>, start_ts: Timestamp, session: u32) -> RowLocks {
-        let asked = Arc::new(Asked { start_ts, session, keys: Mutex::default() });
+        let asked = Arc::new(Asked::new(start_ts, session));
         if coordinator.live_locks.enter(Arc::clone(&asked)) {
             tokio::spawn(keep(Arc::downgrade(coordinator)));
         }
@@ -213,6 +212,7 @@ impl RowLocks {
         let (keys, mut rows) = (std::mem::take(&mut request.keys), Vec::new());
         let (mut since, mut longest) = (Stopwatch::start(), FIRST_WAIT);
         let mut waits = self.waits();
+        let mut note = None;
         loop {
             let as_of = waits.clock;
             request.keys = keys.get(rows.len()..).unwrap_or_default().to_vec();
@@ -232,6 +232,7 @@ impl RowLocks {
             rows.extend(answer.rows);
             let Some(blocked) = answer.blocked else { return Ok(rows) };
             self.coordinator.metrics.waits.inc();
+            note.get_or_insert_with(|| self.asked.note_wait(self.kind()));
             let row = || keys.get(rows.len()).cloned().unwrap_or_default();
             let holders = if blocked.record.is_none() { blocked.holders } else { Vec::new() };
             waits.report = Some(WaitReport { as_of, ..self.wait_report(row(), holders) });
@@ -275,6 +276,10 @@ impl RowLocks {
         }
     }
 
+    fn kind(&self) -> LockKind {
+        if self.mark.is_some() { LockKind::Session } else { LockKind::Row }
+    }
+
     fn waits(&self) -> Waits<'_> {
         let (coordinator, companion) = (&*self.coordinator, self.companion);
         Waits { coordinator, report: None, companion, is_reported: false, clock: DetectorClock::default() }
@@ -297,6 +302,7 @@ impl RowLocks {
         wait: impl Future<Output = T>,
     ) -> Result<T, TxnError> {
         let mut report = self.wait_report(row, holders);
+        let _note = self.asked.note_wait(self.kind());
         let mut waits = self.waits();
         (waits.report, waits.is_reported) = (Some(report.clone()), !report.holders.is_empty());
         let mut clock = DetectorClock::default();

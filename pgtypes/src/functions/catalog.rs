@@ -137,8 +137,15 @@ pub(super) static ROWS: &[ProcRow] = &[
         ("custom_plans", T::INT8),
     ]),
     session(2559, "lastval", &[], T::INT8).volatile(),
+    session(2511, "pg_cursor", &[], T::RECORD).of_session_set().columns(&[
+        ("name", T::TEXT),
+        ("statement", T::TEXT),
+        ("is_holdable", T::BOOL),
+        ("is_binary", T::BOOL),
+        ("is_scrollable", T::BOOL),
+        ("creation_time", T::TIMESTAMPTZ),
+    ]),
     session(2560, "pg_postmaster_start_time", &[], T::TIMESTAMPTZ),
-    session(2561, "pg_blocking_pids", &[T::INT4], T::INT4_ARRAY).volatile(),
     session(2599, "pg_timezone_abbrevs", &[], T::RECORD).of_session_set().columns(&[
         ("abbrev", T::TEXT),
         ("utc_offset", T::INTERVAL),

@@ -11,6 +11,12 @@ pub(super) static ROWS: &[ProcRow] = &[
     session(861, "current_database", &[], T::NAME),
     session(1402, "current_schema", &[], T::NAME),
     session(2026, "pg_backend_pid", &[], T::INT4),
+    session(2171, "pg_cancel_backend", &[T::INT4], T::BOOL).volatile(),
+    session(2096, "pg_terminate_backend", &[T::INT4, T::INT8], T::BOOL)
+        .volatile()
+        .named(&["pid", "timeout"])
+        .defaults(&[Some("0")]),
+    session(2561, "pg_blocking_pids", &[T::INT4], T::INT4_ARRAY).volatile(),
     session(2077, "current_setting", &[T::TEXT], T::TEXT),
     session(2078, "set_config", &[T::TEXT, T::TEXT, T::BOOL], T::TEXT).volatile().on_null(),
     session(2880, "pg_advisory_lock", &[T::INT8], T::VOID).volatile(),

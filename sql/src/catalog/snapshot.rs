@@ -13,7 +13,7 @@ use txn::Transaction;
 use super::descriptor;
 use super::keys::{self, OwnerRecord, VersionRecord};
 use super::object_record;
-use crate::codec::CodecError;
+use crate::codec::{self, CodecError};
 use crate::error::{SqlError, storage_error};
 use crate::object::{
     Database, DatabaseId, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId, Sequence, View,
@@ -60,6 +60,8 @@ struct Objects {
     /// By schema and folded name.
     relations: HashMap<SchemaId, HashMap<String, Relation>>,
     tables: HashMap<TableId, Arc<Table>>,
+    /// The tables of indexes and constraints, by the OIDs of these.
+    parts: HashMap<u32, TableId>,
     others: HashMap<ObjectId, Arc<Object>>,
     /// Those among `others`, by id.
     databases: BTreeMap<DatabaseId, Database>,
@@ -138,6 +140,7 @@ impl Objects {
         let names = self.relations.entry(table.schema).or_default();
         names.extend(index_names(&table).map(|name| (name.to_owned(), Relation::Index(table.clone()))));
         names.insert(table.name.clone(), Relation::Table(table.clone()));
+        self.parts.extend(part_oids(&table).map(|oid| (oid, table.id)));
         self.tables.insert(table.id, table);
     }
 
@@ -155,6 +158,9 @@ impl Objects {
 
     fn remove_table(&mut self, id: TableId) {
         let Some(table) = self.tables.remove(&id) else { return };
+        for oid in part_oids(&table) {
+            self.parts.remove(&oid);
+        }
         let Some(names) = self.relations.get_mut(&table.schema) else { return };
         names.remove(&table.name);
         index_names(&table).for_each(|name| drop(names.remove(name)));
@@ -251,18 +257,29 @@ impl Catalog {
 
     /// Schema and name of the relation with an OID, of the session's database.
     pub(crate) fn name_of_relation(&self, oid: u32) -> Option<(SchemaId, &str)> {
-        if let Some(table) = self.by_id(TableId(oid)) {
+        if let Some(table) = self.seen_table(TableId(oid)) {
             return Some((table.schema, &table.name));
         }
         if let Some(object) = self.object(ObjectId(oid)) {
-            return Some((object.schema()?, object.name()));
+            let schema = object.schema().filter(|schema| self.is_seen(*schema))?;
+            return Some((schema, object.name()));
         }
-        self.all_tables().find_map(|table| {
-            let is_key = table.key_id.0 == oid && !table.has_hidden_key();
-            let name = if is_key { Some(&table.key_name) } else { None };
-            let index = || table.indexes.iter().find(|index| index.id.0 == oid).map(|index| &index.name);
-            Some((table.schema, name.or_else(index)?.as_str()))
-        })
+        let table = self.table_of_part(oid)?;
+        if table.key_id.0 == oid {
+            return Some((table.schema, &table.key_name));
+        }
+        let index = table.indexes.iter().find(|index| index.id.0 == oid)?;
+        Some((table.schema, &index.name))
+    }
+
+    /// The table of an id, of the session's database.
+    pub(crate) fn seen_table(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.by_id(id).filter(|table| self.is_seen(table.schema))
+    }
+
+    /// The table that has an index or a constraint of this OID, of the session's database.
+    pub(crate) fn table_of_part(&self, oid: u32) -> Option<&Arc<Table>> {
+        self.seen_table(*self.objects.parts.get(&oid)?)
     }
 
     /// Whether the search path leads to the relation of this schema.
@@ -395,6 +412,15 @@ impl Catalog {
         self.all_tables().find(|table| table.storage == storage)
     }
 
+    /// The table of a row's key, or of an index entry's, with its database.
+    pub(crate) fn table_of_key(&self, key: &kv::Key) -> Option<(Option<DatabaseId>, &Arc<Table>)> {
+        let table = match codec::index::split_entry_key(key.as_bytes()) {
+            Some((storage, _)) => self.index_of_storage(storage)?.0,
+            None => self.by_storage(codec::key::split_row_key(key.as_bytes())?.0)?,
+        };
+        Some((self.schema_by_id(table.schema).map(|schema| schema.database), table))
+    }
+
     /// The index of a storage, and its table.
     pub(super) fn index_of_storage(&self, storage: StorageId) -> Option<(&Arc<Table>, &Index)> {
         let found = |table: &'_ Arc<Table>| table.indexes.iter().position(|index| index.storage == storage);
@@ -465,6 +491,14 @@ impl Catalog {
 pub(super) fn index_names(table: &Table) -> impl Iterator<Item = &str> {
     let names = std::iter::once(&table.key_name).chain(table.indexes.iter().map(|index| &index.name));
     names.map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// The OIDs of a table's indexes and constraints. A constraint that has an index shares its OID.
+fn part_oids(table: &Table) -> impl Iterator<Item = u32> {
+    let key = (!table.has_hidden_key()).then_some(table.key_id.0);
+    let indexes = table.indexes.iter().map(|index| index.id.0);
+    let constraints = table.checks.iter().map(|check| check.id).chain(table.foreign_keys.iter().map(|key| key.id));
+    key.into_iter().chain(indexes).chain(constraints.map(|id| id.0))
 }
 
 /// The records of a range at a transaction's snapshot.

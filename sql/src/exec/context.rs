@@ -91,12 +91,12 @@ impl<'a> ExecContext<'a> {
             && self.statement.is_some_and(|statement| statement.changed.lock().keys.contains(key))
     }
 
-    /// Whether expressions take or give up advisory locks.
+    /// Whether expressions take or give up advisory locks, or ask other nodes.
     pub(super) fn takes_locks(&self) -> bool {
         self.advisory.is_some()
     }
 
-    /// Whether expressions take or give up advisory locks, or have sub-queries: what is about to be evaluated is to be
+    /// Whether expressions take or give up advisory locks, ask other nodes, or have sub-queries: what is about to be evaluated is to be
     /// rehearsed.
     pub(super) fn rehearses(&self) -> bool {
         self.rehearses_always() || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
@@ -133,7 +133,7 @@ impl<'a> ExecContext<'a> {
         }
     }
 
-    /// Takes the advisory lock for which the evaluation has failed, and begins the rehearsal again. False if there is
+    /// Makes the call that waits, takes the advisory lock for which the evaluation has failed, and begins the rehearsal again. False if there is
     /// none: the next evaluation counts.
     pub(super) fn answer(&mut self) -> BoxFuture<'_, Result<bool, SqlError>> {
         Box::pin(self.answer_pending())
@@ -158,6 +158,7 @@ impl<'a> ExecContext<'a> {
             }
             Some(Asked::Lock(call, lock)) => self.answer_lock(call, lock).await?,
             Some(Asked::Sequence(ask, sequence)) => self.answer_sequence(ask, &sequence).await?,
+            Some(Asked::Sessions(call)) => Answered::Datum(self.session.ask(call).await?),
         };
         log.push(answer);
         log.rewind(true);

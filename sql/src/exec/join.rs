@@ -217,7 +217,7 @@ async fn holds(
     frame: &[Datum],
 ) -> Result<bool, SqlError> {
     let Some(condition) = condition else { return Ok(true) };
-    if ctx.rehearses() && condition.has_subquery() {
+    if ctx.rehearses() && (condition.has_subquery() || condition.takes_locks()) {
         ctx.rehearse(frame, |env| qualifies(condition, row, env).map(drop)).await?;
     }
     qualifies(condition, row, &ctx.env(frame))

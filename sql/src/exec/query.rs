@@ -24,6 +24,7 @@ use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
 use crate::plan::{PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan};
+use crate::system;
 use pgtypes::Datum;
 
 /// A running query.
@@ -67,6 +68,11 @@ impl QueryRun {
     ) -> Result<QueryRun, SqlError> {
         if rehearses(plan, ctx) {
             ctx.rehearse(params, |env| plan.fixed().try_for_each(|expr| eval(expr, &[], env).map(drop))).await?;
+        }
+        if let Source::System(relation) = &plan.source
+            && let Some(source) = system::cluster_source(relation)
+        {
+            ctx.session.gather(source).await?;
         }
         let env = &ctx.env(params);
         let mut pipeline = Pipeline::new(plan, env)?;

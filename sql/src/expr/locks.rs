@@ -1,4 +1,4 @@
-//! The calls of an evaluation that take advisory locks or use sequences, with their answers.
+//! The calls of an evaluation that take advisory locks, use sequences or ask other nodes, with their answers.
 //!
 //! Such a call waits, and evaluation does not. So the executor rehearses what it is about to evaluate: a call without
 //! an answer is noted and fails the evaluation; the executor executes it, notes the answer, and begins again, until all
@@ -13,6 +13,8 @@ use crate::advisory::{Answer, LockCall};
 use crate::error::SqlError;
 use crate::lock_name::LockName;
 use crate::object::Sequence;
+use crate::sessions::Signal;
+use pgtypes::Datum;
 
 /// What an evaluation waits for.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub(crate) enum Asked {
     Lock(LockCall, Option<LockName>),
     /// A call about a sequence.
     Sequence(SequenceAsk, Arc<Sequence>),
+    /// What the cluster is asked about sessions.
+    Sessions(SessionsCall),
 }
 
 /// What is asked of a sequence.
@@ -34,13 +38,24 @@ pub(crate) enum SequenceAsk {
     Values,
 }
 
+/// What the cluster is asked about sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionsCall {
+    /// `pg_cancel_backend`, and `pg_terminate_backend` with the time to wait for the end, in milliseconds.
+    Signal { pid: i32, signal: Signal, timeout_ms: u64 },
+    /// `pg_blocking_pids`
+    Blockers(i32),
+}
+
 /// The answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Answered {
     /// Of a call about an advisory lock.
     Lock(Answer),
     /// The value of a sequence, and whether it was given.
     Value(i64, bool),
+    /// Of any other call.
+    Datum(Datum),
 }
 
 /// The calls of the expressions of one row.
@@ -62,7 +77,7 @@ impl LockLog {
     /// The answer of the next call, if it is known.
     pub(crate) fn known(&self) -> Option<Answered> {
         let mut state = self.state.lock();
-        let answer = state.answers.get(state.next).copied()?;
+        let answer = state.answers.get(state.next).cloned()?;
         state.next += 1;
         Some(answer)
     }
@@ -75,6 +90,7 @@ impl LockLog {
         let message = match &asked {
             Asked::Lock(..) => "an advisory lock is taken where the executor does not expect it",
             Asked::Sequence(..) => "a sequence is used where the executor does not expect it",
+            Asked::Sessions(_) => "other nodes are asked where the executor does not expect it",
         };
         self.state.lock().pending = Some(asked);
         Err(SqlError::internal(message))

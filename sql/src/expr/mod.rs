@@ -22,7 +22,7 @@ mod subqueries;
 mod tree;
 
 pub use locks::LockLog;
-pub(crate) use locks::{Answered, Asked, SequenceAsk};
+pub(crate) use locks::{Answered, Asked, SequenceAsk, SessionsCall};
 pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};

@@ -6,14 +6,17 @@
 
 use std::sync::Arc;
 
-use super::locks::{Answered, Asked, LockLog, SequenceAsk};
+use futures::future::BoxFuture;
+
+use super::locks::{Answered, Asked, LockLog, SequenceAsk, SessionsCall};
 use super::tree::{SequenceCall, SessionCall};
 use crate::advisory::Answer;
 use crate::error::{SqlError, SqlState};
 use crate::lock_name::LockName;
 use crate::object::{Object, ObjectId, Sequence};
 use crate::sequence::SessionSequences;
-use crate::system::{self, SystemEnv, SystemSession};
+use crate::sessions::Signal;
+use crate::system::{self, ClusterSource, SystemEnv, SystemSession};
 use pgtypes::{Datum, IoEnv, Oid, functions};
 
 /// Access to the session of a statement.
@@ -42,6 +45,22 @@ pub trait SessionAccess: Sync {
     /// The sequences. `None`: there is nobody who draws.
     fn sequences(&self) -> Option<&SessionSequences> {
         None
+    }
+
+    /// Asks the cluster about its sessions.
+    ///
+    /// # Errors
+    /// Those of the function, and 57P03 if a node does not answer.
+    fn ask(&self, _call: SessionsCall) -> BoxFuture<'_, Result<Datum, SqlError>> {
+        Box::pin(async { Err(SqlError::internal("nobody can be asked here")) })
+    }
+
+    /// Asks the cluster for what the rows of a relation are computed from.
+    ///
+    /// # Errors
+    /// 57P03 if that cannot be read.
+    fn gather(&self, _source: ClusterSource) -> BoxFuture<'_, Result<(), SqlError>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// What the system catalog is computed from. `None`: it is not known here.
@@ -109,10 +128,23 @@ pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn Session
                 Answered::Lock(Answer::Done) => Ok(Datum::Text("".into())),
                 Answered::Lock(Answer::Bool(value)) => Ok(Datum::Bool(value)),
                 Answered::Lock(Answer::NotOwned(_)) => Ok(Datum::Bool(false)),
-                Answered::Value(..) => Err(SqlError::internal("the answer is of another call")),
+                Answered::Value(..) | Answered::Datum(_) => Err(SqlError::internal("the answer is of another call")),
             }
         }
         (SessionCall::Sequence(call), args) => sequence_call(call, args, session),
+        (SessionCall::CancelBackend, [Datum::Int(pid)]) => {
+            let signal = SessionsCall::Signal { pid: part(*pid)?, signal: Signal::Cancel, timeout_ms: 0 };
+            answered(signal, session)
+        }
+        (SessionCall::TerminateBackend, [Datum::Int(pid), Datum::Int(timeout)]) => {
+            let negative = |_| {
+                let message = "\"timeout\" must not be negative";
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            };
+            let timeout_ms = u64::try_from(*timeout).map_err(negative)?;
+            answered(SessionsCall::Signal { pid: part(*pid)?, signal: Signal::Terminate, timeout_ms }, session)
+        }
+        (SessionCall::BlockingPids, [Datum::Int(pid)]) => answered(SessionsCall::Blockers(part(*pid)?), session),
         (SessionCall::Sleep, [Datum::Float(seconds)]) => {
             session.sleep(*seconds);
             Ok(Datum::Text("".into()))
@@ -131,7 +163,7 @@ fn sequence_call(call: SequenceCall, args: &[&Datum], session: &dyn SessionAcces
             return Ok(answer);
         }
         let answer = Answered::Value(value()?, true);
-        log.answer_at_once(answer);
+        log.answer_at_once(answer.clone());
         Ok(answer)
     };
     let answer = match (call, args) {
@@ -148,7 +180,7 @@ fn sequence_call(call: SequenceCall, args: &[&Datum], session: &dyn SessionAcces
                 match ready {
                     Some(value) => {
                         let answer = Answered::Value(value, true);
-                        log.answer_at_once(answer);
+                        log.answer_at_once(answer.clone());
                         answer
                     }
                     None => log.answer(Asked::Sequence(SequenceAsk::Next, Arc::new(sequence)))?,
@@ -168,7 +200,7 @@ fn sequence_call(call: SequenceCall, args: &[&Datum], session: &dyn SessionAcces
         (Answered::Value(_, is_called), SequenceCall::IsCalled) => Ok(Datum::Bool(is_called)),
         (Answered::Value(_, false), SequenceCall::GivenValue) => Ok(Datum::Null),
         (Answered::Value(value, _), _) => Ok(Datum::Int(value)),
-        (Answered::Lock(_), _) => Err(SqlError::internal("the answer is of another call")),
+        (Answered::Lock(_) | Answered::Datum(_), _) => Err(SqlError::internal("the answer is of another call")),
     }
 }
 
@@ -187,6 +219,15 @@ fn sequence_of(args: &[&Datum], session: &dyn SessionAccess) -> Result<Sequence,
         Some((_, name)) => SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence")),
         None => SqlError::new(SqlState::UNDEFINED_TABLE, format!("could not open relation with OID {id}")),
     })
+}
+
+/// The value of a call that the executor has made.
+fn answered(call: SessionsCall, session: &dyn SessionAccess) -> Result<Datum, SqlError> {
+    let log = session.lock_log().ok_or_else(|| SqlError::internal("a signal without a session"))?;
+    match log.answer(Asked::Sessions(call))? {
+        Answered::Datum(value) => Ok(value),
+        Answered::Lock(_) | Answered::Value(..) => Err(SqlError::internal("an answer is of another call")),
+    }
 }
 
 fn part(number: i64) -> Result<i32, SqlError> {

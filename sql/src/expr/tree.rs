@@ -223,6 +223,12 @@ pub(crate) enum SessionCall {
     Advisory(LockCall),
     /// `nextval(...)` and its kin
     Sequence(SequenceCall),
+    /// `pg_cancel_backend(pid)`
+    CancelBackend,
+    /// `pg_terminate_backend(pid, timeout)`
+    TerminateBackend,
+    /// `pg_blocking_pids(pid)`
+    BlockingPids,
     /// A function of the system catalog
     System(Oid),
 }
@@ -441,9 +447,11 @@ impl Expr {
         !self.any(&|e| matches!(e, Expr::Column(_)))
     }
 
-    /// Whether it takes or gives up advisory locks.
+    /// Whether it takes or gives up advisory locks, or asks other nodes: whether it waits.
     pub(crate) fn takes_locks(&self) -> bool {
-        self.any(&|e| matches!(e, Expr::Session { call: SessionCall::Advisory(_), .. }))
+        use SessionCall::{Advisory, BlockingPids, CancelBackend, TerminateBackend};
+        let waits = |call: &SessionCall| matches!(call, Advisory(_) | CancelBackend | TerminateBackend | BlockingPids);
+        self.any(&|e| matches!(e, Expr::Session { call, .. } if waits(call)))
     }
 
     /// Whether it calls functions of sequences.

@@ -224,6 +224,9 @@ fn session_value(function: &ProcRow) -> SessionValue {
         "pg_backend_pid" => SessionValue::Context(ContextValue::BackendPid),
         "current_setting" => SessionValue::Call(SessionCall::CurrentSetting),
         "set_config" => SessionValue::Call(SessionCall::SetConfig),
+        "pg_cancel_backend" => SessionValue::Call(SessionCall::CancelBackend),
+        "pg_terminate_backend" => SessionValue::Call(SessionCall::TerminateBackend),
+        "pg_blocking_pids" => SessionValue::Call(SessionCall::BlockingPids),
         "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
         _ => SessionValue::Call(SessionCall::System(function.oid)),
     }

@@ -53,7 +53,7 @@ pub struct Plan {
     pub outside_block_only: bool,
     /// Whether an expression has a constant part, so that [`Plan::check_constants`] has something to do.
     pub(crate) constant_parts: bool,
-    /// Whether an expression takes or gives up advisory locks.
+    /// Whether an expression takes or gives up advisory locks, or asks other nodes.
     pub(crate) takes_locks: bool,
     /// Whether a query of its WITH changes rows.
     pub(crate) changes_in_with: bool,

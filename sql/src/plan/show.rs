@@ -144,6 +144,9 @@ fn session_call(call: SessionCall) -> &'static str {
         SessionCall::Sleep => "pg_sleep",
         SessionCall::Sequence(call) => call.name(),
         SessionCall::Advisory(call) => call.function(),
+        SessionCall::CancelBackend => "pg_cancel_backend",
+        SessionCall::TerminateBackend => "pg_terminate_backend",
+        SessionCall::BlockingPids => "pg_blocking_pids",
         SessionCall::System(function) => functions::find(function).map_or("", |row| row.name),
     }
 }

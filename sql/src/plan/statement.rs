@@ -162,7 +162,7 @@ pub(super) fn uses_sequences(whole: &Whole<'_>) -> Result<bool, SqlError> {
     Ok(found)
 }
 
-/// Whether an expression takes or gives up advisory locks. 0A000 where that is not supported.
+/// Whether an expression takes or gives up advisory locks, or asks other nodes. 0A000 where that is not supported.
 pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let mut found = false;
     let body = whole.body;
@@ -177,7 +177,7 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
         _ => None,
     };
     let refuse = |place: &str| {
-        let message = format!("functions of advisory locks in {place} are not supported");
+        let message = format!("functions of advisory locks and of sessions in {place} are not supported");
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
     };
     if found && select.is_some_and(|plan| plan.limit.iter().chain(&plan.offset).any(Expr::takes_locks)) {

@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::cluster::NodeSessions;
 use super::config::SqlConfig;
 use super::registry::{Registered, Registry};
 use crate::clock;
@@ -27,13 +28,17 @@ use crate::session::interrupt::shutdown_error;
 use crate::session::settings::Settings;
 use crate::session::sight::no_database;
 use crate::session::state::NodeContext;
+use crate::session::values::ClusterSessions;
 use crate::session::{Next, Session};
-use crate::system::SessionInfo;
+use crate::sessions::{SessionInfo, Signal};
 
 /// Time and bytes for draining the input after the last reply: closing a socket with unread input would discard the
 /// reply.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
+
+/// How long a cancel request may take to reach the node of its session.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The work of a message of a pipeline, in units of [`Turn`].
 const MESSAGE_UNITS: usize = 100;
@@ -43,6 +48,7 @@ pub(crate) struct Node {
     pub(crate) context: Arc<NodeContext>,
     pub(crate) config: SqlConfig,
     pub(crate) sessions: Arc<Registry>,
+    pub(super) cluster: Arc<NodeSessions>,
 }
 
 /// Serves one connection. `permit` counts it as a handshake until the session starts. A panic ends only this
@@ -137,8 +143,10 @@ impl Connection {
                     return Err(Fault::Fatal(violation("encryption was requested twice")));
                 }
                 Packet::Cancel { pid, secret } => {
-                    if !self.node.sessions.cancel(pid, secret) {
-                        tracing::debug!(pid, "a cancel request names no session of this node");
+                    let signal = Signal::CancelWithSecret(secret);
+                    let found = timeout_at(clock::instant() + CANCEL_LIMIT, self.node.cluster.signal(pid, signal));
+                    if !matches!(found.await, Ok(Ok(true))) {
+                        tracing::debug!(pid, "a cancel request reaches no session");
                     }
                     return Ok(None);
                 }
@@ -180,7 +188,8 @@ impl Connection {
         }
         self.out.put(&Authentication::Ok).map_err(Fault::Fatal)?;
         let key = BackendKeyData::new(registered.pid, SecretKey::I32(registered.secret));
-        registered.describe(SessionInfo {
+        registered.activity.open(SessionInfo {
+            pid: registered.pid,
             user: request.user.as_str().into(),
             database: request.database.as_str().into(),
             application: settings.show("application_name").map_or_else(|_| "".into(), |(_, name)| (&*name).into()),
@@ -188,8 +197,8 @@ impl Connection {
             started: (self.node.context.wall_clock)(),
             ..SessionInfo::default()
         });
-        let interrupt = registered.interrupt.clone();
-        let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, interrupt);
+        let shared = (registered.interrupt.clone(), registered.activity.clone());
+        let mut session = Session::new(self.node.context.clone(), request.user, request.database, settings, shared);
         session.input = Some(self.input.clone());
         session.send_startup_replies(&key, &mut self.out)?;
         Ok((session, registered))
@@ -331,10 +340,12 @@ mod tests {
         let cluster = MemoryCluster::new();
         let tso = TsoClient::new(cluster.tso());
         let db = Database::new(Client::new(Arc::new(cluster)), tso);
-        let context = Arc::new(NodeContext::new(db, SqlMetrics::new(metrics).unwrap(), clock::system_micros));
+        let metrics = SqlMetrics::new(metrics).unwrap();
+        let context = Arc::new(NodeContext::new(db.clone(), metrics, clock::system_micros));
         let config = SqlConfig::default();
         let sessions = Registry::new(config.node_id);
-        Arc::new(Node { context, config, sessions })
+        let cluster = Arc::new(NodeSessions::new(sessions.clone(), db));
+        Arc::new(Node { context, config, sessions, cluster })
     }
 
     /// A reader that panics at its first read.

@@ -3,16 +3,19 @@
 //! [`SqlServer::serve`] accepts connections and spawns a task for each ([`connection`]) on one of the
 //! [`SessionThreads`]. The task checks and decodes bytes with [`crate::protocol`], passes messages to the
 //! [`crate::session`] and writes its buffered replies. All connections of a node share the [`Node`]. The [`registry`]
-//! routes a CancelRequest on one connection to the session of another. While the node starts,
+//! routes a CancelRequest on one connection to the session of another, by way of its node if that is another one
+//! ([`cluster`]). While the node starts,
 //! [`reject_while_starting`] answers clients.
 //!
 //! # Layers
 //!
 //! 1. `check`, `config`, `registry`, `starting`, `threads`: comparison of tables with their indexes, configuration, the
 //!    session registry, answers before the start, the threads of sessions
-//! 2. `connection`: one connection
+//! 2. `cluster`: the sessions of all nodes
+//! 3. `connection`: one connection
 
 mod check;
+mod cluster;
 mod config;
 mod connection;
 mod registry;
@@ -27,6 +30,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tso::Timestamp;
 use txn::Database;
 
 use crate::advisory::NodeLocks;
@@ -39,8 +43,10 @@ use crate::error::SqlError;
 pub use crate::metrics::SqlMetrics;
 use crate::sequence::NodeSequences;
 use crate::session::state::NodeContext;
-use crate::session::values::NodeView;
+use crate::session::values::{ClusterSessions, NodeView};
+use crate::sessions::{SessionInfo, SessionPeers, Signal};
 pub use check::TableChecks;
+use cluster::NodeSessions;
 pub use config::SqlConfig;
 use connection::Node;
 use pgtypes::TimeZone;
@@ -78,10 +84,11 @@ impl SqlServer {
         let sequences = NodeSequences::new(db.clone());
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
-        let view = NodeView { started: wall_clock(), sessions: sessions.clone() };
+        let cluster = Arc::new(NodeSessions::new(sessions.clone(), db.clone()));
+        let view = NodeView { started: wall_clock(), sessions: cluster.clone() };
         let context =
             Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
-        Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions }), db, handshakes })
+        Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions, cluster }), db, handshakes })
     }
 
     /// Sets how the other nodes are told of schema changes. Without it they notice when they renew their leases.
@@ -102,6 +109,27 @@ impl SqlServer {
     /// The number of open sessions.
     pub fn connections(&self) -> usize {
         self.node.sessions.len()
+    }
+
+    /// Sets how the sessions of the other nodes are found. Without it there are none.
+    pub fn set_session_peers(&self, peers: Arc<dyn SessionPeers>) {
+        self.node.cluster.set_peers(peers);
+    }
+
+    /// The sessions of this node.
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.node.cluster.own()
+    }
+
+    /// The names under which sessions of this node may hold locks, with their process ids.
+    pub fn lock_owners(&self) -> Vec<(Timestamp, i32)> {
+        let owners = self.node.cluster.db().row_lockers().into_iter();
+        owners.map(|(owner, session)| (owner, session.cast_signed())).collect()
+    }
+
+    /// Signals a session of this node. Returns whether there is one of this process id.
+    pub fn signal(&self, pid: i32, signal: Signal) -> bool {
+        self.node.sessions.signal(pid, signal)
     }
 
     /// The sessions that hold advisory locks, of all nodes.

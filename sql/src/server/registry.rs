@@ -6,15 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::clock;
+use crate::session::activity::Activity;
 use crate::session::interrupt::Interrupt;
-use crate::session::values::SessionList;
-use crate::system::SessionInfo;
-
-/// Bits of a process id for the session's number. The bits above, except the sign, hold the node's.
-const SESSION_BITS: u32 = 20;
-
-/// Node numbers are taken modulo this.
-const NODES: u64 = 1 << (31 - SESSION_BITS);
+use crate::sessions::{NODES, SESSION_BITS, SessionInfo, Signal};
 
 /// The registry of sessions.
 #[derive(Debug)]
@@ -34,8 +28,8 @@ struct Sessions {
 struct Entry {
     secret: i32,
     interrupt: Arc<Interrupt>,
-    /// What `pg_stat_activity` shows of it.
-    info: SessionInfo,
+    /// What it does.
+    activity: Arc<Activity>,
 }
 
 /// A session's registration. Dropping it unregisters the session.
@@ -48,6 +42,8 @@ pub(crate) struct Registered {
     pub(crate) secret: i32,
     /// The session's interrupt.
     pub(crate) interrupt: Arc<Interrupt>,
+    /// What the session does, as others see it.
+    pub(crate) activity: Arc<Activity>,
 }
 
 impl Registry {
@@ -78,20 +74,28 @@ impl Registry {
         if inner.draining {
             interrupt.drain();
         }
-        inner.sessions.insert(pid, Entry { secret, interrupt: interrupt.clone(), info: SessionInfo::default() });
-        Some(Registered { registry: self.clone(), pid, secret, interrupt })
+        let activity = Arc::new(Activity::default());
+        inner.sessions.insert(pid, Entry { secret, interrupt: interrupt.clone(), activity: activity.clone() });
+        Some(Registered { registry: self.clone(), pid, secret, interrupt, activity })
     }
 
-    /// Cancels a session's running request, if the secret matches.
-    pub(crate) fn cancel(&self, pid: i32, secret: i32) -> bool {
+    /// Whether a session of this process id is one of this node, if there is one.
+    pub(crate) fn is_own(&self, pid: i32) -> bool {
+        pid >> SESSION_BITS == self.node >> SESSION_BITS
+    }
+
+    /// Signals a session. Returns whether there is one, and the secret is right.
+    pub(crate) fn signal(&self, pid: i32, signal: Signal) -> bool {
         let inner = self.inner.lock();
-        match inner.sessions.get(&pid) {
-            Some(entry) if entry.secret == secret => {
-                entry.interrupt.cancel();
-                true
-            }
-            _ => false,
+        let Some(entry) = inner.sessions.get(&pid) else { return false };
+        match signal {
+            Signal::Probe => {}
+            Signal::Cancel => entry.interrupt.cancel(),
+            Signal::CancelWithSecret(secret) if secret == entry.secret => entry.interrupt.cancel(),
+            Signal::CancelWithSecret(_) => return false,
+            Signal::Terminate => entry.interrupt.kill(),
         }
+        true
     }
 
     /// Tells all sessions, future ones too, to end when idle.
@@ -106,31 +110,19 @@ impl Registry {
         self.inner.lock().sessions.values().for_each(|entry| entry.interrupt.kill());
     }
 
+    /// The sessions that have started, by their process ids.
+    pub(crate) fn list(&self) -> Vec<SessionInfo> {
+        let inner = self.inner.lock();
+        let mut list: Vec<SessionInfo> = inner.sessions.values().map(|entry| entry.activity.info()).collect();
+        drop(inner);
+        list.retain(|session| session.pid != 0);
+        list.sort_unstable_by_key(|session| session.pid);
+        list
+    }
+
     /// The number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().sessions.len()
-    }
-}
-
-impl SessionList for Registry {
-    fn list(&self) -> Vec<SessionInfo> {
-        let inner = self.inner.lock();
-        let mut pids: Vec<i32> = inner.sessions.keys().copied().collect();
-        pids.sort_unstable();
-        let info = |pid: i32| {
-            let entry = inner.sessions.get(&pid)?;
-            Some(SessionInfo { pid, is_active: entry.interrupt.is_running(), ..entry.info.clone() })
-        };
-        pids.into_iter().filter_map(info).collect()
-    }
-}
-
-impl Registered {
-    /// Says what `pg_stat_activity` shows of the session.
-    pub(crate) fn describe(&self, info: SessionInfo) {
-        if let Some(entry) = self.registry.inner.lock().sessions.get_mut(&self.pid) {
-            entry.info = info;
-        }
     }
 }
 
@@ -164,10 +156,34 @@ mod tests {
         let registry = Registry::new(1);
         let session = registry.register(1).unwrap();
         session.interrupt.begin();
-        assert!(!registry.cancel(session.pid, session.secret.wrapping_add(1)));
-        assert!(!registry.cancel(session.pid + 1, session.secret));
+        assert!(!registry.signal(session.pid, Signal::CancelWithSecret(session.secret.wrapping_add(1))));
+        assert!(!registry.signal(session.pid + 1, Signal::CancelWithSecret(session.secret)));
         assert_eq!(session.interrupt.check(), Ok(()));
-        assert!(registry.cancel(session.pid, session.secret));
+        assert!(registry.signal(session.pid, Signal::CancelWithSecret(session.secret)));
         assert_eq!(session.interrupt.check().unwrap_err().code.0, "57014");
+    }
+
+    #[test]
+    fn signals_of_operators_need_no_secret() {
+        let registry = Registry::new(1);
+        let session = registry.register(1).unwrap();
+        assert!(registry.is_own(session.pid) && !registry.is_own(session.pid | (1 << (SESSION_BITS + 1))));
+        session.interrupt.begin();
+        assert!(registry.signal(session.pid, Signal::Probe) && !registry.signal(session.pid + 1, Signal::Probe));
+        assert_eq!(session.interrupt.check(), Ok(()));
+        assert!(registry.signal(session.pid, Signal::Cancel));
+        assert_eq!(session.interrupt.check().unwrap_err().code.0, "57014");
+        assert!(registry.signal(session.pid, Signal::Terminate));
+        assert_eq!(session.interrupt.check().unwrap_err().code.0, "57P01");
+    }
+
+    #[test]
+    fn sessions_are_listed_once_they_have_started() {
+        let registry = Registry::new(1);
+        let [first, second] = [registry.register(2).unwrap(), registry.register(2).unwrap()];
+        second.activity.open(SessionInfo { pid: second.pid, ..SessionInfo::default() });
+        assert_eq!(registry.list().iter().map(|session| session.pid).collect::<Vec<_>>(), [second.pid]);
+        drop((first, second));
+        assert_eq!(registry.list(), []);
     }
 }

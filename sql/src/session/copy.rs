@@ -91,13 +91,17 @@ impl Session {
         };
         active.txn.set_statement(run.snapshot.clone());
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
-        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
-        let values = SessionValues::new(
-            &self.settings,
-            (&self.state, !self.savepoints.is_empty()),
-            self.pid,
-            (shown, &self.sequences),
-        );
+        let shown = Shown {
+            catalog: &catalog,
+            user,
+            database,
+            transaction: active.id(),
+            node,
+            statements,
+            portals: &self.portals,
+        };
+        let own = (shown, &self.sequences);
+        let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {
             txn: &mut active.txn,
             schema: active.schema.as_mut(),

@@ -1,10 +1,11 @@
 //! Cursors and prepared statements of a session: their lists, and their memory.
 
 use super::*;
-use crate::session::cursors::{Collected, CursorInfo, Target};
+use crate::session::cursors::{Collected, Target};
 use crate::session::nested::{Direction, Fetch};
-use crate::session::prepared::PreparedInfo;
 use crate::session::state::NodeContext;
+use crate::session::values::{list_cursors, list_statements};
+use crate::system::{CursorInfo, StatementInfo};
 use pgtypes::SqlType;
 
 /// 2024-01-01.
@@ -24,10 +25,10 @@ async fn run(session: &mut Session, out: &mut Output, text: &str) -> bool {
 #[tokio::test]
 async fn prepared_statements_are_listed() {
     let (mut session, mut out) = session();
-    assert_eq!(session.prepared_statements(), []);
+    assert_eq!(list_statements(&session.statements), []);
     run(&mut session, &mut out, "select 1; prepare b (int, unknown) as select $1, $2::text").await;
     run(&mut session, &mut out, "prepare \"A\" as values (1)").await;
-    let info = |name: &str, statement: &str, parameter_types: &[SqlType]| PreparedInfo {
+    let info = |name: &str, statement: &str, parameter_types: &[SqlType]| StatementInfo {
         name: name.into(),
         statement: statement.into(),
         prepared: NOW,
@@ -35,14 +36,14 @@ async fn prepared_statements_are_listed() {
         from_sql: true,
     };
     assert_eq!(
-        session.prepared_statements(),
+        list_statements(&session.statements),
         [
             info("A", "prepare \"A\" as values (1)", &[]),
             info("b", "prepare b (int, unknown) as select $1, $2::text", &[SqlType::INT4, SqlType::TEXT]),
         ]
     );
     run(&mut session, &mut out, "deallocate b").await;
-    assert_eq!(session.prepared_statements().len(), 1);
+    assert_eq!(list_statements(&session.statements).len(), 1);
 }
 
 #[tokio::test]
@@ -68,11 +69,11 @@ async fn cursors_are_listed() {
         is_scrollable: false,
         created: NOW,
     };
-    assert_eq!(session.cursors(), [plain, h.clone()]);
+    assert_eq!(list_cursors(&session.portals), [plain, h.clone()]);
     run(&mut session, &mut out, "rollback").await;
-    assert_eq!(session.cursors(), [h]);
+    assert_eq!(list_cursors(&session.portals), [h]);
     run(&mut session, &mut out, "discard all").await;
-    assert_eq!(session.cursors(), []);
+    assert_eq!(list_cursors(&session.portals), []);
 }
 
 /// The rows that SCROLL and WITH HOLD keep are bounded over all cursors of the session. Without them a result of any
@@ -98,12 +99,12 @@ async fn kept_rows_are_bounded() {
     assert_eq!(fault.into_statement().unwrap().code.0, "53200", "together they are too large");
     run(&mut session, &mut out, "rollback").await;
     run(&mut session, &mut out, &format!("declare a cursor with hold for {query}")).await;
-    assert_eq!(session.cursors().len(), 1);
+    assert_eq!(list_cursors(&session.portals).len(), 1);
     run(&mut session, &mut out, &format!("declare b cursor with hold for {query}")).await;
-    assert_eq!(session.cursors().len(), 1, "its commit has failed");
+    assert_eq!(list_cursors(&session.portals).len(), 1, "its commit has failed");
     run(&mut session, &mut out, "close a").await;
     run(&mut session, &mut out, &format!("declare b cursor with hold for {query}")).await;
-    assert_eq!(session.cursors().len(), 1);
+    assert_eq!(list_cursors(&session.portals).len(), 1);
 }
 
 /// Long parameters are parsed and bound on another thread.

@@ -25,23 +25,6 @@ use pgtypes::{Datum, DatumRef, Names, NoNames};
 /// Rows that are read or sent at a time.
 const BATCH_ROWS: u64 = 128;
 
-/// A cursor, as `pg_cursors` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CursorInfo {
-    /// Its name.
-    pub(crate) name: String,
-    /// What the client sent.
-    pub(crate) statement: Arc<str>,
-    /// WITH HOLD.
-    pub(crate) is_holdable: bool,
-    /// BINARY.
-    pub(crate) is_binary: bool,
-    /// Whether it goes backward.
-    pub(crate) is_scrollable: bool,
-    /// When it was opened, in microseconds since 2000-01-01 UTC.
-    pub(crate) created: i64,
-}
-
 /// Where the rows of a FETCH go.
 pub(crate) enum Target<'a> {
     /// To the client.
@@ -71,22 +54,6 @@ impl Collected {
 }
 
 impl Session {
-    /// The cursors and portals, by name.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the view pg_cursors will show them"))]
-    pub(crate) fn cursors(&self) -> Vec<CursorInfo> {
-        let info = |(name, portal): (&str, &Portal)| CursorInfo {
-            name: name.to_owned(),
-            statement: portal.text.clone(),
-            is_holdable: portal.cursor().is_some_and(|cursor| cursor.hold != Hold::No),
-            is_binary: portal.cursor().is_some_and(|cursor| cursor.binary),
-            is_scrollable: portal.cursor().is_some_and(|cursor| cursor.rows.is_scrollable()),
-            created: portal.created,
-        };
-        let mut found: Vec<CursorInfo> = self.portals.iter().map(info).collect();
-        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        found
-    }
-
     /// DECLARE. `call`: the query with its parameters.
     pub(crate) async fn declare(&mut self, declare: &Declare, call: Call) -> Result<(), Fault> {
         self.state.check_not_failed()?;

@@ -24,6 +24,7 @@ use crate::lexer;
 use crate::metrics::StatementKind;
 use crate::plan::Plan;
 use crate::protocol::output::{Notice, Output};
+use crate::sessions::SessionWait;
 use crate::table::Table;
 use pgtypes::{DatumRef, SqlType};
 
@@ -219,6 +220,7 @@ impl Session {
                 self.node.catalog.until_changed(version).await;
                 Ok::<(), Fault>(())
             };
+            let _waiting = self.activity.wait(SessionWait::Table);
             self.interrupt.guard(self.deadline, changed).await?;
         } else if !may_look_again {
             return Err(doomed().into());
@@ -375,7 +377,15 @@ impl Session {
         let statement = run.execution.statement();
         let io = self.settings.io(self.now, &*catalog);
         let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
-        let shown = Shown { catalog: &catalog, user, database, transaction: active.id(), node, statements };
+        let shown = Shown {
+            catalog: &catalog,
+            user,
+            database,
+            transaction: active.id(),
+            node,
+            statements,
+            portals: &self.portals,
+        };
         let own = (shown, &self.sequences);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {
@@ -410,6 +420,7 @@ impl Session {
         };
         // A replica takes a shared one, with the first read.
         let takes_snapshot = self.state.block() == Block::Explicit && active.floor.is_none() && !active.by_statement;
+        let activity = &self.activity;
         let next = async {
             let count = run.execution.send(&mut context, wanted, &mut put).await?;
             if takes_snapshot {
@@ -418,6 +429,7 @@ impl Session {
             }
             // Other tasks use the thread meanwhile, and cancel and timeout apply.
             if let Some(pause) = values.pause() {
+                let _waiting = activity.wait(SessionWait::Sleep);
                 clock::sleep(pause).await;
             }
             if let Some(advisory) = &context.advisory {

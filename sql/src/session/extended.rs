@@ -46,6 +46,8 @@ impl Session {
         } else if self.statements.get(&name).is_some() {
             return Err(duplicate_statement(&name).into());
         }
+        let text: Arc<str> = message.query.as_str().into();
+        self.activity.begin(&text, self.node.wall_clock);
         let bytes = prepared_bytes(&message.query);
         self.statements.check_capacity(&name, bytes)?;
         let declared = declared_types(&message.type_oids)?;
@@ -73,7 +75,6 @@ impl Session {
             StatementBody::Empty | StatementBody::Prepare(..) | StatementBody::Execute(..) => None,
         };
         let created = (self.node.wall_clock)();
-        let text = message.query.into();
         self.statements.insert(name, Prepared { body, bound, char_offset, text, created, from_sql: false }, bytes);
         out.put(&ParseComplete::new())?;
         Ok(())
@@ -91,6 +92,7 @@ impl Session {
         let Some(prepared) = self.statements.get(statement).cloned() else {
             return Err(unknown_statement(statement).into());
         };
+        self.activity.begin(&prepared.text, self.node.wall_clock);
         let formats = Formats::read(&message.parameter_format_codes, Some(message.parameters.len()), |count| {
             let codes = message.parameter_format_codes.len();
             format!("bind message has {codes} parameter formats but {count} parameters")
@@ -245,6 +247,7 @@ impl Session {
         };
         // As in PostgreSQL, a limit of zero or below means no limit.
         let limit = usize::try_from(message.max_rows).unwrap_or(0);
+        self.activity.begin(&portal.value.text, self.node.wall_clock);
         self.begin_message(portal.value.char_offset);
         self.replay = None;
         self.last_complete = None;

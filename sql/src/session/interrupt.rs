@@ -43,11 +43,6 @@ impl Interrupt {
         self.flags.fetch_and(!(RUNNING | CANCEL), Ordering::AcqRel);
     }
 
-    /// Whether a message is being handled.
-    pub(crate) fn is_running(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & RUNNING != 0
-    }
-
     /// Cancels the message that is being handled, if there is one.
     pub(crate) fn cancel(&self) {
         let set = |flags: u8| (flags & RUNNING != 0).then_some(flags | CANCEL);
@@ -92,7 +87,7 @@ impl Interrupt {
             Err(self.end_error())
         } else if flags & CANCEL != 0 {
             self.flags.fetch_and(!CANCEL, Ordering::AcqRel);
-            Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"))
+            Err(canceled_error())
         } else {
             Ok(())
         }
@@ -151,6 +146,11 @@ pub(crate) async fn in_time<T, E: From<SqlError>>(
 /// The error of a statement that runs longer than `statement_timeout`.
 pub(crate) fn timeout_error() -> SqlError {
     SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
+}
+
+/// The error of a statement that somebody cancels.
+pub(crate) fn canceled_error() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 
 /// The FATAL error of a session that the server ends.

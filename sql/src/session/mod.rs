@@ -17,7 +17,7 @@
 //!
 //! # Layers
 //!
-//! 1. `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reader`, `reads`, `rows`, `sight`: parts without
+//! 1. `activity`, `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reader`, `reads`, `rows`, `sight`: parts without
 //!    knowledge of the session
 //! 2. `nested`: statements around a query
 //! 3. `control`, `scroll`: the session's own statements; the rows and the position of a cursor
@@ -33,6 +33,7 @@
 //! 13. `command`: execution of the session's own statements
 //! 14. `simple`, `extended`: the query protocols
 
+pub(crate) mod activity;
 mod bounded_map;
 mod command;
 mod control;

@@ -20,21 +20,6 @@ use pgtypes::{Datum, SqlType};
 /// Approximate memory of a plan, as a multiple of its text.
 const PLAN_WEIGHT: usize = 16;
 
-/// A prepared statement, as `pg_prepared_statements` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PreparedInfo {
-    /// Its name.
-    pub(crate) name: String,
-    /// What the client sent.
-    pub(crate) statement: Arc<str>,
-    /// When, in microseconds since 2000-01-01 UTC.
-    pub(crate) prepared: i64,
-    /// The types of its parameters.
-    pub(crate) parameter_types: Vec<SqlType>,
-    /// Whether PREPARE has prepared it, not the protocol.
-    pub(crate) from_sql: bool,
-}
-
 /// The memory of a prepared statement, accounted by its text.
 pub(crate) fn prepared_bytes(text: &str) -> usize {
     text.len().saturating_mul(PLAN_WEIGHT)
@@ -47,25 +32,6 @@ pub(crate) fn duplicate_statement(name: &str) -> SqlError {
 }
 
 impl Session {
-    /// The named prepared statements, by name.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the view pg_prepared_statements will show them"))]
-    pub(crate) fn prepared_statements(&self) -> Vec<PreparedInfo> {
-        let mut found: Vec<PreparedInfo> = self
-            .statements
-            .iter()
-            .filter(|(name, _)| !name.is_empty())
-            .map(|(name, prepared)| PreparedInfo {
-                name: name.to_owned(),
-                statement: prepared.text.clone(),
-                prepared: prepared.created,
-                parameter_types: prepared.params().to_vec(),
-                from_sql: prepared.from_sql,
-            })
-            .collect();
-        found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        found
-    }
-
     /// PREPARE. Binds the query at once, so that its errors are those of PREPARE.
     pub(crate) async fn prepare(&mut self, prepare: &Prepare, query: &Arc<Query>) -> Result<(), Fault> {
         self.state.check_not_failed()?;

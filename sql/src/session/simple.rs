@@ -39,6 +39,7 @@ impl Session {
         // A simple query replaces the unnamed statement and portal.
         self.statements.remove("");
         self.portals.remove("");
+        self.activity.begin_text(text, (self.node.wall_clock)());
         if let Err(fault) = self.run_query_string(text, out).await {
             self.report(fault.into_statement()?, out)?;
         }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tso::Timestamp;
 use txn::{Savepoint, Transaction, TxnError};
 
+use super::activity::Activity;
 use super::bounded_map::{BoundedMap, Limits};
 use super::fault::Fault;
 use super::interrupt::{Interrupt, timeout_error};
@@ -34,6 +35,7 @@ use crate::metrics::SqlMetrics;
 use crate::protocol::input::SharedInput;
 use crate::protocol::output::{Notice, Output, Severity};
 use crate::sequence::{NodeSequences, SessionSequences};
+use crate::sessions::SessionState;
 use crate::table::Table;
 use pgtypes::{SqlType, TimeZone};
 
@@ -71,9 +73,21 @@ pub(crate) struct NodeContext {
 struct NoSessions;
 
 #[cfg(test)]
-impl super::values::SessionList for NoSessions {
-    fn list(&self) -> Vec<crate::system::SessionInfo> {
+impl super::values::ClusterSessions for NoSessions {
+    fn own(&self) -> Vec<crate::sessions::SessionInfo> {
         Vec::new()
+    }
+
+    fn all(&self) -> futures::future::BoxFuture<'_, Vec<crate::sessions::SessionInfo>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    fn locks(&self) -> futures::future::BoxFuture<'_, Result<crate::sessions::LockList, SqlError>> {
+        Box::pin(async { Ok(crate::sessions::LockList::default()) })
+    }
+
+    fn signal(&self, _: i32, _: crate::sessions::Signal) -> futures::future::BoxFuture<'_, Result<bool, SqlError>> {
+        Box::pin(async { Ok(false) })
     }
 }
 
@@ -111,7 +125,7 @@ impl Session {
     /// A session of a node.
     pub(crate) fn over(node: NodeContext) -> Session {
         let (user, database) = ("ann".to_owned(), "postgres".to_owned());
-        Session::new(Arc::new(node), user.clone(), database, Settings::new(&user), Arc::new(Interrupt::default()))
+        Session::new(Arc::new(node), user.clone(), database, Settings::new(&user), Default::default())
     }
 }
 
@@ -276,6 +290,8 @@ pub(crate) struct Session {
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) interrupt: Arc<Interrupt>,
+    /// What it does, as other sessions see it.
+    pub(crate) activity: Arc<Activity>,
     /// Where COPY FROM reads the client's data. Set by the connection.
     pub(crate) input: Option<SharedInput>,
     pub(crate) settings: Settings,
@@ -347,7 +363,7 @@ impl Session {
         user: String,
         database: String,
         settings: Settings,
-        interrupt: Arc<Interrupt>,
+        (interrupt, activity): (Arc<Interrupt>, Arc<Activity>),
     ) -> Session {
         let slot = node.catalog.register();
         let ended = interrupt.clone();
@@ -360,6 +376,7 @@ impl Session {
             user,
             database,
             interrupt,
+            activity,
             input: None,
             settings,
             seen: Seen::default(),
@@ -403,6 +420,12 @@ impl Session {
     pub(crate) fn send_ready(&mut self, out: &mut Output) -> Result<(), Fault> {
         self.put_parameter_statuses(out)?;
         out.put(&ReadyForQuery::new(self.state.status()))?;
+        let state = match self.state.block() {
+            Block::Idle | Block::Implicit => SessionState::Idle,
+            Block::Explicit => SessionState::IdleInTransaction,
+            Block::Failed => SessionState::IdleInFailedTransaction,
+        };
+        self.activity.rest(state, self.node.wall_clock);
         self.deadline = None;
         self.char_offset = 0;
         // From here on a cancel is too late.
@@ -429,6 +452,9 @@ impl Session {
 
     fn put_parameter_statuses(&mut self, out: &mut Output) -> Result<(), Fault> {
         for (name, value) in self.settings.take_unreported() {
+            if name == "application_name" {
+                self.activity.set_application(&value);
+            }
             out.put(&ParameterStatus::new(name.to_owned(), value))?;
         }
         Ok(())
@@ -513,6 +539,7 @@ impl Session {
         self.advisory.begin_statement();
         if self.state.block() == Block::Idle {
             self.now = (self.node.wall_clock)();
+            self.activity.set_transaction(self.now);
             self.executed = 0;
             self.state.begin_implicit(self.settings.defaults());
         }

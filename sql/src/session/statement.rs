@@ -267,14 +267,6 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Its text; empty for a statement of the session itself, whose text is not kept.
-    pub(crate) fn text(&self) -> &str {
-        match &self.body {
-            StatementBody::Query(query) => &query.text,
-            _ => "",
-        }
-    }
-
     /// The parameter types.
     pub(crate) fn params(&self) -> &[SqlType] {
         self.bound.as_ref().map_or(&[], |b| &b.params)

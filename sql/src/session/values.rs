@@ -6,21 +6,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::bounded_map::BoundedMap;
 use super::settings::{Settings, transaction_modes};
-use super::statement::Prepared;
+use super::statement::{Hold, Portal, Prepared};
 use super::txn_state::TxnState;
 use crate::catalog::Catalog;
+use crate::clock;
 use crate::error::{SqlError, SqlState};
-use crate::expr::{LockLog, SessionAccess};
+use crate::expr::{LockLog, SessionAccess, SessionsCall};
 use crate::protocol::output::Notice;
 use crate::sequence::SessionSequences;
-use crate::system::{SessionInfo, SettingInfo, StatementInfo, SystemSession};
+use crate::session::interrupt::{canceled_error, shutdown_error};
+use crate::sessions::{LockList, SessionInfo, Signal};
+use crate::system::{ClusterSource, CursorInfo, SettingInfo, StatementInfo, SystemSession};
+use pgtypes::{Array, Datum, SqlType};
 
 /// The longest sleep. Longer requests, and endless ones, take this long.
 const MAX_SLEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// How often it is looked whether a session has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The session's values during a batch of rows.
 pub(crate) struct SessionValues<'s> {
@@ -46,20 +54,36 @@ pub(crate) struct Shown<'s> {
     pub(crate) transaction: Option<i64>,
     pub(crate) node: &'s NodeView,
     pub(crate) statements: &'s BoundedMap<Prepared>,
+    pub(crate) portals: &'s BoundedMap<Portal>,
 }
 
 /// What the system catalog shows of the node.
 pub(crate) struct NodeView {
     /// Its start, in microseconds since 2000-01-01 UTC.
     pub(crate) started: i64,
-    /// Its sessions.
-    pub(crate) sessions: Arc<dyn SessionList>,
+    /// Its sessions, and those of the other nodes.
+    pub(crate) sessions: Arc<dyn ClusterSessions>,
 }
 
-/// The sessions of a node.
-pub(crate) trait SessionList: Send + Sync {
-    /// All of them.
-    fn list(&self) -> Vec<SessionInfo>;
+/// The sessions of the cluster.
+pub(crate) trait ClusterSessions: Send + Sync {
+    /// Those of this node.
+    fn own(&self) -> Vec<SessionInfo>;
+
+    /// Those of all nodes that answer, by their process ids.
+    fn all(&self) -> BoxFuture<'_, Vec<SessionInfo>>;
+
+    /// The locks of rows and the advisory locks, held and waited for.
+    ///
+    /// # Errors
+    /// 57P03 if they cannot be read.
+    fn locks(&self) -> BoxFuture<'_, Result<LockList, SqlError>>;
+
+    /// Signals a session. Returns whether there is one of this process id.
+    ///
+    /// # Errors
+    /// 57P03 if its node does not answer.
+    fn signal(&self, pid: i32, signal: Signal) -> BoxFuture<'_, Result<bool, SqlError>>;
 }
 
 #[derive(Default)]
@@ -68,6 +92,9 @@ struct Requests {
     state: Option<TxnState>,
     pause: Duration,
     warnings: Vec<Notice>,
+    /// What the cluster has answered, of this batch of rows.
+    sessions: Option<Arc<Vec<SessionInfo>>>,
+    locks: Option<Arc<LockList>>,
 }
 
 impl SessionValues<'_> {
@@ -100,6 +127,42 @@ impl SessionValues<'_> {
     pub(crate) fn pause(&self) -> Option<Duration> {
         let pause = self.requests.lock().pause;
         (!pause.is_zero()).then_some(pause)
+    }
+
+    /// Signals a session, and waits for its end if that was asked for. Returns whether it was signalled, and has ended.
+    async fn signal(&self, pid: i32, signal: Signal, timeout: Duration) -> Result<bool, SqlError> {
+        if pid == self.pid {
+            // The session is at work on this very statement.
+            return Err(if signal == Signal::Terminate { shutdown_error() } else { canceled_error() });
+        }
+        let sessions = &self.shown.node.sessions;
+        if !sessions.signal(pid, signal).await? {
+            self.warn(SqlState::WARNING, &format!("PID {pid} is not a PostgreSQL backend process"));
+            return Ok(false);
+        }
+        let until = clock::instant().checked_add(timeout);
+        let is_late = || until.is_some_and(|until| clock::instant() >= until);
+        while !timeout.is_zero() && sessions.signal(pid, Signal::Probe).await? {
+            if is_late() {
+                let ms = timeout.as_millis();
+                let message = format!("backend with PID {pid} did not terminate within {ms} milliseconds");
+                self.warn(SqlState::WARNING, &message);
+                return Ok(false);
+            }
+            let left = until.map_or(LOOK_INTERVAL, |until| until.saturating_duration_since(clock::instant()));
+            clock::sleep(left.min(LOOK_INTERVAL)).await;
+        }
+        Ok(true)
+    }
+
+    /// The locks of the cluster.
+    async fn gathered_locks(&self) -> Result<Arc<LockList>, SqlError> {
+        if let Some(locks) = &self.requests.lock().locks {
+            return Ok(Arc::clone(locks));
+        }
+        let locks = Arc::new(self.shown.node.sessions.locks().await?);
+        self.requests.lock().locks = Some(Arc::clone(&locks));
+        Ok(locks)
     }
 
     /// The settings and the state of the transaction, as far as they were changed.
@@ -161,6 +224,35 @@ impl SessionAccess for SessionValues<'_> {
         Some(self)
     }
 
+    fn ask(&self, call: SessionsCall) -> BoxFuture<'_, Result<Datum, SqlError>> {
+        Box::pin(async move {
+            match call {
+                SessionsCall::Signal { pid, signal, timeout_ms } => {
+                    self.signal(pid, signal, Duration::from_millis(timeout_ms)).await.map(Datum::Bool)
+                }
+                SessionsCall::Blockers(pid) => {
+                    let blockers = self.gathered_locks().await?.blockers(pid);
+                    let pids = blockers.into_iter().map(|pid| Datum::Int(pid.into())).collect();
+                    Ok(Datum::Array(Box::new(Array::of(SqlType::INT4.oid, pids))))
+                }
+            }
+        })
+    }
+
+    fn gather(&self, source: ClusterSource) -> BoxFuture<'_, Result<(), SqlError>> {
+        Box::pin(async move {
+            match source {
+                ClusterSource::Locks => self.gathered_locks().await.map(drop),
+                ClusterSource::Sessions if self.requests.lock().sessions.is_some() => Ok(()),
+                ClusterSource::Sessions => {
+                    let sessions = self.shown.node.sessions.all().await;
+                    self.requests.lock().sessions = Some(Arc::new(sessions));
+                    Ok(())
+                }
+            }
+        })
+    }
+
     fn warn(&self, code: SqlState, message: &str) {
         self.requests.lock().warnings.push(Notice::warning(code, message));
     }
@@ -195,18 +287,51 @@ impl SystemSession for SessionValues<'_> {
         self.requests.lock().changed.as_ref().unwrap_or(self.settings).describe()
     }
 
-    fn sessions(&self) -> Vec<SessionInfo> {
-        self.shown.node.sessions.list()
+    fn sessions(&self) -> Arc<Vec<SessionInfo>> {
+        let gathered = self.requests.lock().sessions.clone();
+        gathered.unwrap_or_else(|| Arc::new(self.shown.node.sessions.own()))
+    }
+
+    fn locks(&self) -> Arc<LockList> {
+        self.requests.lock().locks.clone().unwrap_or_default()
     }
 
     fn statements(&self) -> Vec<StatementInfo> {
-        // The unnamed statement is nobody's.
-        let named = self.shown.statements.iter().filter(|(name, _)| !name.is_empty());
-        let info = |(name, statement): (&str, &Prepared)| StatementInfo {
-            name: name.to_owned(),
-            text: statement.text().to_owned(),
-            params: statement.params().to_vec(),
-        };
-        named.map(info).collect()
+        list_statements(self.shown.statements)
     }
+
+    fn cursors(&self) -> Vec<CursorInfo> {
+        list_cursors(self.shown.portals)
+    }
+}
+
+/// The named prepared statements, by name.
+pub(crate) fn list_statements(statements: &BoundedMap<Prepared>) -> Vec<StatementInfo> {
+    // The unnamed statement is nobody's.
+    let named = statements.iter().filter(|(name, _)| !name.is_empty());
+    let info = |(name, statement): (&str, &Prepared)| StatementInfo {
+        name: name.to_owned(),
+        statement: statement.text.clone(),
+        prepared: statement.created,
+        parameter_types: statement.params().to_vec(),
+        from_sql: statement.from_sql,
+    };
+    let mut found: Vec<StatementInfo> = named.map(info).collect();
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The cursors and portals, by name.
+pub(crate) fn list_cursors(portals: &BoundedMap<Portal>) -> Vec<CursorInfo> {
+    let info = |(name, portal): (&str, &Portal)| CursorInfo {
+        name: name.to_owned(),
+        statement: portal.text.clone(),
+        is_holdable: portal.cursor().is_some_and(|cursor| cursor.hold != Hold::No),
+        is_binary: portal.cursor().is_some_and(|cursor| cursor.binary),
+        is_scrollable: portal.cursor().is_some_and(|cursor| cursor.rows.is_scrollable()),
+        created: portal.created,
+    };
+    let mut found: Vec<CursorInfo> = portals.iter().map(info).collect();
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    found
 }

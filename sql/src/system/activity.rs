@@ -1,13 +1,16 @@
 //! The rows about the server and its sessions: databases, roles, settings, activity, prepared statements, time zones.
 //!
-//! `pg_stat_activity` lists the sessions of the node that answers. It has no texts of statements: a session keeps them
-//! to itself.
+//! `pg_stat_activity` and `pg_locks` are about the cluster: the executor asks the other nodes before the rows are
+//! computed ([`super::env::ClusterSource`]).
 
 use super::env::{Rows, SystemEnv, array, int, maybe, oid, one_row, rows_of, text};
 use super::objects::{IndexView, indexes, role_oid, roles};
 use super::producer::Producer;
 use super::tables::named_tables;
+use crate::lock_name::{DATABASE_OID, LockName};
+use crate::sessions::{SessionInfo, SessionState, SessionWait};
 use crate::table::Table;
+use kv::api::LockMode;
 use pgtypes::datetime::{self, ZoneEntry};
 use pgtypes::{Datum, SqlType};
 
@@ -101,15 +104,45 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "client_addr",
             "client_port",
             "backend_start",
+            "xact_start",
+            "query_start",
+            "state_change",
+            "wait_event_type",
+            "wait_event",
             "state",
+            "query",
         ],
         rows: sessions,
     },
     Producer {
+        relation: "pg_locks",
+        constants: &[("fastpath", "f")],
+        columns: &[
+            "locktype",
+            "database",
+            "relation",
+            "classid",
+            "objid",
+            "objsubid",
+            "virtualtransaction",
+            "pid",
+            "mode",
+            "granted",
+            "waitstart",
+        ],
+        rows: locks,
+    },
+    Producer {
         relation: "pg_prepared_statements",
-        constants: &[("from_sql", "f")],
-        columns: &["name", "statement", "parameter_types"],
+        constants: &[],
+        columns: &["name", "statement", "prepare_time", "parameter_types", "from_sql"],
         rows: statements,
+    },
+    Producer {
+        relation: "pg_cursors",
+        constants: &[],
+        columns: &["name", "statement", "is_holdable", "is_binary", "is_scrollable", "creation_time"],
+        rows: cursors,
     },
     Producer {
         relation: "pg_timezone_names",
@@ -179,9 +212,13 @@ fn settings(env: &SystemEnv<'_>) -> Rows {
 fn sessions(env: &SystemEnv<'_>) -> Rows {
     let databases: Vec<(u32, String)> =
         env.catalog().databases().map(|database| (database.id.0, database.name.clone())).collect();
-    let row = move |session: super::env::SessionInfo| {
+    let sessions = env.session.sessions();
+    let row = move |at: usize| {
+        let session = sessions.get(at)?;
         let database = databases.iter().find(|(_, name)| **name == *session.database);
-        vec![
+        let time = |time: Option<i64>| time.map_or(Datum::Null, Datum::Int);
+        let wait = wait_event(session).unzip();
+        Some(vec![
             database.map_or(Datum::Null, |(id, _)| int(*id)),
             text(&session.database),
             int(session.pid),
@@ -191,18 +228,108 @@ fn sessions(env: &SystemEnv<'_>) -> Rows {
             maybe(session.client.map(|address| address.ip().to_string())),
             session.client.map_or(Datum::Null, |address| int(address.port())),
             Datum::Int(session.started),
-            text(if session.is_active { "active" } else { "idle" }),
-        ]
+            time(session.transaction_start),
+            time(session.query_start),
+            Datum::Int(session.state_change),
+            maybe(wait.0),
+            maybe(wait.1),
+            text(match session.state {
+                SessionState::Active => "active",
+                SessionState::Idle => "idle",
+                SessionState::IdleInTransaction => "idle in transaction",
+                SessionState::IdleInFailedTransaction => "idle in transaction (aborted)",
+            }),
+            text(&session.query),
+        ])
     };
-    Box::new(env.session.sessions().into_iter().map(row))
+    Box::new((0..).map_while(row))
+}
+
+/// Type and name of what a session waits for.
+fn wait_event(session: &SessionInfo) -> Option<(&'static str, &'static str)> {
+    match (session.state, session.wait) {
+        (SessionState::Active, None) => None,
+        (SessionState::Active, Some(SessionWait::Row)) => Some(("Lock", "transactionid")),
+        (SessionState::Active, Some(SessionWait::Advisory)) => Some(("Lock", "advisory")),
+        (SessionState::Active, Some(SessionWait::Table)) => Some(("Lock", "relation")),
+        (SessionState::Active, Some(SessionWait::Sleep)) => Some(("Timeout", "PgSleep")),
+        _ => Some(("Client", "ClientRead")),
+    }
+}
+
+/// The locks of rows are those of tuples. A row has no place in a table here: `page` and `tuple` are NULL.
+fn locks(env: &SystemEnv<'_>) -> Rows {
+    let (list, catalog, now) = (env.session.locks(), env.catalog().clone(), env.io.now.0);
+    let row = move |at: usize| {
+        let lock = list.locks.get(at)?;
+        let pid = list.owners.get(&lock.owner);
+        let advisory = LockName::of_key(&lock.key);
+        let mut row = match advisory {
+            Some(name) => {
+                let (class, object, kind) = name.in_pg_locks();
+                vec![text("advisory"), int(DATABASE_OID), Datum::Null, int(class), int(object), int(kind)]
+            }
+            None => {
+                let table = catalog.table_of_key(&lock.key);
+                let (database, relation) = table.map_or((Datum::Null, Datum::Null), |(database, table)| {
+                    (database.map_or(Datum::Null, |id| int(id.0)), int(table.id.0))
+                });
+                vec![text("tuple"), database, relation, Datum::Null, Datum::Null, Datum::Null]
+            }
+        };
+        row.extend([
+            text(format!("{}/{}", pid.copied().unwrap_or(0), lock.owner.raw())),
+            pid.map_or(Datum::Null, |pid| int(*pid)),
+            text(lock_mode(lock.mode, advisory.is_some())),
+            Datum::Bool(lock.wait.is_none()),
+            lock.wait.as_ref().map_or(Datum::Null, |wait| {
+                let micros = i64::try_from(wait.ms).unwrap_or(i64::MAX).saturating_mul(1_000);
+                Datum::Int(now.saturating_sub(micros))
+            }),
+        ]);
+        Some(row)
+    };
+    Box::new((0..).map_while(row))
+}
+
+/// The lock of a tuple or an advisory lock as PostgreSQL names its mode.
+fn lock_mode(mode: LockMode, is_advisory: bool) -> &'static str {
+    match mode {
+        LockMode::Update if is_advisory => "ExclusiveLock",
+        _ if is_advisory => "ShareLock",
+        LockMode::KeyShare => "AccessShareLock",
+        LockMode::Share => "RowShareLock",
+        LockMode::NoKeyUpdate => "ExclusiveLock",
+        LockMode::Update => "AccessExclusiveLock",
+    }
 }
 
 fn statements(env: &SystemEnv<'_>) -> Rows {
     let row = |statement: super::env::StatementInfo| {
-        let params = statement.params.iter().map(|ty| oid(ty.oid)).collect();
-        vec![text(&statement.name), text(&statement.text), array(SqlType::REGTYPE, params)]
+        let params = statement.parameter_types.iter().map(|ty| oid(ty.oid)).collect();
+        vec![
+            text(&statement.name),
+            text(&statement.statement),
+            Datum::Int(statement.prepared),
+            array(SqlType::REGTYPE, params),
+            Datum::Bool(statement.from_sql),
+        ]
     };
     Box::new(env.session.statements().into_iter().map(row))
+}
+
+fn cursors(env: &SystemEnv<'_>) -> Rows {
+    let row = |cursor: super::env::CursorInfo| {
+        vec![
+            text(&cursor.name),
+            text(&cursor.statement),
+            Datum::Bool(cursor.is_holdable),
+            Datum::Bool(cursor.is_binary),
+            Datum::Bool(cursor.is_scrollable),
+            Datum::Int(cursor.created),
+        ]
+    };
+    Box::new(env.session.cursors().into_iter().map(row))
 }
 
 fn statistics(env: &SystemEnv<'_>) -> Rows {

@@ -412,18 +412,13 @@ fn letter(action: ReferenceAction) -> &'static str {
 
 /// The definition of a constraint by its OID. `is_pretty`: without parentheses that are not needed.
 pub(super) fn definition(catalog: &Catalog, number: Oid, is_pretty: bool) -> Option<String> {
-    catalog.tables().into_iter().find_map(|table| {
-        if let Some(index) = indexes(&table).into_iter().find(|index| index.constraint == Some(number)) {
-            return Some(key_definition(&table, &index));
-        }
-        if let Some(check) = table.checks.iter().find(|check| check.id.0 == number.0) {
-            return Some(if is_pretty {
-                format!("CHECK ({})", check.text)
-            } else {
-                format!("CHECK (({}))", check.text)
-            });
-        }
-        let key = table.foreign_keys.iter().find(|key| key.id.0 == number.0)?;
-        Some(foreign_key_definition(catalog, &table, key))
-    })
+    let table = catalog.table_of_part(number.0)?;
+    if let Some(index) = indexes(table).into_iter().find(|index| index.constraint == Some(number)) {
+        return Some(key_definition(table, &index));
+    }
+    if let Some(check) = table.checks.iter().find(|check| check.id.0 == number.0) {
+        return Some(if is_pretty { format!("CHECK ({})", check.text) } else { format!("CHECK (({}))", check.text) });
+    }
+    let key = table.foreign_keys.iter().find(|key| key.id.0 == number.0)?;
+    Some(foreign_key_definition(catalog, table, key))
 }

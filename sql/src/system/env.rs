@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::sessions::{LockList, SessionInfo};
 use pgtypes::{Array, Datum, IoEnv, Oid, SqlType};
 
 /// A setting, for `pg_settings`.
@@ -30,34 +31,45 @@ pub struct SettingInfo {
     pub is_set: bool,
 }
 
-/// A session of the node, for `pg_stat_activity`. Times are microseconds since 2000-01-01 UTC.
-#[derive(Clone, Debug, Default)]
-pub struct SessionInfo {
-    /// Its process id.
-    pub pid: i32,
-    /// Its user.
-    pub user: Arc<str>,
-    /// Its database.
-    pub database: Arc<str>,
-    /// `application_name` of its startup.
-    pub application: Arc<str>,
-    /// The address and port of the client.
-    pub client: Option<std::net::SocketAddr>,
-    /// Its start.
-    pub started: i64,
-    /// Whether it runs a statement.
-    pub is_active: bool,
+/// What the rows of a relation are computed from that the node has to ask others for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterSource {
+    /// The sessions of all nodes.
+    Sessions,
+    /// The locks of rows, and the advisory locks.
+    Locks,
 }
 
-/// A prepared statement of the session, for `pg_prepared_statements`.
-#[derive(Clone, Debug)]
+/// A prepared statement of the session, for `pg_prepared_statements`. Times are microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementInfo {
     /// Its name.
     pub name: String,
-    /// Its text.
-    pub text: String,
+    /// What the client sent.
+    pub statement: Arc<str>,
+    /// When.
+    pub prepared: i64,
     /// The types of its parameters.
-    pub params: Vec<SqlType>,
+    pub parameter_types: Vec<SqlType>,
+    /// Whether PREPARE has prepared it, not the protocol.
+    pub from_sql: bool,
+}
+
+/// A cursor of the session, for `pg_cursors`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorInfo {
+    /// Its name.
+    pub name: String,
+    /// What the client sent.
+    pub statement: Arc<str>,
+    /// WITH HOLD.
+    pub is_holdable: bool,
+    /// BINARY.
+    pub is_binary: bool,
+    /// Whether it goes backward.
+    pub is_scrollable: bool,
+    /// When it was opened, in microseconds since 2000-01-01 UTC.
+    pub created: i64,
 }
 
 /// What a session shows of itself and of its node.
@@ -76,10 +88,14 @@ pub trait SystemSession: Sync {
     fn transaction(&self) -> Option<i64>;
     /// All settings, with their values.
     fn settings(&self) -> Vec<SettingInfo>;
-    /// The sessions of the node.
-    fn sessions(&self) -> Vec<SessionInfo>;
-    /// The prepared statements of the session.
+    /// The sessions of the cluster, if they were asked for; else those of the node.
+    fn sessions(&self) -> Arc<Vec<SessionInfo>>;
+    /// The locks of the cluster, if they were asked for.
+    fn locks(&self) -> Arc<LockList>;
+    /// The prepared statements of the session, by name.
     fn statements(&self) -> Vec<StatementInfo>;
+    /// The cursors and portals of the session, by name.
+    fn cursors(&self) -> Vec<CursorInfo>;
 }
 
 /// The environment of the system catalog.

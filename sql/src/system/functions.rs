@@ -137,6 +137,7 @@ pub(crate) fn set(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'
         "pg_sequence_parameters" => return sequence_parameters(args, env),
         "pg_show_all_settings" => "pg_settings",
         "pg_prepared_statement" => "pg_prepared_statements",
+        "pg_cursor" => "pg_cursors",
         "pg_timezone_names" => "pg_timezone_names",
         "pg_timezone_abbrevs" => "pg_timezone_abbrevs",
         name => return Err(unsupported(&format!("function {name} is"))),
@@ -311,7 +312,8 @@ fn flag(function: &ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datu
 }
 
 fn client_port(env: &SystemEnv<'_>) -> Datum {
-    let own = env.session.sessions().into_iter().find(|session| session.pid == env.session.pid());
+    let sessions = env.session.sessions();
+    let own = sessions.iter().find(|session| session.pid == env.session.pid());
     own.and_then(|session| session.client).map_or(Datum::Null, |client| int(client.port()))
 }
 

@@ -38,11 +38,11 @@ mod rows;
 mod sequences;
 mod tables;
 
-pub(crate) use env::{Rows, SessionInfo, SettingInfo, StatementInfo, SystemEnv, SystemSession};
+pub(crate) use env::{ClusterSource, CursorInfo, Rows, SettingInfo, StatementInfo, SystemEnv, SystemSession};
 pub(crate) use functions::{call, set};
 pub(crate) use names::{find_domain, find_object, show_object};
 pub(crate) use relations::{Relation, find, of_table};
-pub(crate) use rows::rows;
+pub(crate) use rows::{cluster_source, rows};
 
 #[cfg(test)]
 mod tests;

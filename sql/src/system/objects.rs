@@ -106,10 +106,9 @@ pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
 
 /// The index of an OID, with its table.
 pub(super) fn index_by_oid(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, IndexView)> {
-    catalog.tables().into_iter().find_map(|table| {
-        let index = indexes(&table).into_iter().find(|index| index.oid == oid)?;
-        Some((table, index))
-    })
+    let table = catalog.table_of_part(oid.0)?;
+    let index = indexes(table).into_iter().find(|index| index.oid == oid)?;
+    Some((Arc::clone(table), index))
 }
 
 impl IndexView {
@@ -145,7 +144,8 @@ pub(super) fn schemas(catalog: &Catalog) -> Vec<(Oid, &str)> {
 /// The name of a schema.
 pub(super) fn schema_name(catalog: &Catalog, oid: Oid) -> Option<&str> {
     let system = SYSTEM_SCHEMAS.iter().find(|(known, _)| *known == oid).map(|(_, name)| *name);
-    system.or_else(|| catalog.schema_by_id(SchemaId(oid.0)).map(|schema| schema.name.as_str()))
+    let own = || catalog.schemas().find(|schema| schema.id == SchemaId(oid.0));
+    system.or_else(|| own().map(|schema| schema.name.as_str()))
 }
 
 /// A view, as the system catalog shows it.
@@ -238,7 +238,7 @@ pub(super) fn sequences(catalog: &Catalog) -> Vec<Sequence> {
 
 /// The user's table of an OID.
 pub(super) fn table_of<'e>(relation: Oid, env: &SystemEnv<'e>) -> Option<&'e Table> {
-    env.catalog().by_id(TableId(relation.0)).map(|table| &**table)
+    env.catalog().seen_table(TableId(relation.0)).map(|table| &**table)
 }
 
 /// The columns of a relation; `None` if there is none.

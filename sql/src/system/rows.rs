@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::env::{Rows, SystemEnv, no_rows};
+use super::env::{ClusterSource, Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
 use super::{activity, builtin, constraints, facts, information, sequences, tables};
@@ -203,6 +203,15 @@ pub(crate) fn rows(relation: &'static Relation, env: &SystemEnv<'_>) -> Result<R
     }
     let message = format!("relation \"{}\" is not supported yet", relation.full_name());
     Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
+/// What the node has to ask others for before it computes the rows of a relation.
+pub(crate) fn cluster_source(relation: &Relation) -> Option<ClusterSource> {
+    match relation.table.name.as_str() {
+        "pg_stat_activity" => Some(ClusterSource::Sessions),
+        "pg_locks" => Some(ClusterSource::Locks),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -371,7 +371,7 @@ f
 DELETE 1
 id:int4
 1
-ERROR 0A000: functions of advisory locks in LIMIT and OFFSET are not supported
+ERROR 0A000: functions of advisory locks and of sessions in LIMIT and OFFSET are not supported
 Full Scan on t
   Filter: pg_try_advisory_lock(1, id)
 

@@ -202,9 +202,26 @@ select row_security_active('nosuch');
 ----
 ERROR 42P01: relation "nosuch" does not exist
 
-select pg_blocking_pids(1);
+# Nobody has such a process id: there is no node of that number.
+select pg_blocking_pids(1), pg_cancel_backend(null), pg_terminate_backend(null), pg_blocking_pids(null);
+select pg_cancel_backend(-5), pg_terminate_backend(pid => 7, timeout => 10);
+select pg_terminate_backend(7, -1);
+select pg_cancel_backend(pg_backend_pid());
+select n, pg_cancel_backend(n) from (values (7), (8)) v(n) where n > 7;
+select 1 limit pg_cancel_backend(7)::int;
 ----
-ERROR 0A000: function pg_blocking_pids is not supported yet
+pg_blocking_pids:_int4|pg_cancel_backend:bool|pg_terminate_backend:bool|pg_blocking_pids:_int4
+{}|NULL|NULL|NULL
+WARNING 01000: PID -5 is not a PostgreSQL backend process
+WARNING 01000: PID 7 is not a PostgreSQL backend process
+pg_cancel_backend:bool|pg_terminate_backend:bool
+f|f
+ERROR 22003: "timeout" must not be negative
+ERROR 57014: canceling statement due to user request
+WARNING 01000: PID 8 is not a PostgreSQL backend process
+n:int4|pg_cancel_backend:bool
+8|f
+ERROR 0A000: functions of advisory locks and of sessions in LIMIT and OFFSET are not supported
 
 begin;
 select txid_current() > 0, pg_current_xact_id() is not null, txid_current() = txid_current_if_assigned();

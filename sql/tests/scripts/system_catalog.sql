@@ -240,9 +240,9 @@ count:int8
 0
 inhrelid:oid|inhparent:oid|inhseqno:int4|inhdetachpending:bool
 
-select * from pg_locks;
+select * from pg_stat_bgwriter;
 ----
-ERROR 0A000: relation "pg_catalog.pg_locks" is not supported yet
+ERROR 0A000: relation "pg_catalog.pg_stat_bgwriter" is not supported yet
 
 select * from information_schema.sql_features;
 ----
@@ -452,3 +452,40 @@ select * from plain;
 INSERT 0 1
 a:int4|b:int4
 11|1
+
+# What the session has prepared and declared.
+prepare q (int, text) as select $1, $2;
+begin;
+declare c scroll cursor for select 1;
+declare h binary no scroll cursor with hold for values (1);
+select * from pg_prepared_statements;
+select * from pg_cursors order by name;
+select name, statement from pg_cursor() order by name;
+commit;
+select name, is_holdable from pg_cursors;
+deallocate q;
+close h;
+select count(*) from pg_prepared_statements;
+select count(*) from pg_cursors;
+----
+PREPARE
+BEGIN
+DECLARE CURSOR
+DECLARE CURSOR
+name:text|statement:text|prepare_time:timestamptz|parameter_types:_regtype|from_sql:bool|generic_plans:int8|custom_plans:int8
+q|prepare q (int, text) as select $1, $2|2024-05-05 07:08:09.500678+00|{integer,text}|t|NULL|NULL
+name:text|statement:text|is_holdable:bool|is_binary:bool|is_scrollable:bool|creation_time:timestamptz
+c|declare c scroll cursor for select 1|f|f|t|2024-05-05 07:08:09.500678+00
+h|declare h binary no scroll cursor with hold for values (1)|t|t|f|2024-05-05 07:08:09.500678+00
+name:text|statement:text
+c|declare c scroll cursor for select 1
+h|declare h binary no scroll cursor with hold for values (1)
+COMMIT
+name:text|is_holdable:bool
+h|t
+DEALLOCATE
+CLOSE CURSOR
+count:int8
+0
+count:int8
+0

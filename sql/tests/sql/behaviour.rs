@@ -377,3 +377,36 @@ fn check(text: &str) {
         }
     }
 }
+
+/// The OIDs of all databases are those of one cluster: `regclass` and the functions over OIDs named tables, indexes and
+/// schemas of other databases.
+#[tokio::test]
+async fn objects_of_other_databases_are_not_found_by_their_oids() {
+    let server = TestServer::start().await;
+    let client = server.connect().await;
+    let table = "create schema s; create table s.t (a int primary key, b int unique check (b > 0) references s.t (a))";
+    client.batch_execute(&format!("create database shop; {table}")).await.expect("create");
+    let config = format!("host=127.0.0.1 port={} user=postgres dbname=shop", server.address.port());
+    let (other, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    for text in [
+        "select oid::text, oid::regclass::text from pg_class where relname like 't%' and oid > 16383",
+        "select indexrelid::text, pg_get_indexdef(indexrelid) from pg_index where indrelid > 16383",
+        "select oid::text, pg_get_constraintdef(oid) from pg_constraint where oid > 16383",
+        "select oid::text, oid::regnamespace::text from pg_namespace where nspname = 's'",
+        "select oid::text, pg_relation_size(oid)::text from pg_class where relname = 't'",
+    ] {
+        let found = query(&client, text).await;
+        assert!(!found.is_empty(), "{text}");
+        for row in found {
+            let [Some(oid), Some(shown)] = row.as_slice() else { panic!("{text}: {row:?}") };
+            let source = text.split_once(", ").expect("two columns").1.split_once(" from").expect("a source").0;
+            let again = format!("select {}", source.replace("indexrelid", &format!("{oid}::oid")));
+            let again =
+                again.replace("(oid)", &format!("({oid}::oid)")).replace("oid::reg", &format!("{oid}::oid::reg"));
+            assert_eq!(query(&client, &again).await, [[Some(shown.clone())]], "{again}");
+            let elsewhere = query(&other, &again).await;
+            assert!(elsewhere == [[None]] || elsewhere == [[Some(oid.clone())]], "{again}: {elsewhere:?}");
+        }
+    }
+}

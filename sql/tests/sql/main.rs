@@ -11,6 +11,7 @@ mod indexes;
 mod replica_reads;
 mod scripts;
 mod sequences;
+mod sessions;
 mod support;
 mod temporary;
 mod wire_drivers;

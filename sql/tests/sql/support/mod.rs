@@ -17,7 +17,9 @@ use kv::memory::{CountingTso, MemoryCluster};
 use prometheus::Registry;
 use raftstore::{RegionStatus, StoreId};
 use sql::catalog::{CatalogConfig, CatalogPeers};
+use sql::error::SqlError;
 use sql::server::{AdvisoryConfig, SessionThreads, SqlConfig, SqlMetrics, SqlServer, WallClock};
+use sql::sessions::{LockInfo, LockList, LockWait, SessionInfo, SessionPeers, Signal};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -77,16 +79,55 @@ fn tag(cluster: &MemoryCluster) -> ClusterTag {
 struct Gateways {
     cluster: ClusterTag,
     own: Weak<SqlServer>,
+    memory: MemoryCluster,
+}
+
+impl Gateways {
+    fn all(&self) -> Vec<Arc<SqlServer>> {
+        let all = GATEWAYS.lock().expect("no panic");
+        all.iter().filter(|(tag, _)| *tag == self.cluster).filter_map(|(_, server)| server.upgrade()).collect()
+    }
+
+    fn others(&self) -> Vec<Arc<SqlServer>> {
+        self.all().into_iter().filter(|server| !std::ptr::eq(Arc::as_ptr(server), self.own.as_ptr())).collect()
+    }
+}
+
+impl SessionPeers for Gateways {
+    fn signal(&self, pid: i32, signal: Signal) -> BoxFuture<'_, Result<bool, SqlError>> {
+        let found = self.others().iter().any(|server| server.signal(pid, signal));
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Vec<SessionInfo>> {
+        let sessions = self.others().iter().flat_map(|server| server.sessions()).collect();
+        Box::pin(async move { sessions })
+    }
+
+    fn locks(&self) -> BoxFuture<'_, Result<LockList, SqlError>> {
+        Box::pin(async move {
+            // What holds an advisory lock is its record, but a holder has a place in the queue too.
+            let lock = |lock: kv::locks::RowLockStatus| LockInfo {
+                key: lock.key,
+                mode: lock.mode,
+                owner: lock.start_ts,
+                wait: lock.wait.map(|wait| LockWait {
+                    ms: u64::try_from(wait.time.as_millis()).expect("a short time"),
+                    behind: wait.behind,
+                }),
+            };
+            let mut locks: Vec<LockInfo> = self.memory.row_locks().into_iter().map(lock).collect();
+            locks.sort_by(|a, b| (&a.key, a.wait.is_some(), a.owner).cmp(&(&b.key, b.wait.is_some(), b.owner)));
+            let owners = self.all().iter().flat_map(|server| server.lock_owners()).collect();
+            Ok(LockList { locks, owners })
+        })
+    }
 }
 
 impl CatalogPeers for Gateways {
     fn renew_leases(&self) -> BoxFuture<'_, ()> {
-        let others: Vec<Arc<SqlServer>> = {
-            let mut all = GATEWAYS.lock().expect("no panic");
-            all.retain(|(_, server)| server.strong_count() > 0);
-            let others = all.iter().filter(|(tag, server)| *tag == self.cluster && !server.ptr_eq(&self.own));
-            others.filter_map(|(_, server)| server.upgrade()).collect()
-        };
+        GATEWAYS.lock().expect("no panic").retain(|(_, server)| server.strong_count() > 0);
+        let others = self.others();
         Box::pin(async move {
             for server in others {
                 // A gateway that cannot renew does so later.
@@ -262,7 +303,10 @@ impl TestServer {
             None => SqlServer::new(db, config, metrics),
         };
         GATEWAYS.lock().expect("no panic").push((tag(&cluster), Arc::downgrade(&server)));
-        server.set_peers(Arc::new(Gateways { cluster: tag(&cluster), own: Arc::downgrade(&server) }));
+        let (own, memory) = (Arc::downgrade(&server), cluster.clone());
+        let gateways = Arc::new(Gateways { cluster: tag(&cluster), own, memory });
+        server.set_peers(gateways.clone());
+        server.set_session_peers(gateways);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
