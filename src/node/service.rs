@@ -28,11 +28,11 @@ use crate::proto::node_client::NodeClient;
 use crate::proto::node_server::Node;
 use crate::proto::txn_status_response::State;
 use crate::proto::{
-    BootstrapRequest, BootstrapResponse, CheckTablesRequest, HeartbeatRequest, HeartbeatResponse, InfoRequest, InfoResponse, InitRequest,
-    InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest, RegisterResponse,
-    RenewLeaseRequest, RenewLeaseResponse, SessionsRequest, SessionsResponse, SignalRequest, SignalResponse,
-    StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest, TransferLeaderResponse, TxnStatusRequest,
-    TxnStatusResponse,
+    BootstrapRequest, BootstrapResponse, CheckTablesRequest, HeartbeatRequest, HeartbeatResponse, InfoRequest,
+    InfoResponse, InitRequest, InitResponse, LocksRequest, LocksResponse, Plan as PlanMessage, RegisterRequest,
+    RegisterResponse, RenewLeaseRequest, RenewLeaseResponse, SessionsRequest, SessionsResponse, SignalRequest,
+    SignalResponse, StatusRequest, StatusResponse, StoreAddress, TransferLeaderRequest, TransferLeaderResponse,
+    TxnStatusRequest, TxnStatusResponse,
 };
 
 /// How often a plan is sent to a node whose connection breaks, and the pause between.

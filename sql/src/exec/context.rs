@@ -96,8 +96,8 @@ impl<'a> ExecContext<'a> {
         self.advisory.is_some()
     }
 
-    /// Whether expressions take or give up advisory locks, ask other nodes, or have sub-queries: what is about to be evaluated is to be
-    /// rehearsed.
+    /// Whether expressions take or give up advisory locks, ask other nodes, or have sub-queries: what is about to be
+    /// evaluated is to be rehearsed.
     pub(super) fn rehearses(&self) -> bool {
         self.rehearses_always() || self.statement.is_some_and(|statement| statement.plan.has_subqueries())
     }
@@ -133,8 +133,8 @@ impl<'a> ExecContext<'a> {
         }
     }
 
-    /// Makes the call that waits, takes the advisory lock for which the evaluation has failed, and begins the rehearsal again. False if there is
-    /// none: the next evaluation counts.
+    /// Makes the call that waits, takes the advisory lock for which the evaluation has failed, and begins the rehearsal
+    /// again. False if there is none: the next evaluation counts.
     pub(super) fn answer(&mut self) -> BoxFuture<'_, Result<bool, SqlError>> {
         Box::pin(self.answer_pending())
     }

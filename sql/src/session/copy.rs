@@ -90,16 +90,9 @@ impl Session {
             return Err(SqlError::internal("a statement runs without a transaction").into());
         };
         active.txn.set_statement(run.snapshot.clone());
-        let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
-        let shown = Shown {
-            catalog: &catalog,
-            user,
-            database,
-            transaction: active.id(),
-            node,
-            statements,
-            portals: &self.portals,
-        };
+        let (user, database) = (&*self.user, &*self.database);
+        let kept = (&self.statements, &self.portals);
+        let shown = Shown::new(&catalog, (user, database), active.id(), &self.node.view, kept);
         let own = (shown, &self.sequences);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pgwire::messages::response::CommandComplete;
 use tokio::time::Instant;
 
+use super::activity::Activity;
 use super::copy_out::CopyOut;
 use super::fault::Fault;
 use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
@@ -376,16 +377,9 @@ impl Session {
         run.resume(&mut active.txn);
         let statement = run.execution.statement();
         let io = self.settings.io(self.now, &*catalog);
-        let (user, database, node, statements) = (&*self.user, &*self.database, &self.node.view, &self.statements);
-        let shown = Shown {
-            catalog: &catalog,
-            user,
-            database,
-            transaction: active.id(),
-            node,
-            statements,
-            portals: &self.portals,
-        };
+        let (user, database) = (&*self.user, &*self.database);
+        let kept = (&self.statements, &self.portals);
+        let shown = Shown::new(&catalog, (user, database), active.id(), &self.node.view, kept);
         let own = (shown, &self.sequences);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {
@@ -427,11 +421,7 @@ impl Session {
                 // Later statements see the snapshot of the first one, whatever that was.
                 context.txn.take_start_ts().await?;
             }
-            // Other tasks use the thread meanwhile, and cancel and timeout apply.
-            if let Some(pause) = values.pause() {
-                let _waiting = activity.wait(SessionWait::Sleep);
-                clock::sleep(pause).await;
-            }
+            rest(&values, activity).await;
             if let Some(advisory) = &context.advisory {
                 advisory.confirm().await?;
             }
@@ -543,6 +533,14 @@ impl Session {
     /// Whether the running statement may be retried.
     pub(crate) fn may_retry(&self, attempt: u32) -> bool {
         attempt < MAX_RETRIES && clock::instant() < self.retry_until
+    }
+}
+
+/// Sleeps as long as the statement has asked for. Other tasks use the thread meanwhile, and cancel and timeout apply.
+async fn rest(values: &SessionValues<'_>, activity: &Activity) {
+    if let Some(pause) = values.pause() {
+        let _waiting = activity.wait(SessionWait::Sleep);
+        clock::sleep(pause).await;
     }
 }
 

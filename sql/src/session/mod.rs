@@ -17,8 +17,8 @@
 //!
 //! # Layers
 //!
-//! 1. `activity`, `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reader`, `reads`, `rows`, `sight`: parts without
-//!    knowledge of the session
+//! 1. `activity`, `bounded_map`, `copy_out`, `fault`, `interrupt`, `plans`, `reader`, `reads`, `rows`, `sight`: parts
+//!    without knowledge of the session
 //! 2. `nested`: statements around a query
 //! 3. `control`, `scroll`: the session's own statements; the rows and the position of a cursor
 //! 4. `txn_state`: the state of the transaction

@@ -57,6 +57,19 @@ pub(crate) struct Shown<'s> {
     pub(crate) portals: &'s BoundedMap<Portal>,
 }
 
+impl<'s> Shown<'s> {
+    /// Of a session of a user in a database, with its prepared statements and portals.
+    pub(crate) fn new(
+        catalog: &'s Arc<Catalog>,
+        (user, database): (&'s str, &'s str),
+        transaction: Option<i64>,
+        node: &'s NodeView,
+        (statements, portals): (&'s BoundedMap<Prepared>, &'s BoundedMap<Portal>),
+    ) -> Shown<'s> {
+        Shown { catalog, user, database, transaction, node, statements, portals }
+    }
+}
+
 /// What the system catalog shows of the node.
 pub(crate) struct NodeView {
     /// Its start, in microseconds since 2000-01-01 UTC.
