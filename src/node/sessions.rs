@@ -192,7 +192,7 @@ fn info_of(session: Session) -> SessionInfo {
             State::Active => SessionState::Active,
             State::IdleInTransaction => SessionState::IdleInTransaction,
             State::IdleInFailedTransaction => SessionState::IdleInFailedTransaction,
-            State::Idle | State::UnknownState => SessionState::Idle,
+            State::Idle | State::Unknown => SessionState::Idle,
         },
         wait: match wait {
             Wait::None => None,
