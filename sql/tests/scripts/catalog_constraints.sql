@@ -117,3 +117,27 @@ p_pkey|p|b
 constraint_name:name|unique_constraint_name:name|match_option:varchar|update_rule:varchar|delete_rule:varchar
 c_b_fkey|p_b_key|NONE|NO ACTION|NO ACTION
 c_p|p_pkey|FULL|CASCADE|SET NULL
+
+# Defaults as PostgreSQL shows them.
+create table shown (a varchar(30) default 'none', b text default 'x''y', c int default -1, d numeric(10,2) default -1.5, e date default '2020-01-01', f timestamptz default current_timestamp, g bool default true, h int default '7', i char(3) default 'ab', j jsonb default '{}', l bigint default 5, n int[] default '{}', q "char" default 'x', s date default CURRENT_DATE, w numeric default 10, x name default current_user, y bool default 'f');
+select a.attname, pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum where d.adrelid = 'shown'::regclass order by a.attnum;
+----
+CREATE TABLE
+attname:name|pg_get_expr:text
+a|'none'::character varying
+b|'x''y'::text
+c|'-1'::integer
+d|'-1.5'::numeric
+e|'2020-01-01'::date
+f|CURRENT_TIMESTAMP
+g|true
+h|7
+i|'ab'::bpchar
+j|'{}'::jsonb
+l|5
+n|'{}'::integer[]
+q|'x'::"char"
+s|CURRENT_DATE
+w|10
+x|CURRENT_USER
+y|false

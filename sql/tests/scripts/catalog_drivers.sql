@@ -42,7 +42,7 @@ SELECT pg_catalog.pg_attribute.attname AS name, pg_catalog.format_type(pg_catalo
 ----
 name:name|format_type:text|default:text|not_null:bool|table_name:name|comment:text|generated:char|identity_options:json|collation:json
 a|integer|NULL|t|t|NULL||NULL|NULL
-b|text|'x'|t|t|NULL||NULL|NULL
+b|text|'x'::text|t|t|NULL||NULL|NULL
 c|numeric(10,2)|NULL|f|t|NULL||NULL|NULL
 
 SELECT pg_catalog.pg_class.oid, pg_catalog.pg_class.relname FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_catalog.pg_namespace.oid = pg_catalog.pg_class.relnamespace WHERE pg_catalog.pg_class.relkind = ANY (ARRAY['r'::VARCHAR, 'p'::VARCHAR, 'f'::VARCHAR, 'v'::VARCHAR, 'm'::VARCHAR]) AND pg_catalog.pg_table_is_visible(pg_catalog.pg_class.oid) AND pg_catalog.pg_namespace.nspname != 'pg_catalog'::VARCHAR AND pg_catalog.pg_class.relname IN ('t'::VARCHAR);
@@ -129,7 +129,7 @@ SELECT pg_catalog.pg_attribute.attname AS name, pg_catalog.format_type(pg_catalo
 ----
 name:name|format_type:text|default:text|not_null:bool|table_name:name|comment:text|generated:char|identity_options:json|collation:json
 a|integer|NULL|t|t|NULL||NULL|NULL
-b|text|'x'|t|t|NULL||NULL|NULL
+b|text|'x'::text|t|t|NULL||NULL|NULL
 c|numeric(10,2)|NULL|f|t|NULL||NULL|NULL
 id|bigint|NULL|t|u|NULL||NULL|NULL
 a|integer|NULL|f|u|NULL||NULL|NULL
@@ -155,7 +155,7 @@ SELECT pg_catalog.pg_attribute.attname AS name, pg_catalog.format_type(pg_catalo
 ----
 name:name|format_type:text|default:text|not_null:bool|table_name:name|comment:text|generated:char|identity_options:json|collation:json
 a|integer|NULL|t|t|NULL||NULL|NULL
-b|text|'x'|t|t|NULL||NULL|NULL
+b|text|'x'::text|t|t|NULL||NULL|NULL
 c|numeric(10,2)|NULL|f|t|NULL||NULL|NULL
 id|bigint|NULL|t|u|NULL||NULL|NULL
 a|integer|NULL|f|u|NULL||NULL|NULL

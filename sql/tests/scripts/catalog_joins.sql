@@ -182,7 +182,7 @@ SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (SELECT pg_ca
 ----
 attname:name|format_type:text|pg_get_expr:text|attnotnull:bool|attcollation:name|attidentity:char|attgenerated:char
 a|integer|NULL|t|NULL||
-b|text|'x'|t|NULL||
+b|text|'x'::text|t|NULL||
 c|numeric(10,2)|NULL|f|NULL||
 
 SELECT c2.relname, i.indisprimary, i.indisunique, i.indisclustered, i.indisvalid, pg_catalog.pg_get_indexdef(i.indexrelid, 0, true), pg_catalog.pg_get_constraintdef(con.oid, true), contype, condeferrable, condeferred, i.indisreplident, c2.reltablespace FROM pg_catalog.pg_class c, pg_catalog.pg_class c2, pg_catalog.pg_index i LEFT JOIN pg_catalog.pg_constraint con ON (conrelid = i.indrelid AND conindid = i.indexrelid AND contype IN ('p','u','x')) WHERE c.oid = '16384' AND c.oid = i.indrelid AND i.indexrelid = c2.oid ORDER BY i.indisprimary DESC, c2.relname;

@@ -241,12 +241,12 @@ adnum:int2|pg_get_expr:text
 1|nextval('t_id_seq'::regclass)
 2|nextval('t_b_seq'::regclass)
 3|nextval('t_c_seq'::regclass)
-4|'x'
+4|'x'::text
 column_name:name|column_default:varchar|is_nullable:varchar|data_type:varchar|is_identity:varchar
 id|nextval('t_id_seq'::regclass)|NO|integer|NO
 b|nextval('t_b_seq'::regclass)|NO|bigint|NO
 c|nextval('t_c_seq'::regclass)|NO|smallint|NO
-d|'x'|YES|text|NO
+d|'x'::text|YES|text|NO
 ALTER SEQUENCE
 id:int4
 8

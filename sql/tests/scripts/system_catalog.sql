@@ -77,7 +77,7 @@ pair_pkey|p|pair|pair_pkey|{2,1}|PRIMARY KEY (b, a)|PRIMARY KEY (b, a)
 select adrelid::regclass, adnum, pg_get_expr(adbin, adrelid), pg_get_expr(adbin, adrelid, true) from pg_attrdef order by 1;
 ----
 adrelid:regclass|adnum:int2|pg_get_expr:text|pg_get_expr:text
-acc|2|'x'|'x'
+acc|2|'x'::character varying|'x'::character varying
 pair|2|now()::text|now()::text
 
 select oid, nspname, pg_get_userbyid(nspowner) from pg_namespace order by oid;
@@ -260,7 +260,7 @@ select column_name, ordinal_position, column_default, is_nullable, data_type, ch
 ----
 column_name:name|ordinal_position:int4|column_default:varchar|is_nullable:varchar|data_type:varchar|character_maximum_length:int4|numeric_precision:int4|numeric_scale:int4|udt_name:name
 id|1|NULL|NO|integer|NULL|32|0|int4
-name|2|'x'|NO|character varying|20|NULL|NULL|varchar
+name|2|'x'::character varying|NO|character varying|20|NULL|NULL|varchar
 Mixed|3|NULL|YES|numeric|NULL|10|2|numeric
 tags|4|NULL|YES|ARRAY|NULL|NULL|NULL|_text
 
