@@ -138,7 +138,7 @@ async fn locality_and_log_filters_take_effect() {
         assert!(late.wait().success(), "{}", late.tail());
 
         let text = fs::read_to_string(&log).unwrap();
-        assert!(text.contains("DEBUG") && text.contains("names no session"), "{name}: {text}");
+        assert!(text.contains("DEBUG") && text.contains("reaches no session"), "{name}: {text}");
         let foreign = text.lines().find(|line| line.contains("INFO") || line.contains("TRACE"));
         assert_eq!(foreign, None, "{name}: only what the filter admits");
     }
