@@ -1,13 +1,13 @@
 //! EXPLAIN: shows a plan, as text in PostgreSQL's form or as its JSON. EXPLAIN ANALYZE adds what a run has counted of
 //! each node.
 //!
-//! [`walk`] makes a tree of nodes with properties of a plan, which [`text`] and [`json`] print. The executor counts into
-//! a [`profile`].
+//! [`walk`] makes a tree of nodes with properties of a plan, which [`text`] and [`json`] print. The executor counts
+//! into a [`profile`].
 //!
 //! # Layers
 //!
-//! 1. `keys`, `profile`, `report`, `tree`: conditions of access paths as text; what a run counts; how reads were served,
-//!    as text; the tree
+//! 1. `keys`, `profile`, `report`, `tree`: conditions of access paths as text; what a run counts; how reads were
+//!    served, as text; the tree
 //! 2. `json`, `options`, `text`, `walk`: the formats, the options, from plans to trees
 
 mod json;
@@ -25,18 +25,8 @@ use super::explained::{Explain, ExplainFormat};
 use super::node::{ResultColumn, Whole};
 pub(crate) use options::{format_of, no_plan, options_of};
 use pgtypes::SqlType;
-pub(crate) use profile::{NodeKey, Profile};
+pub(crate) use profile::{NodeKey, Profile, StatementRun};
 pub(crate) use report::show_report;
-
-/// A run of a statement.
-#[derive(Debug)]
-pub(crate) struct StatementRun<'r> {
-    pub(crate) profile: &'r Profile,
-    /// The rows of RETURNING.
-    pub(crate) returning: u64,
-    /// The time of all of it.
-    pub(crate) elapsed: Duration,
-}
 
 impl Explain {
     /// The rows of the result.

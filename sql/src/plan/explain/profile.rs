@@ -98,3 +98,13 @@ impl Profile {
         node.regions.add(regions);
     }
 }
+
+/// A run of a statement.
+#[derive(Debug)]
+pub(crate) struct StatementRun<'r> {
+    pub(crate) profile: &'r Profile,
+    /// The rows of RETURNING.
+    pub(crate) returning: u64,
+    /// The time of all of it.
+    pub(crate) elapsed: Duration,
+}

@@ -3,9 +3,8 @@
 //! A query is one node of the plan, but several of the tree: Limit, LockRows, Sort, Unique, Aggregate over its source.
 //! Times are taken of the query and of its source, so the stages between have none.
 
-use super::StatementRun;
 use super::keys::{index_conditions, points, range};
-use super::profile::{NodeKey, NodeRun};
+use super::profile::{NodeKey, NodeRun, StatementRun};
 use super::report::show_report;
 use super::tree::{ExplainNode, NodeTotals, Relation, Value};
 use crate::expr::Expr;
