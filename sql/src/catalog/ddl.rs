@@ -269,6 +269,7 @@ impl SchemaChange {
                 txn.delete(keys::name(table.schema, name)).map_err(storage_error)?;
             }
             txn.delete(keys::table(table.id)).map_err(storage_error)?;
+            txn.delete(keys::statistics(table.id)).map_err(storage_error)?;
             table.storages().try_for_each(|storage| mark_dropped(txn, storage))?;
             self.catalog = Arc::new(self.catalog.without(self.node.own_version(), table.id));
         }

@@ -14,13 +14,16 @@ use crate::clock;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// The interval between two looks at transactions that hold up a schema change.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
-/// The interval between two looks for schema changes that nobody else finishes.
+/// Limit of the time to read statistics.
+const STATISTICS_LIMIT: Duration = Duration::from_secs(2);
+/// The interval between two looks for schema changes that nobody else finishes, and for statistics.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 impl NodeCatalog {
     /// Keeps the lease until `stop`, and ends schema changes that have lost their node. Errors are retried.
     pub async fn keep(&self, stop: CancellationToken) {
         let mut swept = clock::instant();
+        self.refresh_statistics().await;
         loop {
             let state = &self.state;
             let draining = state.live.is_draining();
@@ -43,6 +46,7 @@ impl NodeCatalog {
             if clock::instant().duration_since(swept) >= SWEEP_INTERVAL {
                 self.sweep().await;
                 self.sweep_temporary().await;
+                self.refresh_statistics().await;
                 swept = clock::instant();
             }
             tokio::select! {
@@ -52,6 +56,18 @@ impl NodeCatalog {
                 () = state.live.ended() => {}
                 () = clock::sleep(pause) => {}
             }
+        }
+    }
+
+    /// Looks for new statistics. They are hints, so nothing waits for them for long.
+    async fn refresh_statistics(&self) {
+        tokio::select! {
+            refreshed = self.state.statistics.refresh(self.version()) => {
+                if let Err(error) = refreshed {
+                    tracing::debug!("the statistics of tables are not read: {error}");
+                }
+            }
+            () = clock::sleep(STATISTICS_LIMIT) => {}
         }
     }
 

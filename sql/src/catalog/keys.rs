@@ -6,6 +6,8 @@
 //! | `mn{schema id}{name}` | the id of the relation of that name: a table, an index, a view or a sequence |
 //! | `mo{object id}` | an object that is no table ([`super::object_record`]) |
 //! | `mp{database id}{name}` | the id of the schema of that name |
+//! | `mq` | the number of ANALYZEs so far |
+//! | `mq{table id}` | statistics of a table (module [`super::statistics`]) |
 //! | `mr{name}` | the id of the database of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
@@ -208,6 +210,38 @@ pub fn table(id: TableId) -> Key {
 /// The range of all descriptors.
 pub fn tables() -> (Key, Key) {
     (Key::new(&b"mt"[..]), Key::new(&b"mu"[..]))
+}
+
+/// The key of the statistics of a table.
+pub fn statistics(id: TableId) -> Key {
+    with_id(b"mq", id.0)
+}
+
+/// The table in a key made by [`statistics`].
+pub fn statistics_table(key: &Key) -> Option<TableId> {
+    let rest = key.as_bytes().strip_prefix(b"mq")?;
+    Some(TableId(u32::from_be_bytes(rest.try_into().ok()?)))
+}
+
+/// The range of the statistics of all tables.
+pub fn all_statistics() -> (Key, Key) {
+    (Key::new(&b"mq\0"[..]), Key::new(&b"mr"[..]))
+}
+
+/// The key of the number of ANALYZEs so far.
+pub fn statistics_counter() -> Key {
+    Key::new(&b"mq"[..])
+}
+
+/// Encodes a counter.
+pub fn encode_counter(count: u64) -> Vec<u8> {
+    [&[VERSION], &count.to_be_bytes()[..]].concat()
+}
+
+/// Decodes a counter.
+pub fn decode_counter(record: &[u8]) -> Result<u64, CodecError> {
+    let mut rest = versioned(record, "counter")?;
+    Ok(u64::from_be_bytes(number::<8>(&mut rest, "counter")?))
 }
 
 /// The key of the record of a dropped storage.

@@ -55,6 +55,7 @@ use txn::{CommitBound, Database, Transaction, TxnError};
 use super::keys::{self, LeaseRecord, NodeId, VersionRecord};
 use super::object_record;
 use super::planted::PlantedBug;
+use super::statistics::NodeStatistics;
 use super::snapshot::{Access, Catalog, first_objects};
 use super::uses::{Lease, LiveTransaction, LiveTransactions, Refusal, SessionSlot};
 use super::versions::Versions;
@@ -131,6 +132,7 @@ pub(super) struct CatalogState {
     metrics: SqlMetrics,
     pub(super) current: RwLock<Option<Arc<Lease>>>,
     pub(super) versions: Versions,
+    pub(super) statistics: NodeStatistics,
     /// Held by the renewal under way.
     pub(super) renewal: tokio::sync::Mutex<Renewal>,
     /// The version that the newest renewal has written to the record, or is about to.
@@ -180,6 +182,7 @@ impl NodeCatalog {
     /// The catalog of a node over its database. Reads nothing before the first statement.
     pub fn new(db: Database, node: NodeId, config: CatalogConfig, metrics: SqlMetrics) -> NodeCatalog {
         let state = CatalogState {
+            statistics: NodeStatistics::new(db.clone()),
             db,
             node,
             config,
@@ -456,7 +459,7 @@ impl NodeCatalog {
             state.metrics.catalog_read();
             let catalog = Catalog::load_version(&txn, version, Some(&lease.catalog)).await?;
             let (term, since, bound) = (lease.term, txn.start_ts(), lease.bound.clone());
-            self.adopt(Lease { catalog: Arc::new(catalog), term, since, bound })
+            self.adopt(Lease { catalog: self.shared(catalog), term, since, bound })
         } else {
             lease
         };
@@ -512,8 +515,12 @@ impl NodeCatalog {
         };
         state.acknowledged.store(0, Ordering::Release);
         let (since, bound) = (look.start_ts(), CommitBound::new(until));
-        self.adopt(Lease { catalog: Arc::new(catalog), term, since, bound });
+        self.adopt(Lease { catalog: self.shared(catalog), term, since, bound });
         Ok(Attempt::Again)
+    }
+
+    fn shared(&self, catalog: Catalog) -> Arc<Catalog> {
+        Arc::new(catalog.with_statistics(self.state.statistics.clone()))
     }
 
     fn adopt(&self, lease: Lease) -> Arc<Lease> {

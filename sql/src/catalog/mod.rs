@@ -15,7 +15,7 @@
 //!
 //! 1. `keys`, `planted`: keys and small records, deliberate bugs
 //! 2. `tagged`: records of fields
-//! 3. `descriptor`, `object_record`: records of tables and of other objects
+//! 3. `descriptor`, `object_record`, `statistics`: records of tables, of other objects, and of what ANALYZE has found
 //! 4. `snapshot`: the objects of a version
 //! 5. `control`, `uses`, `versions`, `violations`: leases and schema changes under way, the live transactions of the
 //!    node, catalogs of the past, errors of constraints
@@ -38,6 +38,7 @@ mod past;
 mod planted;
 pub mod reclaim;
 mod snapshot;
+pub(crate) mod statistics;
 mod steps;
 mod tagged;
 mod temporary;
@@ -53,6 +54,7 @@ pub use keys::NodeId;
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
 pub(crate) use snapshot::{Access, OWN_NAME, Relation, Sight};
+pub(crate) use statistics::{ColumnStatistics, CommonValue, NodeStatistics, TableStatistics};
 pub(crate) use steps::{closed_too_long, doomed};
 pub use temporary::AtCommit;
 pub(crate) use temporary::SessionSchemas;

@@ -13,6 +13,7 @@ use txn::Transaction;
 use super::descriptor;
 use super::keys::{self, OwnerRecord, VersionRecord};
 use super::object_record;
+use super::statistics::NodeStatistics;
 use crate::codec::{self, CodecError};
 use crate::error::{SqlError, storage_error};
 use crate::object::{
@@ -34,6 +35,8 @@ pub struct Catalog {
     pub version: u64,
     objects: Arc<Objects>,
     sight: Sight,
+    /// What the node knows of its tables; nothing for a catalog of the past.
+    statistics: NodeStatistics,
 }
 
 /// What a session sees of the catalog.
@@ -195,7 +198,7 @@ impl Catalog {
     }
 
     fn of(version: u64, objects: Objects) -> Catalog {
-        Catalog { version, objects: Arc::new(objects), sight: Sight::default() }
+        Catalog { version, objects: Arc::new(objects), sight: Sight::default(), statistics: NodeStatistics::default() }
     }
 
     /// Loads the catalog at a transaction's snapshot. The transaction has no schema changes of its own.
@@ -230,6 +233,16 @@ impl Catalog {
             closed.insert(table, OwnerRecord::decode(&value)?.owner);
         }
         Ok(Catalog::of(version, Objects::new(tables, others, closed)))
+    }
+
+    /// The same with the statistics of the node.
+    pub(super) fn with_statistics(self, statistics: NodeStatistics) -> Catalog {
+        Catalog { statistics, ..self }
+    }
+
+    /// The statistics of its tables.
+    pub(crate) fn statistics(&self) -> &NodeStatistics {
+        &self.statistics
     }
 
     /// The same objects, seen from a session.
@@ -483,7 +496,7 @@ impl Catalog {
     fn changed(&self, version: u64, change: impl FnOnce(&mut Objects)) -> Catalog {
         let mut objects = (*self.objects).clone();
         change(&mut objects);
-        Catalog { version, objects: Arc::new(objects), sight: self.sight.clone() }
+        Catalog { version, objects: Arc::new(objects), ..self.clone() }
     }
 }
 

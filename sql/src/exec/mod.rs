@@ -12,7 +12,8 @@
 //! 3. `context`: the environment
 //! 4. `aggregate`, `constraints`, `index_cursor`, `measure`: accumulators, what a table demands of a row, scans of
 //!    indexes; counts for EXPLAIN ANALYZE
-//! 5. `cursor`, `foreign_key`, `plain`: reading, the keys that a row refers to, rows of plain columns
+//! 5. `cursor`, `foreign_key`, `plain`, `sample`: reading, the keys that a row refers to, rows of plain columns,
+//!    what ANALYZE makes of rows
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 7. `functions`, `join`, `set_operation`: nodes over inputs
 //! 8. `query`: running queries and the nodes that they read
@@ -23,8 +24,8 @@
 //! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
 //! 13. `references`: foreign keys, when the changes of a statement are done
-//! 14. `alter`, `copy`, `objects`, `with_changes`: changes of tables; COPY FROM; CREATE of other objects; changes
-//!     inside WITH
+//! 14. `alter`, `copy`, `objects`, `statistics`, `with_changes`: changes of tables; COPY FROM; CREATE of other objects;
+//!     ANALYZE; changes inside WITH
 //! 15. `analyze`: EXPLAIN ANALYZE
 
 mod aggregate;
@@ -56,7 +57,9 @@ mod query;
 mod reference_queue;
 mod references;
 mod rows;
+mod sample;
 mod set_operation;
+mod statistics;
 mod subqueries;
 mod upsert;
 mod with_changes;
@@ -262,6 +265,10 @@ impl Execution {
             Body::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect();
                 (Tag::Plain("EXPLAIN"), rows)
+            }
+            Body::Analyze(tag, targets) => {
+                Box::pin(statistics::run(targets.as_deref(), ctx, &self.params)).await?;
+                (Tag::Plain(tag), VecDeque::new())
             }
             Body::Nothing(tag) => (Tag::Plain(tag), VecDeque::new()),
             schema => (Tag::Plain(change_schema(schema, ctx).await?), VecDeque::new()),

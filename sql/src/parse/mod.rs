@@ -8,9 +8,10 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `normalize`, `rewrite`: token edits
-//! 3. `precedence`, `sequences`: operator precedence; statements about sequences
-//! 4. `dialect`: the parser's dialect
+//! 2. `maintenance`, `normalize`: VACUUM and ANALYZE; token edits
+//! 3. `rewrite`: more of them
+//! 4. `precedence`, `sequences`: operator precedence; statements about sequences
+//! 5. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -25,6 +26,7 @@ use crate::lexer::{self, Lexer};
 mod commands;
 mod depth;
 mod dialect;
+mod maintenance;
 mod normalize;
 mod precedence;
 mod rewrite;
@@ -32,6 +34,7 @@ mod sequences;
 mod text;
 
 pub(crate) use dialect::default_span;
+pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
@@ -51,6 +54,8 @@ const MAX_SHALLOW_DEPTH: usize = 40;
 pub struct Parsed {
     /// The syntax tree.
     pub tree: Statement,
+    /// What VACUUM and ANALYZE say; their tree does not tell.
+    pub maintenance: Option<Box<Maintenance>>,
     /// The whole query string, which the tree's locations refer to.
     pub text: SourceText,
     /// The location of the statement's first token.
@@ -142,8 +147,9 @@ fn parse_tokens(
         let here = parser.peek_token_ref();
         let at_end = here.token == Token::EOF;
         let here = here.span.start;
-        while let Some((start, tree)) = prebuilt.next_if(|(before, _)| at_end || *before < here) {
-            statements.push(Parsed { tree, text: text.clone(), start, depth });
+        while let Some((start, found)) = prebuilt.next_if(|(before, _)| at_end || *before < here) {
+            let (tree, maintenance) = (found.tree(), Some(Box::new(found)));
+            statements.push(Parsed { tree, maintenance, text: text.clone(), start, depth });
         }
         if at_end {
             return Ok(statements);
@@ -153,7 +159,7 @@ fn parse_tokens(
         if !matches!(next.token, Token::SemiColon | Token::EOF) {
             return Err(syntax_error(text, next));
         }
-        statements.push(Parsed { tree, text: text.clone(), start: here, depth });
+        statements.push(Parsed { tree, maintenance: None, text: text.clone(), start: here, depth });
     }
 }
 

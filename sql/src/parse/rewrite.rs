@@ -1,18 +1,18 @@
-//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, VACUUM and
-//! ANALYZE with options, CREATE DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX
+//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, CREATE DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX
 //! CONCURRENTLY, INSERT OVERRIDING, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE,
 //! the column names of CREATE TABLE AS, NO INHERIT.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{Analyze, Expr, Ident, ObjectName, Statement, VacuumStatement};
+use sqlparser::ast::{Expr, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
+use super::maintenance::{self, Maintenance};
 use super::text::{NO_LOCATION, SourceText, syntax_error, word};
 use crate::error::{SqlError, SqlState};
 
-/// Statements built here instead of by the parser, with the location of their first token.
-pub(super) type Prebuilt = Vec<(Location, Statement)>;
+/// Statements that the parser does not see, with the location of their first token.
+pub(super) type Prebuilt = Vec<(Location, Maintenance)>;
 
 /// Rewrites the tokens of a query string. Returns the tokens for the parser, and the statements built from the others.
 pub(super) fn rewrite(
@@ -28,9 +28,9 @@ pub(super) fn rewrite(
     for statement in tokens.split_inclusive(|t| t.token == Token::SemiColon) {
         let first = statement.iter().find(|t| !matches!(t.token, Token::Whitespace(_)));
         match first.and_then(|t| word(&t.token)) {
-            Some(verb) if verb.eq_ignore_ascii_case("vacuum") || verb.eq_ignore_ascii_case("analyze") => {
+            Some(verb) if maintenance::begins(verb) => {
                 let start = first.map_or(NO_LOCATION, |t| t.span.start);
-                prebuilt.push((start, maintenance(text, statement)?));
+                prebuilt.push((start, maintenance::parse(text, statement)?));
                 kept.extend(statement.last().filter(|t| t.token == Token::SemiColon).cloned());
             }
             Some(verb) if verb.eq_ignore_ascii_case("abort") => {
@@ -68,6 +68,7 @@ fn may_need_rewrite(token: &Token) -> bool {
     let subjects = [
         "vacuum",
         "analyze",
+        "analyse",
         "abort",
         "deferrable",
         "leading",
@@ -473,68 +474,4 @@ fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         kept.push(token.clone());
     }
     kept
-}
-
-/// Builds VACUUM or ANALYZE. Options are ignored, and only the first table is kept: the statements only check that it
-/// exists.
-fn maintenance(text: &SourceText, statement: &[TokenWithSpan]) -> Result<Statement, SqlError> {
-    let mut tokens =
-        statement.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::SemiColon)).peekable();
-    let is_vacuum = tokens.next().and_then(|t| word(&t.token)).is_some_and(|w| w.eq_ignore_ascii_case("vacuum"));
-    let mut parenthesised = 0usize;
-    let mut table = None;
-    let options = ["full", "freeze", "verbose", "analyze", "analyse"];
-    while let Some(token) = tokens.next() {
-        match &token.token {
-            Token::LParen => parenthesised += 1,
-            Token::RParen if parenthesised > 0 => parenthesised -= 1,
-            _ if parenthesised > 0 => {}
-            Token::Word(w) if w.quote_style.is_none() && options.iter().any(|o| w.value.eq_ignore_ascii_case(o)) => {}
-            Token::Word(w) => {
-                let mut parts = vec![identifier(w, token)];
-                while tokens.next_if(|t| t.token == Token::Period).is_some() {
-                    match tokens.next() {
-                        Some(TokenWithSpan { token: Token::Word(w), span }) => {
-                            parts.push(identifier(w, &TokenWithSpan { token: Token::EOF, span: *span }));
-                        }
-                        other => return Err(syntax_error(text, other.unwrap_or(&AttachedToken::empty().0))),
-                    }
-                }
-                table.get_or_insert(ObjectName::from(parts));
-            }
-            Token::Comma => {}
-            _ => return Err(syntax_error(text, token)),
-        }
-    }
-    Ok(if is_vacuum { vacuum(table) } else { analyze(table) })
-}
-
-fn identifier(word: &Word, token: &TokenWithSpan) -> Ident {
-    Ident { value: word.value.clone(), quote_style: word.quote_style, span: token.span }
-}
-
-fn vacuum(table_name: Option<ObjectName>) -> Statement {
-    Statement::Vacuum(VacuumStatement {
-        full: false,
-        sort_only: false,
-        delete_only: false,
-        reindex: false,
-        recluster: false,
-        table_name,
-        threshold: None,
-        boost: false,
-    })
-}
-
-fn analyze(table_name: Option<ObjectName>) -> Statement {
-    Statement::Analyze(Analyze {
-        table_name,
-        partitions: None,
-        for_columns: false,
-        columns: Vec::new(),
-        cache_metadata: false,
-        noscan: false,
-        compute_statistics: false,
-        has_table_keyword: false,
-    })
 }

@@ -35,6 +35,12 @@ impl TableAccess {
         let needed = vec![true; table.columns.len()];
         TableAccess { table, path: AccessPath::Full, reverse: false, needed, with_key: false, indexes }
     }
+
+    /// Some columns of all rows.
+    pub(crate) fn of_columns(table: Arc<Table>, columns: &[usize]) -> TableAccess {
+        let needed = (0..table.columns.len()).map(|at| columns.contains(&at)).collect();
+        TableAccess { needed, ..TableAccess::whole(table, Vec::new()) }
+    }
 }
 
 /// A part of a table. Values are expressions without columns; NULL matches nothing.

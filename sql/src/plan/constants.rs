@@ -89,6 +89,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         | Body::Drop(..)
         | Body::Truncate(..)
         | Body::AlterTables(..)
+        | Body::Analyze(..)
         | Body::Nothing(_)
         | Body::Explain(_) => Ok(()),
     }

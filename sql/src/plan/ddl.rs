@@ -1,4 +1,4 @@
-//! Binding of CREATE TABLE, DROP TABLE, TRUNCATE and the maintenance statements.
+//! Binding of CREATE TABLE, DROP TABLE and TRUNCATE.
 
 use sqlparser::ast::{
     CascadeOption, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr as Ast, FunctionArg,
@@ -20,9 +20,6 @@ use crate::object::{Object, ObjectId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, Identity, Index, MAX_COLUMNS, Table, drawing_default};
 use pgtypes::{Names, SqlType};
-
-/// The tag of VACUUM, which cannot run in a transaction block.
-pub(super) const VACUUM: &str = "VACUUM";
 
 /// The primary key under construction.
 #[derive(Default)]
@@ -535,24 +532,6 @@ impl Binder<'_> {
             _ => Vec::new(),
         };
         Ok(Body::Truncate(tables, restarts))
-    }
-
-    /// VACUUM and ANALYZE. No effect, but the table must exist.
-    pub(super) fn maintenance(&mut self, table: Option<&ObjectName>, tag: &'static str) -> Result<Body, SqlError> {
-        if let Some(name) = table {
-            if let Some(view) = self.find_view(name)? {
-                let name = view.name();
-                let verb = if tag == VACUUM { "vacuum" } else { "analyze" };
-                let message = format!("skipping \"{name}\" --- cannot {verb} non-tables or special system tables");
-                self.notices.push(Notice { code: SqlState::WARNING, message, is_warning: true });
-                return Ok(Body::Nothing(tag));
-            }
-            self.readable_table(name).map_err(|mut error| {
-                error.position = None;
-                error
-            })?;
-        }
-        Ok(Body::Nothing(tag))
     }
 }
 

@@ -73,7 +73,7 @@ fn is_operator_class(name: &str, ty: SqlType) -> bool {
 }
 
 /// Whether the values of a type have an order: PostgreSQL has an operator class for it.
-fn has_order(ty: SqlType) -> bool {
+pub(crate) fn has_order(ty: SqlType) -> bool {
     let compared = ty.element().unwrap_or(ty).base();
     let without =
         [SqlType::JSON, SqlType::REFCURSOR, SqlType::PG_NODE_TREE, SqlType::XID, SqlType::CID, SqlType::ACLITEM];

@@ -29,8 +29,8 @@
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
 //! 16. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
-//! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
-//!     takes along; changes of indexes; INSERT; UPDATE and DELETE
+//! 17. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
+//!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
 //! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
 //! 20. `alter_identity`: sequences in ALTER TABLE
@@ -71,6 +71,7 @@ mod index_ddl;
 mod index_path;
 mod insert;
 mod joins;
+mod maintenance;
 mod modify;
 mod names;
 mod node;
@@ -108,9 +109,10 @@ pub(crate) use explain::{
     NodeKey, Profile, StatementRun, column as explain_column, format_of as explain_format, show_report,
 };
 pub(crate) use explained::Explain;
+pub(crate) use index_ddl::has_order;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Alteration, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, NewObject,
+    Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, NewObject,
     References, Referring, RowCounts, UpdatePlan, WithBody,
 };
 pub use node::{Notice, Plan, ResultColumn};

@@ -323,10 +323,20 @@ pub(crate) enum Body {
     Drop(&'static str, Drops),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.
     AlterTables(&'static str, Vec<Alteration>),
+    /// ANALYZE, or VACUUM with it, with its tag: the tables; `None` for all of the database.
+    Analyze(&'static str, Option<Vec<AnalyzeTarget>>),
     /// A statement without effect. Holds its tag.
     Nothing(&'static str),
     /// EXPLAIN. Holds the rows.
     Explain(Vec<String>),
+}
+
+/// A table to analyze.
+#[derive(Clone, Debug)]
+pub(crate) struct AnalyzeTarget {
+    pub(crate) table: Arc<Table>,
+    /// The positions of the columns.
+    pub(crate) columns: Vec<usize>,
 }
 
 /// An object to create. It gets its id when it is created.

@@ -8,9 +8,10 @@ use sqlparser::ast::{LockType, ObjectName, ObjectType, SelectInto, SetExpr, Span
 use super::binder::Binder;
 use super::explain::{self, options_of};
 use super::explained::Explain;
+use super::maintenance::VACUUM;
 use super::node::{Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
 use super::with_name::{changing, has_changes};
-use super::{constants, correlated, cost, ddl, plain, select, settle};
+use super::{constants, correlated, cost, plain, select, settle};
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::deep_stack;
@@ -57,10 +58,10 @@ fn bind_on_this_stack(
         | Body::CreateTableAs(_)
         | Body::Truncate(..)
         | Body::AlterTables(..) => (true, true),
-        Body::Nothing(_) | Body::Explain(_) => (false, false),
+        Body::Nothing(_) | Body::Explain(_) | Body::Analyze(..) => (false, false),
     };
     let outside_block_only = match &body {
-        Body::Nothing(tag) => *tag == ddl::VACUUM,
+        Body::Nothing(tag) | Body::Analyze(tag, _) => *tag == VACUUM,
         Body::CreateObject(tag, _) | Body::Drop(tag, _) => tag.ends_with("DATABASE"),
         _ => false,
     };
@@ -319,8 +320,10 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
         Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
         Statement::AlterIndex { name, operation } => Ok((binder.alter_index(name, operation)?, None)),
         Statement::Drop { object_type, .. } => Err(unsupported_drop(binder, object_type)),
-        Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), ddl::VACUUM)?, None)),
-        Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),
+        Statement::Vacuum(_) | Statement::Analyze(_) => match &binder.statement.maintenance {
+            Some(statement) => Ok((binder.maintenance(statement)?, None)),
+            None => Err(SqlError::internal("VACUUM or ANALYZE without its parts")),
+        },
         other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),
     }
 }

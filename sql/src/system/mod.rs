@@ -16,8 +16,8 @@
 //! 4. `describe`: definitions as text
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
-//! 7. `activity`, `constraints`, `information`, `sequences`: the server and its sessions; indexes and constraints;
-//!    `information_schema`; sequences
+//! 7. `activity`, `constraints`, `information`, `sequences`, `statistics`: the server and its sessions; indexes and
+//!    constraints; `information_schema`; sequences; what ANALYZE has found
 //! 8. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
 //! 9. `functions`: the functions
 
@@ -36,6 +36,7 @@ mod producer;
 mod relations;
 mod rows;
 mod sequences;
+mod statistics;
 mod tables;
 
 pub(crate) use env::{ClusterSource, CursorInfo, Rows, SettingInfo, StatementInfo, SystemEnv, SystemSession};

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::env::{ClusterSource, Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use super::{activity, builtin, constraints, facts, information, sequences, tables};
+use super::{activity, builtin, constraints, facts, information, sequences, statistics, tables};
 use crate::error::{SqlError, SqlState};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
@@ -18,6 +18,7 @@ static TOPICS: &[&[Producer]] = &[
     constraints::PRODUCERS,
     information::PRODUCERS,
     sequences::PRODUCERS,
+    statistics::PRODUCERS,
     tables::PRODUCERS,
 ];
 
@@ -71,7 +72,6 @@ static EMPTY: &[&str] = &[
     "pg_statistic",
     "pg_statistic_ext",
     "pg_statistic_ext_data",
-    "pg_stats",
     "pg_stats_ext",
     "pg_stats_ext_exprs",
     "pg_subscription",

@@ -4,6 +4,7 @@
 //! Tables have no row type and no TOAST table, and no column has a number below 1. The relations of the system have no
 //! indexes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::describe::index_definition;
@@ -34,7 +35,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
             ("relowner", "10"),
             ("reltablespace", "0"),
             ("relpages", "0"),
-            ("reltuples", "-1"),
             ("relallvisible", "0"),
             ("reltoastrelid", "0"),
             ("relhasrules", "f"),
@@ -61,6 +61,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "relchecks",
             "relhastriggers",
             "relpersistence",
+            "reltuples",
         ],
         rows: classes,
     },
@@ -193,10 +194,30 @@ fn classes(env: &SystemEnv<'_>) -> Rows {
     let temporary: Vec<Datum> =
         catalog.schemas().filter(|schema| schema.session_node.is_some()).map(|schema| int(schema.id.0)).collect();
     let all = system.chain(sequences).chain(tables).chain(views);
+    let counted = counted_rows(env);
     Box::new(all.map(move |mut row| {
         row.push(text(if row.get(2).is_some_and(|schema| temporary.contains(schema)) { "t" } else { "p" }));
+        let rows = match row.first() {
+            Some(Datum::Int(id)) => counted.get(id).copied(),
+            _ => None,
+        };
+        // Of type `real`.
+        row.push(Datum::Float(rows.map_or(-1.0, |rows| f64::from(rows as f32))));
         row
     }))
+}
+
+/// The rows that ANALYZE has counted, by the OIDs of tables and of their indexes. Partial indexes have fewer.
+fn counted_rows(env: &SystemEnv<'_>) -> HashMap<i64, f64> {
+    let statistics = env.catalog().statistics();
+    let mut counted = HashMap::new();
+    for table in tables(env) {
+        let Some(rows) = statistics.get(table.id).and_then(|found| found.rows_of(&table)) else { continue };
+        let whole = indexes(&table).into_iter().filter(|index| index.predicate.is_none());
+        counted.insert(i64::from(table.id.0), rows);
+        counted.extend(whole.map(|index| (i64::from(index.oid.0), rows)));
+    }
+    counted
 }
 
 fn object_class(shown: &Table, kind: &str) -> Vec<Datum> {
