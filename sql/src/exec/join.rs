@@ -1,6 +1,7 @@
 //! Joins: over the rows of two inputs.
 //!
-//! A hash join keeps the right side by its keys. A loop runs the right side for each row of the left side.
+//! A hash join keeps the right side by its keys, or the left one if that is smaller. A loop runs the right side for each
+//! row of the left side.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -55,7 +56,7 @@ impl JoinRun {
         most: usize,
     ) -> Result<Vec<Row>, SqlError> {
         // The side that runs once, and the other one.
-        let is_reverse = matches!(join.method, JoinMethod::Reverse(_));
+        let is_reverse = join.builds_left || matches!(join.method, JoinMethod::Reverse(_));
         let (left, right) = if is_reverse { (right, left) } else { (left, right) };
         while self.out.len() < most && !self.is_left_at_end {
             if let JoinMethod::Hash(keys) = &join.method
@@ -81,7 +82,7 @@ impl JoinRun {
         Ok(self.out.drain(..most.min(self.out.len())).collect())
     }
 
-    /// Reads the right side.
+    /// Reads the side that is kept: the right one, unless the join says otherwise.
     async fn build(
         &mut self,
         (join, keys): (&Join, &[(Expr, Expr)]),
@@ -98,7 +99,8 @@ impl JoinRun {
             let env = ctx.env(frame);
             for row in batch {
                 self.turn.spend(ROW_UNITS).await;
-                let key = key_of(keys.iter().map(|(_, right)| right), &row, &env)?;
+                let kept = keys.iter().map(|(left, right)| if join.builds_left { left } else { right });
+                let key = key_of(kept, &row, &env)?;
                 let bytes = row_bytes(&row) + key.as_ref().map_or(0, |key| key.len() + size_of::<Vec<usize>>());
                 self.budget.charge(bytes)?;
                 if let Some(key) = key {
@@ -114,7 +116,7 @@ impl JoinRun {
         Ok(())
     }
 
-    /// Finds the partners of a row of the left side.
+    /// Finds the partners of a row of the other side.
     async fn probe(
         &mut self,
         (join, keys): (&Join, &[(Expr, Expr)]),
@@ -122,14 +124,15 @@ impl JoinRun {
         ctx: &mut ExecContext<'_>,
         frame: &[Datum],
     ) -> Result<(), SqlError> {
-        let key = key_of(keys.iter().map(|(left, _)| left), &left, &ctx.env(frame))?;
+        let probed = keys.iter().map(|(left, right)| if join.builds_left { right } else { left });
+        let key = key_of(probed, &left, &ctx.env(frame))?;
         let Some(built) = &mut self.built else { return Ok(()) };
         let places = key.and_then(|key| built.by_key.get(&key)).cloned().unwrap_or_default();
         let mut has_partner = false;
         for place in places {
             self.turn.spend(ROW_UNITS).await;
             let Some(right) = built.rows.get(place) else { continue };
-            let row = joined(&left, right);
+            let row = if join.builds_left { joined(right, &left) } else { joined(&left, right) };
             if !holds(join.condition.as_ref(), &row, ctx, frame).await? {
                 continue;
             }

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use super::rows::distinct_key;
 use crate::catalog::{ColumnStatistics, CommonValue};
 use crate::table::Column;
+use pgtypes::Datum;
 use pgtypes::codec::stored;
 use pgtypes::datum::compare;
-use pgtypes::Datum;
 
 /// The rows of a sample.
 const SAMPLE_ROWS: usize = 30_000;
@@ -151,8 +151,15 @@ impl Counted {
         let (column, ty) = (self.column.id, self.column.ty);
         let null_fraction = if rows == 0 { 0.0 } else { self.nulls as f64 / rows as f64 };
         let width = u32::try_from(self.bytes.checked_div(present).unwrap_or(0)).unwrap_or(u32::MAX);
-        let nothing =
-            ColumnStatistics { column, ty, null_fraction, width, distinct: 0.0, common: Vec::new(), histogram: Vec::new() };
+        let nothing = ColumnStatistics {
+            column,
+            ty,
+            null_fraction,
+            width,
+            distinct: 0.0,
+            common: Vec::new(),
+            histogram: Vec::new(),
+        };
         if !self.is_ordered || present == 0 {
             return nothing;
         }
@@ -199,7 +206,8 @@ fn divide(
 ) -> (Vec<CommonValue>, Vec<Repeated>) {
     let takes_all = is_whole && runs.len() <= TARGET && runs.iter().any(|(_, times)| *times > 1);
     let least = if takes_all { 1.0 } else { (1.25 * kept as f64 / distinct.max(1.0)).max(2.0) };
-    let mut order: Vec<usize> = (0..runs.len()).filter(|at| runs.get(*at).is_some_and(|run| run.1 as f64 >= least)).collect();
+    let mut order: Vec<usize> =
+        (0..runs.len()).filter(|at| runs.get(*at).is_some_and(|run| run.1 as f64 >= least)).collect();
     order.sort_by_key(|at| std::cmp::Reverse(runs.get(*at).map(|run| run.1)));
     order.truncate(TARGET);
     let places: HashMap<usize, usize> = order.iter().enumerate().map(|(place, at)| (*at, place)).collect();
@@ -268,9 +276,9 @@ impl HyperLogLog {
 
 /// A hash whose bits are all of use: FNV-1a, finished by the mixer of SplitMix64.
 fn hash(value: &[u8]) -> u64 {
-    let folded = value.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let folded = value
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     let mixed = (folded ^ (folded >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

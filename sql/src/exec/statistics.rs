@@ -33,8 +33,7 @@ pub(super) async fn run(
     let targets = match targets {
         Some(targets) => targets,
         None => {
-            let whole =
-                |table: Arc<Table>| AnalyzeTarget { columns: (0..table.columns.len()).collect(), table };
+            let whole = |table: Arc<Table>| AnalyzeTarget { columns: (0..table.columns.len()).collect(), table };
             all = catalog.tables().into_iter().map(whole).collect();
             &all
         }

@@ -38,10 +38,7 @@ fn unterminated_tokens_are_named() {
 fn spellings_that_the_parser_lacks() {
     assert_eq!(shown("abort"), ["ROLLBACK"]);
     assert_eq!(shown("ABORT WORK; select 1").len(), 2);
-    assert_eq!(
-        shown("vacuum analyze t; select 1; vacuum (full, verbose) public.t"),
-        ["VACUUM", "SELECT 1", "VACUUM"]
-    );
+    assert_eq!(shown("vacuum analyze t; select 1; vacuum (full, verbose) public.t"), ["VACUUM", "SELECT 1", "VACUUM"]);
     assert_eq!(shown("analyze verbose t").len(), 1);
     assert_eq!(shown("vacuum"), ["VACUUM"]);
     let begin = shown("begin transaction isolation level repeatable read, read only, not deferrable");

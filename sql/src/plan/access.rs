@@ -3,12 +3,18 @@
 //! Conditions that compare a primary key column, or a column of an index ([`super::index_path`]), with a
 //! row-independent value become key bounds. The remaining conditions stay in the filter. Bounds are expressions
 //! evaluated at execution, so one plan serves all parameters.
+//!
+//! Of the paths that serve, a point get is always used. Otherwise it is the cheapest one ([`super::path_cost`]) if the
+//! table is analyzed, and the one that the rules of [`super::index_path`] prefer if not.
 
 use std::sync::Arc;
 
 use super::bound_index::{BoundIndex, TableWrite};
 use super::conditions::{Bounds, KeyBound, MAX_LISTED, MAX_POINTS, alternatives, comparison, conjunction, conjuncts};
 use super::index_path::{self, IndexScan, OrderBy, Score, Wanted};
+use super::known::Known;
+use super::path_cost::{self, Estimate, PathRead};
+use super::selectivity::Rows;
 use crate::expr::{CompareOp, Expr};
 use crate::table::Table;
 
@@ -27,13 +33,15 @@ pub(crate) struct TableAccess {
     pub(crate) with_key: bool,
     /// The indexes that may serve, in the order of the table's; none once the path is chosen.
     pub(super) indexes: Vec<BoundIndex>,
+    /// The rows that it is expected to give behind the filter; `None` if the table is not analyzed.
+    pub(crate) estimate: Option<f64>,
 }
 
 impl TableAccess {
     /// All columns of all rows.
     pub(super) fn whole(table: Arc<Table>, indexes: Vec<BoundIndex>) -> TableAccess {
         let needed = vec![true; table.columns.len()];
-        TableAccess { table, path: AccessPath::Full, reverse: false, needed, with_key: false, indexes }
+        TableAccess { table, path: AccessPath::Full, reverse: false, needed, with_key: false, indexes, estimate: None }
     }
 
     /// Some columns of all rows.
@@ -88,10 +96,11 @@ impl AccessPath {
 }
 
 /// Access to all columns of a table, for statements that change rows.
-pub(super) fn whole_rows(write: &TableWrite, filter: Option<Expr>) -> (TableAccess, Option<Expr>) {
+pub(super) fn whole_rows(write: &TableWrite, filter: Option<Expr>, known: &Known) -> (TableAccess, Option<Expr>) {
     let TableWrite { table, indexes, .. } = write;
-    let Choice { path, filter, .. } = choose(table, indexes, filter, &Wanted::default());
-    let access = TableAccess { path, ..TableAccess::whole(table.clone(), Vec::new()) };
+    let Choice { path, filter, estimate, .. } = choose((table, indexes), filter, &Wanted::default(), known);
+    let estimate = estimate.map(|estimate| estimate.rows);
+    let access = TableAccess { path, estimate, ..TableAccess::whole(table.clone(), Vec::new()) };
     (access, filter)
 }
 
@@ -103,32 +112,95 @@ pub(super) struct Choice {
     /// The direction in which the path returns rows in the wanted order (true: reverse). `None` if neither does.
     pub(super) direction: Option<bool>,
     pub(super) score: Score,
+    /// What is expected of it; `None` if the table is not analyzed, and for point gets.
+    pub(super) estimate: Option<Estimate>,
+}
+
+/// A path that serves.
+struct Candidate {
+    path: AccessPath,
+    /// The conditions that it takes over.
+    used: Vec<bool>,
+    /// As [`Choice::direction`].
+    direction: Option<bool>,
+    score: Score,
 }
 
 /// Splits a filter into an access path and the remaining filter.
-pub(super) fn choose(table: &Table, indexes: &[BoundIndex], filter: Option<Expr>, wanted: &Wanted) -> Choice {
+pub(super) fn choose(
+    (table, indexes): (&Table, &[BoundIndex]),
+    filter: Option<Expr>,
+    wanted: &Wanted,
+    known: &Known,
+) -> Choice {
     let mut conditions = Vec::new();
     filter.into_iter().for_each(|filter| conjuncts(filter, &mut conditions));
     let mut used = vec![false; conditions.len()];
-    let by_key = match points(table, &conditions, &mut used) {
-        Some(path) => path,
-        None => range(table, &conditions, &mut used),
+    let found = points(table, &conditions, &mut used);
+    let is_point = found.is_some();
+    let path = found.unwrap_or_else(|| range(table, &conditions, &mut used));
+    let direction = gives_order(table, &path, &wanted.order);
+    let score = score(&path, direction.is_some() && !wanted.order.is_empty());
+    let by_key = Candidate { path, used, direction, score };
+    // Point gets are the best whatever the rows are.
+    let (chosen, estimate) = if is_point {
+        (by_key, None)
+    } else {
+        let scans = index_path::candidates(table, indexes, &conditions, wanted).into_iter();
+        let scans = scans.map(|found| Candidate {
+            path: AccessPath::Index(Box::new(found.scan)),
+            used: found.used,
+            direction: found.direction,
+            score: found.score,
+        });
+        let statistics = known.of(table);
+        match statistics.as_deref().and_then(|statistics| Rows::of(table, statistics)) {
+            Some(rows) => {
+                let (candidate, estimate) = cheapest(by_key, scans, &conditions, wanted, &rows);
+                (candidate, Some(estimate))
+            }
+            // By rule: the best score, of several the first.
+            None => (scans.fold(by_key, |best, next| if next.score > best.score { next } else { best }), None),
+        }
     };
-    let mut direction = gives_order(table, &by_key, &wanted.order);
-    let mut score = score(&by_key, direction.is_some() && !wanted.order.is_empty());
-    let mut path = by_key;
-    if !matches!(path, AccessPath::Points(_))
-        && let Some(candidate) = index_path::best(table, indexes, &conditions, wanted)
-        && candidate.score > score
-    {
-        (path, direction) = (AccessPath::Index(Box::new(candidate.scan)), candidate.direction);
-        score = candidate.score;
-        used = candidate.used;
-    }
+    let Candidate { path, used, direction, score } = chosen;
     let mut rest: Vec<Expr> = conditions.into_iter().zip(used).filter(|(_, used)| !used).map(|(c, _)| c).collect();
     // A lock is taken for a row that passes everything else.
     rest.sort_by_key(Expr::takes_locks);
-    Choice { path, filter: conjunction(rest), direction, score }
+    Choice { path, filter: conjunction(rest), direction, score, estimate }
+}
+
+/// The candidate that costs least; of several the one with the best score.
+fn cheapest(
+    by_key: Candidate,
+    scans: impl Iterator<Item = Candidate>,
+    conditions: &[Expr],
+    wanted: &Wanted,
+    rows: &Rows<'_>,
+) -> (Candidate, Estimate) {
+    let result = rows.satisfying(conditions);
+    let estimated = |candidate: Candidate| {
+        let estimate = estimate(&candidate, (conditions, result), wanted, rows);
+        (candidate, estimate)
+    };
+    let first = estimated(by_key);
+    scans.map(estimated).fold(first, |best, next| {
+        let is_cheaper = next.1.cost < best.1.cost || (next.1.cost == best.1.cost && next.0.score > best.0.score);
+        if is_cheaper { next } else { best }
+    })
+}
+
+/// What is expected of a candidate. `result`: the rows that satisfy all conditions.
+fn estimate(candidate: &Candidate, (conditions, result): (&[Expr], f64), wanted: &Wanted, rows: &Rows<'_>) -> Estimate {
+    let taken = conditions.iter().zip(&candidate.used).filter(|(_, used)| **used).map(|(condition, _)| condition);
+    let found = rows.satisfying(taken);
+    let (parts, is_index, fetches) = match &candidate.path {
+        AccessPath::Index(scan) => (scan.prefixes.len() as f64, true, !scan.covers),
+        _ => (1.0, false, false),
+    };
+    let found = if candidate.score.is_unique { found.min(parts) } else { found };
+    let read = PathRead { rows: found, parts, is_index, fetches, gives_order: candidate.direction.is_some() };
+    path_cost::estimate(rows.number, result.min(found), &read, wanted)
 }
 
 /// How good a path by the primary key is.

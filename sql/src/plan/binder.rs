@@ -8,6 +8,7 @@ use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
 use super::aggregation::AggregateState;
+use super::known::Known;
 use super::node::{Lookup, Notice, References, WithQuery};
 use super::rel::{SetCall, Subplan};
 use super::with_name::WithName;
@@ -215,6 +216,8 @@ struct Qualifier<'q> {
 pub(super) struct Binder<'a> {
     pub(super) statement: &'a Parsed,
     pub(super) catalog: &'a Catalog,
+    /// The statistics of the tables.
+    pub(super) known: Known,
     /// The names of tables that it has looked up.
     pub(super) lookups: RefCell<Vec<Lookup>>,
     /// The schema of the relation that the statement creates or changes: names of its indexes are chosen there.
@@ -279,6 +282,7 @@ impl<'a> Binder<'a> {
         Binder {
             statement,
             catalog,
+            known: Known::new(catalog.statistics().clone()),
             lookups: RefCell::default(),
             target: FIRST_SCHEMA,
             params,

@@ -220,6 +220,7 @@ fn copy_from(
         subplans: Vec::new(),
         with: Vec::new(),
         references,
+        statistics: binder.known.version(),
         body,
     };
     Ok((Arc::new(plan), CopySpec::From { options, columns: data }))

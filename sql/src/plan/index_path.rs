@@ -1,4 +1,6 @@
-//! Scans of secondary indexes: which one a statement uses, by rule.
+//! Scans of secondary indexes: which ones a statement may use, and which one it uses by rule.
+//!
+//! With statistics of the table the cheapest path is used ([`super::access`]). Otherwise the rules below count.
 //!
 //! The conditions on leading columns of an index become prefixes of its keys: one for equality and IS NULL, several for
 //! IN. Conditions on the next column bound the range. A partial index is used if each conjunct of its predicate is one
@@ -46,6 +48,8 @@ pub(super) struct Wanted {
     pub(super) order: Vec<OrderBy>,
     /// Whether it may stop before the last row.
     pub(super) has_limit: bool,
+    /// After how many rows it stops, if that is known.
+    pub(super) limit: Option<f64>,
     /// The columns that it reads. Empty: it changes or locks whole rows.
     pub(super) columns: Vec<bool>,
 }
@@ -78,17 +82,14 @@ pub(super) struct Candidate {
     pub(super) score: Score,
 }
 
-/// The best scan of an index for these conditions, if any index serves.
-pub(super) fn best(table: &Table, indexes: &[BoundIndex], conditions: &[Expr], wanted: &Wanted) -> Option<Candidate> {
-    let mut best: Option<Candidate> = None;
-    for (at, bound) in indexes.iter().enumerate() {
-        let candidate = candidate(table, (at, bound), conditions, wanted);
-        let is_better = |candidate: &Candidate| best.as_ref().is_none_or(|best| candidate.score > best.score);
-        if let Some(candidate) = candidate.filter(is_better) {
-            best = Some(candidate);
-        }
-    }
-    best
+/// The scans of indexes that serve for these conditions, in the order of the indexes.
+pub(super) fn candidates(
+    table: &Table,
+    indexes: &[BoundIndex],
+    conditions: &[Expr],
+    wanted: &Wanted,
+) -> Vec<Candidate> {
+    indexes.iter().enumerate().filter_map(|bound| candidate(table, bound, conditions, wanted)).collect()
 }
 
 fn candidate(

@@ -56,7 +56,17 @@ pub(super) fn join(
     lateral: Option<Vec<Expr>>,
 ) -> Join {
     let method = lateral.map_or_else(|| JoinMethod::Hash(Vec::new()), JoinMethod::Loop);
-    let mut join = Join { kind, left, right, left_width, right_width, method, condition: None };
+    let mut join = Join {
+        kind,
+        left,
+        right,
+        left_width,
+        right_width,
+        method,
+        condition: None,
+        builds_left: false,
+        estimate: None,
+    };
     for condition in conditions {
         join.add_on(condition);
     }

@@ -8,36 +8,38 @@
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `show`: parts without knowledge of the binder:
-//!    aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, expressions as text
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `known`, `selectivity`, `show`: parts without knowledge of
+//!    the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, statistics, what
+//!    conditions leave of a table's rows, expressions as text
 //! 2. `index_path`: scans of secondary indexes
-//! 3. `access`: access paths
-//! 4. `rel`: queries and the nodes that they read
-//! 5. `joins`, `node`: where conditions go; the plan of a statement
-//! 6. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
+//! 3. `path_cost`: what paths cost
+//! 4. `access`: access paths
+//! 5. `rel`: queries and the nodes that they read
+//! 6. `join_method`, `joins`, `node`: how joins find partners; where conditions go; the plan of a statement
+//! 7. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
 //!    WITH
-//! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
+//! 8. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
-//! 9. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
-//! 10. `object_names`, `operators`: names in literals, operators
-//! 11. `comparison`: comparisons and constructs built from them
-//! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 13. `aggregate`, `index`: aggregates; binding of indexes
-//! 14. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
+//! 9. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 10. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
+//! 11. `object_names`, `operators`: names in literals, operators
+//! 12. `comparison`: comparisons and constructs built from them
+//! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
+//! 14. `aggregate`, `index`: aggregates; binding of indexes
+//! 15. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
 //!     column; FROM, output columns; names in stored texts; what views read
-//! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
+//! 16. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 16. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
-//! 17. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
+//! 17. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
+//! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
 //!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
-//! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
-//! 19. `ddl`: CREATE TABLE, TRUNCATE
-//! 20. `alter_identity`: sequences in ALTER TABLE
-//! 21. `alter_table`: ALTER TABLE
-//! 22. `statement`: statements to plans
-//! 23. `copy`: COPY
-//! 24. `parameters`: the parameters of EXECUTE
+//! 19. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
+//! 20. `ddl`: CREATE TABLE, TRUNCATE
+//! 21. `alter_identity`: sequences in ALTER TABLE
+//! 22. `alter_table`: ALTER TABLE
+//! 23. `statement`: statements to plans
+//! 24. `copy`: COPY
+//! 25. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
@@ -70,7 +72,9 @@ mod index;
 mod index_ddl;
 mod index_path;
 mod insert;
+mod join_method;
 mod joins;
+mod known;
 mod maintenance;
 mod modify;
 mod names;
@@ -80,6 +84,7 @@ mod object_names;
 mod operators;
 mod order_limit;
 mod parameters;
+mod path_cost;
 mod plain;
 mod projection;
 mod references;
@@ -87,6 +92,7 @@ mod rel;
 mod relations;
 mod rename;
 mod select;
+mod selectivity;
 mod sequence_ddl;
 mod set_operation;
 mod settle;
@@ -112,8 +118,8 @@ pub(crate) use explained::Explain;
 pub(crate) use index_ddl::has_order;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, NewObject,
-    References, Referring, RowCounts, UpdatePlan, WithBody,
+    Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,
+    NewObject, References, Referring, RowCounts, UpdatePlan, WithBody,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};

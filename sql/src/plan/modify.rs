@@ -121,10 +121,10 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<(TableAccess, Option<Expr>, Option<Box<Joined>>), SqlError> {
         let Some(others) = others else {
-            let (access, filter) = whole_rows(write, filter);
+            let (access, filter) = whole_rows(write, filter, &self.known);
             return Ok((access, filter, None));
         };
-        let (access, _) = whole_rows(write, None);
+        let (access, _) = whole_rows(write, None, &self.known);
         Ok((access, None, Some(Box::new(joined(write, others, filter, scope)))))
     }
 }

@@ -36,6 +36,8 @@ pub struct ResultColumn {
 pub struct Plan {
     /// The newest catalog version that it is known to be valid for.
     pub(crate) valid_for: AtomicU64,
+    /// The version of the statistics that it was made with; `None` if it has not looked at them.
+    pub(crate) statistics: Option<u64>,
     /// What the session saw of the catalog.
     pub(crate) sight: Sight,
     /// The names of relations that the binder has looked up.
@@ -154,6 +156,9 @@ pub(crate) struct Lookup {
 impl Plan {
     /// Whether the statement would be bound to the same relations with this catalog.
     pub(crate) fn is_valid_for(&self, catalog: &Catalog) -> bool {
+        if self.statistics.is_some_and(|version| version != catalog.statistics().version()) {
+            return false;
+        }
         let sees_the_same = self.sight == *catalog.sight();
         if sees_the_same && self.valid_for.load(Ordering::Relaxed) == catalog.version {
             return true;

@@ -100,6 +100,7 @@ fn bind_on_this_stack(
         notices: Vec::new(),
         analyze: None,
         references: None,
+        statistics: None,
         subplans: Vec::new(),
         with: Vec::new(),
         body,

@@ -12,6 +12,7 @@ use super::access::{TableAccess, whole_rows};
 use super::binder::{Binder, Typed};
 use super::bound_index::TableWrite;
 use super::conditions::conjunction;
+use super::known::Known;
 use super::node::{ChildAction, DeletePlan, References, Referring, UpdatePlan};
 use crate::error::SqlError;
 use crate::expr::{CompareOp, Expr};
@@ -84,7 +85,8 @@ impl Binder<'_> {
             let value = Typed::new(Expr::Param(at), parent.columns[*there].ty, NO_LOCATION);
             conditions.push(self.compare(CompareOp::Eq, column, value, (&nowhere, &nowhere))?.expr);
         }
-        let (access, filter) = whole_rows(&write, conjunction(conditions));
+        // By rule: statistics are none of the reasons to bind a change of one row again.
+        let (access, filter) = whole_rows(&write, conjunction(conditions), &Known::default());
         let on_delete = self.child_action(key.on_delete, &write, key, (&access, &filter), None)?;
         let on_update = self.child_action(key.on_update, &write, key, (&access, &filter), Some((parent, &columns)))?;
         Ok(Referring { child: Arc::clone(child), position, columns, access, filter, on_delete, on_update })

@@ -1,25 +1,21 @@
 //! Access paths and methods of joins, chosen once all conditions are where they go.
 //!
-//! A query over a table reads it by the path that [`access`] chooses. A join by equality looks the rows of one side up
-//! for each row of the other one, instead of keeping its right side in a hash table, if
-//!
-//! 1. the other side has few rows, as far as its own conditions tell ([`is_bounded`]), and
-//! 2. the keys of the join bind more columns of the primary key, or of an index, than the side's own conditions do.
-//!
-//! That is the right side of an inner or left join, or else the left side of an inner one.
+//! A query over a table reads it by the path that [`access`] chooses, a join finds its partners as [`join_method`] says.
 //!
 //! The order that a query sorts by goes down to the table that has its columns, as far as the nodes between keep the
 //! order of rows: simple queries, and joins for their left side. If the path there gives the order there is no sort.
 //!
 //! min and max are the first value of an order. If a path gives it and no row on it is dropped, only one row is read.
 
-use super::access::{self, AccessPath, Choice};
+use super::access::{self, AccessPath};
 use super::conditions::{conjunction, conjuncts};
-use super::index_path::{OrderBy, Score, Wanted};
+use super::index_path::{OrderBy, Wanted};
+use super::join_method::{self, Side, equality, limit_of, over_source};
 use super::joins::rel_width;
+use super::known::Known;
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SortKey, Source};
 use super::show::plain;
-use crate::expr::{CompareOp, Expr};
+use crate::expr::Expr;
 use pgtypes::Datum;
 
 /// What is asked of a node beside its rows.
@@ -29,6 +25,8 @@ struct Asked {
     order: Vec<OrderBy>,
     /// Whether the reader may stop before the last row.
     has_limit: bool,
+    /// After how many rows it stops, if that is known.
+    limit: Option<f64>,
 }
 
 impl Asked {
@@ -49,7 +47,7 @@ impl Asked {
                 return Asked::default();
             }
         }
-        Asked { order, has_limit: self.has_limit }
+        Asked { order, has_limit: self.has_limit, limit: self.limit }
     }
 
     /// The same of an input that has the first columns.
@@ -59,13 +57,13 @@ impl Asked {
 }
 
 /// Settles a query: chooses its paths and methods, drops a redundant sort, marks the columns in use.
-pub(super) fn settle(plan: &mut SelectPlan) {
-    settle_query(plan, &Asked::default());
+pub(super) fn settle(plan: &mut SelectPlan, known: &Known) {
+    settle_query(plan, &Asked::default(), known);
 }
 
 /// Returns whether the rows come in the order that is asked for.
-fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
-    first_value(plan);
+fn settle_query(plan: &mut SelectPlan, asked: &Asked, known: &Known) -> bool {
+    first_value(plan, known);
     let mut needed = match &plan.source {
         Source::Single | Source::Values(_) | Source::System(_) => {
             plan.has_subqueries = plan.uses_subqueries();
@@ -84,10 +82,10 @@ fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
     let asked = asked_of_source(plan, asked);
     let gives_order = match &mut plan.source {
         Source::Single | Source::Values(_) | Source::System(_) => false,
-        Source::Table(_) => settle_table(plan, needed, &asked),
+        Source::Table(_) => settle_table(plan, needed, &asked, known),
         Source::Rel(rel) => {
             plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
-            settle_rel(rel, &needed, &asked)
+            settle_rel(rel, &needed, &asked, known)
         }
     };
     let gives_order = gives_order && !asked.order.is_empty();
@@ -101,38 +99,41 @@ fn settle_query(plan: &mut SelectPlan, asked: &Asked) -> bool {
 /// What a query asks of its source: the order of its sort, or the one that is asked of itself.
 fn asked_of_source(plan: &SelectPlan, asked: &Asked) -> Asked {
     let has_limit = plan.limit.is_some() || asked.has_limit;
+    let limit = if plan.limit.is_some() { limit_of(plan) } else { asked.limit };
     // Grouped rows have no order. DISTINCT ON needs its sort.
     if plan.aggregation.is_some() || !plan.distinct_on.is_empty() {
         return Asked::default();
     }
     if plan.sort.is_empty() {
         // Only simple queries are asked for an order.
-        return Asked { has_limit, ..asked.of_input(|at| plan.output.get(at).cloned()) };
+        return Asked { has_limit, limit, ..asked.of_input(|at| plan.output.get(at).cloned()) };
     }
     let key = |key: &SortKey| {
         let expr = plan.output.get(key.column)?.clone();
         Some(OrderBy { expr, descending: key.descending, nulls_first: key.nulls_first })
     };
     let order = plan.sort.iter().map(key).collect::<Option<Vec<OrderBy>>>().unwrap_or_default();
-    Asked { order, has_limit }
+    Asked { order, has_limit, limit }
 }
 
 /// `needed`: the columns that are read apart from those of the filter.
-fn settle_table(plan: &mut SelectPlan, mut needed: Vec<bool>, asked: &Asked) -> bool {
+fn settle_table(plan: &mut SelectPlan, mut needed: Vec<bool>, asked: &Asked, known: &Known) -> bool {
     let mut columns = needed.clone();
     plan.filter.iter().for_each(|filter| filter.mark_columns(&mut columns));
     let is_locked = plan.lock.is_some();
     let wanted = Wanted {
         order: asked.order.clone(),
         has_limit: asked.has_limit,
+        limit: asked.limit,
         columns: if is_locked { Vec::new() } else { columns },
     };
     let Source::Table(access) = &mut plan.source else { return false };
     let indexes = std::mem::take(&mut access.indexes);
-    let choice = access::choose(&access.table, &indexes, plan.filter.take(), &wanted);
+    let choice = access::choose((&access.table, &indexes), plan.filter.take(), &wanted, known);
     plan.filter = choice.filter;
     access.path = choice.path;
     access.reverse = choice.direction.unwrap_or(false);
+    access.estimate = choice.estimate.map(|estimate| estimate.rows);
     plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
     if let (AccessPath::Index(scan), true) = (&access.path, is_locked) {
         // A locked row that has changed is looked at again.
@@ -144,11 +145,11 @@ fn settle_table(plan: &mut SelectPlan, mut needed: Vec<bool>, asked: &Asked) -> 
 
 /// Settles a node. `used`: the columns that are read of it. Returns whether its rows come in the order that is asked
 /// for.
-fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked) -> bool {
+fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked, known: &Known) -> bool {
     match rel {
         Rel::Query(plan) => {
             if !plan.is_simple() {
-                settle_query(plan, &Asked::default());
+                settle_query(plan, &Asked::default(), known);
                 return false;
             }
             for (output, used) in plan.output.iter_mut().zip(used) {
@@ -156,14 +157,14 @@ fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked) -> bool {
                     *output = Expr::Const(Datum::Null);
                 }
             }
-            settle_query(plan, asked)
+            settle_query(plan, asked, known)
         }
-        Rel::Join(join) => settle_join(join, used, asked),
+        Rel::Join(join) => settle_join(join, used, asked, known),
         Rel::Set(set) => {
             // Whole rows are compared.
             let width = used.len();
-            settle_rel(&mut set.left, &vec![true; width], &Asked::default());
-            settle_rel(&mut set.right, &vec![true; width], &Asked::default());
+            settle_rel(&mut set.left, &vec![true; width], &Asked::default(), known);
+            settle_rel(&mut set.right, &vec![true; width], &Asked::default(), known);
             false
         }
         Rel::SetValues(values) => {
@@ -172,13 +173,13 @@ fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked) -> bool {
             for call in &values.calls {
                 call.args().iter().for_each(|arg| arg.mark_columns(&mut needed));
             }
-            settle_rel(&mut values.input, &needed, &asked.of_first(width))
+            settle_rel(&mut values.input, &needed, &asked.of_first(width), known)
         }
         Rel::Function(_) | Rel::With(_) => false,
     }
 }
 
-fn settle_join(join: &mut Join, used: &[bool], asked: &Asked) -> bool {
+fn settle_join(join: &mut Join, used: &[bool], asked: &Asked, known: &Known) -> bool {
     let mut needed = used.to_vec();
     join.condition.iter().for_each(|condition| condition.mark_columns(&mut needed));
     let (left, right) = needed.split_at_mut(join.left_width.min(used.len()));
@@ -190,7 +191,10 @@ fn settle_join(join: &mut Join, used: &[bool], asked: &Asked) -> bool {
         JoinMethod::Loop(args) => args.iter().for_each(|arg| arg.mark_columns(left)),
         JoinMethod::Reverse(args) => args.iter().for_each(|arg| arg.mark_columns(right)),
     }
-    match looked_up(join) {
+    let choice = join_method::choose(join, known);
+    join.estimate = choice.rows;
+    join.builds_left = choice.builds_left;
+    match choice.looked_up {
         Some(Side::Right) => {
             let args = look_up(&mut join.right, keys_of(&mut join.method));
             join.method = JoinMethod::Loop(args);
@@ -202,11 +206,12 @@ fn settle_join(join: &mut Join, used: &[bool], asked: &Asked) -> bool {
         }
         None => {}
     }
-    let keeps_order =
-        matches!(join.kind, JoinKind::Inner | JoinKind::Left) && !matches!(join.method, JoinMethod::Reverse(_));
+    let keeps_order = matches!(join.kind, JoinKind::Inner | JoinKind::Left)
+        && !matches!(join.method, JoinMethod::Reverse(_))
+        && !join.builds_left;
     let of_left = if keeps_order { asked.of_first(join.left_width) } else { Asked::default() };
-    let gives_order = settle_rel(&mut join.left, left, &of_left);
-    settle_rel(&mut join.right, right, &Asked::default());
+    let gives_order = settle_rel(&mut join.left, left, &of_left, known);
+    settle_rel(&mut join.right, right, &Asked::default(), known);
     gives_order && !of_left.order.is_empty()
 }
 
@@ -215,65 +220,6 @@ fn keys_of(method: &mut JoinMethod) -> Vec<(Expr, Expr)> {
         JoinMethod::Hash(keys) => std::mem::take(keys),
         JoinMethod::Loop(_) | JoinMethod::Reverse(_) => Vec::new(),
     }
-}
-
-/// A side of a join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Left,
-    Right,
-}
-
-/// The side of a join whose rows are looked up by its keys, if that is better than a hash table. Neither side is
-/// settled.
-fn looked_up(join: &Join) -> Option<Side> {
-    let JoinMethod::Hash(keys) = &join.method else { return None };
-    if keys.is_empty() || !matches!(join.kind, JoinKind::Inner | JoinKind::Left) {
-        return None;
-    }
-    if is_bounded(&join.left) {
-        let right: Vec<&Expr> = keys.iter().map(|(_, right)| right).collect();
-        return binds_more(&join.right, &right).then_some(Side::Right);
-    }
-    let left: Vec<&Expr> = keys.iter().map(|(left, _)| left).collect();
-    let serves = join.kind == JoinKind::Inner && binds_more(&join.left, &left) && is_bounded(&join.right);
-    serves.then_some(Side::Left)
-}
-
-/// Whether keys over a side's row bind more columns of a path to its table than its own conditions do.
-fn binds_more(side: &Rel, keys: &[&Expr]) -> bool {
-    let Rel::Query(plan) = side else { return false };
-    let is_plain = plan.output.iter().all(|expr| !expr.is_volatile() && !expr.has_subquery());
-    if !plan.is_simple() || !is_plain {
-        return false;
-    }
-    let equalities = keys.iter().map(|key| equality(over_source((*key).clone(), &plan.output), Expr::Outer(0)));
-    match (score_of(plan, Vec::new()), score_of(plan, equalities.collect())) {
-        (Some(own), Some(with)) => (with.is_unique, with.equal) > (own.is_unique, own.equal),
-        _ => false,
-    }
-}
-
-/// How good the path to the table of a query is, with more conditions. `None` if it reads no table.
-fn score_of(plan: &SelectPlan, more: Vec<Expr>) -> Option<Score> {
-    let Source::Table(access) = &plan.source else { return None };
-    let conditions: Vec<Expr> = plan.filter.iter().cloned().chain(more).collect();
-    let filter = Some(Expr::And(conditions));
-    let Choice { score, .. } = access::choose(&access.table, &access.indexes, filter, &Wanted::default());
-    Some(score)
-}
-
-/// An expression over the output of a query as one over its source.
-fn over_source(mut expr: Expr, output: &[Expr]) -> Expr {
-    expr.replace_with(&mut |part| match part {
-        Expr::Column(at) => output.get(*at).cloned(),
-        _ => None,
-    });
-    expr
-}
-
-fn equality(left: Expr, right: Expr) -> Expr {
-    Expr::Compare { op: CompareOp::Eq, left: Box::new(left), right: Box::new(right) }
 }
 
 /// Makes a side of a join the one that is looked up. `keys`: over the other side's row, and over its own. Returns the
@@ -298,32 +244,8 @@ fn look_up(side: &mut Rel, keys: Vec<(Expr, Expr)>) -> Vec<Expr> {
     args
 }
 
-/// Whether a node has few rows, as far as its conditions tell. It is not settled.
-fn is_bounded(rel: &Rel) -> bool {
-    match rel {
-        Rel::Query(plan) => {
-            plan.limit.is_some()
-                || plan.aggregation.as_ref().is_some_and(|aggregation| aggregation.keys.is_empty())
-                || match &plan.source {
-                    Source::Single | Source::Values(_) => true,
-                    Source::System(_) => false,
-                    Source::Table(_) => score_of(plan, Vec::new()).is_some_and(|score| score.equal > 0),
-                    Source::Rel(source) => is_bounded(source),
-                }
-        }
-        Rel::Join(join) => match &join.method {
-            JoinMethod::Hash(_) => looked_up(join).is_some(),
-            JoinMethod::Loop(_) => is_bounded(&join.left),
-            JoinMethod::Reverse(_) => is_bounded(&join.right),
-        },
-        Rel::Function(_) | Rel::With(_) => true,
-        Rel::Set(set) => is_bounded(&set.left) && is_bounded(&set.right),
-        Rel::SetValues(values) => is_bounded(&values.input),
-    }
-}
-
 /// Turns the only aggregate of a table, min or max, into one over the first row of an order, if a path gives it.
-fn first_value(plan: &mut SelectPlan) {
+fn first_value(plan: &mut SelectPlan, known: &Known) {
     let (Some(aggregation), Source::Table(access)) = (&plan.aggregation, &plan.source) else { return };
     let ([], [call]) = (aggregation.keys.as_slice(), aggregation.calls.as_slice()) else { return };
     let [arg] = call.args.as_slice() else { return };
@@ -344,9 +266,10 @@ fn first_value(plan: &mut SelectPlan) {
     let wanted = Wanted {
         order: vec![OrderBy { expr: arg.clone(), descending, nulls_first: descending }],
         has_limit: true,
+        limit: Some(1.0),
         columns: Vec::new(),
     };
-    let choice = access::choose(&access.table, &access.indexes, filter.clone(), &wanted);
+    let choice = access::choose((&access.table, &access.indexes), filter.clone(), &wanted, known);
     let is_point = matches!(choice.path, AccessPath::Points(_));
     if choice.direction.is_none() || choice.filter.is_some() || is_point {
         return;

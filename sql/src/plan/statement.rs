@@ -8,6 +8,7 @@ use sqlparser::ast::{LockType, ObjectName, ObjectType, SelectInto, SetExpr, Span
 use super::binder::Binder;
 use super::explain::{self, options_of};
 use super::explained::Explain;
+use super::known::Known;
 use super::maintenance::VACUUM;
 use super::node::{Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
 use super::with_name::{changing, has_changes};
@@ -90,36 +91,38 @@ fn bind_on_this_stack(
         subplans,
         with,
         references,
+        statistics: binder.known.version(),
         body,
     }))
 }
 
 /// Chooses access paths and join methods, once all conditions are where they go.
 fn settle_all(body: &mut Body, binder: &mut Binder<'_>) {
-    settle_body(body);
+    let known = &binder.known;
+    settle_body(body, known);
     for subplan in &mut binder.subplans {
-        settle::settle(&mut subplan.plan);
+        settle::settle(&mut subplan.plan, known);
         subplan.kept = correlated::kept_rows(&subplan.plan);
     }
     for with in &mut binder.with {
         match &mut with.body {
-            WithBody::Query(plan) => settle::settle(plan),
-            WithBody::Change(body) => settle_body(body),
+            WithBody::Query(plan) => settle::settle(plan, known),
+            WithBody::Change(body) => settle_body(body, known),
             WithBody::Recursive { first, step, .. } => {
-                settle::settle(first);
-                settle::settle(step);
+                settle::settle(first, known);
+                settle::settle(step, known);
             }
         }
     }
 }
 
-fn settle_body(body: &mut Body) {
+fn settle_body(body: &mut Body, known: &Known) {
     match body {
-        Body::Select(plan) => settle::settle(plan),
-        Body::Insert(plan) => settle::settle(&mut plan.source),
-        Body::CreateTableAs(parts) => settle::settle(&mut parts.1),
-        Body::Update(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source)),
-        Body::Delete(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source)),
+        Body::Select(plan) => settle::settle(plan, known),
+        Body::Insert(plan) => settle::settle(&mut plan.source, known),
+        Body::CreateTableAs(parts) => settle::settle(&mut parts.1, known),
+        Body::Update(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source, known)),
+        Body::Delete(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source, known)),
         _ => {}
     }
 }

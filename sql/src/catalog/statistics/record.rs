@@ -179,7 +179,8 @@ mod tests {
             histogram: Vec::new(),
             ..column(2, SqlType::TEXT)
         };
-        let written = TableStatistics { storage: StorageId(16_385), rows: 12, columns: vec![column(1, SqlType::INT4), text] };
+        let written =
+            TableStatistics { storage: StorageId(16_385), rows: 12, columns: vec![column(1, SqlType::INT4), text] };
         let bytes = written.encode();
         assert_eq!(TableStatistics::decode(&bytes), Ok(written));
         for end in 0..bytes.len() {

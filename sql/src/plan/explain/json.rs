@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::tree::{ExplainNode, Value};
+use super::tree::{ExplainNode, Value, shown_rows};
 
 /// The document of a statement. `summary`: times of planning and of the run, by their names, in milliseconds.
 pub(super) fn document(root: &ExplainNode, summary: &[(&'static str, f64)]) -> String {
@@ -26,7 +26,7 @@ fn put(node: &ExplainNode, indent: usize, out: &mut String) {
     }
     fields.extend([("Parallel Aware", "false".to_owned()), ("Async Capable", "false".to_owned())]);
     fields.extend(node.attributes.iter().map(|(name, value)| (*name, json(value))));
-    fields.extend(node.estimate.map(|estimate| ("Plan Rows", format!("{:.0}", estimate.rows))));
+    fields.extend(node.estimate.map(|rows| ("Plan Rows", shown_rows(rows))));
     if let Some(run) = &node.run {
         if let Some((first, all)) = run.times {
             fields.push(("Actual Startup Time", format!("{first:.3}")));

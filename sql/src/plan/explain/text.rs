@@ -1,6 +1,6 @@
 //! EXPLAIN (FORMAT TEXT): PostgreSQL's indented tree.
 
-use super::tree::{ExplainNode, Value};
+use super::tree::{ExplainNode, Value, shown_rows};
 
 /// The lines of a tree.
 pub(super) fn lines(root: &ExplainNode) -> Vec<String> {
@@ -30,7 +30,7 @@ fn spaces(indent: usize) -> String {
 
 /// The estimate of a node and what a run has counted.
 fn numbers(node: &ExplainNode) -> String {
-    let estimate = node.estimate.map_or_else(String::new, |estimate| format!("  (rows={:.0})", estimate.rows));
+    let estimate = node.estimate.map_or_else(String::new, |rows| format!("  (rows={})", shown_rows(rows)));
     let run = match &node.run {
         None => String::new(),
         Some(run) if run.loops == 0 => " (never executed)".to_owned(),

@@ -13,8 +13,8 @@ pub(super) struct ExplainNode {
     pub(super) attributes: Vec<(&'static str, Value)>,
     /// Further properties, one on a line.
     pub(super) details: Vec<(&'static str, Value)>,
-    /// The rows that it is expected to give; `None` if nothing is known.
-    pub(super) estimate: Option<Estimate>,
+    /// The rows that a loop is expected to give; `None` if nothing is known.
+    pub(super) estimate: Option<f64>,
     /// What a run has counted; `None` without one.
     pub(super) run: Option<NodeTotals>,
     pub(super) children: Vec<ExplainNode>,
@@ -115,13 +115,6 @@ impl From<u64> for Value {
     }
 }
 
-/// What a node is expected to give.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    /// The number of rows of a loop.
-    pub(super) rows: f64,
-}
-
 /// What a run has counted of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeTotals {
@@ -138,4 +131,9 @@ impl NodeTotals {
     pub(super) fn rows_per_loop(&self) -> f64 {
         self.rows as f64 / self.loops.max(1) as f64
     }
+}
+
+/// An estimate as it is shown: as in PostgreSQL one row at least.
+pub(super) fn shown_rows(rows: f64) -> String {
+    format!("{:.0}", rows.max(1.0))
 }

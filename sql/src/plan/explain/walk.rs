@@ -10,6 +10,7 @@ use super::tree::{ExplainNode, NodeTotals, Relation, Value};
 use crate::expr::Expr;
 use crate::plan::access::{AccessPath, TableAccess};
 use crate::plan::explained::ExplainOptions;
+use crate::plan::join_method::limit_of;
 use crate::plan::node::{Body, Conflict, Joined, RowCounts, Whole, WithBody};
 use crate::plan::rel::{
     FunctionScan, Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, SetOperation, SortKey, Source,
@@ -141,6 +142,7 @@ impl Walk<'_> {
         let last = stages.len();
         for (at, (mut stage, rows)) in stages.into_iter().enumerate() {
             let is_top = at + 1 == last;
+            stage.estimate = estimate_of_stage(stage.kind, plan, node.estimate);
             stage.run = counted.as_ref().map(|counted| self.totals(counted, rows(&counted.rows), is_top));
             if is_top {
                 self.output(&mut stage, plan);
@@ -149,6 +151,11 @@ impl Walk<'_> {
             node = stage;
         }
         node
+    }
+
+    /// An estimate, if they are shown.
+    fn estimate(&self, rows: Option<f64>) -> Option<f64> {
+        rows.filter(|_| self.options.costs)
     }
 
     /// The stages of a query, from the lowest to the highest, with their rows.
@@ -221,6 +228,10 @@ impl Walk<'_> {
             _ => plan.names.clone(),
         };
         self.filter(&mut node, plan.filter.as_ref(), &names, counted.map(|counted| &counted.rows));
+        if plan.filter.is_some() && matches!(plan.source, Source::Rel(_)) {
+            // That of the node is from before the filter.
+            node.estimate = None;
+        }
         let Some(counted) = counted else { return node };
         let read = self.counted(NodeKey::source(&plan.source)).unwrap_or_default();
         let measured = NodeRun { first: read.first, total: read.total, ..counted.clone() };
@@ -301,6 +312,7 @@ impl Walk<'_> {
             ExplainNode::titled("Hash Join", format!("Hash{word} Join"))
         };
         node = node.attribute("Join Type", kind);
+        node.estimate = self.estimate(join.estimate);
         if !keys.is_empty() {
             let shown = keys.iter().map(|(l, r)| format!("({} = {})", show(l, left), show(r, right)));
             node.detail("Hash Cond", shown.collect::<Vec<_>>().join(" AND "));
@@ -309,8 +321,8 @@ impl Walk<'_> {
             node.detail("Join Filter", show(condition, names));
         }
         let (left, right) = (self.rel(&join.left, left), self.rel(&join.right, right));
-        // The side that runs once is the first one.
-        let is_reverse = matches!(join.method, JoinMethod::Reverse(_));
+        // The side that runs once is the first one, and that of a hash table the second one.
+        let is_reverse = join.builds_left || matches!(join.method, JoinMethod::Reverse(_));
         let (outer, inner) = if is_reverse { (right, left) } else { (left, right) };
         node.add(Relation::Outer, outer);
         node.add(Relation::Inner, inner);
@@ -324,7 +336,7 @@ impl Walk<'_> {
         let name = quote_identifier(&table.name);
         let backward = if access.reverse { " Backward" } else { "" };
         let direction = if access.reverse { "Backward" } else { "Forward" };
-        match &access.path {
+        let node = match &access.path {
             AccessPath::Points(keys) => {
                 let node = ExplainNode::titled("Point Get", format!("Point Get on {name}"));
                 let mut node = node.attribute("Relation Name", table.name.as_str());
@@ -355,7 +367,20 @@ impl Walk<'_> {
             AccessPath::Full => ExplainNode::titled("Full Scan", format!("Full Scan{backward} on {name}"))
                 .attribute("Scan Direction", direction)
                 .attribute("Relation Name", table.name.as_str()),
-        }
+        };
+        ExplainNode { estimate: self.estimate(access.estimate), ..node }
+    }
+}
+
+/// The rows that a stage is expected to give over so many.
+fn estimate_of_stage(kind: &str, plan: &SelectPlan, below: Option<f64>) -> Option<f64> {
+    let has_keys = plan.aggregation.as_ref().is_some_and(|aggregation| !aggregation.keys.is_empty());
+    match kind {
+        "Aggregate" => (!has_keys && below.is_some()).then_some(1.0),
+        "Unique" => None,
+        "Limit" if plan.offset.is_none() => below.zip(limit_of(plan)).map(|(below, limit)| below.min(limit)),
+        "Limit" => None,
+        _ => below,
     }
 }
 
