@@ -23,7 +23,7 @@ impl NodeCatalog {
     /// Keeps the lease until `stop`, and ends schema changes that have lost their node. Errors are retried.
     pub async fn keep(&self, stop: CancellationToken) {
         let mut swept = clock::instant();
-        self.refresh_statistics().await;
+        let mut has_statistics = false;
         loop {
             let state = &self.state;
             let draining = state.live.is_draining();
@@ -37,7 +37,13 @@ impl NodeCatalog {
                 }
             };
             let pause = match kept.await {
-                Ok(()) => pause,
+                Ok(()) => {
+                    if !has_statistics {
+                        self.refresh_statistics().await;
+                        has_statistics = true;
+                    }
+                    pause
+                }
                 Err(error) => {
                     tracing::debug!("the lease on the catalog is not renewed: {error}");
                     RETRY_PAUSE

@@ -150,7 +150,11 @@ impl Counted {
         let present = rows.saturating_sub(self.nulls);
         let (column, ty) = (self.column.id, self.column.ty);
         let null_fraction = if rows == 0 { 0.0 } else { self.nulls as f64 / rows as f64 };
-        let width = u32::try_from(self.bytes.checked_div(present).unwrap_or(0)).unwrap_or(u32::MAX);
+        let width = match u32::try_from(ty.row().len) {
+            Ok(fixed) => fixed,
+            // As PostgreSQL counts, with the length before a value.
+            Err(_) => u32::try_from(self.bytes.checked_div(present).map_or(0, |bytes| bytes + 1)).unwrap_or(u32::MAX),
+        };
         let nothing = ColumnStatistics {
             column,
             ty,
@@ -318,7 +322,7 @@ mod tests {
         assert_eq!((few.distinct, few.common.len(), few.histogram.len()), (4.0, 4, 0));
         assert_eq!(few.common[0].frequency, 0.25);
         let nulls = statistics((0..100).map(|i| if i % 4 == 0 { Datum::Null } else { Datum::Int(7) }));
-        assert_eq!((nulls.null_fraction, nulls.distinct, nulls.width), (0.25, 1.0, 1));
+        assert_eq!((nulls.null_fraction, nulls.distinct, nulls.width), (0.25, 1.0, 8));
         assert_eq!(nulls.common[0].frequency, 0.75);
         let none = ints(std::iter::empty());
         assert_eq!((none.distinct, none.null_fraction, none.common.len()), (0.0, 0.0, 0));
@@ -370,7 +374,7 @@ mod tests {
         (0..3000).for_each(|_| sample.add(vec![Datum::text(text.as_str()); 40]));
         assert!(sample.bytes <= SAMPLE_BYTES && sample.kept.len() < 1000);
         let found = sample.finish();
-        assert_eq!((found[0].distinct, found[0].width), (1.0, 900));
+        assert_eq!((found[0].distinct, found[0].width), (1.0, 901));
         let mut sample = Sample::of([(column(1), true)]);
         (0..10).for_each(|_| sample.add(vec![Datum::text("x".repeat(WIDE + 1))]));
         let found = sample.finish().remove(0);

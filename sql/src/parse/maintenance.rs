@@ -44,6 +44,9 @@ const VACUUM_OPTIONS: &[&str] = &[
 /// Those of ANALYZE.
 const ANALYZE_OPTIONS: &[&str] = &["skip_locked", "verbose"];
 
+/// Words that no table has as its name without quotes.
+const KEYWORDS: &[&str] = &["analyse", "analyze", "freeze", "full", "verbose"];
+
 /// Whether a word begins such a statement.
 pub(super) fn begins(verb: &str) -> bool {
     ["vacuum", "analyze", "analyse"].iter().any(|known| verb.eq_ignore_ascii_case(known))
@@ -168,6 +171,11 @@ impl<'t, I: Iterator<Item = &'t TokenWithSpan>> Input<'t, I> {
 
     /// A table with its columns.
     fn table(&mut self) -> Result<(ObjectName, Vec<Ident>), SqlError> {
+        let is_keyword =
+            |found: &Token| word(found).is_some_and(|word| KEYWORDS.contains(&&*word.to_ascii_lowercase()));
+        if self.peek().is_some_and(is_keyword) {
+            return Err(self.error());
+        }
         let mut parts = vec![self.identifier()?];
         while self.take_token(&Token::Period) {
             parts.push(self.identifier()?);

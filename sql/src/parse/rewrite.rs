@@ -2,7 +2,6 @@
 //! CONCURRENTLY, INSERT OVERRIDING, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE,
 //! the column names of CREATE TABLE AS, NO INHERIT.
 
-use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{Expr, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};

@@ -5,7 +5,8 @@
 //! or the left side of an inner one. The alternative is a hash table of the right side, or of the left one of an inner
 //! join.
 //!
-//! If the rows of both sides can be estimated ([`super::selectivity`]), the cheapest way is taken. Otherwise rows are
+//! If a side reads an analyzed table, and the rows of both can be estimated ([`super::selectivity`]), the cheapest way is
+//! taken. Otherwise rows are
 //! looked up if the other side has few rows, as far as its own conditions tell ([`is_bounded`]): the right side first.
 //! Without that the hash table is of the right side.
 
@@ -47,9 +48,9 @@ pub(super) struct Method {
 
 /// Chooses the method of a join.
 pub(super) fn choose(join: &Join, known: &Known) -> Method {
-    let sides = match estimate_rel(&join.left, known) {
-        Some(left) => estimate_rel(&join.right, known).map(|right| (left, right)),
-        None => None,
+    let sides = match is_analyzed(&join.left, known) || is_analyzed(&join.right, known) {
+        true => estimate_rel(&join.left, known).zip(estimate_rel(&join.right, known)),
+        false => None,
     };
     let Some((left, right)) = sides else { return Method { looked_up: looked_up(join, known), ..Method::default() } };
     let rows = Some(joined_rows(join, (left.rows, right.rows), known));
@@ -82,6 +83,23 @@ pub(super) fn choose(join: &Join, known: &Known) -> Method {
         }
     }
     best.1
+}
+
+/// Whether a node reads an analyzed table.
+fn is_analyzed(rel: &Rel, known: &Known) -> bool {
+    match rel {
+        Rel::Query(plan) => match &plan.source {
+            Source::Table(access) => {
+                known.of(&access.table).is_some_and(|found| found.rows_of(&access.table).is_some())
+            }
+            Source::Rel(rel) => is_analyzed(rel, known),
+            Source::Single | Source::Values(_) | Source::System(_) => false,
+        },
+        Rel::Join(join) => is_analyzed(&join.left, known) || is_analyzed(&join.right, known),
+        Rel::Set(set) => is_analyzed(&set.left, known) || is_analyzed(&set.right, known),
+        Rel::SetValues(values) => is_analyzed(&values.input, known),
+        Rel::Function(_) | Rel::With(_) => false,
+    }
 }
 
 /// The cost of looking the rows of a side up by keys, for one row of the other side; `None` if no path serves.

@@ -42,8 +42,14 @@ impl Binder<'_> {
 
     /// The table of a name; `None` for another relation, and for those of the system.
     fn maintained(&mut self, name: &ObjectName, is_vacuum: bool) -> Result<Option<Arc<Table>>, SqlError> {
-        if self.of_system(&self.name_parts(name)?).is_some() {
+        let parts = self.name_parts(name)?;
+        if self.of_system(&parts).is_some() {
             return Ok(None);
+        }
+        if let [schema, _] = parts.as_slice()
+            && self.catalog.schema(schema).is_none()
+        {
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")));
         }
         // As in PostgreSQL without a position.
         let found = self.relation(name).map_err(|error| SqlError { position: None, ..error })?;

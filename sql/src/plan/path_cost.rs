@@ -71,3 +71,33 @@ pub(super) fn of_points(keys: usize) -> Estimate {
     let keys = keys as f64;
     Estimate { rows: keys, cost: POINT * keys }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Expr;
+    use crate::plan::index_path::OrderBy;
+
+    fn cost(rows: f64, read: f64, is_index: bool, wanted: &Wanted) -> f64 {
+        let read = PathRead { rows: read, parts: 1.0, is_index, fetches: is_index, gives_order: is_index };
+        estimate(rows, read.rows, &read, wanted).cost
+    }
+
+    #[test]
+    fn an_index_serves_few_rows_and_a_scan_many() {
+        let any = Wanted::default();
+        for rows in [10.0, 1000.0, 1e6] {
+            assert!(cost(rows, rows * 0.01, true, &any) < cost(rows, rows, false, &any), "{rows}");
+            assert!(cost(rows, rows * 0.5, true, &any) > cost(rows, rows, false, &any), "{rows}");
+        }
+    }
+
+    #[test]
+    fn an_order_saves_a_sort_and_with_a_limit_most_of_the_rows() {
+        let by_first = vec![OrderBy { expr: Expr::Column(0), descending: false, nulls_first: false }];
+        let ordered = Wanted { order: by_first, ..Wanted::default() };
+        let limited = Wanted { has_limit: true, limit: Some(10.0), ..ordered.clone() };
+        assert!(cost(1e5, 1e5, true, &ordered) > cost(1e5, 1e5, false, &ordered), "a sort is cheaper than look-ups");
+        assert!(cost(1e5, 1e5, true, &limited) < cost(1e5, 1e5, false, &limited) / 100.0);
+    }
+}

@@ -321,3 +321,7 @@ fn scalar(value: &Datum) -> Option<f64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "selectivity_tests.rs"]
+mod tests;

@@ -12,6 +12,26 @@ explain select * from orders where made > '2020-06-01';
 explain select count(*) from orders o join customers c on c.id = o.customer;
 analyze orders, customers;
 ----
+CREATE TABLE
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE TABLE
+INSERT 0 500
+INSERT 0 4000
+Index Scan using orders_state on orders
+  Index Cond: (state = 'closed'::text)
+Index Scan using orders_customer on orders
+  Index Cond: (customer = 7)
+  Filter: (state = 'closed'::text)
+Index Scan using orders_made on orders
+  Index Cond: (made > 7457)
+Aggregate
+  ->  Hash Join
+        Hash Cond: (o.customer = c.id)
+        ->  Full Scan on orders
+        ->  Full Scan on customers
+ANALYZE
 
 # Equality: a rare value by its index, a common one by the rows. A parameter takes the average.
 explain select * from orders where state = 'open';
@@ -26,6 +46,29 @@ explain select * from orders where state = 'open' or customer = 7;
 \params 7
 explain select * from orders where customer = $1;
 ----
+Index Scan using orders_state on orders  (rows=40)
+  Index Cond: (state = 'open'::text)
+Full Scan on orders  (rows=3960)
+  Filter: (state = 'closed'::text)
+Index Scan using orders_state on orders  (rows=1)
+  Index Cond: (state = 'none'::text)
+Index Scan using orders_customer on orders  (rows=8)
+  Index Cond: (customer = 7)
+  Filter: (state = 'closed'::text)
+Full Scan on orders  (rows=40)
+  Filter: (state <> 'closed'::text)
+Full Scan on orders  (rows=1)
+  Filter: (note IS NULL)
+Index Scan using orders_state on orders  (rows=40)
+  Index Cond: (state IN ('open'::text, 'none'::text))
+  Filter: (note IS NOT NULL)
+Index Scan using orders_customer on orders  (rows=24)
+  Index Cond: (customer IN (1, 2, 3))
+Full Scan on orders  (rows=48)
+  Filter: ((state = 'open'::text) OR (customer = 7))
+params int4
+Index Scan using orders_customer on orders  (rows=8)
+  Index Cond: (customer = $1)
 
 # Ranges by the histogram: few rows by the index, many by the table.
 explain select * from orders where made > '2022-09-20';
@@ -35,6 +78,19 @@ explain select made from orders where made > '2020-02-01';
 explain select * from orders where id between 100 and 199;
 explain select * from orders where id between 100 and 3900 and state = 'open';
 ----
+Index Scan using orders_made on orders  (rows=24)
+  Index Cond: (made > 8298)
+Full Scan on orders  (rows=3872)
+  Filter: (made > 7336)
+Index Scan using orders_made on orders  (rows=36)
+  Index Cond: ((made >= 7336) AND (made <= 7345))
+Index Only Scan using orders_made on orders  (rows=3872)
+  Index Cond: (made > 7336)
+Range Scan on orders  (rows=99)
+  Key: ((id >= 100) AND (id <= 199))
+Index Scan using orders_state on orders  (rows=38)
+  Index Cond: (state = 'open'::text)
+  Filter: ((id >= 100) AND (id <= 3900))
 
 # Order, LIMIT, point gets.
 explain select * from orders order by made limit 5;
@@ -47,6 +103,51 @@ explain select max(made) from orders;
 explain (costs off) select * from orders where state = 'open';
 explain (format json) select state, count(*) from orders where customer = 3 group by state;
 ----
+Limit  (rows=5)
+  ->  Index Scan using orders_made on orders  (rows=4000)
+Sort  (rows=4000)
+  Sort Key: made
+  ->  Full Scan on orders  (rows=4000)
+Limit  (rows=5)
+  ->  Index Scan using orders_made on orders  (rows=3960)
+        Filter: (state = 'closed'::text)
+Index Scan using orders_state on orders  (rows=40)
+  Index Cond: (state = 'open'::text)
+Point Get on orders
+  Key: (id = 5)
+Point Get on orders
+  Key: (id IN (5, 6))
+  Filter: (state = 'open'::text)
+Aggregate  (rows=1)
+  ->  Limit  (rows=1)
+        ->  Index Only Scan Backward using orders_made on orders  (rows=4000)
+              Index Cond: (made IS NOT NULL)
+Index Scan using orders_state on orders
+  Index Cond: (state = 'open'::text)
+[
+  {
+    "Plan": {
+      "Node Type": "Aggregate",
+      "Parallel Aware": false,
+      "Async Capable": false,
+      "Strategy": "Hashed",
+      "Group Key": ["state"],
+      "Plans": [
+        {
+          "Node Type": "Index Scan",
+          "Parent Relationship": "Outer",
+          "Parallel Aware": false,
+          "Async Capable": false,
+          "Scan Direction": "Forward",
+          "Index Name": "orders_customer",
+          "Relation Name": "orders",
+          "Plan Rows": 8,
+          "Index Cond": "(customer = 3)"
+        }
+      ]
+    }
+  }
+]
 
 # Joins: look-ups if few rows are on the other side, else a hash table of the smaller side.
 explain select * from orders o join customers c on c.id = o.customer where o.state = 'open';
@@ -61,6 +162,48 @@ select c.id, o.id, o.customer from customers c join orders o on c.id = o.custome
 explain update orders set note = 'x' where state = 'closed';
 explain delete from orders where state = 'open';
 ----
+Nested Loop  (rows=40)
+  ->  Index Scan using orders_state on orders  (rows=40)
+        Index Cond: (state = 'open'::text)
+  ->  Point Get on customers
+        Key: (id = $0)
+Hash Join  (rows=4000)
+  Hash Cond: (o.customer = c.id)
+  ->  Full Scan on orders  (rows=4000)
+  ->  Full Scan on customers  (rows=500)
+Hash Join  (rows=4000)
+  Hash Cond: (c.id = o.customer)
+  ->  Full Scan on orders  (rows=4000)
+  ->  Full Scan on customers  (rows=500)
+Nested Loop  (rows=8)
+  ->  Full Scan on customers  (rows=1)
+        Filter: (name = 'name7'::text)
+  ->  Index Scan using orders_customer on orders  (rows=8)
+        Index Cond: (customer = $0)
+Hash Left Join  (rows=800)
+  Hash Cond: (c.id = o.customer)
+  ->  Full Scan on customers  (rows=100)
+        Filter: (city = 'city1'::text)
+  ->  Full Scan on orders  (rows=4000)
+Nested Loop Left Join  (rows=8)
+  ->  Point Get on customers
+        Key: (id = 3)
+  ->  Index Scan using orders_customer on orders  (rows=8)
+        Index Cond: (customer = $0)
+count:int8|min:int4|max:text
+4000|1|name99
+count:int8|min:int4|max:text
+3501|500|name99
+id:int4|id:int4|customer:int4
+2|1|2
+3|2|3
+4|3|4
+Update on orders
+  ->  Full Scan on orders  (rows=3960)
+        Filter: (state = 'closed'::text)
+Delete on orders
+  ->  Index Scan using orders_state on orders  (rows=40)
+        Index Cond: (state = 'open'::text)
 
 # A prepared statement is planned again when there are new statistics.
 prepare p as select * from orders where state = 'closed';
@@ -72,3 +215,15 @@ explain execute p;
 truncate orders;
 explain execute p;
 ----
+PREPARE
+Full Scan on orders  (rows=3960)
+  Filter: (state = 'closed'::text)
+DELETE 3940
+Full Scan on orders  (rows=3960)
+  Filter: (state = 'closed'::text)
+ANALYZE
+Full Scan on orders  (rows=20)
+  Filter: (state = 'closed'::text)
+TRUNCATE TABLE
+Index Scan using orders_state on orders
+  Index Cond: (state = 'closed'::text)
