@@ -5,6 +5,7 @@
 //! - the ends of operator tokens;
 //! - operator precedence, which is PostgreSQL's ([`precedence`]);
 //! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
+//! - BETWEEN SYMMETRIC and ASYMMETRIC;
 //! - statements about sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
@@ -36,6 +37,9 @@ pub(super) struct CortadoDialect {
     left: Cell<usize>,
 }
 
+/// The prefix of a bound of BETWEEN SYMMETRIC. DEFAULT of a column has another one.
+const SYMMETRIC: &str = "symmetric";
+
 /// The payload of the unwind that stops a parser over its limit. There is no other way: few of its steps can fail, but
 /// all of them query the dialect.
 pub(super) struct Exhausted;
@@ -55,7 +59,7 @@ impl CortadoDialect {
 /// The DEFAULT expression of a column and its span in the text.
 pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
     match option {
-        Expr::Prefixed { prefix, value } => Some((value, prefix.span)),
+        Expr::Prefixed { prefix, value } if prefix.value != SYMMETRIC => Some((value, prefix.span)),
         _ => None,
     }
 }
@@ -74,6 +78,23 @@ fn column_default(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, Parse
     let end = parser.token_at(last).span.end;
     let prefix = Ident { value: "default".to_owned(), quote_style: None, span: Span { start, end } };
     Ok(Some(ColumnOption::Default(Expr::Prefixed { prefix, value })))
+}
+
+/// The first bound of BETWEEN SYMMETRIC.
+pub(crate) fn symmetric_bound(bound: &Expr) -> Option<&Expr> {
+    match bound {
+        Expr::Prefixed { prefix, value } if prefix.value == SYMMETRIC => Some(value),
+        _ => None,
+    }
+}
+
+/// Parses the word after BETWEEN and the first bound. Both words are reserved in PostgreSQL.
+fn bound(parser: &mut Parser<'_>, is_symmetric: bool) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let span = parser.get_current_token().span;
+    let value = parser.parse_subexpr(precedence::BETWEEN)?;
+    let prefix = Ident { value: SYMMETRIC.to_owned(), quote_style: None, span };
+    Ok(if is_symmetric { Expr::Prefixed { prefix, value: Box::new(value) } } else { value })
 }
 
 /// Parses a prefix operator and its operand.
@@ -131,6 +152,12 @@ impl Dialect for CortadoDialect {
             Token::Minus => Some(prefix(parser, UnaryOperator::Minus, precedence::SIGN)),
             Token::Plus => Some(prefix(parser, UnaryOperator::Plus, precedence::SIGN)),
             Token::Tilde => Some(prefix(parser, UnaryOperator::BitwiseNot, precedence::OPERATOR)),
+            Token::Word(ref word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("symmetric") => {
+                Some(bound(parser, true))
+            }
+            Token::Word(ref word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("asymmetric") => {
+                Some(bound(parser, false))
+            }
             _ => None,
         }
     }

@@ -8,9 +8,10 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `normalize`, `rewrite`: token edits
-//! 3. `precedence`, `sequences`: operator precedence; statements about sequences
-//! 4. `dialect`: the parser's dialect
+//! 2. `operators`: the ends of operators
+//! 3. `normalize`, `rewrite`: token edits
+//! 4. `precedence`, `sequences`: operator precedence; statements about sequences
+//! 5. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -26,12 +27,13 @@ mod commands;
 mod depth;
 mod dialect;
 mod normalize;
+mod operators;
 mod precedence;
 mod rewrite;
 mod sequences;
 mod text;
 
-pub(crate) use dialect::default_span;
+pub(crate) use dialect::{default_span, symmetric_bound};
 pub(crate) use normalize::is_distinct;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};

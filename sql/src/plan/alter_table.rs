@@ -87,13 +87,13 @@ impl Binder<'_> {
     fn finish(&mut self, change: Change) -> Result<Body, SqlError> {
         let Change { mut alteration, row, dropped } = change;
         alteration.dropped = dropped.objects().to_vec();
-        if alteration.new == *alteration.old {
+        let is_same = row.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
+        if alteration.new == *alteration.old && is_same {
             return Ok(Body::AlterTables(TAG, Vec::new()));
         }
         // All that is stored as text must still mean something.
         TableWrite::bind(Arc::new(alteration.new.clone()), self.catalog)?;
         self.check_views(&alteration.new, &alteration.dropped)?;
-        let is_same = row.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
         alteration.row = (!is_same || row.len() != alteration.old.columns.len()).then_some(row);
         let mut changes = vec![alteration];
         changes.extend(dropped.alterations(self.catalog)?);

@@ -12,7 +12,7 @@ use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Elementwise, Expr};
-use crate::parse::{NO_LOCATION, is_distinct, start_of};
+use crate::parse::{NO_LOCATION, is_distinct, start_of, symmetric_bound};
 use pgtypes::cast::CastContext;
 use pgtypes::datum::compare;
 use pgtypes::functions::{common_type, resolve};
@@ -182,6 +182,35 @@ impl Binder<'_> {
         Ok(shared.wrap(expr))
     }
 
+    /// BETWEEN SYMMETRIC: the bounds in either order.
+    fn between_symmetric(
+        &mut self,
+        value: &Ast,
+        negated: bool,
+        bounds: (&Ast, &Ast),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = start_of(value);
+        let mut shared = SharedOperands::default();
+        let mut operands = Vec::with_capacity(3);
+        for ast in [value, bounds.0, bounds.1] {
+            let operand = self.expr(ast, scope)?;
+            operands.push(self.share(operand, &mut shared)?);
+        }
+        let mut compare = |op, left: usize, right: usize, ast: Operands<'_>| {
+            let (left, right) = (self.typed_again(operands[left].clone()), self.typed_again(operands[right].clone()));
+            let compared = self.compare(op, left, right, ast);
+            compared.map(|compared| compared.expr).map_err(|e| self.keyword_position(e, value, "between", bounds.0))
+        };
+        let mut within = |low, high| -> Result<Expr, SqlError> {
+            let first = compare(CompareOp::GreaterEq, 0, low, (value, bounds.0))?;
+            Ok(Expr::And(vec![first, compare(CompareOp::LessEq, 0, high, (value, bounds.1))?]))
+        };
+        let expr = Expr::Or(vec![within(1, 2)?, within(2, 1)?]);
+        let expr = if negated { Expr::Not(Box::new(expr)) } else { expr };
+        Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
+    }
+
     /// `value [NOT] BETWEEN low AND high`.
     pub(super) fn between_values(
         &mut self,
@@ -190,6 +219,9 @@ impl Binder<'_> {
         bounds: (&Ast, &Ast),
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
+        if let Some(first) = symmetric_bound(bounds.0) {
+            return self.between_symmetric(value, negated, (first, bounds.1), scope);
+        }
         self.refuse_nonassociative(Level::Between, value, Some(bounds.0), if negated { "not" } else { "between" })?;
         let at = start_of(value);
         let (low_op, high_op) = match negated {

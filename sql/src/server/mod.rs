@@ -13,11 +13,14 @@
 //!    session registry, answers before the start, the threads of sessions
 //! 2. `cluster`: the sessions of all nodes
 //! 3. `connection`: one connection
+//! 4. `fuzzing`: the entry points of fuzzers
 
 mod check;
 mod cluster;
 mod config;
 mod connection;
+#[cfg(feature = "fuzzing")]
+mod fuzzing;
 mod registry;
 mod starting;
 mod threads;
@@ -85,7 +88,7 @@ impl SqlServer {
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
         let cluster = Arc::new(NodeSessions::new(sessions.clone(), db.clone()));
-        let view = NodeView { started: wall_clock(), sessions: cluster.clone() };
+        let view = NodeView { started: wall_clock(), clock: wall_clock, sessions: cluster.clone() };
         let context =
             Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions, cluster }), db, handshakes })

@@ -45,6 +45,20 @@ impl SystemSession for TestSession {
         None
     }
 
+    fn clock(&self) -> i64 {
+        2
+    }
+
+    fn statement_started(&self) -> i64 {
+        1
+    }
+
+    fn random(&self) -> f64 {
+        0.5
+    }
+
+    fn set_seed(&self, _: f64) {}
+
     fn settings(&self) -> Vec<SettingInfo> {
         Vec::new()
     }
