@@ -100,6 +100,20 @@ impl Binder<'_> {
         Ok(Body::AlterTables(TAG, changes))
     }
 
+    /// The changes that drop columns of a table with all that depends on them.
+    pub(super) fn without_columns(&mut self, table: Arc<Table>, names: &[String]) -> Result<Vec<Alteration>, SqlError> {
+        self.target = table.schema;
+        let row = (0..table.columns.len()).map(Expr::Column).collect();
+        let mut change = Change { alteration: Alteration::of(table), row, dropped: Dependents::default() };
+        for name in names {
+            self.drop_column(&Ident::with_quote('"', name), true, true, &mut change)?;
+        }
+        match self.finish(change)? {
+            Body::AlterTables(_, changes) => Ok(changes),
+            _ => Err(SqlError::internal("columns are dropped by another change")),
+        }
+    }
+
     /// A notice that something is left out.
     pub(super) fn skip(&mut self, code: SqlState, message: &str) {
         self.notices.push(Notice { code, message: format!("{message}, skipping"), is_warning: false });

@@ -37,11 +37,6 @@ impl Typed {
     pub(super) fn new(expr: Expr, ty: SqlType, at: Location) -> Typed {
         Typed { expr, ty, at }
     }
-
-    /// The name of its type, for errors.
-    pub(super) fn type_name(&self) -> &'static str {
-        self.ty.base_name()
-    }
 }
 
 /// A table in scope.
@@ -323,6 +318,11 @@ impl<'a> Binder<'a> {
     /// 0A000 for an unsupported feature of PostgreSQL.
     pub(super) fn unsupported(&self, what: &str, at: Location) -> SqlError {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"), at)
+    }
+
+    /// The name of a type without its modifier, for errors.
+    pub(super) fn type_text(&self, ty: SqlType) -> String {
+        self.catalog.type_text(ty.base())
     }
 
     /// The names of the catalog, for literals.

@@ -109,7 +109,7 @@ impl Binder<'_> {
     }
 
     fn no_function(&self, failed: &Failure, name: &str, args: &Arguments<'_>, at: Location) -> SqlError {
-        let shown: Vec<&str> = args.values.iter().map(Typed::type_name).collect();
+        let shown: Vec<String> = args.values.iter().map(|arg| self.type_text(arg.ty)).collect();
         let shown = format!("{name}({})", shown.join(", "));
         failure(failed, Named::Function(&shown)).at(self.position(at))
     }

@@ -70,7 +70,7 @@ impl Binder<'_> {
     fn comparable(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<(Expr, Expr), SqlError> {
         let types = (left.ty, right.ty);
         let (_, choice) = resolve::binary("=", left.ty, right.ty).map_err(|failed| {
-            let shown = format!("{} = {}", types.0.base_name(), types.1.base_name());
+            let shown = format!("{} = {}", self.type_text(types.0), self.type_text(types.1));
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(ast.0.span(), "=", ast.1.span()))
         })?;
         let (mut l, mut r) = match choice.args.as_slice() {
@@ -314,7 +314,7 @@ impl Binder<'_> {
         let symbol = if negated { "<>" } else { "=" };
         let first = items.first().map_or(value, |(_, ast)| *ast);
         let (_, choice) = resolve::binary(symbol, operand.ty, common).map_err(|failed| {
-            let shown = format!("{} {symbol} {}", operand.type_name(), common.base_name());
+            let shown = format!("{} {symbol} {}", self.type_text(operand.ty), self.type_text(common));
             let error = failure(&failed, Named::Operator(&shown, 2));
             self.keyword_position(error, value, word, first)
         })?;
@@ -415,7 +415,7 @@ impl Binder<'_> {
             ty => ty.element().ok_or_else(|| wrong(self, "op ANY/ALL (array) requires array on right side"))?,
         };
         let (row, choice) = resolve::binary(symbol, value.ty, element).map_err(|failed| {
-            let shown = format!("{} {symbol} {}", value.type_name(), element.base_name());
+            let shown = format!("{} {symbol} {}", self.type_text(value.ty), self.type_text(element));
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(left.span(), symbol, right.span()))
         })?;
         if row.result != SqlType::BOOL {

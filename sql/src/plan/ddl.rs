@@ -51,6 +51,14 @@ pub(super) struct UniqueKeys<'t> {
     pub(super) constraints: Vec<&'t UniqueConstraint>,
 }
 
+/// A table may not have the name of a type: its rows have one too.
+fn type_has_name(name: &str) -> SqlError {
+    SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists")).hint(
+        "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any \
+         existing type.",
+    )
+}
+
 impl Binder<'_> {
     /// Binds CREATE TABLE.
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
@@ -58,6 +66,9 @@ impl Binder<'_> {
         self.refuse_options(create, at)?;
         let (schema, name) = self.new_relation(&create.name, create.temporary)?;
         self.target = schema;
+        if self.look_up_type(Some(schema), &name).is_some() {
+            return Err(type_has_name(&name));
+        }
         if self.is_taken(&name) {
             let message = format!("relation \"{name}\" already exists");
             if create.if_not_exists {
@@ -390,7 +401,7 @@ impl Binder<'_> {
         let at = name.span().start;
         let collation = self.name_parts(name)?.pop().unwrap_or_default();
         if !ty.is_text() {
-            let message = format!("collations are not supported by type {}", ty.base_name());
+            let message = format!("collations are not supported by type {}", self.type_text(ty));
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.position_before(at, "collate")));
         }
         if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {

@@ -12,6 +12,7 @@ use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
 use crate::clock;
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::object::{SchemaId, Sequence};
 use crate::table::quote_identifier;
@@ -39,7 +40,7 @@ pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<
         return privileges::check(function, args, env);
     }
     match name {
-        "format_type" => Ok(format_type(args)),
+        "format_type" => Ok(format_type(args, env.catalog())),
         "current_schemas" => Ok(current_schemas(args, env)),
         "pg_get_userbyid" => Ok(user_by_id(number(args, 0), env)),
         "pg_encoding_to_char" => Ok(encoding_name(args)),
@@ -237,13 +238,13 @@ fn exists(relation: &str, wanted: Oid) -> Datum {
     if found { Datum::Bool(true) } else { Datum::Null }
 }
 
-fn format_type(args: &[&Datum]) -> Datum {
+fn format_type(args: &[&Datum], catalog: &Catalog) -> Datum {
     let typmod = match args.get(1) {
         Some(Datum::Int(typmod)) => Some(*typmod),
         _ => None,
     };
     match args.first() {
-        Some(Datum::Int(_)) => text(type_name(number(args, 0), typmod)),
+        Some(Datum::Int(_)) => text(type_name(catalog, number(args, 0), typmod)),
         _ => Datum::Null,
     }
 }
