@@ -11,8 +11,8 @@ use super::objects::{described, index_by_oid, indexes, roles, schema_name, schem
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
-use crate::clock;
 use crate::catalog::Catalog;
+use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::object::{SchemaId, Sequence};
 use crate::table::quote_identifier;
