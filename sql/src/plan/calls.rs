@@ -228,6 +228,8 @@ fn session_value(function: &ProcRow) -> SessionValue {
         "pg_terminate_backend" => SessionValue::Call(SessionCall::TerminateBackend),
         "pg_blocking_pids" => SessionValue::Call(SessionCall::BlockingPids),
         "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
+        "pg_sleep_for" => SessionValue::Call(SessionCall::SleepFor),
+        "pg_sleep_until" => SessionValue::Call(SessionCall::SleepUntil),
         _ => SessionValue::Call(SessionCall::System(function.oid)),
     }
 }
