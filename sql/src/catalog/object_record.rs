@@ -20,8 +20,8 @@
 //! | 15 | | | | the epoch |
 //! | 16 | | | | the first value of the epoch |
 //!
-//! A label has the fields 1, its text, 2, its order, and 3, its OID. The values of a sequence and the orders of labels are
-//! in zigzag form: the sign is the lowest bit.
+//! A label has the fields 1, its text, 2, its order, and 3, its OID. The values of a sequence and the orders of labels
+//! are in zigzag form: the sign is the lowest bit.
 
 use bytes::Bytes;
 

@@ -1,7 +1,8 @@
 //! What a DROP takes along: the objects that depend on those it names.
 //!
-//! A view depends on the relations and types of its query, a column on its type, a relation on its schema. Without CASCADE an object that others depend
-//! on stays (2BP01). A sequence that a column owns goes with its table, without a word.
+//! A view depends on the relations and types of its query, a column on its type, a relation on its schema. Without
+//! CASCADE an object that others depend on stays (2BP01). A sequence that a column owns goes with its table, without a
+//! word.
 
 use std::sync::Arc;
 
