@@ -128,6 +128,9 @@ impl Binder<'_> {
             }
             (Err(failed), _) => return Err(self.no_function(&failed, name, &args, at)),
         };
+        if args.is_variadic && choice.function.args.last() == Some(&SqlType::ANY) {
+            return Err(self.unsupported(&format!("VARIADIC of function {name} is"), at));
+        }
         if choice.function.returns_set() {
             return self.set_value(name, args, at);
         }
