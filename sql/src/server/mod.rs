@@ -232,15 +232,13 @@ impl SqlServer {
 impl SqlServer {
     /// Serves one connection over any pair of streams, until either side closes. A panic of the session is an error to
     /// the client, and counted in `sql_panics_total`.
-    ///
-    /// # Panics
-    /// Never.
     pub async fn serve_streams(
         &self,
         reader: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
         writer: Box<dyn tokio::io::AsyncWrite + Send + Unpin>,
     ) {
-        let permit = self.handshakes.clone().acquire_owned().await.expect("the semaphore is never closed");
+        // The semaphore is never closed.
+        let Ok(permit) = self.handshakes.clone().acquire_owned().await else { return };
         connection::run(self.node.clone(), reader, writer, None, permit, CancellationToken::new()).await;
     }
 
