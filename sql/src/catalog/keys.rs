@@ -2,12 +2,13 @@
 //!
 //! | key | value |
 //! |---|---|
+//! | `ma` | the number of ANALYZEs so far |
+//! | `ma{table id}` | statistics of a table (module [`super::statistics`]) |
 //! | `mi` | the next free table or storage id |
 //! | `mn{schema id}{name}` | the id of the relation of that name: a table, an index, a view or a sequence |
 //! | `mo{object id}` | an object that is no table ([`super::object_record`]) |
 //! | `mp{database id}{name}` | the id of the schema of that name |
-//! | `mq` | the number of ANALYZEs so far |
-//! | `mq{table id}` | statistics of a table (module [`super::statistics`]) |
+//! | `mq{schema id}{name}` | the id of the type of that name |
 //! | `mr{name}` | the id of the database of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
@@ -194,7 +195,13 @@ pub fn object_name(object: &Object) -> Key {
         Object::Schema(schema) => schema_name(schema.database, &schema.name),
         Object::View(view) => name(view.schema, &view.name),
         Object::Sequence(sequence) => name(sequence.schema, &sequence.name),
+        Object::Enum(ty) => type_name(ty.schema, &ty.name),
     }
+}
+
+/// The key that maps the name of a type to its id.
+fn type_name(schema: SchemaId, name: &str) -> Key {
+    with_name(b"mq", &schema.0.to_be_bytes(), name)
 }
 
 /// The range of all objects that are no tables.
@@ -214,23 +221,23 @@ pub fn tables() -> (Key, Key) {
 
 /// The key of the statistics of a table.
 pub fn statistics(id: TableId) -> Key {
-    with_id(b"mq", id.0)
+    with_id(b"ma", id.0)
 }
 
 /// The table in a key made by [`statistics`].
 pub fn statistics_table(key: &Key) -> Option<TableId> {
-    let rest = key.as_bytes().strip_prefix(b"mq")?;
+    let rest = key.as_bytes().strip_prefix(b"ma")?;
     Some(TableId(u32::from_be_bytes(rest.try_into().ok()?)))
 }
 
 /// The range of the statistics of all tables.
 pub fn all_statistics() -> (Key, Key) {
-    (Key::new(&b"mq\0"[..]), Key::new(&b"mr"[..]))
+    (Key::new(&b"ma\0"[..]), Key::new(&b"mb"[..]))
 }
 
 /// The key of the number of ANALYZEs so far.
 pub fn statistics_counter() -> Key {
-    Key::new(&b"mq"[..])
+    Key::new(&b"ma"[..])
 }
 
 /// Encodes a counter.

@@ -8,8 +8,8 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `maintenance`, `normalize`: VACUUM and ANALYZE; token edits
-//! 3. `rewrite`: more of them
+//! 2. `maintenance`, `operators`: VACUUM and ANALYZE; the ends of operators
+//! 3. `normalize`, `rewrite`: token edits
 //! 4. `precedence`, `sequences`: operator precedence; statements about sequences
 //! 5. `dialect`: the parser's dialect
 
@@ -28,15 +28,16 @@ mod depth;
 mod dialect;
 mod maintenance;
 mod normalize;
+mod operators;
 mod precedence;
 mod rewrite;
 mod sequences;
 mod text;
 
-pub(crate) use dialect::default_span;
+pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
-pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, is_empty_list};
+pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};

@@ -33,7 +33,8 @@
 //! 17. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
 //!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
-//! 19. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
+//! 19. `create_as`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; enums; schemas, databases,
+//!     DROP; views
 //! 20. `ddl`: CREATE TABLE, TRUNCATE
 //! 21. `alter_identity`: sequences in ALTER TABLE
 //! 22. `alter_table`: ALTER TABLE
@@ -63,6 +64,7 @@ mod create_as;
 mod ddl;
 mod dependents;
 mod drops;
+mod enum_ddl;
 mod explain;
 mod explained;
 mod from;

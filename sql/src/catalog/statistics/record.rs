@@ -2,8 +2,8 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `mq` | version byte, the number of ANALYZEs so far |
-//! | `mq{table id}` | version byte, length, tagged fields |
+//! | `ma` | version byte, the number of ANALYZEs so far |
+//! | `ma{table id}` | version byte, length, tagged fields |
 //!
 //! Fractions are the eight bytes of a double, big-endian. Values are in the form of stored rows.
 
