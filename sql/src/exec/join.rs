@@ -1,7 +1,7 @@
 //! Joins: over the rows of two inputs.
 //!
-//! A hash join keeps the right side by its keys, or the left one if that is smaller. A loop runs the right side for each
-//! row of the left side.
+//! A hash join keeps the right side by its keys, or the left one if that is smaller. A loop runs the right side for
+//! each row of the left side.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! What ANALYZE makes of the rows of a table. Pure.
 //!
 //! All rows are counted: NULLs, widths, and distinct values by a HyperLogLog (Flajolet et al. 2007; 4096 registers, a
-//! standard error of 1.6 %). A random sample of them ([`SAMPLE_ROWS`], as many as PostgreSQL takes by default) gives the
-//! common values and the histogram. If the sample has all rows, its distinct values are exact. Memory is bounded: a
+//! standard error of 1.6 %). A random sample of them ([`SAMPLE_ROWS`], as many as PostgreSQL takes by default) gives
+//! the common values and the histogram. If the sample has all rows, its distinct values are exact. Memory is bounded: a
 //! sample of wide rows has fewer. The random numbers are the same in every run.
 
 use std::collections::HashMap;

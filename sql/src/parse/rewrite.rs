@@ -1,6 +1,7 @@
-//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, CREATE DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX
-//! CONCURRENTLY, INSERT OVERRIDING, SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE,
-//! the column names of CREATE TABLE AS, NO INHERIT.
+//! Rewrites PostgreSQL spellings that the parser lacks: ABORT, `[NOT] DEFERRABLE`, `TRIM(LEADING FROM x)`, CREATE
+//! DATABASE with options, CREATE UNLOGGED TABLE, CREATE INDEX ON ONLY, DROP INDEX CONCURRENTLY, INSERT OVERRIDING,
+//! SELECT without a list, FOR NO KEY UPDATE and FOR KEY SHARE, LIKE in CREATE TABLE, the column names of CREATE TABLE
+//! AS, NO INHERIT.
 
 use sqlparser::ast::{Expr, Ident};
 use sqlparser::keywords::Keyword;

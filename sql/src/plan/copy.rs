@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
+use sqlparser::ast::{Expr as Ast, Ident, ObjectName, ObjectNamePart, SetExpr, Statement};
 
 use super::binder::{Binder, Scope};
 use super::names::fold_ident;
@@ -146,6 +146,15 @@ fn copied_table(binder: &Binder<'_>, name: &[Identifier]) -> Result<Arc<Table>, 
     binder.table(&object_name(name)).map_err(|error| error.at(0))
 }
 
+/// The WHERE of a statement that is a plain SELECT.
+fn where_of(tree: &Statement) -> Option<&Ast> {
+    let Statement::Query(query) = tree else { return None };
+    match &*query.body {
+        SetExpr::Select(select) => select.selection.as_ref(),
+        _ => None,
+    }
+}
+
 /// Binds COPY FROM.
 fn copy_from(
     statement: &Parsed,
@@ -155,13 +164,7 @@ fn copy_from(
 ) -> Result<(Arc<Plan>, CopySpec), SqlError> {
     let mut binder = Binder::new(statement, None, catalog);
     let table = copied_table(&binder, name)?;
-    let filter = match &statement.tree {
-        Statement::Query(query) => match &*query.body {
-            SetExpr::Select(select) => select.selection.as_ref(),
-            _ => None,
-        },
-        _ => None,
-    };
+    let filter = where_of(&statement.tree);
     binder.clause = "COPY FROM WHERE conditions";
     let filter = filter.map(|filter| binder.condition(filter, &Scope::of(&table, None), "WHERE")).transpose()?;
     let options = CopyOptions::of(copy)?;
@@ -220,7 +223,7 @@ fn copy_from(
         subplans: Vec::new(),
         with: Vec::new(),
         references,
-        statistics: binder.known.version(),
+        statistics: None,
         body,
     };
     Ok((Arc::new(plan), CopySpec::From { options, columns: data }))

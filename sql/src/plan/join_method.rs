@@ -5,10 +5,9 @@
 //! or the left side of an inner one. The alternative is a hash table of the right side, or of the left one of an inner
 //! join.
 //!
-//! If a side reads an analyzed table, and the rows of both can be estimated ([`super::selectivity`]), the cheapest way is
-//! taken. Otherwise rows are
-//! looked up if the other side has few rows, as far as its own conditions tell ([`is_bounded`]): the right side first.
-//! Without that the hash table is of the right side.
+//! If a side reads an analyzed table, and the rows of both can be estimated ([`super::selectivity`]), the cheapest way
+//! is taken. Otherwise rows are looked up if the other side has few rows, as far as its own conditions tell
+//! ([`is_bounded`]): the right side first. Without that the hash table is of the right side.
 
 use super::access::{self, AccessPath, Choice};
 use super::index_path::{Score, Wanted};

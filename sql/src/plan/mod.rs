@@ -8,9 +8,9 @@
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `known`, `selectivity`, `show`: parts without knowledge of
-//!    the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, statistics, what
-//!    conditions leave of a table's rows, expressions as text
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `known`, `selectivity`, `show`: parts without knowledge
+//!    of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, statistics,
+//!    what conditions leave of a table's rows, expressions as text
 //! 2. `index_path`: scans of secondary indexes
 //! 3. `path_cost`: what paths cost
 //! 4. `access`: access paths

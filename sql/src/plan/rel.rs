@@ -243,8 +243,8 @@ pub(crate) struct Join {
     pub(crate) method: JoinMethod,
     /// Over the joined row, beside the keys.
     pub(crate) condition: Option<Expr>,
-    /// Of a hash join that is an inner one: whether the rows of the left side are kept, and those of the right side look
-    /// theirs up.
+    /// Of a hash join that is an inner one: whether the rows of the left side are kept, and those of the right side
+    /// look theirs up.
     pub(crate) builds_left: bool,
     /// The rows that it is expected to give; `None` if nothing is known.
     pub(crate) estimate: Option<f64>,

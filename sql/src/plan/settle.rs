@@ -1,6 +1,7 @@
 //! Access paths and methods of joins, chosen once all conditions are where they go.
 //!
-//! A query over a table reads it by the path that [`access`] chooses, a join finds its partners as [`join_method`] says.
+//! A query over a table reads it by the path that [`access`] chooses. A join finds its partners as [`join_method`]
+//! says.
 //!
 //! The order that a query sorts by goes down to the table that has its columns, as far as the nodes between keep the
 //! order of rows: simple queries, and joins for their left side. If the path there gives the order there is no sort.
