@@ -174,7 +174,7 @@ impl Counted {
         let number = match is_whole {
             // Wide values count as distinct, as in PostgreSQL.
             true => runs.len() as f64 + self.wide as f64,
-            false => self.distinct.estimate().clamp(1.0, present as f64),
+            false => self.distinct.estimate().round().clamp(1.0, present as f64),
         };
         let is_unique = self.wide == 0 && runs.iter().all(|(_, times)| *times == 1);
         let number = if is_unique { present as f64 } else { number };

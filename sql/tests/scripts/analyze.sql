@@ -45,13 +45,28 @@ transforms|-1
 triggered_update_columns|-1
 triggers|-1
 attname:name|inherited:bool|null_frac:float4|avg_width:int4|n_distinct:float4|most_common_vals:anyarray|most_common_freqs:_float4
-id|f|0|1|-1|NULL|NULL
-v|f|0|0|10|{0,1,2,3,4,5,6,7,8,9}|{0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1}
-name|f|0|3|-1|NULL|NULL
-part|f|0.25|2|1|{1.5}|{0.75}
-doc|f|0|2|0|NULL|NULL
+id|f|0|4|-1|NULL|NULL
+v|f|0|4|10|{0,1,2,3,4,5,6,7,8,9}|{0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1}
+name|f|0|4|-1|NULL|NULL
+part|f|0.25|3|1|{1.5}|{0.75}
+doc|f|0|3|0|NULL|NULL
 note|f|1|0|0|NULL|NULL
-ERROR 42846: cannot cast type anyarray to text [at 62]
+attname:name|no_histogram:bool
+id|f
+v|t
+name|f
+part|t
+doc|t
+note|t
+CREATE TABLE
+INSERT 0 5
+ANALYZE
+attname:name|avg_width:int4|histogram_bounds:anyarray
+a|4|{1,4,9,16,25}
+b|5|{"x, 1","x, 2","x, 3","x, 4","x, 5"}
+c|4|{2020-01-02,2020-01-03,2020-01-04,2020-01-05,2020-01-06}
+d|3|{0.5,1.0,1.5,2.0,2.5}
+DROP TABLE
 
 # Some columns; the others keep what they have. The number of rows is that of the table.
 delete from t where id > 500;
@@ -206,7 +221,7 @@ CREATE INDEX
 ERROR 42P01: relation "nosuch" does not exist
 ERROR 42703: column "nosuch" of relation "a" does not exist
 ERROR 42701: column "x" of relation "a" appears more than once
-ERROR 42P01: relation "nosuch.a" does not exist
+ERROR 3F000: schema "nosuch" does not exist
 ERROR 0A000: cross-database references are not implemented: "other.public.a"
 ERROR 42601: unrecognized ANALYZE option "foo" [at 10]
 ERROR 42601: verbose requires a Boolean value
@@ -219,7 +234,7 @@ WARNING 01000: skipping "a_x" --- cannot vacuum non-tables or special system tab
 VACUUM
 ERROR 0A000: ANALYZE option must be specified when a column list is provided
 ERROR 42601: unrecognized VACUUM option "foo" [at 9]
-ERROR 42601: syntax error at or near "a" [at 24]
+ERROR 42601: syntax error at or near "verbose" [at 16]
 VACUUM
 VACUUM
 ERROR 42601: syntax error at or near ")" [at 10]
