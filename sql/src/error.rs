@@ -31,6 +31,8 @@ pub struct SqlError {
     pub context: Option<Box<str>>,
     /// Table and constraint of a constraint violation.
     pub constraint: Option<Box<ConstraintFields>>,
+    /// PostgreSQL's function that reports it, where drivers look at that.
+    pub routine: Option<&'static str>,
 }
 
 /// The schema objects that a constraint violation names.
@@ -57,6 +59,7 @@ impl SqlError {
             position: None,
             context: None,
             constraint: None,
+            routine: None,
         }
     }
 

@@ -558,7 +558,9 @@ fn tag_text(tag: &Tag, rows: usize) -> String {
 
 /// The error of a prepared statement whose result columns have changed. Drivers prepare it again.
 pub(crate) fn changed_result() -> SqlError {
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+    let message = "cached plan must not change result type";
+    // asyncpg and pgjdbc know it by PostgreSQL's function.
+    SqlError { routine: Some("RevalidateCachedQuery"), ..SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message) }
 }
 
 fn missing_transaction() -> SqlError {
