@@ -31,8 +31,6 @@ pub struct SqlError {
     pub context: Option<Box<str>>,
     /// Table and constraint of a constraint violation.
     pub constraint: Option<Box<ConstraintFields>>,
-    /// PostgreSQL's function that reports it, where drivers look at that.
-    pub routine: Option<&'static str>,
 }
 
 /// The schema objects that a constraint violation names.
@@ -48,7 +46,17 @@ pub struct ConstraintFields {
     pub constraint: Option<String>,
 }
 
+/// The message of a prepared statement whose result columns have changed.
+pub(crate) const CHANGED_RESULT: &str = "cached plan must not change result type";
+
 impl SqlError {
+    /// PostgreSQL's function that reports it, where drivers look at that: asyncpg and pgjdbc prepare such a statement
+    /// again.
+    pub(crate) fn routine(&self) -> Option<&'static str> {
+        let is_changed = self.code == SqlState::FEATURE_NOT_SUPPORTED && self.message == CHANGED_RESULT;
+        is_changed.then_some("RevalidateCachedQuery")
+    }
+
     /// An error with a code and a message.
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
         SqlError {
@@ -59,7 +67,6 @@ impl SqlError {
             position: None,
             context: None,
             constraint: None,
-            routine: None,
         }
     }
 

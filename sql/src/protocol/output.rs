@@ -124,7 +124,7 @@ impl Output {
                 add(b'n', name);
             }
         }
-        if let Some(routine) = error.routine {
+        if let Some(routine) = error.routine() {
             fields.push((b'R', routine.to_owned()));
         }
         self.put(&ErrorResponse::new(fields))
