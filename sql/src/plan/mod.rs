@@ -18,9 +18,9 @@
 //!    WITH
 //! 7. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 8. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 8. `coerce`, `cost`, `explain`, `names`, `stored`: conversions, EXPLAIN, reserved words, expressions of the catalog
 //! 9. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
-//! 10. `object_names`, `operators`: names in literals, operators
+//! 10. `domains`, `object_names`, `operators`: constraints of domains, names in literals, operators
 //! 11. `comparison`: comparisons and constructs built from them
 //! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
 //! 13. `aggregate`, `index`: aggregates; binding of indexes
@@ -31,8 +31,8 @@
 //! 16. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
-//! 18. `create_as`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; enums; schemas, databases,
-//!     DROP; views
+//! 18. `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; domains; enums;
+//!     schemas, databases, DROP; views
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
 //! 20. `alter_identity`: sequences in ALTER TABLE
 //! 21. `alter_table`: ALTER TABLE
@@ -61,6 +61,8 @@ mod cost;
 mod create_as;
 mod ddl;
 mod dependents;
+mod domain_ddl;
+mod domains;
 mod drops;
 mod enum_ddl;
 mod explain;
@@ -94,6 +96,7 @@ mod settle;
 mod show;
 mod special;
 mod statement;
+mod stored;
 mod subquery;
 mod type_name;
 mod view_uses;
