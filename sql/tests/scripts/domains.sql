@@ -200,6 +200,7 @@ select typname, typtype, typcategory, typelem::regtype, typinput from pg_type wh
 select conname, contype, contypid::regtype, conrelid, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) from pg_constraint where contypid <> 0 and connamespace = 'public'::regnamespace order by 1;
 select attname, atttypid::regtype, format_type(atttypid, atttypmod), atttypmod from pg_attribute where attrelid = 't'::regclass and attnum > 0 order by attnum;
 select 'posint'::regtype, 'public.code'::regtype, format_type('posint'::regtype, null), to_regtype('posint') = 'posint'::regtype;
+SELECT n.nspname as "Schema", t.typname as "Name", pg_catalog.format_type(t.typbasetype, t.typtypmod) as "Type", (SELECT c.collname FROM pg_catalog.pg_collation c, pg_catalog.pg_type bt WHERE c.oid = t.typcollation AND bt.oid = t.typbasetype AND t.typcollation <> bt.typcollation) as "Collation", CASE WHEN t.typnotnull THEN 'not null' END as "Nullable", t.typdefault as "Default", pg_catalog.array_to_string(ARRAY(SELECT pg_catalog.pg_get_constraintdef(r.oid, true) FROM pg_catalog.pg_constraint r WHERE t.oid = r.contypid), ' ') as "Check" FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype = 'd' AND n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' AND pg_catalog.pg_type_is_visible(t.oid) ORDER BY 1, 2;
 ----
 
 drop domain posint;
