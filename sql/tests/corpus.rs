@@ -2,6 +2,8 @@
 //! needs a nightly compiler and time; these need neither: `cargo test -p sql --features fuzzing --test corpus`.
 //! `CORTADO_STATEMENT_SEEDS=1000` tries more statements, from other seeds with `CORTADO_STATEMENT_SEED`.
 
+// The future of a session nests deeper than the default depth of the check that it may move between threads.
+#![recursion_limit = "256"]
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used, clippy::expect_used, reason = "a test binary")]
 
 use std::alloc::System;

@@ -1,7 +1,8 @@
 //! Inputs of the target `connection`: readable programs, which become messages.
 //!
 //! A line is a message: its type, a space, its fields with tabs between them. `\n`, `\t`, `\0` and `\\` stand for
-//! these bytes inside a field. What is missing is empty, and numbers that are none are 0, so that each text is a program.
+//! these bytes inside a field. What is missing is empty, and numbers that are none are 0, so that each text is a
+//! program.
 //!
 //! ```text
 //! Q select 1                    Query

@@ -23,8 +23,8 @@
 //! A domain has the kind 6, and the fields 4 schema, 20 OID of the base type, 21 its modifier plus one, 22 the domain
 //! that it is made of, 23 NOT NULL, 24 SQL text of DEFAULT, 25 its checks: 1 id, 2 name, 3 SQL text.
 //!
-//! A label has the fields 1, its text, 2, its order, and 3, its OID. The values of a sequence and the orders of labels are
-//! in zigzag form: the sign is the lowest bit.
+//! A label has the fields 1, its text, 2, its order, and 3, its OID. The values of a sequence and the orders of labels
+//! are in zigzag form: the sign is the lowest bit.
 
 use bytes::Bytes;
 

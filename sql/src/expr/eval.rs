@@ -93,7 +93,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             decided(function, &left, &array, env)
         }
         Expr::Array { element, items, is_nested } => array(*element, evaluated(items, row, env)?, *is_nested),
-        Expr::Row { types, items } => row_of(types, evaluated(items, row, env)?),
+        Expr::Row { types, items, names } => row_of(types, evaluated(items, row, env)?, names.as_ref()),
         Expr::Subscript { array, subscripts } => subscript(&*eval(array, row, env)?, subscripts, row, env),
         other => eval_conditional(other, row, env),
     }

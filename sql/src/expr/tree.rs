@@ -55,7 +55,7 @@ pub(crate) enum Expr {
     /// `array[...]`
     Subscript { array: Box<Expr>, subscripts: Vec<Subscript> },
     /// `ROW(...)`
-    Row { types: Vec<SqlType>, items: Vec<Expr> },
+    Row { types: Vec<SqlType>, items: Vec<Expr>, names: Option<Arc<[Box<str>]>> },
     /// A function that reads or changes the session. Never folded.
     Session { call: SessionCall, args: Vec<Expr> },
     /// A value of the session or transaction.
@@ -236,6 +236,10 @@ pub(crate) enum SessionCall {
     SetConfig,
     /// `pg_sleep(seconds)`
     Sleep,
+    /// `pg_sleep_for(interval)`
+    SleepFor,
+    /// `pg_sleep_until(time)`
+    SleepUntil,
     /// `pg_advisory_lock(...)` and its kin
     Advisory(LockCall),
     /// `nextval(...)` and its kin

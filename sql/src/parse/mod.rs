@@ -34,10 +34,10 @@ mod rewrite;
 mod sequences;
 mod text;
 
-pub(crate) use dialect::{default_span, symmetric_bound};
+pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
 pub(crate) use normalize::is_distinct;
-pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, is_empty_list};
+pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};

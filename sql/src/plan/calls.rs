@@ -128,6 +128,9 @@ impl Binder<'_> {
             }
             (Err(failed), _) => return Err(self.no_function(&failed, name, &args, at)),
         };
+        if args.is_variadic && choice.function.args.last() == Some(&SqlType::ANY) {
+            return Err(self.unsupported(&format!("VARIADIC of function {name} is"), at));
+        }
         if choice.function.returns_set() {
             return self.set_value(name, args, at);
         }
@@ -228,6 +231,8 @@ fn session_value(function: &ProcRow) -> SessionValue {
         "pg_terminate_backend" => SessionValue::Call(SessionCall::TerminateBackend),
         "pg_blocking_pids" => SessionValue::Call(SessionCall::BlockingPids),
         "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
+        "pg_sleep_for" => SessionValue::Call(SessionCall::SleepFor),
+        "pg_sleep_until" => SessionValue::Call(SessionCall::SleepUntil),
         _ => SessionValue::Call(SessionCall::System(function.oid)),
     }
 }

@@ -1,4 +1,5 @@
-//! Names of relations and types: which table, index, view, sequence or type a name means, and where new ones are created.
+//! Names of relations and types: which table, index, view, sequence or type a name means, and where new ones are
+//! created.
 //!
 //! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan
 //! is valid as long as all of them lead to the same relations.

@@ -13,14 +13,11 @@
 //!    session registry, answers before the start, the threads of sessions
 //! 2. `cluster`: the sessions of all nodes
 //! 3. `connection`: one connection
-//! 4. `fuzzing`: the entry points of fuzzers
 
 mod check;
 mod cluster;
 mod config;
 mod connection;
-#[cfg(feature = "fuzzing")]
-mod fuzzing;
 mod registry;
 mod starting;
 mod threads;
@@ -227,6 +224,28 @@ impl SqlServer {
             }
         };
         tasks.spawn_on(session, &runtime);
+    }
+}
+
+/// What fuzzers reach without a socket.
+#[cfg(feature = "fuzzing")]
+impl SqlServer {
+    /// Serves one connection over any pair of streams, until either side closes. A panic of the session is an error to
+    /// the client, and counted in `sql_panics_total`.
+    pub async fn serve_streams(
+        &self,
+        reader: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
+        writer: Box<dyn tokio::io::AsyncWrite + Send + Unpin>,
+    ) {
+        // The semaphore is never closed.
+        let Ok(permit) = self.handshakes.clone().acquire_owned().await else { return };
+        connection::run(self.node.clone(), reader, writer, None, permit, CancellationToken::new()).await;
+    }
+
+    /// The newest catalog that the node has a lease on, as a session of the database `postgres` sees it. `None` before
+    /// the first statement.
+    pub fn newest_catalog(&self) -> Option<Arc<crate::catalog::Catalog>> {
+        self.node.context.catalog.newest_lease().map(|lease| lease.catalog.clone())
     }
 }
 

@@ -225,7 +225,7 @@ Insert on p
         Key: (a = 1)
 Values Scan on "*VALUES*"
 Result
-ERROR 0A000: EXPLAIN of this statement is not supported yet
+ERROR 42601: syntax error at or near "create" [at 9]
 Result (actual time=... rows=1 loops=1)
 Planning Time: ... ms
 Execution Time: ... ms

@@ -27,7 +27,8 @@ ERROR 42602: invalid enum label "01234567890123456789012345678901234567890123456
 DETAIL: Labels must be 63 bytes or less.
 CREATE TYPE
 ERROR 0A000: CREATE TYPE of a type that is no enum is not supported yet [at 13]
-ERROR 42703: column "mood" does not exist [at 92]
+mood:enum|?column?:bool|?column?:bool|?column?:bool|mood:enum
+happy|t|f|t|ok
 ERROR 22P02: invalid input value for enum mood: "angry" [at 8]
 ERROR 22P02: invalid input value for enum mood: "" [at 8]
 ERROR 22P02: invalid input value for enum mood: "Happy" [at 8]

@@ -101,7 +101,7 @@ id:int4|v:int4
 8|8
 ERROR 23505: duplicate key value violates unique constraint "t_pkey"
 DETAIL: Key (id)=(2) already exists.
-ERROR 0A000: EXPLAIN of this statement is not supported yet
+ERROR 42601: syntax error at or near "create" [at 17]
 BEGIN
 ERROR 25006: cannot execute UPDATE in a read-only transaction
 ROLLBACK

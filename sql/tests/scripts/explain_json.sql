@@ -351,8 +351,8 @@ ERROR 42601: costs requires a Boolean value
 ERROR 42601: costs requires a Boolean value
 Result
 Result (actual rows=1 loops=1)
-ERROR 0A000: EXPLAIN of this statement is not supported yet
-ERROR 0A000: EXPLAIN of this statement is not supported yet
+ERROR 42601: syntax error at or near "create" [at 9]
+ERROR 42601: syntax error at or near "drop" [at 9]
 ERROR 0A000: EXPLAIN ANALYZE of this statement is not supported yet
 ERROR 22012: division by zero
 params int4

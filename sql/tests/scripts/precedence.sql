@@ -173,7 +173,7 @@ ERROR 0A000: ASSERT is not supported yet
 
 explain (format x || 'y') select 1;
 ----
-ERROR 22023: unrecognized value for EXPLAIN option "format": "" [at 10]
+ERROR 0A000: this format of EXPLAIN is not supported yet [at 17]
 
 explain analyze verbose select 1;
 ----

@@ -7,8 +7,8 @@
 //! CORTADO_SQLLOGIC_SERVER=127.0.0.1:5432 cargo test -p sql --test sql sqllogic::
 //! ```
 //!
-//! With `UPDATE_GOLDENFILES=1` too, the results of that server are written into the scripts. Each script gets a database
-//! of its own.
+//! With `UPDATE_GOLDENFILES=1` too, the results of that server are written into the scripts. Each script gets a
+//! database of its own.
 
 use std::error::Error;
 use std::fmt;
