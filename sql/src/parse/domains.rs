@@ -64,7 +64,7 @@ fn tree(name: ObjectName, operation: AlterTableOperation) -> Statement {
 /// The definition is that of a column to add.
 fn create(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     let name = marked_name(parser)?;
-    parser.parse_keyword(Keyword::AS);
+    let _has_as = parser.parse_keyword(Keyword::AS);
     let data_type = parser.parse_data_type()?;
     let mut options = Vec::new();
     loop {

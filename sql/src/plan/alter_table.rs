@@ -24,6 +24,7 @@ use crate::expr::Expr;
 use crate::object::ObjectId;
 use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{ColumnId, Index, IndexId, MAX_COLUMNS, Table};
+use pgtypes::Datum;
 use pgtypes::cast::{CastContext, cast_context};
 
 const TAG: &str = "ALTER TABLE";

@@ -14,9 +14,8 @@ use super::node::{Body, NewObject};
 use super::sequence_ddl::serial;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
 use crate::lexer::{Lexer, Token};
-use crate::object::{Domain, Object, ObjectId, SchemaId};
+use crate::object::{Domain, Object, ObjectId};
 use crate::table::{Check, ConstraintId, drawn_sequence, quote_identifier};
 use pgtypes::{Category, Oid, SqlType};
 

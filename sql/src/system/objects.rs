@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::{Object, SchemaId, Sequence, View};
+use crate::object::{Domain, Object, SchemaId, Sequence, View};
 use crate::table::{Column, ColumnId, IndexId, IndexedValue, StorageId, Table, TableId, quote_identifier};
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Oid, SqlType};

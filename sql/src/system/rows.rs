@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::env::{ClusterSource, Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use super::{activity, builtin, constraints, facts, information, sequences, tables};
+use super::{activity, builtin, constraints, domains, facts, information, sequences, tables};
 use crate::error::{SqlError, SqlState};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
