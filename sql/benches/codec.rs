@@ -28,6 +28,7 @@ fn table() -> Table {
         default: None,
         generated: None,
         identity: None,
+        domain: None,
     };
     Table {
         id: TableId(16_384),

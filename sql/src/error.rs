@@ -36,12 +36,14 @@ pub struct SqlError {
 /// The schema objects that a constraint violation names.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ConstraintFields {
-    /// Schema of the table.
+    /// Schema of the table or the domain.
     pub schema: String,
     /// The table.
-    pub table: String,
+    pub table: Option<String>,
     /// The column, for a violation of one column.
     pub column: Option<String>,
+    /// The domain, of a violation of its constraints.
+    pub data_type: Option<String>,
     /// The constraint, where it has a name.
     pub constraint: Option<String>,
 }

@@ -1,10 +1,12 @@
-//! Objects of the catalog beside tables: databases, schemas, views, sequences and enums. Used by catalog, binder and
-//! executor.
+//! Objects of the catalog beside tables: databases, schemas, views, sequences, enums and domains. Used by catalog,
+//! binder and executor.
 //!
 //! A database holds schemas, a schema holds relations. Tables, indexes, views and sequences of a schema share their
 //! names, as in PostgreSQL. Types have names of their own.
 
 use pgtypes::{Label, Oid, SqlType};
+
+use crate::table::{Check, Column, ColumnId};
 
 /// Identifies a database: its OID in `pg_database`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +118,44 @@ pub struct EnumType {
     pub label_oids: Vec<u32>,
 }
 
+/// A domain: a name for those values of another type that pass its constraints. Neither rows nor expressions know it:
+/// their values are of the base type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    /// Its OID in `pg_type`: an even number. The next one is that of its array type.
+    pub id: ObjectId,
+    /// Its schema.
+    pub schema: SchemaId,
+    /// The folded name.
+    pub name: String,
+    /// The base type, with its modifier. Never a domain.
+    pub base: SqlType,
+    /// The domain that it is made of, if it is. The constraints of that one hold too.
+    pub parent: Option<ObjectId>,
+    /// Whether it refuses NULL.
+    pub not_null: bool,
+    /// Text of the default of columns that have none, valid SQL on its own.
+    pub default: Option<String>,
+    /// Its own CHECKs, over `VALUE`, in the order of their names.
+    pub checks: Vec<Check>,
+}
+
+impl Domain {
+    /// A column of the base type with its name and its default.
+    pub(crate) fn as_column(&self) -> Column {
+        Column {
+            id: ColumnId(1),
+            name: self.name.clone(),
+            ty: self.base,
+            not_null: false,
+            default: self.default.clone(),
+            generated: None,
+            identity: None,
+            domain: None,
+        }
+    }
+}
+
 /// How far apart the orders of labels are that are made together: there is room for 32 labels that are put between the
 /// same two, one after the other.
 const LABEL_STEP: i64 = 1 << 32;
@@ -157,6 +197,8 @@ pub enum Object {
     Sequence(Sequence),
     /// An enum.
     Enum(EnumType),
+    /// A domain.
+    Domain(Domain),
 }
 
 impl Object {
@@ -168,6 +210,7 @@ impl Object {
             Object::View(view) => view.id,
             Object::Sequence(sequence) => sequence.id,
             Object::Enum(ty) => ty.id,
+            Object::Domain(domain) => domain.id,
         }
     }
 
@@ -177,6 +220,7 @@ impl Object {
             Object::View(view) => Object::View(View { id, ..view.clone() }),
             Object::Sequence(sequence) => Object::Sequence(Sequence { id, ..sequence.clone() }),
             Object::Enum(ty) => Object::Enum(EnumType { id, ..ty.clone() }),
+            Object::Domain(domain) => Object::Domain(Domain { id, ..domain.clone() }),
             other => other.clone(),
         }
     }
@@ -187,6 +231,7 @@ impl Object {
             Object::View(view) => Object::View(View { schema, ..view.clone() }),
             Object::Sequence(sequence) => Object::Sequence(Sequence { schema, ..sequence.clone() }),
             Object::Enum(ty) => Object::Enum(EnumType { schema, ..ty.clone() }),
+            Object::Domain(domain) => Object::Domain(Domain { schema, ..domain.clone() }),
             other => other.clone(),
         }
     }
@@ -199,6 +244,7 @@ impl Object {
             Object::View(view) => &view.name,
             Object::Sequence(sequence) => &sequence.name,
             Object::Enum(ty) => &ty.name,
+            Object::Domain(domain) => &domain.name,
         }
     }
 
@@ -209,7 +255,7 @@ impl Object {
             Object::Schema(_) => "schema",
             Object::View(_) => "view",
             Object::Sequence(_) => "sequence",
-            Object::Enum(_) => "type",
+            Object::Enum(_) | Object::Domain(_) => "type",
         }
     }
 
@@ -220,7 +266,13 @@ impl Object {
             Object::View(view) => Some(view.schema),
             Object::Sequence(sequence) => Some(sequence.schema),
             Object::Enum(ty) => Some(ty.schema),
+            Object::Domain(domain) => Some(domain.schema),
         }
+    }
+
+    /// Whether it is a type, not a relation.
+    pub fn is_type(&self) -> bool {
+        matches!(self, Object::Enum(_) | Object::Domain(_))
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Column {
     pub generated: Option<String>,
     /// Set for GENERATED ... AS IDENTITY. Then `default` draws from a sequence.
     pub identity: Option<Identity>,
+    /// The domain that it was declared with; `ty` is its base type.
+    pub domain: Option<ObjectId>,
 }
 
 /// Whether INSERT may give a value to a column AS IDENTITY.

@@ -23,6 +23,7 @@ use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId, Sequence};
 use crate::table::{
     Check, Column, ConstraintId, ForeignKey, Index, IndexId, StorageId, Table, TableId, drawing_default,
 };
+use pgtypes::SqlType;
 
 /// A table to create, checked by the binder.
 #[derive(Clone, Debug, PartialEq)]
@@ -358,8 +359,11 @@ impl SchemaChange {
         self.record(txn)
     }
 
-    /// The transaction fails if another one drops or changes what a view reads.
+    /// The transaction fails if another one drops or changes what a view reads, or drops what a domain is made of.
     fn keep_used(&self, txn: &mut Transaction, object: &Object) -> Result<(), SqlError> {
+        if let Object::Domain(domain) = object {
+            return keep_type(txn, domain.parent, domain.base);
+        }
         let Object::View(view) = object else { return Ok(()) };
         for used in &view.uses {
             let key = match self.catalog.object(*used) {
@@ -430,12 +434,18 @@ fn keep_schema(txn: &mut Transaction, schema: SchemaId) -> Result<(), SqlError> 
 /// The transaction fails if another one drops a type of the table's columns.
 fn keep_types(txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
     for column in &table.columns {
-        let element = column.ty.element().unwrap_or(column.ty);
-        if element.is_enum() {
-            txn.share(keys::object(ObjectId(element.oid.0)), LockMode::KeyShare).map_err(storage_error)?;
-        }
+        keep_type(txn, column.domain, column.ty)?;
     }
     Ok(())
+}
+
+/// The transaction fails if another one drops the domain, or the enum.
+fn keep_type(txn: &mut Transaction, domain: Option<ObjectId>, ty: SqlType) -> Result<(), SqlError> {
+    let element = ty.element().unwrap_or(ty);
+    match domain.or_else(|| element.is_enum().then_some(ObjectId(element.oid.0))) {
+        Some(id) => txn.share(keys::object(id), LockMode::KeyShare).map_err(storage_error),
+        None => Ok(()),
+    }
 }
 
 /// Takes the name of a relation. 42P07 if this transaction has given it already.

@@ -17,14 +17,14 @@
 //! | 10 tables that refer to it | | | | |
 //! | 11 last column id | | | | |
 //!
-//! A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3 positions of its columns, 4 table, 5 column ids
+//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3 positions of its columns, 4 table, 5 column ids
 //! there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
 
 use bytes::Bytes;
 
 use super::tagged::{self, Fields, Writer, get_type, position, put_type};
 use crate::codec::CodecError;
-use crate::object::{FIRST_SCHEMA, SchemaId};
+use crate::object::{FIRST_SCHEMA, ObjectId, SchemaId};
 use crate::table::{
     Check, Column, ColumnId, ConstraintId, ForeignKey, Identity, Index, IndexColumn, IndexId, IndexedValue,
     ReferenceAction, StorageId, Table, TableId,
@@ -91,6 +91,7 @@ fn put_column(column: &Column, out: &mut Writer) {
     if let Some(generated) = &column.generated {
         out.body(8, generated.as_bytes());
     }
+    out.number(20, column.domain.map_or(0, |domain| domain.0.into()));
 }
 
 fn put_foreign_key(key: &ForeignKey, out: &mut Writer) {
@@ -162,7 +163,7 @@ pub fn decode(bytes: &[u8]) -> Result<Table, CodecError> {
 }
 
 fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
-    let fields = Fields::read(bytes, 8)?;
+    let fields = Fields::read(bytes, 20)?;
     Ok(Column {
         id: column_id(fields.number(1)?)?,
         name: fields.text(4)?,
@@ -176,6 +177,7 @@ fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
             _ => return Err(CodecError::new(WHAT, "unknown identity")),
         },
         generated: fields.optional_text(8)?,
+        domain: Some(ObjectId(fields.u32(20)?)).filter(|domain| domain.0 != 0),
     })
 }
 

@@ -382,6 +382,7 @@ pub(super) async fn create_tables(catalog: &NodeCatalog) -> Result<(), SqlError>
             default: None,
             generated: None,
             identity: None,
+            domain: None,
         };
         let (name, key_name) = (name.to_owned(), String::new());
         let new = NewTable {

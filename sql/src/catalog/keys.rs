@@ -196,6 +196,7 @@ pub fn object_name(object: &Object) -> Key {
         Object::View(view) => name(view.schema, &view.name),
         Object::Sequence(sequence) => name(sequence.schema, &sequence.name),
         Object::Enum(ty) => type_name(ty.schema, &ty.name),
+        Object::Domain(domain) => type_name(domain.schema, &domain.name),
     }
 }
 

@@ -17,8 +17,8 @@
 //! 2. `tagged`: records of fields
 //! 3. `descriptor`, `object_record`, `statistics`: records of tables, of other objects, and of what ANALYZE has found
 //! 4. `snapshot`: the objects of a version
-//! 5. `control`, `uses`, `versions`, `violations`: leases and schema changes under way, the live transactions of the
-//!    node, catalogs of the past, errors of constraints
+//! 5. `control`, `user_types`, `uses`, `versions`, `violations`: leases and schema changes under way, types of users,
+//!    the live transactions of the node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 7. `steps`, `temporary`: the steps of schema changes; the temporary relations of a session
 //! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
@@ -42,6 +42,7 @@ pub(crate) mod statistics;
 mod steps;
 mod tagged;
 mod temporary;
+mod user_types;
 mod uses;
 mod versions;
 mod violations;
@@ -58,6 +59,7 @@ pub(crate) use statistics::{ColumnStatistics, CommonValue, NodeStatistics, Table
 pub(crate) use steps::{closed_too_long, doomed};
 pub use temporary::AtCommit;
 pub(crate) use temporary::SessionSchemas;
+pub(crate) use user_types::NamedType;
 pub(crate) use uses::{Lease, LiveTransaction, SessionSlot};
 pub(crate) use violations::{constraint_error, duplicate_entry, duplicate_key, duplicate_rows, row_name, schema_name};
 

@@ -20,6 +20,9 @@
 //! | 15 | | | | the epoch |
 //! | 16 | | | | the first value of the epoch |
 //!
+//! A domain has the kind 6, and the fields 4 schema, 20 OID of the base type, 21 its modifier plus one, 22 the domain
+//! that it is made of, 23 NOT NULL, 24 SQL text of DEFAULT, 25 its checks: 1 id, 2 name, 3 SQL text.
+//!
 //! A label has the fields 1, its text, 2, its order, and 3, its OID. The values of a sequence and the orders of labels
 //! are in zigzag form: the sign is the lowest bit.
 
@@ -27,13 +30,14 @@ use bytes::Bytes;
 
 use super::tagged::{self, Fields, Writer, get_type, put_type};
 use crate::codec::CodecError;
-use crate::object::{Database, DatabaseId, EnumType, Object, ObjectId, Schema, SchemaId, Sequence, View};
+use crate::object::{Database, DatabaseId, Domain, EnumType, Object, ObjectId, Schema, SchemaId, Sequence, View};
+use crate::table::{Check, ConstraintId};
 use pgtypes::{Label, SqlType};
 
 const WHAT: &str = "object of the catalog";
 const VERSION: u8 = 1;
 /// The highest tag.
-const LAST: u64 = 16;
+const LAST: u64 = 25;
 
 /// Encodes an object.
 pub(super) fn encode(object: &Object) -> Bytes {
@@ -44,6 +48,7 @@ pub(super) fn encode(object: &Object) -> Bytes {
         Object::View(_) => 3,
         Object::Sequence(_) => 4,
         Object::Enum(_) => 5,
+        Object::Domain(_) => 6,
     };
     out.number(1, kind);
     out.number(2, object.id().0.into());
@@ -59,6 +64,7 @@ pub(super) fn encode(object: &Object) -> Bytes {
         Object::View(view) => put_view(view, &mut out),
         Object::Sequence(sequence) => put_sequence(sequence, &mut out),
         Object::Enum(ty) => put_enum(ty, &mut out),
+        Object::Domain(domain) => put_domain(domain, &mut out),
     }
     tagged::record(VERSION, &out).into()
 }
@@ -99,6 +105,21 @@ fn put_enum(ty: &EnumType, out: &mut Writer) {
     });
 }
 
+fn put_domain(domain: &Domain, out: &mut Writer) {
+    out.number(4, domain.schema.0.into());
+    put_type(domain.base, 20, out);
+    out.number(22, domain.parent.map_or(0, |parent| parent.0.into()));
+    out.flag(23, domain.not_null);
+    if let Some(default) = &domain.default {
+        out.body(24, default.as_bytes());
+    }
+    out.list(25, &domain.checks, |check, out| {
+        out.number(1, check.id.0.into());
+        out.text(2, &check.name);
+        out.text(3, &check.text);
+    });
+}
+
 /// Decodes an object.
 pub(super) fn decode(bytes: &[u8]) -> Result<Object, CodecError> {
     let fields = Fields::read(tagged::of_record(VERSION, bytes)?, LAST)?;
@@ -115,6 +136,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Object, CodecError> {
         3 => Object::View(get_view(ObjectId(id), name, &fields)?),
         4 => Object::Sequence(get_sequence(ObjectId(id), name, &fields)?),
         5 => Object::Enum(get_enum(ObjectId(id), name, &fields)?),
+        6 => Object::Domain(get_domain(ObjectId(id), name, &fields)?),
         _ => return Err(CodecError::new(WHAT, "unknown kind")),
     })
 }
@@ -148,6 +170,26 @@ fn get_enum(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<EnumType,
     }
     let (labels, label_oids) = labels.into_iter().unzip();
     Ok(EnumType { id, schema: SchemaId(fields.u32(4)?), name, labels, label_oids })
+}
+
+fn get_domain(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Domain, CodecError> {
+    if !id.0.is_multiple_of(2) {
+        return Err(CodecError::new(WHAT, "a domain with an odd OID"));
+    }
+    let check = |bytes: &[u8]| {
+        let fields = Fields::read(bytes, 3)?;
+        Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
+    };
+    Ok(Domain {
+        id,
+        schema: SchemaId(fields.u32(4)?),
+        name,
+        base: get_type(fields, 20)?,
+        parent: Some(ObjectId(fields.u32(22)?)).filter(|parent| parent.0 != 0),
+        not_null: fields.flag(23),
+        default: fields.optional_text(24)?,
+        checks: fields.list(25, check)?,
+    })
 }
 
 fn get_sequence(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Sequence, CodecError> {
@@ -227,6 +269,26 @@ mod tests {
                 name: "mood".into(),
                 labels: vec![Label { order: -5, name: "sad".into() }, Label { order: 7, name: "".into() }],
                 label_oids: vec![16_396, 16_397],
+            }),
+            Object::Domain(Domain {
+                id: ObjectId(16_398),
+                schema: SchemaId(16_391),
+                name: "short".into(),
+                base: SqlType { typmod: 9, ..SqlType::VARCHAR },
+                parent: Some(ObjectId(16_384)),
+                not_null: true,
+                default: Some("'a'".into()),
+                checks: vec![Check { id: ConstraintId(16_400), name: "c".into(), text: "VALUE <> ''".into() }],
+            }),
+            Object::Domain(Domain {
+                id: ObjectId(16_402),
+                schema: SchemaId(2200),
+                name: "any".into(),
+                base: SqlType::INT4,
+                parent: None,
+                not_null: false,
+                default: None,
+                checks: Vec::new(),
             }),
         ];
         for object in objects {

@@ -17,11 +17,10 @@ use super::statistics::NodeStatistics;
 use crate::codec::{self, CodecError};
 use crate::error::{SqlError, storage_error};
 use crate::object::{
-    Database, DatabaseId, EnumType, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId, Sequence,
-    View,
+    Database, DatabaseId, Domain, EnumType, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId,
+    Sequence, View,
 };
 use crate::table::{Index, StorageId, Table, TableId, quote_identifier};
-use pgtypes::{Oid, SqlType};
 
 /// Records per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;
@@ -159,8 +158,8 @@ impl Objects {
                 let names = self.relations.entry(*schema).or_default();
                 names.insert(name.clone(), Relation::Object(object.clone()));
             }
-            Object::Enum(ty) => {
-                self.types.entry(ty.schema).or_default().insert(ty.name.clone(), object.clone());
+            Object::Enum(EnumType { schema, name, .. }) | Object::Domain(Domain { schema, name, .. }) => {
+                self.types.entry(*schema).or_default().insert(name.clone(), object.clone());
             }
         }
         self.others.insert(object.id(), object);
@@ -184,7 +183,9 @@ impl Objects {
             Object::View(View { schema, name, .. }) | Object::Sequence(Sequence { schema, name, .. }) => {
                 self.relations.get_mut(schema).map(|names| names.remove(name));
             }
-            Object::Enum(ty) => drop(self.types.get_mut(&ty.schema).map(|names| names.remove(&ty.name))),
+            Object::Enum(EnumType { schema, name, .. }) | Object::Domain(Domain { schema, name, .. }) => {
+                drop(self.types.get_mut(schema).map(|names| names.remove(name)));
+            }
         }
     }
 }
@@ -284,55 +285,12 @@ impl Catalog {
         }
     }
 
-    /// The type of a folded name that a user has made.
-    pub(crate) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<SqlType> {
-        let schema = match schema {
-            Some(schema) => Some(self.schema(schema)?.id),
-            None => None,
-        };
-        // Also its array has a name.
-        let (element, is_array) = match self.user_type(schema, name) {
-            Some(found) => (found, false),
-            None => (self.user_type(schema, name.strip_prefix('_')?)?, true),
-        };
-        let ty = SqlType::new(Oid(element.id().0));
-        if is_array { ty.array() } else { Some(ty) }
-    }
-
-    /// The enum of this OID, of any database.
-    pub(crate) fn enum_type(&self, oid: Oid) -> Option<&EnumType> {
-        match &**self.object(ObjectId(oid.0))? {
-            Object::Enum(ty) => Some(ty),
-            _ => None,
-        }
-    }
-
-    /// The type with this OID, if a user has made it, in the session's database.
-    pub(crate) fn user_type_of(&self, oid: Oid) -> Option<SqlType> {
-        let ty = SqlType::new(oid);
-        let element = ty.element().unwrap_or(ty);
-        self.enum_type(element.oid).filter(|found| self.is_seen(found.schema)).map(|_| ty)
-    }
-
-    /// A type as SQL, with its modifier. That of a user has its schema, unless the search path finds it.
-    pub(crate) fn type_text(&self, ty: SqlType) -> String {
-        let element = ty.element().unwrap_or(ty);
-        let Some(found) = self.enum_type(element.oid) else { return ty.name() };
-        let brackets = if element == ty { "" } else { "[]" };
-        let shown = quote_identifier(&found.name);
-        let is_visible = self.user_type(None, &found.name).is_some_and(|first| first.id() == found.id);
-        match self.schema_by_id(found.schema).filter(|_| !is_visible) {
-            Some(schema) => format!("{}.{shown}{brackets}", quote_identifier(&schema.name)),
-            None => format!("{shown}{brackets}"),
-        }
-    }
-
     /// Schema and name of the relation with an OID, of the session's database.
     pub(crate) fn name_of_relation(&self, oid: u32) -> Option<(SchemaId, &str)> {
         if let Some(table) = self.seen_table(TableId(oid)) {
             return Some((table.schema, &table.name));
         }
-        if let Some(object) = self.object(ObjectId(oid)).filter(|object| !matches!(***object, Object::Enum(_))) {
+        if let Some(object) = self.object(ObjectId(oid)).filter(|object| !object.is_type()) {
             let schema = object.schema().filter(|schema| self.is_seen(*schema))?;
             return Some((schema, object.name()));
         }
@@ -413,6 +371,7 @@ impl Catalog {
             Object::View(view) => within(view.schema),
             Object::Sequence(sequence) => within(sequence.schema),
             Object::Enum(ty) => within(ty.schema),
+            Object::Domain(domain) => within(domain.schema),
         });
         (tables, objects.cloned().collect())
     }
@@ -466,7 +425,7 @@ impl Catalog {
         self.objects.others.values().filter(|object| object.schema() == Some(schema)).cloned().collect()
     }
 
-    fn is_seen(&self, schema: SchemaId) -> bool {
+    pub(super) fn is_seen(&self, schema: SchemaId) -> bool {
         self.schema_by_id(schema).is_some_and(|schema| schema.database == self.sight.database)
     }
 
@@ -551,6 +510,11 @@ impl Catalog {
     /// This catalog with another form of an object.
     pub(crate) fn with_renamed(&self, object: Object) -> Catalog {
         self.with_object(self.version, object)
+    }
+
+    /// This catalog without a type.
+    pub(crate) fn without_type(&self, id: ObjectId) -> Catalog {
+        self.without_object(self.version, id)
     }
 
     /// This catalog without an object, under another version.

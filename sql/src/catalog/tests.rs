@@ -22,6 +22,7 @@ fn sample() -> Table {
         default: default.map(str::to_owned),
         generated: None,
         identity: None,
+        domain: None,
     };
     let descending = KeyOrder { descends: true, nulls_first: true };
     let text = "lower(v)".to_owned();

@@ -109,7 +109,8 @@ fn unique_violation(table: &Table, constraint: &str, message: String, detail: St
     let mut error = SqlError::new(SqlState::UNIQUE_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: schema_name(table, env),
-        table: table.name.clone(),
+        table: Some(table.name.clone()),
+        data_type: None,
         column: None,
         constraint: Some(constraint.to_owned()),
     }));

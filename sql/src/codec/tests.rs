@@ -17,6 +17,7 @@ fn table(columns: &[(&str, SqlType)], key: &[usize]) -> Table {
         default: None,
         generated: None,
         identity: None,
+        domain: None,
     });
     let table = Table {
         schema: crate::object::FIRST_SCHEMA,

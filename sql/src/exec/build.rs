@@ -35,7 +35,7 @@ use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
 use crate::expr::NoSession;
-use crate::expr::eval::{Env, eval};
+use crate::expr::eval::{Env, check_domain, eval};
 use crate::object::Sequence;
 use crate::plan::{Alteration, TableWrite};
 use crate::table::{Column, ColumnId, ForeignKey, StorageId, Table};
@@ -190,6 +190,9 @@ impl Builder<'_> {
                 return Err(contains_nulls(table, &table.columns[at], &self.io));
             }
         }
+        for at in validates.domains.iter().filter_map(|id| table.position_of(*id)) {
+            self.validate_domain(at, row)?;
+        }
         if validates.checks.is_empty() {
             return Ok(());
         }
@@ -204,6 +207,24 @@ impl Builder<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// 23502 or 23514 for a value that is not one of the column's domain any more.
+    fn validate_domain(&self, at: usize, row: &Row) -> Result<(), SqlError> {
+        let (table, domains) = (&*self.write.table, &self.write.domains);
+        let check = domains.iter().find(|(place, _)| *place == at).map(|(_, check)| check);
+        let (Some(check), Some(value), Some(column)) = (check, row.get(at), table.columns.get(at)) else {
+            return Ok(());
+        };
+        check_domain(check, value, &self.env()).map_err(|error| {
+            let fault = match error.code {
+                SqlState::NOT_NULL_VIOLATION => "null values",
+                SqlState::CHECK_VIOLATION => "values that violate the new constraint",
+                _ => return error,
+            };
+            let message = format!("column \"{}\" of table \"{}\" contains {fault}", column.name, table.name);
+            of_column(SqlError::new(error.code, message), (table, column), &self.io)
+        })
     }
 
     /// 23503 for a row that refers to one that does not exist.
@@ -382,10 +403,15 @@ impl Builder<'_> {
 /// 23502 for NULL in a column that must not have it any more.
 fn contains_nulls(table: &Table, column: &Column, io: &IoEnv<'_>) -> SqlError {
     let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, table.name);
-    let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+    of_column(SqlError::new(SqlState::NOT_NULL_VIOLATION, message), (table, column), io)
+}
+
+/// Names a column in an error.
+fn of_column(mut error: SqlError, (table, column): (&Table, &Column), io: &IoEnv<'_>) -> SqlError {
     error.constraint = Some(Box::new(ConstraintFields {
         schema: schema_name(table, io),
-        table: table.name.clone(),
+        table: Some(table.name.clone()),
+        data_type: None,
         column: Some(column.name.clone()),
         constraint: None,
     }));

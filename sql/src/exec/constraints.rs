@@ -3,7 +3,7 @@
 use super::rows::{Row, check_not_null, describe};
 use crate::catalog::schema_name;
 use crate::error::{ConstraintFields, SqlError, SqlState};
-use crate::expr::eval::{Env, eval};
+use crate::expr::eval::{Env, check_domain, eval};
 use crate::plan::TableWrite;
 use crate::table::{Check, Table};
 use pgtypes::{Datum, IoEnv};
@@ -19,8 +19,14 @@ pub(super) fn complete(write: &TableWrite, row: &mut Row, env: &Env<'_>) -> Resu
     Ok(())
 }
 
-/// 23502 or 23514 for a row that the table does not take.
+/// 23502 or 23514 for a row that the table does not take. The domains of its columns come first, as in PostgreSQL, where
+/// a value becomes one of the domain before the row is made.
 pub(super) fn check_row(write: &TableWrite, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
+    for (at, check) in &write.domains {
+        if let Some(value) = row.get(*at) {
+            check_domain(check, value, env)?;
+        }
+    }
     check_not_null(&write.table, row, &env.io)?;
     match violated(write, row, env)? {
         None => Ok(()),
@@ -49,7 +55,8 @@ pub(super) fn violated<'w>(write: &'w TableWrite, row: &Row, env: &Env<'_>) -> R
 pub(super) fn of_constraint(mut error: SqlError, (table, constraint): (&Table, &str), io: &IoEnv<'_>) -> SqlError {
     error.constraint = Some(Box::new(ConstraintFields {
         schema: schema_name(table, io),
-        table: table.name.clone(),
+        table: Some(table.name.clone()),
+        data_type: None,
         column: None,
         constraint: Some(constraint.to_owned()),
     }));

@@ -16,7 +16,7 @@ use super::writer::{RowWriter, WriteError};
 use crate::coop::Turn;
 use crate::copy::CopyReader;
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::{eval, qualifies};
+use crate::expr::eval::{check_domain, eval, qualifies};
 use crate::plan::{Body, CopyFromPlan, Plan};
 use pgtypes::cast::modify;
 use pgtypes::{Datum, Format};
@@ -151,6 +151,11 @@ impl CopyIn {
             let value = Datum::decode(column.ty, self.format, bytes, &ctx.io);
             let fitted = value.and_then(|value| modify(value, column.ty, false));
             row[*place] = fitted.map_err(|error| (error.into(), Some(at)))?;
+        }
+        for (place, check) in &body.write.domains {
+            if let Some(at) = body.columns.iter().position(|copied| copied == place) {
+                check_domain(check, &row[*place], &ctx.env(&[])).map_err(|error| (error, Some(at)))?;
+            }
         }
         Ok(Some(row))
     }

@@ -24,9 +24,8 @@
 //! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
 //! 13. `references`: foreign keys, when the changes of a statement are done
-//! 14. `alter`, `copy`, `objects`, `statistics`, `with_changes`: changes of tables; COPY FROM; CREATE of other objects;
-//!     ANALYZE; changes inside WITH
-//! 15. `analyze`: EXPLAIN ANALYZE
+//! 14. `alter`, `copy`, `statistics`, `with_changes`: changes of tables; COPY FROM; ANALYZE; changes inside WITH
+//! 15. `analyze`, `objects`: EXPLAIN ANALYZE; CREATE and ALTER of other objects
 
 mod aggregate;
 mod alter;
@@ -351,7 +350,7 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             tag
         }
         Body::AlterObject(tag, old, new) => {
-            objects::alter(old, new, schema, ctx.txn).await?;
+            objects::alter(old, new, schema, ctx.txn, &ctx.io).await?;
             tag
         }
         Body::Drop(tag, drops) => {

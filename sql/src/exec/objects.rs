@@ -1,11 +1,18 @@
 //! CREATE and ALTER of objects that are no tables.
 
+use std::sync::Arc;
+
+use pgtypes::IoEnv;
 use txn::Transaction;
 
-use crate::catalog::SchemaChange;
+use super::alter::run;
+use crate::catalog::{Catalog, SchemaChange};
 use crate::error::SqlError;
-use crate::object::{Database, DatabaseId, EnumType, NEW_TEMPORARY, Object, ObjectId, PUBLIC, Schema, SchemaId};
-use crate::plan::NewObject;
+use crate::object::{
+    Database, DatabaseId, Domain, EnumType, NEW_TEMPORARY, Object, ObjectId, PUBLIC, Schema, SchemaId,
+};
+use crate::plan::{Alteration, NewObject};
+use crate::table::{ColumnId, ConstraintId, Table};
 
 /// Creates an object, under an id of its own.
 pub(super) async fn create(new: &NewObject, schema: &mut SchemaChange, txn: &mut Transaction) -> Result<(), SqlError> {
@@ -24,15 +31,6 @@ pub(super) async fn create(new: &NewObject, schema: &mut SchemaChange, txn: &mut
                 Object::Schema(Schema { id, database, name: PUBLIC.to_owned(), session_node: None }),
             )
         }
-        NewObject::Relation(Object::Enum(ty)) => {
-            // The odd OID after it is that of its array type.
-            let id = if id.is_multiple_of(2) { id } else { even_id(schema).await? };
-            let mut label_oids = Vec::with_capacity(ty.labels.len());
-            for _ in &ty.labels {
-                label_oids.push(schema.allocate_id().await?);
-            }
-            schema.create_object(txn, Object::Enum(EnumType { id: ObjectId(id), label_oids, ..ty.clone() }))
-        }
         NewObject::Relation(object) => {
             let object = match object.schema() {
                 Some(NEW_TEMPORARY) => {
@@ -41,9 +39,31 @@ pub(super) async fn create(new: &NewObject, schema: &mut SchemaChange, txn: &mut
                 }
                 _ => object.clone(),
             };
-            schema.create_object(txn, object.with_id(ObjectId(id)))
+            // The odd OID after that of a type is that of its array type.
+            let is_type_id = id.is_multiple_of(2) || !object.is_type();
+            let id = ObjectId(if is_type_id { id } else { even_id(schema).await? });
+            let object = match object {
+                Object::Enum(ty) => {
+                    let mut label_oids = Vec::with_capacity(ty.labels.len());
+                    for _ in &ty.labels {
+                        label_oids.push(schema.allocate_id().await?);
+                    }
+                    Object::Enum(EnumType { id, label_oids, ..ty })
+                }
+                Object::Domain(domain) => Object::Domain(numbered(Domain { id, ..domain }, schema).await?),
+                other => other.with_id(id),
+            };
+            schema.create_object(txn, object)
         }
     }
+}
+
+/// A domain whose checks all have ids.
+async fn numbered(mut domain: Domain, schema: &SchemaChange) -> Result<Domain, SqlError> {
+    for check in domain.checks.iter_mut().filter(|check| check.id == ConstraintId(0)) {
+        check.id = ConstraintId(schema.allocate_id().await?);
+    }
+    Ok(domain)
 }
 
 async fn even_id(schema: &SchemaChange) -> Result<u32, SqlError> {
@@ -64,7 +84,11 @@ pub(super) async fn alter(
     new: &Object,
     schema: &mut SchemaChange,
     txn: &mut Transaction,
+    io: &IoEnv<'_>,
 ) -> Result<(), SqlError> {
+    if let (Object::Domain(old), Object::Domain(new)) = (old, new) {
+        return alter_domain(old, new, schema, txn, io).await;
+    }
     let Object::Enum(ty) = new else { return schema.alter_object(txn, old, new.clone()) };
     let mut ty = ty.clone();
     for oid in ty.label_oids.iter_mut().filter(|oid| **oid == 0) {
@@ -76,4 +100,38 @@ pub(super) async fn alter(
         }
     }
     schema.alter_object(txn, old, Object::Enum(ty))
+}
+
+/// Replaces a domain. If it has got a constraint, others are excluded from the tables with columns of it, or of a domain
+/// that is made of it, and their rows are checked.
+async fn alter_domain(
+    old: &Domain,
+    new: &Domain,
+    schema: &mut SchemaChange,
+    txn: &mut Transaction,
+    io: &IoEnv<'_>,
+) -> Result<(), SqlError> {
+    let is_known = |id: ConstraintId| old.checks.iter().any(|check| check.id == id);
+    let is_stricter = (new.not_null && !old.not_null) || !new.checks.iter().all(|check| is_known(check.id));
+    let new = numbered(new.clone(), schema).await?;
+    schema.alter_object(txn, &Object::Domain(old.clone()), Object::Domain(new))?;
+    if !is_stricter {
+        return Ok(());
+    }
+    let catalog = Arc::clone(schema.catalog());
+    for table in catalog.tables() {
+        let columns = columns_of(&table, old.id, &catalog);
+        if !columns.is_empty() {
+            let mut change = Alteration::of(table);
+            change.validates.domains = columns;
+            run(&change, schema, txn, io).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The columns of a domain, and of those that are made of it.
+fn columns_of(table: &Table, domain: ObjectId, catalog: &Catalog) -> Vec<ColumnId> {
+    let is_of = |id: ObjectId| catalog.line_of_domains(id).iter().any(|found| found.id == domain);
+    table.columns.iter().filter(|column| column.domain.is_some_and(is_of)).map(|column| column.id).collect()
 }

@@ -58,7 +58,8 @@ pub(super) fn check_not_null(table: &Table, row: &[Datum], env: &IoEnv<'_>) -> R
     let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
     error.constraint = Some(Box::new(ConstraintFields {
         schema: schema_name(table, env),
-        table: table.name.clone(),
+        table: Some(table.name.clone()),
+        data_type: None,
         column: Some(column.name.clone()),
         constraint: None,
     }));

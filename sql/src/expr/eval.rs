@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use super::call::{any_of, apply, array, decided, element, only_value, row_among, row_of, slice};
 pub(crate) use super::env::Env;
 use super::env::{Value, as_bool, boolean, owned};
-use super::session;
-use super::tree::{Call, CompareOp, ContextValue, Expr, SessionCall, Subquery, SubqueryKind, Subscript};
+use super::tree::{Call, CompareOp, ContextValue, DomainCheck, Expr, SessionCall, Subquery, SubqueryKind, Subscript};
+use super::{domain, session};
 use crate::error::SqlError;
 use pgtypes::cast::Cast;
 use pgtypes::datum::{compare, compare_same};
@@ -39,6 +39,11 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Or(items) => and_or(items, row, env, true),
         Expr::Not(expr) => boolean(as_bool(&*eval(expr, row, env)?).map(|value| !value)),
         Expr::Cast { expr, cast } => owned(cast.apply(eval(expr, row, env)?.into_owned(), &env.io)?),
+        Expr::Domain { expr, check } => {
+            let value = eval(expr, row, env)?;
+            check_domain(check, &value, env)?;
+            Ok(value)
+        }
         Expr::Input { ty, text, position } => {
             let value = wire::parse(*ty, text, &env.io);
             owned(value.map_err(|error| SqlError::from(error).at(position.0))?)
@@ -92,6 +97,14 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Subscript { array, subscripts } => subscript(&*eval(array, row, env)?, subscripts, row, env),
         other => eval_conditional(other, row, env),
     }
+}
+
+/// Whether a value is one of a domain. 23502 or 23514 if not.
+pub(crate) fn check_domain(check: &DomainCheck, value: &Datum, env: &Env<'_>) -> Result<(), SqlError> {
+    let row = std::slice::from_ref(value);
+    domain::check(check, value, |condition| {
+        Ok(*eval(condition, row, &Env { locals: &[], ..*env })? == Datum::Bool(false))
+    })
 }
 
 /// Calls a function. The usual numbers of arguments need no allocation.
@@ -362,7 +375,7 @@ const TO_TEXT: [Oid; 2] = [Oid(2003), Oid(2004)];
 /// Whether a node depends on the session: a function of it, or a cast that uses its settings.
 pub(crate) fn needs_session(expr: &Expr) -> bool {
     match expr {
-        Expr::Session { .. } | Expr::Subquery(_) => true,
+        Expr::Session { .. } | Expr::Subquery(_) | Expr::Domain { .. } => true,
         Expr::Call(call) if TO_TEXT.contains(&call.function.oid) => {
             let shown = |ty: &SqlType| Cast::find(*ty, SqlType::TEXT, true);
             call.types.iter().filter_map(shown).any(|cast| cast.is_stable())

@@ -10,10 +10,11 @@
 //! 2. `locks`, `subqueries`: calls that take advisory locks; results of sub-queries
 //! 3. `session`: access to the session
 //! 4. `env`: the environment of an expression
-//! 5. `call`: calls, arrays and rows over values
+//! 5. `call`, `domain`: calls, arrays and rows over values; values of domains
 //! 6. `eval`: evaluation, constant folding
 
 mod call;
+mod domain;
 mod env;
 pub(crate) mod eval;
 mod locks;
@@ -27,6 +28,6 @@ pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
 pub(crate) use tree::{
-    Call, CompareOp, ContextValue, Elementwise, Expr, Position, SequenceCall, SessionCall, Subquery, SubqueryKind,
-    Subscript,
+    Call, CompareOp, ContextValue, DomainCheck, Elementwise, Expr, Position, SequenceCall, SessionCall, Subquery,
+    SubqueryKind, Subscript,
 };

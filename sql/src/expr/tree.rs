@@ -20,6 +20,8 @@ pub(crate) enum Expr {
     Input { ty: SqlType, text: Box<str>, position: Position },
     /// A conversion.
     Cast { expr: Box<Expr>, cast: Cast },
+    /// A conversion to a domain: the value, which fails if it is none of the domain. Never folded.
+    Domain { expr: Box<Expr>, check: Arc<DomainCheck> },
     /// A comparison. NULL if a side is NULL.
     Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr> },
     /// Three-valued conjunction.
@@ -121,6 +123,19 @@ impl PartialEq for Elementwise {
     fn eq(&self, other: &Elementwise) -> bool {
         self.function.oid == other.function.oid && self.all == other.all
     }
+}
+
+/// The constraints of a domain and of those that it is made of. The binder makes none where there is nothing to check.
+#[derive(Debug, PartialEq)]
+pub(crate) struct DomainCheck {
+    /// The domain as SQL, for messages.
+    pub(crate) shown: String,
+    /// The names of its schema and of itself.
+    pub(crate) name: (String, String),
+    /// Whether NULL is refused.
+    pub(crate) not_null: bool,
+    /// Names and conditions of the CHECKs in their order. NULL passes. The value is the only column of their row.
+    pub(crate) conditions: Vec<(String, Expr)>,
 }
 
 /// A sub-query in an expression. The plan of the statement has its plan.
@@ -345,6 +360,7 @@ impl Expr {
                 left.iter().chain(args).collect()
             }
             Expr::Cast { expr, .. }
+            | Expr::Domain { expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
@@ -390,6 +406,7 @@ impl Expr {
                 left.iter_mut().chain(args).collect()
             }
             Expr::Cast { expr, .. }
+            | Expr::Domain { expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
@@ -494,6 +511,7 @@ impl Expr {
                 functions::find(*function).is_none_or(|row| row.volatility == Volatility::Volatile)
             }
             Expr::Session { .. } => true,
+            Expr::Domain { check, .. } => check.conditions.iter().any(|(_, condition)| condition.is_volatile()),
             _ => false,
         })
     }

@@ -31,7 +31,6 @@ const OBJECTS: &[&str] = &[
     "CONVERSION",
     "DATABASE",
     "DEFAULT",
-    "DOMAIN",
     "EVENT",
     "EXTENSION",
     "FOREIGN",

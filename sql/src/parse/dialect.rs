@@ -6,7 +6,7 @@
 //! - operator precedence, which is PostgreSQL's ([`precedence`]);
 //! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
 //! - BETWEEN SYMMETRIC and ASYMMETRIC, VARIADIC arguments, literals of users' types (`mood 'sad'`);
-//! - statements about sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
+//! - statements about domains ([`domains`]) and sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
 //!
@@ -21,7 +21,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token};
 
-use super::{precedence, sequences};
+use super::{domains, precedence, sequences};
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -211,7 +211,7 @@ impl Dialect for CortadoDialect {
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        sequences::statement(parser)
+        domains::statement(parser).or_else(|| sequences::statement(parser))
     }
 
     fn supports_filter_during_aggregation(&self) -> bool {

@@ -10,7 +10,7 @@
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
 //! 2. `maintenance`, `operators`: VACUUM and ANALYZE; the ends of operators
 //! 3. `normalize`, `rewrite`: token edits
-//! 4. `precedence`, `sequences`: operator precedence; statements about sequences
+//! 4. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
 //! 5. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,6 +26,7 @@ use crate::lexer::{self, Lexer};
 mod commands;
 mod depth;
 mod dialect;
+mod domains;
 mod maintenance;
 mod normalize;
 mod operators;
@@ -36,6 +37,7 @@ mod text;
 
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub use maintenance::Maintenance;
+pub(crate) use domains::domain_name;
 pub(crate) use normalize::is_distinct;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};

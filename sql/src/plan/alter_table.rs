@@ -12,7 +12,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::assign::bind_default;
-use super::binder::{Binder, Scope};
+use super::binder::{Binder, Scope, Typed};
 use super::bound_index::TableWrite;
 use super::constraints::{CheckDef, ForeignKeyDef, check_types, free_constraint};
 use super::ddl::Parts;
@@ -418,10 +418,8 @@ impl Binder<'_> {
         let mut column = self.new_column(&table.name, def, &table.columns, &mut parts)?;
         column.id = ColumnId(id);
         let at = table.columns.len();
-        let value = match &column.default {
-            Some(text) => bind_default(text, &column, self.catalog)?,
-            None => Expr::Const(Datum::Null),
-        };
+        let value = self.default_of(&column)?;
+        let value = self.of_domain(Typed::new(value, column.ty, NO_LOCATION), column.domain)?.expr;
         let mut rewrites = value != Expr::Const(Datum::Null);
         if let Some(sequence) = self.sequence_of(def, (&table.name, &column), &taken)? {
             alteration.sequences.push((column.id, sequence));
@@ -563,7 +561,8 @@ impl Binder<'_> {
         using: Option<&Ast>,
         change: &mut Change,
     ) -> Result<(), SqlError> {
-        let ty = self.type_named(data_type, NO_LOCATION)?;
+        let named = self.type_named(data_type, NO_LOCATION)?;
+        let (ty, shown) = (named.ty, self.named_type_text(named));
         let alteration = &mut change.alteration;
         let column = alteration.new.columns[place].clone();
         self.refuse_read_column(&alteration.new, &column)?;
@@ -587,30 +586,28 @@ impl Binder<'_> {
         let Some(value) = self.coerce(value, ty, CastContext::Assignment)? else {
             return Err(match using {
                 None => {
-                    let message =
-                        format!("column \"{}\" cannot be cast automatically to type {}", column.name, ty.name());
-                    let hint = format!("You might need to specify \"USING {}::{}\".", quoted(&column.name), ty.name());
+                    let message = format!("column \"{}\" cannot be cast automatically to type {shown}", column.name);
+                    let hint = format!("You might need to specify \"USING {}::{shown}\".", quoted(&column.name));
                     SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint)
                 }
                 Some(_) => {
                     let message = format!(
-                        "result of USING clause for column \"{}\" cannot be cast automatically to type {}",
+                        "result of USING clause for column \"{}\" cannot be cast automatically to type {shown}",
                         column.name,
-                        ty.name()
                     );
                     let hint = "You might need to add an explicit cast.";
                     SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint)
                 }
             });
         };
+        let value = self.of_domain(value, named.domain)?;
         let new = &mut alteration.new.columns[place];
-        new.ty = ty;
+        (new.ty, new.domain) = (ty, named.domain);
         let is_assignable = cast_context(column.ty, ty).is_some_and(|needed| needed <= CastContext::Assignment);
         if let Some(text) = &new.default
             && (!is_assignable || bind_default(text, new, self.catalog).is_err())
         {
-            let message =
-                format!("default for column \"{}\" cannot be cast automatically to type {}", new.name, ty.name());
+            let message = format!("default for column \"{}\" cannot be cast automatically to type {shown}", new.name);
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         // What the new type only calls by another name stays as it is stored.

@@ -5,6 +5,7 @@ use sqlparser::ast::{
 };
 
 use super::binder::{Binder, Scope, Typed};
+use super::domains::default_text;
 use super::names::is_default;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
@@ -35,7 +36,7 @@ impl Binder<'_> {
                 let message = format!(
                     "column \"{}\" is of type {} but expression is of type {from}",
                     column.name,
-                    self.type_text(column.ty)
+                    self.column_type_text(column)
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at).hint(hint))
@@ -43,9 +44,10 @@ impl Binder<'_> {
         }
     }
 
-    /// The DEFAULT of a column; NULL without one.
+    /// The DEFAULT of a column, or of its domain; NULL without one.
     pub(super) fn default_of(&self, column: &Column) -> Result<Expr, SqlError> {
-        match &column.default {
+        column.domain.iter().for_each(|domain| self.note_domains(*domain));
+        match default_text(column, self.catalog) {
             Some(text) => bind_default(text, column, self.catalog),
             None => Ok(Expr::Const(Datum::Null)),
         }
@@ -55,12 +57,12 @@ impl Binder<'_> {
     pub(super) fn assign_default(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
         let from = self.type_text(value.ty);
         match self.coerce(value, column.ty, CastContext::Assignment)? {
-            Some(value) => Ok(value.expr),
+            Some(value) => Ok(self.of_domain(value, column.domain)?.expr),
             None => {
                 let message = format!(
                     "column \"{}\" is of type {} but default expression is of type {from}",
                     column.name,
-                    self.type_text(column.ty)
+                    self.column_type_text(column)
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))

@@ -10,6 +10,7 @@ use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
 use super::type_name;
+use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Expr, Subscript};
@@ -340,13 +341,14 @@ impl Binder<'_> {
         if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
             return Err(self.unsupported("this form of CAST is", at));
         }
-        let ty = self.type_named(data_type, at).map_err(|mut error| {
+        let named = self.type_named(data_type, at).map_err(|mut error| {
             // The parser has the location of few types. The name follows the operator.
             if type_name::location(data_type).is_none() && *kind == CastKind::DoubleColon {
                 error.position = Some(self.cast_position(inner) + 2);
             }
             error
         })?;
+        let ty = named.ty;
         let value = match inner {
             // The elements take the type of the cast.
             Ast::Array(array) if ty.is_array() => self.array_as(&array.elem, ty, at, scope)?,
@@ -354,9 +356,9 @@ impl Binder<'_> {
         };
         let from = self.type_text(value.ty);
         match self.coerce(value, ty, CastContext::Explicit)? {
-            Some(value) => Ok(value),
+            Some(value) => self.of_domain(value, named.domain),
             None => {
-                let message = format!("cannot cast type {from} to {}", self.type_text(ty));
+                let message = format!("cannot cast type {from} to {}", self.named_type_text(named));
                 let position = match kind {
                     CastKind::DoubleColon => self.cast_position(inner),
                     _ => self.position_before(at, "cast"),
@@ -406,8 +408,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The type of a name. Errors have the name's position, or `near` if the parser lacks it.
-    pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<SqlType, SqlError> {
+    /// What the name of a type means. Errors have the name's position, or `near` if the parser lacks it.
+    pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<NamedType, SqlError> {
         let at = type_name::location(name).unwrap_or(near);
         type_name::resolve(name, &|schema, name| self.find_type(schema, name))
             .map_err(|error| error.at(self.position(at)))
@@ -415,11 +417,11 @@ impl Binder<'_> {
 
     /// `type 'literal'`.
     fn typed_string(&mut self, data_type: &DataType, literal: &ValueWithSpan) -> Result<Typed, SqlError> {
-        let ty = self.type_named(data_type, literal.span.start)?;
+        let named = self.type_named(data_type, literal.span.start)?;
         let value = self.value(literal, false)?;
         let at = value.at;
-        let value = self.coerce(value, ty, CastContext::Explicit)?;
-        value.ok_or_else(|| self.unsupported("this kind of literal is", at))
+        let value = self.coerce(value, named.ty, CastContext::Explicit)?;
+        self.of_domain(value.ok_or_else(|| self.unsupported("this kind of literal is", at))?, named.domain)
     }
 
     fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {

@@ -273,7 +273,7 @@ impl<'a> Binder<'a> {
     pub(super) fn new(statement: &'a Parsed, declared: Option<&'a [SqlType]>, catalog: &'a Catalog) -> Binder<'a> {
         let allows_params = declared.is_some();
         let declared = declared.unwrap_or_default();
-        let params = declared.iter().map(|ty| ty.base()).collect();
+        let params = declared.iter().map(|ty| catalog.type_of_values(*ty)).collect();
         Binder {
             statement,
             catalog,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::expr::Expr;
+use crate::expr::{DomainCheck, Expr};
 use crate::table::Table;
 
 /// An index as expressions over a row of its table.
@@ -23,6 +23,8 @@ pub(crate) struct TableWrite {
     pub(crate) indexes: Vec<BoundIndex>,
     /// The values of generated columns, over a row.
     pub(crate) generated: Vec<(usize, Expr)>,
+    /// The constraints of the domains of columns, with the places of these.
+    pub(crate) domains: Vec<(usize, Arc<DomainCheck>)>,
     /// The conditions of the CHECK constraints, in their order.
     pub(crate) checks: Vec<Expr>,
     /// The columns that foreign keys refer to.

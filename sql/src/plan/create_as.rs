@@ -12,7 +12,7 @@ use super::names::{fold_ident, index_columns_name};
 use super::node::{Body, ResultColumn};
 use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
-use crate::object::SchemaId;
+use crate::object::{ObjectId, SchemaId};
 use crate::parse::{LIKE, start_of};
 use crate::table::{
     Check, Column, ColumnId, ConstraintId, Index, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
@@ -195,13 +195,22 @@ impl Binder<'_> {
         let mut columns: Vec<Column> = Vec::with_capacity(results.len());
         for (at, result) in results.iter().enumerate() {
             let given = names.get(at).map(|ident| fold_ident(ident));
-            columns.push(column_of(at, given, result, &columns)?);
+            let domain = self.domain_of(result);
+            columns.push(Column { domain, ..column_of(at, given, result, &columns)? });
         }
         if columns.len() > MAX_COLUMNS {
             let message = format!("tables can have at most {MAX_COLUMNS} columns");
             return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
         Ok(Body::CreateTableAs(Box::new((new_of(new_table((self.target, name), columns)), plan))))
+    }
+
+    /// The domain of a result column that is a column of a table.
+    fn domain_of(&self, result: &ResultColumn) -> Option<ObjectId> {
+        let (table, number) = result.origin;
+        let table = self.catalog.by_id(TableId(table))?;
+        let at = table.position_of(ColumnId(u16::try_from(number).ok()?))?;
+        table.columns.get(at)?.domain
     }
 
     /// SELECT INTO.
@@ -230,7 +239,16 @@ fn column_of(at: usize, given: Option<String>, result: &ResultColumn, earlier: &
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
     let id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
-    Ok(Column { id, name, ty: result.ty, not_null: false, default: None, generated: None, identity: None })
+    Ok(Column {
+        id,
+        name,
+        ty: result.ty,
+        not_null: false,
+        default: None,
+        generated: None,
+        identity: None,
+        domain: None,
+    })
 }
 
 /// What a new table is to have.

@@ -14,7 +14,7 @@ use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
-use crate::catalog::{AtCommit, NewTable};
+use crate::catalog::{AtCommit, NamedType, NewTable};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
@@ -279,8 +279,11 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         let serial = serial(&def.data_type);
-        let ty = serial.map_or_else(|| self.type_named(&def.data_type, at), Ok)?;
-        let mut column = blank_column(earlier.len(), name, ty);
+        let NamedType { ty, domain } = match serial {
+            Some(ty) => ty.into(),
+            None => self.type_named(&def.data_type, at)?,
+        };
+        let mut column = Column { domain, ..blank_column(earlier.len(), name, ty) };
         column.not_null = serial.is_some();
         let mut nullable = false;
         for option in &def.options {
@@ -410,7 +413,7 @@ impl Binder<'_> {
     }
 
     /// The source text of a DEFAULT, after checking that it binds to the same expression when parsed alone.
-    fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
+    pub(super) fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
         let Some((ast, span)) = default_span(option) else { return self.default_of_tree(option, column) };
         let text = self.statement.text.source(span).to_owned();
         self.checked_default(ast, text, column)
@@ -551,12 +554,12 @@ impl Binder<'_> {
 /// A column after so many others, with nothing but a type.
 fn blank_column(earlier: usize, name: String, ty: SqlType) -> Column {
     let id = ColumnId(u16::try_from(earlier + 1).unwrap_or(u16::MAX));
-    Column { id, name, ty, not_null: false, default: None, generated: None, identity: None }
+    Column { id, name, ty, not_null: false, default: None, generated: None, identity: None, domain: None }
 }
 
 /// The kind of an identity column. 22023 if its type has no sequences.
 pub(super) fn identity(generated_as: GeneratedAs, column: &Column) -> Result<Identity, SqlError> {
-    if ![SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&column.ty) {
+    if ![SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&column.ty) || column.domain.is_some() {
         let message = "identity column type must be smallint, integer, or bigint";
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }

@@ -6,13 +6,13 @@ use sqlparser::ast::{
 };
 
 use super::binder::Binder;
-use super::bound_index::TableWrite;
 use super::drops::Dropped;
 use super::names::fold_ident;
 use super::node::{Body, NewObject, Notice};
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::object::{EnumType, Object, ObjectId, SchemaId};
+use crate::parse::domain_name;
 use pgtypes::{Label, SqlType};
 
 /// The longest label, in bytes.
@@ -49,6 +49,11 @@ impl Binder<'_> {
     /// Binds ALTER TYPE of an enum.
     pub(super) fn alter_type(&mut self, alter: &AlterType) -> Result<Body, SqlError> {
         const TAG: &str = "ALTER TYPE";
+        if let AlterTypeOperation::Rename(rename) = &alter.operation
+            && let Some(Object::Domain(domain)) = self.find_user_type(&self.name_parts(&alter.name)?).as_deref()
+        {
+            return self.rename_domain(TAG, domain.clone(), &rename.new_name);
+        }
         let old = self.enum_named(&alter.name)?;
         let mut new = old.clone();
         match &alter.operation {
@@ -105,8 +110,7 @@ impl Binder<'_> {
     /// 0A000 if something stored as text names the type.
     fn check_renamed(&self, old: &EnumType, new: &EnumType, alter: &AlterType) -> Result<(), SqlError> {
         let catalog = self.catalog.with_renamed(Object::Enum(new.clone()));
-        let still_bound = |table| TableWrite::bind(table, &catalog).is_ok();
-        if self.is_used(old.id) || !self.catalog.tables().into_iter().all(still_bound) {
+        if self.is_used(old.id) || self.unbound(&catalog, &[]).is_some() {
             return Err(self.unsupported(
                 "a new name for a type that a view, a default or a constraint names is",
                 alter.name.span().start,
@@ -115,27 +119,38 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Binds DROP TYPE.
+    /// Binds DROP TYPE and DROP DOMAIN.
     pub(super) fn drop_types(
         &mut self,
         names: &[ObjectName],
         if_exists: bool,
         cascade: bool,
     ) -> Result<Body, SqlError> {
-        let mut roots = Vec::new();
+        let (mut roots, mut tag) = (Vec::new(), "DROP TYPE");
         for name in names {
-            let parts = self.name_parts(name)?;
-            if let Some(found) = self.find_enum(&parts) {
+            let domain = domain_name(name);
+            let parts = self.name_parts(domain.as_ref().unwrap_or(name))?;
+            let (found, of_system) = (self.find_user_type(&parts), self.system_type(&parts));
+            if domain.is_some() {
+                tag = "DROP DOMAIN";
+                let is_other =
+                    found.as_ref().map_or(of_system.is_some(), |found| !matches!(**found, Object::Domain(_)));
+                if is_other {
+                    let message = format!("\"{}\" is not a domain", parts.join("."));
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
+            }
+            if let Some(found) = found {
                 roots.push(Dropped::Object(found));
                 continue;
             }
-            if let Some(name) = self.system_type(&parts) {
+            if let Some(name) = of_system {
                 let message = format!("cannot drop type {name} because it is required by the database system");
                 return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
             }
             self.missing(SqlState::UNDEFINED_OBJECT, &format!("type \"{}\"", parts.join(".")), if_exists)?;
         }
-        Ok(Body::Drop("DROP TYPE", self.drops(roots, cascade)?))
+        Ok(Body::Drop(tag, self.drops(roots, cascade)?))
     }
 
     /// 42710 if a type has this name, that of a table's rows among them.
@@ -152,7 +167,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn find_enum(&self, parts: &[String]) -> Option<std::sync::Arc<Object>> {
+    pub(super) fn find_user_type(&self, parts: &[String]) -> Option<std::sync::Arc<Object>> {
         match parts {
             [name] => self.look_up_type(None, name),
             [schema, name] => self.look_up_type(Some(self.catalog.schema(schema)?.id), name),
@@ -161,7 +176,7 @@ impl Binder<'_> {
     }
 
     /// The name of a type that is not a user's.
-    fn system_type(&self, parts: &[String]) -> Option<String> {
+    pub(super) fn system_type(&self, parts: &[String]) -> Option<String> {
         let found = self.names().find(SqlType::REGTYPE, &parts.join(".")).ok()?;
         found.is_builtin().then(|| SqlType::new(found).name())
     }
@@ -169,10 +184,12 @@ impl Binder<'_> {
     /// The enum of a name. 42704 if there is none, 42809 if it is another type.
     fn enum_named(&self, name: &ObjectName) -> Result<EnumType, SqlError> {
         let parts = self.name_parts(name)?;
-        if let Some(Object::Enum(found)) = self.find_enum(&parts).as_deref() {
-            return Ok(found.clone());
-        }
-        Err(match self.system_type(&parts) {
+        let of_system = match self.find_user_type(&parts).as_deref() {
+            Some(Object::Enum(found)) => return Ok(found.clone()),
+            Some(Object::Domain(found)) => Some(self.catalog.domain_text(found)),
+            _ => self.system_type(&parts),
+        };
+        Err(match of_system {
             Some(name) => SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{name} is not an enum")),
             None => {
                 let message = format!("type \"{}\" does not exist", parts.join("."));

@@ -6,15 +6,14 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
-
-use super::binder::{Binder, Scope};
+use super::binder::Scope;
 use super::bound_index::{BoundIndex, TableWrite};
+use super::domains::column_checks;
+use super::stored::bind_stored;
 use crate::catalog::Catalog;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::needs_session;
-use crate::parse::{self, Parsed};
 use crate::table::{Check, Column, IndexedValue, Table};
 use pgtypes::SqlType;
 
@@ -30,8 +29,9 @@ impl TableWrite {
         }
         let check = |check: &Check| stored_condition(&check.text, &table, catalog);
         let checks = table.checks.iter().map(check).collect::<Result<Vec<_>, SqlError>>()?;
+        let domains = column_checks(&table, catalog)?;
         let referenced = referenced_columns(&table, catalog);
-        Ok(TableWrite { table, indexes, generated, checks, referenced })
+        Ok(TableWrite { table, indexes, generated, domains, checks, referenced })
     }
 }
 
@@ -87,34 +87,11 @@ pub(super) fn stored_generated(
     })
 }
 
-fn bind_stored<T>(
-    text: &str,
-    catalog: &Catalog,
-    bind: impl FnOnce(&mut Binder<'_>, &Ast) -> Result<T, SqlError>,
-) -> Result<T, SqlError> {
-    let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
-    let ast = only_expression(&statement).ok_or_else(damaged)?;
-    let mut binder = Binder::new(&statement, None, catalog);
-    binder.is_stored = true;
-    binder.clause = "index expressions";
-    bind(&mut binder, ast)
-}
-
-fn only_expression(statement: &Parsed) -> Option<&Ast> {
-    let Statement::Query(query) = &statement.tree else { return None };
-    let SetExpr::Select(select) = &*query.body else { return None };
-    match &select.projection[..] {
-        [SelectItem::UnnamedExpr(ast)] => Some(ast),
-        _ => None,
-    }
-}
-
-fn damaged() -> SqlError {
-    SqlError::new(SqlState::DATA_CORRUPTED, "an expression of a table cannot be read")
-}
-
 /// Whether the value follows from the row alone.
 pub(super) fn is_immutable(expr: &Expr) -> bool {
-    !expr.is_volatile()
-        && !expr.any(&|node| needs_session(node) || matches!(node, Expr::Context(_) | Expr::Input { .. }))
+    let is_mutable = |node: &Expr| match node {
+        Expr::Domain { check, .. } => !check.conditions.iter().all(|(_, condition)| is_immutable(condition)),
+        node => needs_session(node) || matches!(node, Expr::Context(_) | Expr::Input { .. }),
+    };
+    !expr.is_volatile() && !expr.any(&is_mutable)
 }

@@ -20,9 +20,9 @@
 //!    WITH
 //! 8. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 9. `coerce`, `cost`, `explain`, `names`: conversions, EXPLAIN, reserved words
+//! 9. `coerce`, `cost`, `explain`, `names`, `stored`: conversions, EXPLAIN, reserved words, expressions of the catalog
 //! 10. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
-//! 11. `object_names`, `operators`: names in literals, operators
+//! 11. `domains`, `object_names`, `operators`: constraints of domains, names in literals, operators
 //! 12. `comparison`: comparisons and constructs built from them
 //! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
 //! 14. `aggregate`, `index`: aggregates; binding of indexes
@@ -33,8 +33,8 @@
 //! 17. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
 //!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
-//! 19. `create_as`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; enums; schemas, databases,
-//!     DROP; views
+//! 19. `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; domains; enums;
+//!     schemas, databases, DROP; views
 //! 20. `ddl`: CREATE TABLE, TRUNCATE
 //! 21. `alter_identity`: sequences in ALTER TABLE
 //! 22. `alter_table`: ALTER TABLE
@@ -63,6 +63,8 @@ mod cost;
 mod create_as;
 mod ddl;
 mod dependents;
+mod domain_ddl;
+mod domains;
 mod drops;
 mod enum_ddl;
 mod explain;
@@ -101,6 +103,7 @@ mod settle;
 mod show;
 mod special;
 mod statement;
+mod stored;
 mod subquery;
 mod type_name;
 mod view_uses;

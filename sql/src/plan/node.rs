@@ -407,6 +407,8 @@ impl Alteration {
 pub(crate) struct Validates {
     /// Columns without NULL.
     pub(crate) not_null: Vec<ColumnId>,
+    /// Columns whose domains have new constraints.
+    pub(crate) domains: Vec<ColumnId>,
     /// The names of checks.
     pub(crate) checks: Vec<String>,
     /// The names of foreign keys.
@@ -416,7 +418,7 @@ pub(crate) struct Validates {
 impl Validates {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.not_null.is_empty() && self.checks.is_empty() && self.foreign_keys.is_empty()
+        self.not_null.is_empty() && self.domains.is_empty() && self.checks.is_empty() && self.foreign_keys.is_empty()
     }
 }
 

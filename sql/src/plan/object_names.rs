@@ -4,7 +4,7 @@
 use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
 
 use super::type_name;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, NamedType};
 use crate::error::SqlState;
 use crate::parse;
 use crate::system;
@@ -38,7 +38,7 @@ fn find_type(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
     match select.projection.as_slice() {
         [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] => {
             let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
-            type_name::resolve(data_type, &find).map(|ty| ty.oid).map_err(|_| missing())
+            type_name::resolve(data_type, &find).map(NamedType::oid).map_err(|_| missing())
         }
         _ => Err(missing()),
     }

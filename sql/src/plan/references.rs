@@ -28,6 +28,7 @@ impl Binder<'_> {
             let found = self.references_of(&table)?;
             self.references.get_or_insert_default().add(found);
         }
+        self.note_domains_of(&table);
         TableWrite::bind(table, self.catalog)
     }
 
@@ -73,6 +74,7 @@ impl Binder<'_> {
         child: &Arc<Table>,
         (position, key): (usize, &ForeignKey),
     ) -> Result<Referring, SqlError> {
+        self.note_domains_of(child);
         let write = TableWrite::bind(Arc::clone(child), self.catalog)?;
         let columns: Vec<usize> = key.parent_columns.iter().filter_map(|id| parent.position_of(*id)).collect();
         if columns.len() != key.columns.len() {

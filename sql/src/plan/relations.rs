@@ -11,12 +11,12 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::Binder;
 use super::node::Lookup;
-use crate::catalog::{OWN_NAME, Relation};
+use crate::catalog::{NamedType, OWN_NAME, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::object::{NEW_TEMPORARY, Object, ObjectId, SchemaId};
 use crate::system;
 use crate::table::Table;
-use pgtypes::{Oid, SqlType};
+use pgtypes::SqlType;
 
 impl Binder<'_> {
     /// The relation of a folded name: in the schema, or in the first one of the search path that has it.
@@ -49,18 +49,16 @@ impl Binder<'_> {
     }
 
     /// The user's type of a folded name.
-    pub(super) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<SqlType> {
+    pub(super) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<NamedType> {
         let schema = match schema {
             Some(schema) => Some(self.catalog.schema(schema)?.id),
             None => None,
         };
         // An array has its element's name after an underscore.
-        let (found, is_array) = match self.look_up_type(schema, name) {
-            Some(found) => (found, false),
-            None => (self.look_up_type(schema, name.strip_prefix('_')?)?, true),
-        };
-        let ty = SqlType::new(Oid(found.id().0));
-        if is_array { ty.array() } else { Some(ty) }
+        match self.look_up_type(schema, name) {
+            Some(found) => NamedType::of(&found),
+            None => NamedType::of(&*self.look_up_type(schema, name.strip_prefix('_')?)?)?.array(),
+        }
     }
 
     /// The user's type of a folded name: in the schema, or in the first one of the search path that has it. A stored
@@ -78,6 +76,13 @@ impl Binder<'_> {
     pub(super) fn note_enum(&self, ty: SqlType) {
         let element = ty.element().unwrap_or(ty);
         if let Some(found) = self.catalog.object(ObjectId(element.oid.0)).filter(|_| element.is_enum()) {
+            self.note_type(found.schema(), found.name(), Some(found));
+        }
+    }
+
+    /// The statement depends on a domain, whose constraints it checks.
+    pub(super) fn note_domain(&self, id: ObjectId) {
+        if let Some(found) = self.catalog.object(id) {
             self.note_type(found.schema(), found.name(), Some(found));
         }
     }

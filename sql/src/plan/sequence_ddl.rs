@@ -7,7 +7,7 @@ use sqlparser::ast::{
 use super::binder::Binder;
 use super::names::fold_ident;
 use super::node::{Body, NewObject, Notice};
-use crate::catalog::Relation;
+use crate::catalog::{NamedType, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{ALTER_SEQUENCE, RENAME_SEQUENCE, sequence_restart};
@@ -234,7 +234,7 @@ impl Binder<'_> {
     fn sequence_type(&self, name: &DataType) -> Result<SqlType, SqlError> {
         let at = super::type_name::location(name).unwrap_or(crate::parse::NO_LOCATION);
         match self.type_named(name, at)? {
-            ty @ (SqlType::INT2 | SqlType::INT4 | SqlType::INT8) => Ok(ty),
+            NamedType { ty: ty @ (SqlType::INT2 | SqlType::INT4 | SqlType::INT8), domain: None } => Ok(ty),
             _ => Err(invalid("sequence type must be smallint, integer, or bigint".to_owned())),
         }
     }

@@ -25,6 +25,10 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
             simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), cast.to.name()),
             other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), cast.to.name()),
         },
+        Expr::Domain { expr, check } => match &**expr {
+            Expr::Cast { expr, .. } => format!("({})::{}", show(expr, names).trim_matches(['(', ')']), check.shown),
+            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), check.shown),
+        },
         Expr::Compare { op, left, right } => format!("({} {} {})", show(left, names), op.symbol(), show(right, names)),
         Expr::And(items) => format!("({})", each(items).join(" AND ")),
         Expr::Or(items) => format!("({})", each(items).join(" OR ")),

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::Parsed;
+use crate::parse::{Parsed, domain_name};
 use pgtypes::SqlType;
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
@@ -324,7 +324,10 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
-        Statement::AlterTable(alter) => Ok((binder.alter_table(alter)?, None)),
+        Statement::AlterTable(alter) => match domain_name(&alter.name) {
+            Some(domain) => Ok((binder.domain_statement(&domain, &alter.operations)?, None)),
+            None => Ok((binder.alter_table(alter)?, None)),
+        },
         Statement::AlterIndex { name, operation } => Ok((binder.alter_index(name, operation)?, None)),
         Statement::Drop { object_type, .. } => Err(unsupported_drop(binder, object_type)),
         Statement::Vacuum(_) | Statement::Analyze(_) => match &binder.statement.maintenance {

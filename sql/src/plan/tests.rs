@@ -19,6 +19,7 @@ fn catalog() -> Catalog {
         default: None,
         generated: None,
         identity: None,
+        domain: None,
     };
     Catalog::new(
         3,
@@ -280,6 +281,7 @@ fn long_lists_are_key_lookups_and_sorted_sets() {
             default: None,
             generated: None,
             identity: None,
+            domain: None,
         };
         let table = Table {
             schema: crate::object::FIRST_SCHEMA,

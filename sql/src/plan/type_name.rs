@@ -6,6 +6,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::names::fold_ident;
+use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
 use pgtypes::datetime::{self, IntervalTypmod};
 use pgtypes::{SqlType, find_name};
@@ -20,10 +21,10 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
 }
 
 /// Finds a user's type by its folded schema, if it is named, and name.
-pub(crate) type FindType<'f> = &'f dyn Fn(Option<&str>, &str) -> Option<SqlType>;
+pub(crate) type FindType<'f> = &'f dyn Fn(Option<&str>, &str) -> Option<NamedType>;
 
-/// The type of a name. 42704 if there is no such type, 0A000 if it is one of PostgreSQL that is not supported here.
-pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<SqlType, SqlError> {
+/// What the name of a type means. 42704 if there is no such type, 0A000 if it is one of PostgreSQL that is not supported here.
+pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<NamedType, SqlError> {
     let (ty, modifiers) = match name {
         DataType::Bool | DataType::Boolean => (SqlType::BOOL, Vec::new()),
         DataType::SmallInt(None) | DataType::Int2(None) => (SqlType::INT2, Vec::new()),
@@ -55,18 +56,18 @@ pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<SqlType, Sq
         DataType::Timestamp(digits, zone) => {
             (zoned(zone, SqlType::TIMESTAMP, SqlType::TIMESTAMPTZ), precision(*digits))
         }
-        DataType::Interval { fields, precision } => return interval(fields.as_ref(), *precision),
+        DataType::Interval { fields, precision } => return Ok(interval(fields.as_ref(), *precision)?.into()),
         DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => return array(resolve(element, find)?),
         DataType::Custom(name, modifiers) => return custom(name, modifiers, find),
         other => return Err(unsupported_type(&other.to_string().to_ascii_lowercase())),
     };
-    modified(ty, &modifiers)
+    Ok(modified(ty, &modifiers)?.into())
 }
 
 /// The name that a type gives to the column of a cast.
 pub(super) fn column_name(name: &DataType) -> Option<String> {
     match (resolve(name, &|_, _| None), name) {
-        (Ok(ty), _) => Some(ty.row().name.to_owned()),
+        (Ok(named), _) => Some(named.ty.row().name.to_owned()),
         // A user's type. If there is none, the statement is refused.
         (Err(_), DataType::Custom(name, _)) => name.0.last().and_then(|part| part.as_ident()).map(fold_ident),
         (Err(_), DataType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => column_name(element),
@@ -91,12 +92,15 @@ fn modified(ty: SqlType, written: &[i32]) -> Result<SqlType, SqlError> {
 }
 
 /// The array type of an element type. Arrays of arrays are the same type.
-fn array(element: SqlType) -> Result<SqlType, SqlError> {
-    if element.is_array() {
+fn array(element: NamedType) -> Result<NamedType, SqlError> {
+    if element.domain.is_some() {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "arrays of domains are not supported yet"));
+    }
+    if element.ty.is_array() {
         return Ok(element);
     }
     element.array().ok_or_else(|| {
-        let message = format!("could not find array type for data type {}", element.name());
+        let message = format!("could not find array type for data type {}", element.ty.name());
         SqlError::new(SqlState::UNDEFINED_OBJECT, message)
     })
 }
@@ -192,7 +196,7 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 /// Type names without a variant in the parser.
-fn custom(name: &ObjectName, modifiers: &[String], find: FindType<'_>) -> Result<SqlType, SqlError> {
+fn custom(name: &ObjectName, modifiers: &[String], find: FindType<'_>) -> Result<NamedType, SqlError> {
     let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold_ident).collect();
     let word = match parts.as_slice() {
         [word] => word.as_str(),
@@ -210,7 +214,7 @@ fn custom(name: &ObjectName, modifiers: &[String], find: FindType<'_>) -> Result
             let message = "type modifiers must be simple constants or identifiers";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        return modified(row.ty(), &written);
+        return Ok(modified(row.ty(), &written)?.into());
     }
     if let Some(found) = find(None, word) {
         return users(found, word, modifiers);
@@ -222,9 +226,9 @@ fn custom(name: &ObjectName, modifiers: &[String], find: FindType<'_>) -> Result
 }
 
 /// A user's type. It has no modifier.
-fn users(ty: SqlType, name: &str, modifiers: &[String]) -> Result<SqlType, SqlError> {
+fn users(found: NamedType, name: &str, modifiers: &[String]) -> Result<NamedType, SqlError> {
     if modifiers.is_empty() {
-        return Ok(ty);
+        return Ok(found);
     }
     let message = format!("type modifier is not allowed for type \"{name}\"");
     Err(SqlError::new(SqlState::SYNTAX_ERROR, message))

@@ -116,9 +116,14 @@ impl Output {
         }
         if let Some(constraint) = &error.constraint {
             add(b's', &constraint.schema);
-            add(b't', &constraint.table);
+            if let Some(table) = &constraint.table {
+                add(b't', table);
+            }
             if let Some(column) = &constraint.column {
                 add(b'c', column);
+            }
+            if let Some(name) = &constraint.data_type {
+                add(b'd', name);
             }
             if let Some(name) = &constraint.constraint {
                 add(b'n', name);
@@ -240,7 +245,8 @@ mod tests {
         let mut error = error.context(|| Some("w".to_owned())).context(|| unreachable!("it has one"));
         error.constraint = Some(Box::new(crate::error::ConstraintFields {
             schema: "public".into(),
-            table: "t".into(),
+            table: Some("t".into()),
+            data_type: Some("d".into()),
             column: Some("c".into()),
             constraint: Some("t_pkey".into()),
         }));
@@ -249,7 +255,7 @@ mod tests {
         assert!(
             text.ends_with(
                 "SERROR\\x00VERROR\\x00C23505\\x00Mdup\\x00Dd\\x00Hh\\x00P13\\x00Ww\\x00\
-                 spublic\\x00tt\\x00cc\\x00nt_pkey\\x00\\x00"
+                 spublic\\x00tt\\x00cc\\x00dd\\x00nt_pkey\\x00\\x00"
             ),
             "{text}"
         );

@@ -105,7 +105,7 @@ fn type_named(text: &str, catalog: &Catalog) -> Result<SqlType, SqlError> {
                     return Ok(SqlType::UNKNOWN);
                 }
                 let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
-                plan::type_of_name(data_type, &find).map(SqlType::base)
+                plan::type_of_name(data_type, &find).map(|named| named.ty.base())
             }
             _ => Err(malformed()),
         },

@@ -1,24 +1,26 @@
 //! The rows of `pg_type`, `pg_proc`, `pg_aggregate`, `pg_operator` and `pg_cast`: the tables of [`pgtypes`]. The users'
-//! enums are in `pg_type` and `pg_enum`.
+//! enums are in `pg_type` and `pg_enum`, their domains in `pg_type`.
 //!
 //! Functions that support others (transition functions, estimators) have no rows of their own, so they are shown as
 //! none. A function's source is its name.
 
 use std::sync::Arc;
 
-use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
+use super::env::{Rows, SystemEnv, array, int, maybe, oid, rows_of, text, vector};
 use super::facts;
+use super::names::shown_default;
+use super::objects::domains;
 use super::producer::Producer;
 use super::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::{EnumType, Object};
+use crate::object::{Domain, EnumType, Object};
 use pgtypes::functions::{self, ProcRow, Run, operators};
 use pgtypes::{Category, Datum, Label, Oid, SqlType, TypeRow, cast};
 
 pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
         relation: "pg_type",
-        constants: &[("typowner", "10"), ("typisdefined", "t"), ("typrelid", "0"), ("typnotnull", "f")],
+        constants: &[("typowner", "10"), ("typisdefined", "t"), ("typrelid", "0")],
         columns: &[
             "oid",
             "typname",
@@ -45,6 +47,8 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "typtypmod",
             "typndims",
             "typcollation",
+            "typnotnull",
+            "typdefault",
         ],
         rows: types,
     },
@@ -149,6 +153,7 @@ fn types(env: &SystemEnv<'_>) -> Rows {
     let mut rows: Vec<Vec<Datum>> = rows.into_iter().map(type_row).collect();
     rows.extend(facts::domains().iter().flat_map(domain));
     rows.extend(enums(env.catalog()).iter().flat_map(users));
+    rows.extend(domains(env.catalog()).iter().flat_map(|domain| users_domain(domain, env.catalog())));
     rows_of(rows)
 }
 
@@ -189,6 +194,8 @@ fn type_row(row: &TypeRow) -> Vec<Datum> {
         int(-1),
         int(0),
         oid(facts.map_or(Oid::NONE, |facts| facts.collation)),
+        Datum::Bool(false),
+        Datum::Null,
     ]
 }
 
@@ -221,24 +228,61 @@ fn users(ty: &EnumType) -> [Vec<Datum>; 2] {
         set(&mut row, vec![(0, oid(shown.oid)), (1, text(name)), (2, oid(Oid(ty.schema.0)))]);
         row
     });
-    let functions = |row: &mut Vec<Datum>, names: [&str; 4]| {
-        let changes = names.into_iter().zip(12..).map(|(name, at)| (at, named(name))).collect();
-        set(row, changes);
-    };
     let [of_type, of_array] = &mut rows;
     set(of_type, vec![(4, Datum::Bool(true)), (5, text("e")), (11, oid(array.oid)), (20, text("p"))]);
-    functions(of_type, ["enum_in", "enum_out", "enum_recv", "enum_send"]);
+    set_functions(of_type, ["enum_in", "enum_out", "enum_recv", "enum_send"]);
+    set_array(of_array, own.oid);
+    rows
+}
+
+/// A domain of a user, and its array type.
+fn users_domain(domain: &Domain, catalog: &Catalog) -> [Vec<Datum>; 2] {
+    let own = Oid(domain.id.0);
+    let array = SqlType::new(own).array().unwrap_or(SqlType::UNKNOWN);
+    let mut row = type_row(domain.base.row());
+    let base = domain.parent.map_or(domain.base.oid, |parent| Oid(parent.0));
+    let typmod = if domain.parent.is_some() { -1 } else { domain.base.typmod };
+    let default = maybe(shown_default(&domain.as_column(), catalog));
     set(
-        of_array,
+        &mut row,
         vec![
-            (9, named("array_subscript_handler")),
-            (10, oid(own.oid)),
-            (18, named("array_typanalyze")),
-            (20, text("x")),
+            (0, oid(own)),
+            (1, text(&domain.name)),
+            (2, oid(Oid(domain.schema.0))),
+            (5, text("d")),
+            (7, Datum::Bool(false)),
+            (9, named("-")),
+            (10, int(0)),
+            (11, oid(array.oid)),
+            (12, named("domain_in")),
+            (14, named("domain_recv")),
+            (16, named("-")),
+            (17, named("-")),
+            (21, oid(base)),
+            (22, int(typmod)),
+            (25, Datum::Bool(domain.not_null)),
+            (26, default),
         ],
     );
-    functions(of_array, ["array_in", "array_out", "array_recv", "array_send"]);
-    rows
+    if domain.base.is_enum() {
+        set(&mut row, vec![(4, Datum::Bool(true)), (13, named("enum_out")), (15, named("enum_send")), (20, text("p"))]);
+    }
+    let mut of_array = type_row(array.row());
+    let name = text(format!("_{}", domain.name));
+    set(&mut of_array, vec![(0, oid(array.oid)), (1, name), (2, oid(Oid(domain.schema.0)))]);
+    set_array(&mut of_array, own);
+    [row, of_array]
+}
+
+/// What the row of an array type of a user's type says otherwise.
+fn set_array(row: &mut [Datum], element: Oid) {
+    let (handler, analyze) = (named("array_subscript_handler"), named("array_typanalyze"));
+    set(row, vec![(9, handler), (10, oid(element)), (18, analyze), (20, text("x"))]);
+    set_functions(row, ["array_in", "array_out", "array_recv", "array_send"]);
+}
+
+fn set_functions(row: &mut [Datum], names: [&str; 4]) {
+    set(row, names.into_iter().zip(12..).map(|(name, at)| (at, named(name))).collect());
 }
 
 fn set(row: &mut [Datum], changes: Vec<(usize, Datum)>) {

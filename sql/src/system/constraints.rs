@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::describe::{action_text, foreign_key_definition, key_definition};
 use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
 use super::facts;
-use super::objects::{IndexView, indexes, schema_of};
+use super::objects::{IndexView, domains, indexes, schema_of};
 use super::producer::Producer;
 use super::tables::{each_index, tables};
 use crate::catalog::Catalog;
+use crate::object::Domain;
 use crate::table::{Check, Column, ForeignKey, KeyOf, ReferenceAction, Table};
 use pgtypes::{Datum, Oid, SqlType};
 
@@ -48,7 +49,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
         constants: &[
             ("condeferred", "f"),
             ("convalidated", "t"),
-            ("contypid", "0"),
             ("conparentid", "0"),
             ("conislocal", "t"),
             ("coninhcount", "0"),
@@ -69,6 +69,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "conkey",
             "confkey",
             "conbin",
+            "contypid",
         ],
         rows: constraints,
     },
@@ -110,7 +111,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
         constants: &[],
         columns: &["constraint_catalog", "constraint_schema", "constraint_name", "check_clause"],
         rows: |env| {
-            each(env, |place| {
+            let of_tables = each(env, |place| {
                 let row = |constraint: &Constraint<'_>| {
                     let clause = match constraint.kind {
                         Kind::Check(check) => format!("({})", check.text),
@@ -122,7 +123,8 @@ pub(super) static PRODUCERS: &[Producer] = &[
                     Some(row)
                 };
                 place.constraints().iter().filter_map(row).collect()
-            })
+            });
+            Box::new(of_tables.chain(checks_of_domains(env)))
         },
     },
     Producer {
@@ -247,6 +249,21 @@ fn each(env: &SystemEnv<'_>, rows: fn(&Place<'_>) -> Vec<Vec<Datum>>) -> Rows {
     rows_of(tables(env).flat_map(of_table).collect())
 }
 
+/// The checks of domains, as `information_schema` shows them.
+fn checks_of_domains(env: &SystemEnv<'_>) -> Vec<Vec<Datum>> {
+    let (catalog, database) = (env.catalog(), text(env.session.database()));
+    let mut rows = Vec::new();
+    for domain in domains(catalog) {
+        let schema = catalog.schema_by_id(domain.schema).map_or("", |schema| &schema.name);
+        rows.extend(
+            domain.checks.iter().map(|check| {
+                vec![database.clone(), text(schema), text(&check.name), text(format!("(({}))", check.text))]
+            }),
+        );
+    }
+    rows
+}
+
 impl Place<'_> {
     fn constraints(&self) -> Vec<Constraint<'_>> {
         let keys = self.indexes.iter().filter(|index| index.constraint.is_some());
@@ -349,6 +366,7 @@ fn row(table: &Table, (number, name, kind): (Oid, &str, &str), columns: Datum) -
         columns,
         Datum::Null,
         Datum::Null,
+        int(0),
     ]
 }
 
@@ -374,7 +392,30 @@ fn constraints(env: &SystemEnv<'_>) -> Rows {
         }
         rows.extend(table.foreign_keys.iter().map(|key| foreign_key(catalog, &table, key)));
     }
+    rows.extend(domains(catalog).iter().flat_map(|domain| domain.checks.iter().map(|check| of_domain(domain, check))));
     rows_of(rows)
+}
+
+/// A check of a domain.
+fn of_domain(domain: &Domain, check: &Check) -> Vec<Datum> {
+    let (none, letter) = (Datum::Null, |letter: &str| text(letter));
+    vec![
+        int(check.id.0),
+        text(&check.name),
+        int(domain.schema.0),
+        letter("c"),
+        Datum::Bool(false),
+        int(0),
+        int(0),
+        int(0),
+        letter(" "),
+        letter(" "),
+        letter(" "),
+        none.clone(),
+        none,
+        text(&check.text),
+        int(domain.id.0),
+    ]
 }
 
 fn foreign_key(catalog: &Catalog, table: &Arc<Table>, key: &ForeignKey) -> Vec<Datum> {
@@ -412,12 +453,20 @@ fn letter(action: ReferenceAction) -> &'static str {
 
 /// The definition of a constraint by its OID. `is_pretty`: without parentheses that are not needed.
 pub(super) fn definition(catalog: &Catalog, number: Oid, is_pretty: bool) -> Option<String> {
-    let table = catalog.table_of_part(number.0)?;
+    let shown = |check: &Check| match is_pretty {
+        true => format!("CHECK ({})", check.text),
+        false => format!("CHECK (({}))", check.text),
+    };
+    let is_it = |check: &&Check| check.id.0 == number.0;
+    let Some(table) = catalog.table_of_part(number.0) else {
+        let domains = domains(catalog);
+        return domains.iter().flat_map(|domain| &domain.checks).find(is_it).map(shown);
+    };
     if let Some(index) = indexes(table).into_iter().find(|index| index.constraint == Some(number)) {
         return Some(key_definition(table, &index));
     }
-    if let Some(check) = table.checks.iter().find(|check| check.id.0 == number.0) {
-        return Some(if is_pretty { format!("CHECK ({})", check.text) } else { format!("CHECK (({}))", check.text) });
+    if let Some(check) = table.checks.iter().find(is_it) {
+        return Some(shown(check));
     }
     let key = table.foreign_keys.iter().find(|key| key.id.0 == number.0)?;
     Some(foreign_key_definition(catalog, table, key))

@@ -13,8 +13,8 @@ pub(super) fn type_name(catalog: &Catalog, oid: Oid, typmod: Option<i64>) -> Str
     if oid == Oid::NONE {
         return "-".to_owned();
     }
-    if let Some(ty) = catalog.user_type_of(oid) {
-        return catalog.type_text(ty);
+    if let Some(shown) = catalog.user_type_text(oid) {
+        return shown;
     }
     let has_type = pgtypes::find(oid).is_some();
     let domain = facts::domains().iter().find(|domain| domain.oid == oid || domain.array == oid);

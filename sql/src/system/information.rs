@@ -236,6 +236,14 @@ fn column_rows(env: &SystemEnv<'_>) -> Rows {
                 let shown = if column.ty.is_array() { "ARRAY" } else { "USER-DEFINED" };
                 row.splice(10..13, [text(schema), text(name), text(shown)]);
             }
+            if let Some(domain) = column.domain.and_then(|domain| catalog.domain(domain)) {
+                row.splice(13..16, [of_user.clone(), schema_text(&catalog, domain.schema), text(&domain.name)]);
+                if let Some(parent) = domain.parent.and_then(|parent| catalog.domain(parent)) {
+                    let shown = [schema_text(&catalog, parent.schema), text(&parent.name), text("USER-DEFINED")];
+                    row.splice(10..13, shown);
+                    row.splice(19..26, [const { Datum::Null }; 7]);
+                }
+            }
             row
         };
         table.columns.iter().map(row).collect::<Vec<_>>()
@@ -309,8 +317,13 @@ fn identity(column: &Column, sequence: Option<&Sequence>) -> [Datum; 7] {
     ]
 }
 
+/// The name of a schema.
+pub(super) fn schema_text(catalog: &Catalog, schema: SchemaId) -> Datum {
+    maybe(catalog.schema_by_id(schema).map(|schema| &schema.name))
+}
+
 /// Schema and name of a user's type.
-fn user_type(catalog: &Catalog, ty: SqlType) -> Option<(String, String)> {
+pub(super) fn user_type(catalog: &Catalog, ty: SqlType) -> Option<(String, String)> {
     let element = ty.element().unwrap_or(ty);
     let found = catalog.enum_type(element.oid)?;
     let schema = catalog.schema_by_id(found.schema)?.name.clone();
@@ -319,12 +332,12 @@ fn user_type(catalog: &Catalog, ty: SqlType) -> Option<(String, String)> {
 }
 
 /// The name of a type in `data_type`.
-fn standard_name(ty: SqlType) -> &'static str {
+pub(super) fn standard_name(ty: SqlType) -> &'static str {
     if ty.is_array() { "ARRAY" } else { ty.row().sql_name }
 }
 
 /// Lengths and precisions of a type: the last seven columns.
-fn sizes(ty: SqlType) -> [Datum; 7] {
+pub(super) fn sizes(ty: SqlType) -> [Datum; 7] {
     const NULL: Datum = Datum::Null;
     let none = [NULL; 7];
     let [length, octets, precision, radix, scale, moment, kind] = none;

@@ -18,13 +18,15 @@
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
 //! 7. `activity`, `constraints`, `information`, `sequences`, `statistics`: the server and its sessions; indexes and
 //!    constraints; `information_schema`; sequences; what ANALYZE has found
-//! 8. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
-//! 9. `functions`: the functions
+//! 8. `domains`: domains in `information_schema`
+//! 9. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
+//! 10. `functions`: the functions
 
 mod activity;
 mod builtin;
 mod constraints;
 mod describe;
+mod domains;
 mod env;
 mod facts;
 mod functions;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::{Object, SchemaId, Sequence, View};
+use crate::object::{Domain, Object, SchemaId, Sequence, View};
 use crate::table::{Column, ColumnId, IndexId, IndexedValue, StorageId, Table, TableId, quote_identifier};
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Oid, SqlType};
@@ -159,6 +159,15 @@ pub(super) struct ViewShown {
     pub(super) definition: String,
 }
 
+/// The users' domains of the session's database, by their OIDs.
+pub(super) fn domains(catalog: &Catalog) -> Vec<Domain> {
+    let one = |object: &Arc<Object>| match &**object {
+        Object::Domain(domain) => Some(domain.clone()),
+        _ => None,
+    };
+    catalog.relations().iter().filter_map(one).collect()
+}
+
 /// The users' views by their ids.
 pub(super) fn views(catalog: &Catalog) -> Vec<ViewShown> {
     let shown = |object: &Arc<Object>| match &**object {
@@ -177,6 +186,7 @@ fn view_shown(catalog: &Catalog, view: &View) -> ViewShown {
         default: None,
         generated: None,
         identity: None,
+        domain: None,
     };
     let table = Table {
         id: TableId(view.id.0),

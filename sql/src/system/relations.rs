@@ -68,6 +68,7 @@ fn read(fields: &[&'static str]) -> Option<Relation> {
             default: None,
             generated: None,
             identity: None,
+            domain: None,
         });
     }
     let table = Table {

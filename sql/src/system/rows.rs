@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::env::{ClusterSource, Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use super::{activity, builtin, constraints, facts, information, sequences, statistics, tables};
+use super::{activity, builtin, constraints, domains, facts, information, sequences, statistics, tables};
 use crate::error::{SqlError, SqlState};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
@@ -16,6 +16,7 @@ static TOPICS: &[&[Producer]] = &[
     activity::PRODUCERS,
     builtin::PRODUCERS,
     constraints::PRODUCERS,
+    domains::PRODUCERS,
     information::PRODUCERS,
     sequences::PRODUCERS,
     statistics::PRODUCERS,
@@ -90,11 +91,8 @@ static EMPTY: &[&str] = &[
     "information_schema.check_constraint_routine_usage",
     "information_schema.collation_character_set_applicability",
     "information_schema.column_column_usage",
-    "information_schema.column_domain_usage",
     "information_schema.column_options",
     "information_schema.constraint_table_usage",
-    "information_schema.domain_constraints",
-    "information_schema.domain_udt_usage",
     "information_schema.foreign_data_wrapper_options",
     "information_schema.foreign_data_wrappers",
     "information_schema.foreign_server_options",

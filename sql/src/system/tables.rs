@@ -324,7 +324,12 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
                 Some(Identity::ByDefault) => "d",
             };
             let flags = Flags { not_null: column.not_null, has_default, is_generated, identity };
-            rows.push(attribute.row(flags, None));
+            let mut row = attribute.row(flags, None);
+            if let Some(domain) = column.domain {
+                set(&mut row, 2, int(domain.0));
+                set(&mut row, 6, int(-1));
+            }
+            rows.push(row);
         }
         for index in indexes(&table) {
             for (at, (name, ty)) in index.attributes(&table).iter().enumerate() {

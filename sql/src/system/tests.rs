@@ -94,6 +94,7 @@ fn table(id: u32, name: &str) -> Table {
         default: (!not_null).then(|| "'x'".to_owned()),
         generated: None,
         identity: None,
+        domain: None,
     };
     Table {
         id: TableId(id),

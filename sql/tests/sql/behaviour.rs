@@ -348,6 +348,7 @@ fn check(text: &str) {
         default: None,
         generated: None,
         identity: None,
+        domain: None,
     };
     let table = Table {
         schema: sql::object::FIRST_SCHEMA,
