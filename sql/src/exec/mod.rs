@@ -75,7 +75,7 @@ use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, Tabl
 pub(crate) use check::check_with_progress;
 pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
-pub(crate) use copy::CopyIn;
+pub(crate) use copy::{CopyIn, KeyLines};
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;

@@ -34,6 +34,8 @@ pub(super) struct QueryRun {
     rel: Option<RelRun>,
     pipeline: Pipeline,
     exhausted: bool,
+    /// The error of the row behind those that are ready. It is reported when they are taken.
+    failed: Option<SqlError>,
     /// Stored rows that are read and not sent, of a query for plain columns.
     pairs: VecDeque<(Key, Bytes)>,
     /// Rows that it reads instead of its source, and how many it has taken.
@@ -88,6 +90,7 @@ impl QueryRun {
                 _ => None,
             },
             exhausted: false,
+            failed: None,
             pairs,
             kept: None,
             waiting: VecDeque::new(),
@@ -128,7 +131,11 @@ impl QueryRun {
             return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
-        Ok(self.pipeline.take(plan, max_rows))
+        let rows = self.pipeline.take(plan, max_rows);
+        match self.failed.take_if(|_| rows.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(rows),
+        }
     }
 
     /// Reads until `max_rows` rows are complete. A query that has no view reads through that of the query around it.
@@ -184,7 +191,10 @@ impl QueryRun {
             self.read_through_view(plan, ctx, params, wanted).await?;
             let read = self.pipeline.take_keyed(plan, wanted);
             if read.is_empty() {
-                break;
+                match self.failed.take_if(|_| rows.is_empty()) {
+                    Some(error) => return Err(error),
+                    None => break,
+                }
             }
             let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
             let locked = lock_read(access, read, (Lock { mode: lock.mode, wait }, params), ctx, again).await?;
@@ -272,7 +282,15 @@ impl QueryRun {
             match page {
                 Some(rows) => {
                     for (key, row) in rows {
-                        self.pipeline.push(plan, key, row, &env)?;
+                        if let Err(error) = self.pipeline.push(plan, key, row, &env) {
+                            // The rows before it come first.
+                            self.exhausted = true;
+                            self.failed = Some(error);
+                            break;
+                        }
+                        if self.pipeline.is_satisfied() {
+                            break;
+                        }
                         if self.pipeline.is_overfull() {
                             self.pipeline.sort(plan).await?;
                         }
@@ -500,7 +518,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
     }
     let plan = Arc::clone(&statement.plan);
     let with = plan.with.get(scan.query).ok_or_else(|| SqlError::internal("a query of WITH is missing"))?;
-    let mut budget = Budget::of_statement();
+    let mut budget = Budget::of_work(ctx.session);
     let rows = match &with.body {
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
         WithBody::Change(_) => return Err(SqlError::internal("a change of WITH has not run")),

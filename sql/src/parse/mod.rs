@@ -8,7 +8,7 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `normalize`, `rewrite`: token edits
+//! 2. `operators`, `normalize`, `rewrite`: token edits
 //! 3. `precedence`, `sequences`: operator precedence; statements about sequences
 //! 4. `dialect`: the parser's dialect
 
@@ -26,6 +26,7 @@ mod commands;
 mod depth;
 mod dialect;
 mod normalize;
+mod operators;
 mod precedence;
 mod rewrite;
 mod sequences;
@@ -114,7 +115,7 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let text = SourceText::new(sql);
     split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
     let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
-    let tokens = normalize::normalize(&text, tokens)?;
+    let tokens = normalize::normalize(&text, operators::join_operators(&text, tokens))?;
     let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
     deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));

@@ -45,6 +45,21 @@ pub(crate) enum StatementBody {
     Declare(Arc<Declare>, Arc<Query>),
 }
 
+impl StatementBody {
+    /// Makes it a statement of a query string: what it prepares or declares is shown with the whole string.
+    pub(crate) fn within(&mut self, string: &str) {
+        match self {
+            StatementBody::Prepare(prepare, _) => {
+                Arc::get_mut(prepare).into_iter().for_each(|prepare| string.clone_into(&mut prepare.text));
+            }
+            StatementBody::Declare(declare, _) => {
+                Arc::get_mut(declare).into_iter().for_each(|declare| string.clone_into(&mut declare.text));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A statement that is bound and executed.
 #[derive(Debug)]
 pub(crate) struct Query {
