@@ -74,7 +74,7 @@ pub use endpoint::{CallError, Endpoint};
 pub use error::ClientError;
 pub use first::FirstRead;
 pub use locality::Locality;
-pub use options::{HedgePolicy, ProofPolicy, ReadOptions, ReadReport, ReadTrace, ReplicaPolicy};
+pub use options::{HedgePolicy, ProofPolicy, ReadOptions, ReadReport, ReadTrace, RegionSet, ReplicaPolicy};
 pub use region_cache::{RegionCache, Route};
 pub use remote::{BadAddress, RemoteConfig, RemoteEndpoint};
 pub use routed::{LocalStore, RoutedEndpoint};

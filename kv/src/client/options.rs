@@ -3,11 +3,12 @@
 //! A session makes one [`ReadOptions`] from its settings and hints and passes it with every read. Without options a
 //! read goes to the leader.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use raftstore::StoreId;
+use raftstore::{RegionId, StoreId};
 use tso::Timestamp;
 
 use crate::api::ReadPath;
@@ -111,8 +112,9 @@ impl<'a> Reading<'a> {
         self.policy == ReplicaPolicy::Leader && self.options.hedge == HedgePolicy::Off
     }
 
-    /// Reports an answered request.
-    pub(super) fn report(&self, report: ReadReport) {
+    /// Reports a request that a region has answered.
+    pub(super) fn report(&self, report: ReadReport, region: RegionId) {
+        self.options.trace.note_region(region);
         if self.is_parallel { self.trace.join(report) } else { self.trace.add(report) }
     }
 }
@@ -126,6 +128,8 @@ pub struct ReadTrace {
     report: Mutex<Option<ReadReport>>,
     /// Round trips for the snapshot, before the requests.
     waited: AtomicU32,
+    /// The regions that have answered; `None` if nobody asks.
+    regions: Option<Mutex<RegionSet>>,
     /// The last snapshot that a read index has proved, and the store of the replica. It outlasts the report.
     indexed: Mutex<Option<(Timestamp, StoreId)>>,
 }
@@ -148,7 +152,40 @@ pub struct ReadReport {
     pub round_trips: u32,
 }
 
+/// Regions that have answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionSet(BTreeSet<RegionId>);
+
+impl RegionSet {
+    /// Their number.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, others: RegionSet) {
+        self.0.extend(others.0);
+    }
+}
+
 impl ReadTrace {
+    /// One that counts regions too.
+    pub fn with_regions() -> ReadTrace {
+        ReadTrace { regions: Some(Mutex::default()), ..ReadTrace::default() }
+    }
+
+    /// Notes a region that has answered.
+    pub(super) fn note_region(&self, region: RegionId) {
+        if let Some(regions) = &self.regions {
+            regions.lock().0.insert(region);
+        }
+    }
+
+    /// The regions that have answered since the last call, if they are counted.
+    pub fn take_regions(&self) -> RegionSet {
+        self.regions.as_ref().map(|regions| std::mem::take(&mut *regions.lock())).unwrap_or_default()
+    }
+
     /// What was reported since the last call.
     pub fn take(&self) -> Option<ReadReport> {
         let report = self.report.lock().take();

@@ -187,7 +187,7 @@ impl Router {
                     let (start_ts, asked) = started_at(response).unwrap_or((start_ts, 0));
                     self.metrics.count_read(Role::Leader, ReadPath::Lease);
                     let round_trips = u32::from(self.own_store != Some(route.store)) + asked;
-                    reading.report(report_of(lease(route.store, start_ts), 1, round_trips));
+                    reading.report(report_of(lease(route.store, start_ts), 1, round_trips), route.region.id);
                 }
                 sent.map_err(|error| ReadFailure { error, at_target: true })
             }
@@ -413,7 +413,7 @@ impl Router {
         let message = u32::from(by.near != Nearness::Own);
         let round_trips = tally.round_trips.saturating_add(message).saturating_add(served.asked);
         self.metrics.count_read(by.role, served.path);
-        read.reading.report(report_of(served, tally.requests, round_trips));
+        read.reading.report(report_of(served, tally.requests, round_trips), read.route.region.id);
         response
     }
 
@@ -445,7 +445,7 @@ impl Router {
         options: &ReadOptions,
     ) -> Option<Option<Bytes>> {
         let value = self.endpoint.try_get(store, context, key, start_ts)?;
-        self.served_here(Role::Leader, lease(store, start_ts), options);
+        self.served_here(Role::Leader, lease(store, start_ts), context.region, options);
         Some(value)
     }
 
@@ -481,7 +481,7 @@ impl Router {
         }
         let floor = options.floor.filter(|_| start_ts == Timestamp::ZERO);
         let (value, served) = self.endpoint.try_replica_get(own.store, route.context(), key, start_ts, floor)?;
-        self.served_here(own.role, served, options);
+        self.served_here(own.role, served, route.region.id, options);
         Some((value, served))
     }
 
@@ -500,12 +500,13 @@ impl Router {
     }
 
     /// Counts and reports a read that took no message.
-    fn served_here(&self, role: Role, served: Served, options: &ReadOptions) {
+    fn served_here(&self, role: Role, served: Served, region: RegionId, options: &ReadOptions) {
         self.metrics.requests.inc();
         self.metrics.count_read(role, served.path);
         if options.replica == ReplicaPolicy::Any {
             self.turn.fetch_add(1, Ordering::Relaxed);
         }
+        options.trace.note_region(region);
         options.trace.add(report_of(served, 1, served.asked));
     }
 }

@@ -10,7 +10,6 @@ use super::rows::{Row, row_bytes};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
-use crate::plan::RowCounts;
 use pgtypes::Datum;
 
 /// The work of encoding and buffering a row, or an entry of an index, in units of [`crate::coop::Turn`].
@@ -41,8 +40,6 @@ pub(super) struct Changes {
     pub(super) count: u64,
     /// The rows of RETURNING.
     pub(super) returned: VecDeque<Row>,
-    /// The rows that its query or scan has read.
-    pub(super) read: RowCounts,
 }
 
 impl Changes {

@@ -21,7 +21,7 @@ use crate::expr::eval::Env;
 use crate::expr::{Answered, Asked, Pending, SequenceAsk, SessionAccess, SubqueryLog, SubqueryRows};
 use crate::lock_name::LockName;
 use crate::object::Sequence;
-use crate::plan::Plan;
+use crate::plan::{Plan, Profile};
 use pgtypes::{Datum, IoEnv};
 
 /// About the memory of a key that is remembered, beside its bytes.
@@ -63,6 +63,11 @@ pub struct ExecContext<'a> {
 }
 
 impl<'a> ExecContext<'a> {
+    /// Where EXPLAIN ANALYZE counts; `None` for other statements.
+    pub(super) fn profile(&self) -> Option<&'a Profile> {
+        self.statement.and_then(|statement| statement.profile.as_ref())
+    }
+
     /// Whether the statement has changes in its WITH.
     pub(super) fn has_several_changes(&self) -> bool {
         self.statement.is_some_and(|statement| statement.plan.changes_in_with)
@@ -240,6 +245,8 @@ pub struct StatementState {
     pub(super) kept: Mutex<HashMap<usize, Kept>>,
     /// The rows that they have changed.
     pub(super) changed: Mutex<ChangedRows>,
+    /// What EXPLAIN ANALYZE counts.
+    pub(super) profile: Option<Profile>,
 }
 
 /// Rows by keys.
@@ -276,6 +283,7 @@ impl ChangedRows {
 impl StatementState {
     pub(super) fn new(plan: Arc<Plan>, run: RunSubquery) -> StatementState {
         StatementState {
+            profile: plan.analyze.is_some().then(Profile::default),
             plan,
             log: SubqueryLog::default(),
             run,

@@ -77,7 +77,7 @@ pub(super) async fn run(
             while waiting.len() > 0 {
                 inserter.chunk(waiting.by_ref().take(CHUNK).collect(), ctx, params).await?;
             }
-            return Ok(Changes { read: source.counts(), ..inserter.done });
+            return Ok(inserter.done);
         }
         inserter.chunk(rows, ctx, params).await?;
     }

@@ -16,7 +16,7 @@ use super::query::QueryRun;
 use super::rows::Row;
 use crate::coop::Turn;
 use crate::error::SqlError;
-use crate::plan::{Joined, RowCounts, TableAccess};
+use crate::plan::{Joined, TableAccess};
 use pgtypes::Datum;
 
 /// Rows of the join that are taken at a time.
@@ -92,9 +92,5 @@ impl<'p> JoinedRows<'p> {
     /// Counts the change of a row.
     pub(super) async fn spend(&mut self, units: usize) {
         self.turn.spend(self.row_units + units).await;
-    }
-
-    pub(super) fn counts(&self) -> RowCounts {
-        self.run.counts()
     }
 }

@@ -7,10 +7,11 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `report`, `rows`: memory accounting, how reads were served, operations on rows
+//! 1. `budget`, `rows`: memory accounting, operations on rows
 //! 2. `reference_queue`: what foreign keys ask for
 //! 3. `context`: the environment
-//! 4. `aggregate`, `constraints`, `index_cursor`: accumulators, what a table demands of a row, scans of indexes
+//! 4. `aggregate`, `constraints`, `index_cursor`, `measure`: accumulators, what a table demands of a row, scans of
+//!    indexes; counts for EXPLAIN ANALYZE
 //! 5. `cursor`, `foreign_key`, `plain`: reading, the keys that a row refers to, rows of plain columns
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 7. `functions`, `join`, `set_operation`: nodes over inputs
@@ -45,6 +46,7 @@ mod insert;
 mod join;
 mod joined;
 mod locking;
+mod measure;
 mod modify;
 mod objects;
 mod parents;
@@ -53,7 +55,6 @@ mod plain;
 mod query;
 mod reference_queue;
 mod references;
-mod report;
 mod rows;
 mod set_operation;
 mod subqueries;
@@ -80,7 +81,6 @@ use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
 pub use reference_queue::ReferenceQueue;
-pub(crate) use report::show_report;
 pub use rows::Row;
 use writer::RowWriter;
 
@@ -127,7 +127,7 @@ pub enum Tag {
 impl Execution {
     /// Prepares the execution of `plan`. `params` have the plan's parameter types. Does no I/O.
     pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
-        let has_state = !plan.subplans.is_empty() || !plan.with.is_empty();
+        let has_state = !plan.subplans.is_empty() || !plan.with.is_empty() || plan.analyze.is_some();
         let statement = has_state.then(|| Arc::new(StatementState::new(Arc::clone(&plan), subqueries::run_subquery)));
         Ok(Execution { plan, params, state: State::New, tag: Tag::Select, view: None, statement })
     }
@@ -216,12 +216,12 @@ impl Execution {
         if let (Some(statement), true) = (&self.statement, plan.writes) {
             *statement.view.lock() = Some(ctx.txn.view());
         }
-        if let Some(options) = plan.analyze {
-            let lines = Box::pin(analyze::run(&plan, options, self.view.take(), ctx, &self.params)).await?;
+        ctx.references.begin(&plan);
+        if let Some(explain) = plan.analyze {
+            let lines = Box::pin(analyze::run(&plan, explain, self.view.take(), ctx, &self.params)).await?;
             self.tag = Tag::Plain("EXPLAIN");
             return Ok(State::Rows(lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect()));
         }
-        ctx.references.begin(&plan);
         if plan.changes_in_with {
             let done = with_changes::run(&plan, ctx, &self.params).await?;
             self.tag = match &plan.body {

@@ -17,13 +17,14 @@ use super::context::ExecContext;
 use super::cursor::{self, Cursor};
 use super::joined::JoinedRows;
 use super::locking::{Lock, lock_newest, lock_read, passes};
+use super::measure::Measure;
 use super::rows::Row;
 use super::writer::{RowChange, RowWriter};
 use crate::coop::Turn;
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
-use crate::plan::{AccessPath, DeletePlan, Joined, RowCounts, Source, TableAccess, UpdatePlan};
+use crate::plan::{AccessPath, DeletePlan, Joined, NodeKey, RowCounts, Source, TableAccess, UpdatePlan};
 use pgtypes::Datum;
 
 /// Rows per page.
@@ -42,7 +43,9 @@ pub(super) struct Target<'p> {
     /// Work for a row.
     row_units: usize,
     turn: Turn,
+    /// What it has counted for EXPLAIN ANALYZE.
     counts: RowCounts,
+    is_started: bool,
 }
 
 impl<'p> Target<'p> {
@@ -57,7 +60,7 @@ impl<'p> Target<'p> {
         rehearse(access.path.exprs(), &Row::new(), ctx, params).await?;
         let cursor = Cursor::new(&source, FIRST_PAGE, row_units, &ctx.env(params)).await?;
         let (turn, counts) = (Turn::new(), RowCounts::default());
-        Ok(Target { source, access, filter, mode, cursor, view: None, row_units, turn, counts })
+        Ok(Target { source, access, filter, mode, cursor, view: None, row_units, turn, counts, is_started: false })
     }
 
     /// Keeps it from reading what the statement writes.
@@ -67,6 +70,21 @@ impl<'p> Target<'p> {
 
     /// The next rows that count. They are locked, if the statement locks rows.
     pub(super) async fn next(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Option<Vec<(Key, Row)>>, SqlError> {
+        let measure = Measure::begin(ctx);
+        let rows = self.next_locked(ctx, params).await;
+        if let Some(measure) = measure {
+            let counts = std::mem::take(&mut self.counts);
+            measure.end(NodeKey::table(self.access), !self.is_started, counts, ctx.txn);
+            self.is_started = true;
+        }
+        rows
+    }
+
+    async fn next_locked(
         &mut self,
         ctx: &mut ExecContext<'_>,
         params: &[Datum],
@@ -181,13 +199,6 @@ impl<'p> Rows<'p> {
             Rows::Joined(rows) => rows.spend(STORE_UNITS).await,
         }
     }
-
-    fn counts(&self) -> RowCounts {
-        match self {
-            Rows::Plain(target) => target.counts,
-            Rows::Joined(rows) => rows.counts(),
-        }
-    }
 }
 
 /// A new row, or a deleted one, with the columns of the tables that its target was joined with.
@@ -233,7 +244,6 @@ async fn delete_rows(
             }
         }
     }
-    done.read = target.counts();
     Ok(done)
 }
 
@@ -282,7 +292,6 @@ async fn update_rows(
             }
         }
     }
-    done.read = target.counts();
     Ok(done)
 }
 

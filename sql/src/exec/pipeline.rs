@@ -91,9 +91,9 @@ impl Pipeline {
         self.remaining == 0 && !self.groups.is_used && self.unsorted.is_empty()
     }
 
-    /// The rows that have passed its stages so far.
-    pub(crate) fn counts(&self) -> RowCounts {
-        self.counts
+    /// The rows that have passed its stages since the last call.
+    pub(crate) fn take_counts(&mut self) -> RowCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// The number of finished rows.

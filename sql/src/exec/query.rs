@@ -16,6 +16,7 @@ use super::functions::{FunctionRun, SetValuesRun};
 use super::input::{BATCH, Input, ROW_UNITS};
 use super::join::JoinRun;
 use super::locking::{Lock, lock_read};
+use super::measure::Measure;
 use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
 use super::rows::{Row, distinct_key, row_bytes};
@@ -23,7 +24,9 @@ use super::set_operation::SetRun;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
-use crate::plan::{PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan};
+use crate::plan::{
+    NodeKey, PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan,
+};
 use crate::system;
 use pgtypes::Datum;
 
@@ -49,6 +52,9 @@ pub(super) struct QueryRun {
     /// Work for a row.
     row_units: usize,
     turn: Turn,
+    /// Whether EXPLAIN ANALYZE has counted it, and a read of its source.
+    is_started: bool,
+    has_read: bool,
 }
 
 /// Rows that are taken from a node at a time, at least.
@@ -98,6 +104,8 @@ impl QueryRun {
             limits,
             row_units,
             turn,
+            is_started: false,
+            has_read: false,
         })
     }
 
@@ -114,13 +122,22 @@ impl QueryRun {
         }
     }
 
-    /// The rows that have passed its stages so far.
-    pub(super) fn counts(&self) -> RowCounts {
-        self.pipeline.counts()
-    }
-
     /// The next batch, empty only at the end.
     pub(super) async fn next(
+        &mut self,
+        plan: &SelectPlan,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+        max_rows: usize,
+    ) -> Result<Vec<Row>, SqlError> {
+        let Some(measure) = Measure::begin(ctx) else { return self.next_rows(plan, ctx, params, max_rows).await };
+        let rows = self.next_rows(plan, ctx, params, max_rows).await;
+        measure.call(NodeKey::query(plan), !self.is_started, self.pipeline.take_counts());
+        self.is_started = true;
+        rows
+    }
+
+    async fn next_rows(
         &mut self,
         plan: &SelectPlan,
         ctx: &mut ExecContext<'_>,
@@ -328,8 +345,14 @@ impl QueryRun {
                     .map(|rows| rows.into_iter().map(|row| (None, row)).collect()))
             }
             _ => {
+                let measure = Measure::begin(ctx);
                 let env = ctx.env(params);
-                self.cursor.next(&plan.source, ctx.txn, &env, wanted).await
+                let page = self.cursor.next(&plan.source, ctx.txn, &env, wanted).await;
+                if let Some(measure) = measure {
+                    measure.end(NodeKey::source(&plan.source), !self.has_read, RowCounts::default(), ctx.txn);
+                    self.has_read = true;
+                }
+                page
             }
         }
     }
@@ -373,7 +396,13 @@ impl QueryRun {
 }
 
 /// A running node.
-pub(super) enum RelRun {
+pub(super) struct RelRun {
+    state: RelState,
+    /// Whether EXPLAIN ANALYZE has counted it.
+    is_started: bool,
+}
+
+enum RelState {
     /// A query; `None` before its first row.
     Query(Option<Box<QueryRun>>),
     /// A join of two nodes.
@@ -412,16 +441,17 @@ impl Input for Node<'_> {
 impl RelRun {
     /// A node before its first row.
     pub(super) fn new(rel: &Rel) -> RelRun {
-        match rel {
-            Rel::Query(_) => RelRun::Query(None),
+        let state = match rel {
+            Rel::Query(_) => RelState::Query(None),
             Rel::Join(join) => {
-                RelRun::Join(Box::new((JoinRun::new(), RelRun::new(&join.left), RelRun::new(&join.right))))
+                RelState::Join(Box::new((JoinRun::new(), RelRun::new(&join.left), RelRun::new(&join.right))))
             }
-            Rel::Set(set) => RelRun::Set(Box::new((SetRun::new(), RelRun::new(&set.left), RelRun::new(&set.right)))),
-            Rel::Function(_) => RelRun::Function(FunctionRun::new()),
-            Rel::SetValues(values) => RelRun::SetValues(Box::new((SetValuesRun::new(), RelRun::new(&values.input)))),
-            Rel::With(_) => RelRun::With(None, 0),
-        }
+            Rel::Set(set) => RelState::Set(Box::new((SetRun::new(), RelRun::new(&set.left), RelRun::new(&set.right)))),
+            Rel::Function(_) => RelState::Function(FunctionRun::new()),
+            Rel::SetValues(values) => RelState::SetValues(Box::new((SetValuesRun::new(), RelRun::new(&values.input)))),
+            Rel::With(_) => RelState::With(None, 0),
+        };
+        RelRun { state, is_started: false }
     }
 
     /// The next rows, at most `most`, and none only at the end. `frame`: the statement's parameters, then the values of
@@ -433,9 +463,30 @@ impl RelRun {
         frame: &'f [Datum],
         most: usize,
     ) -> BoxFuture<'f, Result<Vec<Row>, SqlError>> {
+        let Some(measure) = Measure::begin(ctx).filter(|_| !matches!(rel, Rel::Query(_))) else {
+            return self.state.next(rel, ctx, frame, most);
+        };
+        Box::pin(async move {
+            let rows = self.state.next(rel, ctx, frame, most).await?;
+            let counts = RowCounts { returned: rows.len() as u64, ..RowCounts::default() };
+            measure.call(NodeKey::rel(rel), !self.is_started, counts);
+            self.is_started = true;
+            Ok(rows)
+        })
+    }
+}
+
+impl RelState {
+    fn next<'f>(
+        &'f mut self,
+        rel: &'f Rel,
+        ctx: &'f mut ExecContext<'_>,
+        frame: &'f [Datum],
+        most: usize,
+    ) -> BoxFuture<'f, Result<Vec<Row>, SqlError>> {
         Box::pin(async move {
             match (self, rel) {
-                (RelRun::Query(run), Rel::Query(plan)) => {
+                (RelState::Query(run), Rel::Query(plan)) => {
                     if run.is_none() {
                         *run = Some(Box::new(QueryRun::new(plan, ROW_UNITS, ctx, frame).await?));
                     }
@@ -444,25 +495,25 @@ impl RelRun {
                         None => Ok(Vec::new()),
                     }
                 }
-                (RelRun::Join(run), Rel::Join(join)) => {
+                (RelState::Join(run), Rel::Join(join)) => {
                     let (run, left, right) = &mut **run;
                     let mut left = Node { run: left, rel: &join.left };
                     let mut right = Node { run: right, rel: &join.right };
                     run.next(join, (&mut left, &mut right), ctx, frame, most).await
                 }
-                (RelRun::Set(run), Rel::Set(set)) => {
+                (RelState::Set(run), Rel::Set(set)) => {
                     let (run, left, right) = &mut **run;
                     let mut left = Node { run: left, rel: &set.left };
                     let mut right = Node { run: right, rel: &set.right };
                     run.next(set, (&mut left, &mut right), ctx, frame, most).await
                 }
-                (RelRun::Function(run), Rel::Function(scan)) => run.next(scan, ctx, frame, most).await,
-                (RelRun::SetValues(run), Rel::SetValues(values)) => {
+                (RelState::Function(run), Rel::Function(scan)) => run.next(scan, ctx, frame, most).await,
+                (RelState::SetValues(run), Rel::SetValues(values)) => {
                     let (run, input) = &mut **run;
                     let mut input = Node { run: input, rel: &values.input };
                     run.next(values, &mut input, ctx, frame, most).await
                 }
-                (RelRun::With(rows, given), Rel::With(scan)) => {
+                (RelState::With(rows, given), Rel::With(scan)) => {
                     if rows.is_none() {
                         *rows = Some(with_rows(scan, ctx, frame).await?);
                     }

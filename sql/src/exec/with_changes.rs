@@ -18,7 +18,7 @@ use super::query::QueryRun;
 use super::rows::{Row, row_bytes};
 use super::{insert, modify, references};
 use crate::error::SqlError;
-use crate::plan::{Body, Plan, RowCounts, SelectPlan};
+use crate::plan::{Body, Plan, SelectPlan};
 use pgtypes::Datum;
 
 /// Rows that are taken at a time.
@@ -88,8 +88,7 @@ async fn query(
     loop {
         let rows = run.next(plan, ctx, params, BATCH_ROWS).await?;
         if rows.is_empty() {
-            let read: RowCounts = run.counts();
-            return Ok(Changes { count: 0, returned, read });
+            return Ok(Changes { count: 0, returned });
         }
         for row in rows {
             budget.charge(row_bytes(&row))?;

@@ -3,13 +3,13 @@
 //! [`bind`] resolves names, types and parameters ([`names`], [`coerce`], [`bind_expr`], [`operators`], [`comparison`],
 //! [`calls`]). It builds one of a few kinds of plan ([`node`]): a query, which is a tree ([`select`], [`rel`]), a
 //! change of rows ([`insert`], [`modify`]), a change of schema ([`ddl`], [`index_ddl`]). [`access`] derives key bounds
-//! from the filter and so chooses between point get, range scan, scan of an index and full scan. [`explain`] prints a
+//! from the filter and so chooses between point get, range scan, scan of an index and full scan. [`explain`] shows a
 //! plan.
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `show`: parts without knowledge of the binder: aggregations, indexes
-//!    as expressions, conjuncts that bound a key, expressions as text
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `show`: parts without knowledge of the binder:
+//!    aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, expressions as text
 //! 2. `index_path`: scans of secondary indexes
 //! 3. `access`: access paths
 //! 4. `rel`: queries and the nodes that they read
@@ -62,6 +62,7 @@ mod ddl;
 mod dependents;
 mod drops;
 mod explain;
+mod explained;
 mod from;
 mod functions;
 mod grouping;
@@ -103,11 +104,14 @@ pub(crate) use aggregation::{AggregateCall, AggregateOrder};
 pub(crate) use bound_index::{BoundIndex, TableWrite};
 pub(crate) use conditions::KeyBound;
 pub(crate) use copy::{CopySpec, bind_copy};
-pub(crate) use explain::{analyzed_lines, column as explain_column};
+pub(crate) use explain::{
+    NodeKey, Profile, StatementRun, column as explain_column, format_of as explain_format, show_report,
+};
+pub(crate) use explained::Explain;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
-    Actual, Alteration, Analyze, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,
-    NewObject, References, Referring, RowCounts, UpdatePlan, WithBody,
+    Alteration, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined, NewObject,
+    References, Referring, RowCounts, UpdatePlan, WithBody,
 };
 pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{PlainOutput, TableAccess};
 use super::bound_index::TableWrite;
+use super::explained::Explain;
 use super::rel::{SelectPlan, Source, Subplan};
 use crate::catalog::ddl::NewTable;
 use crate::catalog::{Catalog, Relation, Sight};
@@ -69,8 +70,8 @@ pub struct Plan {
     pub notices: Vec<Notice>,
     /// The size of its expressions.
     pub(crate) cost: Cost,
-    /// Set for EXPLAIN ANALYZE of the body: it runs, and its rows are the lines about the run.
-    pub(crate) analyze: Option<Analyze>,
+    /// Set for EXPLAIN ANALYZE of the body: it runs, and its rows say how.
+    pub(crate) analyze: Option<Explain>,
     /// The sub-queries of its expressions.
     pub(crate) subplans: Vec<Subplan>,
     /// The queries of WITH.
@@ -100,24 +101,6 @@ impl Plan {
     }
 }
 
-/// Options of EXPLAIN ANALYZE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Analyze {
-    /// SUMMARY: whether to print how long the run took.
-    pub(crate) summary: bool,
-}
-
-/// What a run has counted, for EXPLAIN ANALYZE.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Actual {
-    /// The rows of its query or scan.
-    pub(crate) rows: RowCounts,
-    /// The rows of RETURNING.
-    pub(crate) returning: u64,
-    /// How the reads were served.
-    pub(crate) read: Option<String>,
-}
-
 /// The rows that passed the stages of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCounts {
@@ -133,6 +116,18 @@ pub(crate) struct RowCounts {
     pub(crate) skipped: u64,
     /// Those of the result.
     pub(crate) returned: u64,
+}
+
+impl RowCounts {
+    /// Adds others.
+    pub(crate) fn add(&mut self, more: RowCounts) {
+        self.source += more.source;
+        self.passed += more.passed;
+        self.grouped += more.grouped;
+        self.distinct += more.distinct;
+        self.skipped += more.skipped;
+        self.returned += more.returned;
+    }
 }
 
 /// The size of the expressions of a plan.
@@ -330,7 +325,7 @@ pub(crate) enum Body {
     AlterTables(&'static str, Vec<Alteration>),
     /// A statement without effect. Holds its tag.
     Nothing(&'static str),
-    /// EXPLAIN. Holds the lines.
+    /// EXPLAIN. Holds the rows.
     Explain(Vec<String>),
 }
 

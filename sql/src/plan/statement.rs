@@ -6,10 +6,13 @@ use std::sync::atomic::AtomicU64;
 use sqlparser::ast::{LockType, ObjectName, ObjectType, SelectInto, SetExpr, Spanned, Statement};
 
 use super::binder::Binder;
-use super::node::{Analyze, Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
+use super::explain::{self, options_of};
+use super::explained::Explain;
+use super::node::{Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
 use super::with_name::{changing, has_changes};
-use super::{constants, correlated, cost, ddl, explain, plain, select, settle};
+use super::{constants, correlated, cost, ddl, plain, select, settle};
 use crate::catalog::Catalog;
+use crate::clock;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -30,15 +33,14 @@ fn bind_on_this_stack(
     catalog: &Catalog,
 ) -> Result<Arc<Plan>, SqlError> {
     let mut binder = Binder::new(statement, declared, catalog);
-    let (analyze, (body, columns)) = match analyzed(&binder, &statement.tree)? {
-        Some((analyze, explained)) => {
-            let (body, _) = bind_tree(&mut binder, explained)?;
-            (Some(analyze), (body, Some(vec![explain::column()])))
+    let (analyze, (body, columns)) = match &statement.tree {
+        Statement::Explain { statement: explained, .. } => bind_explain(&mut binder, &statement.tree, explained)?,
+        tree => {
+            let (mut body, columns) = bind_tree(&mut binder, tree)?;
+            settle_all(&mut body, &mut binder);
+            (None, (body, columns))
         }
-        None => (None, bind_tree(&mut binder, &statement.tree)?),
     };
-    let mut body = body;
-    settle_all(&mut body, &mut binder);
     let params = binder.finish_params()?;
     let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
     let references = binder.references.take();
@@ -195,20 +197,37 @@ pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     Ok(found)
 }
 
-/// The statement that EXPLAIN ANALYZE runs, with its options.
-fn analyzed<'t>(binder: &Binder<'_>, tree: &'t Statement) -> Result<Option<(Analyze, &'t Statement)>, SqlError> {
-    let Statement::Explain { analyze, statement, format, options, .. } = tree else { return Ok(None) };
-    let options = options.as_deref().unwrap_or_default();
-    let Some(analyze) = binder.check_explain(*analyze, format.as_ref(), options)? else { return Ok(None) };
-    match &**statement {
-        Statement::Query(query) if into_of(&query.body).is_some() => {
-            Err(binder.unsupported("EXPLAIN ANALYZE of this statement is", tree.span().start))
-        }
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-            Ok(Some((analyze, statement)))
-        }
-        _ => Err(binder.unsupported("EXPLAIN ANALYZE of this statement is", tree.span().start)),
+/// A body with the columns of its result.
+type BoundBody = (Body, Option<Vec<ResultColumn>>);
+
+/// Binds an EXPLAIN. With ANALYZE the body is the statement that runs, otherwise the rows of the result.
+fn bind_explain(
+    binder: &mut Binder<'_>,
+    tree: &Statement,
+    explained: &Statement,
+) -> Result<(Option<Explain>, BoundBody), SqlError> {
+    let begin = clock::instant();
+    let options = options_of(binder, tree)?;
+    let creates = match explained {
+        Statement::Query(query) => into_of(&query.body).is_some(),
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => false,
+        Statement::CreateTable(create) if create.query.is_some() => true,
+        _ => return Err(explain::no_plan(binder.statement.text.as_str())),
+    };
+    if creates && options.analyze {
+        return Err(binder.unsupported("EXPLAIN ANALYZE of this statement is", tree.span().start));
     }
+    let (mut body, _) = bind_tree(binder, explained)?;
+    settle_all(&mut body, binder);
+    let explain = Explain { options, planning: clock::instant().duration_since(begin) };
+    let columns = Some(vec![explain::column(options.format)]);
+    if options.analyze {
+        return Ok((Some(explain), (body, columns)));
+    }
+    let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
+    constants::check(&whole, &[])?;
+    let rows = explain.rows(&whole, None);
+    Ok((None, (Body::Explain(rows), columns)))
 }
 
 /// The name of a statement that writes, where its text begins with another word.
@@ -260,7 +279,7 @@ fn into_of(mut body: &SetExpr) -> Option<&SelectInto> {
 }
 
 /// Binds a tree to a plan's body and the columns of its result.
-fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<Vec<ResultColumn>>), SqlError> {
+fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, SqlError> {
     if let Statement::Query(query) = tree
         && let Some(change) = changing(query)
     {
@@ -302,14 +321,6 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<(Body, Option<
         Statement::Drop { object_type, .. } => Err(unsupported_drop(binder, object_type)),
         Statement::Vacuum(vacuum) => Ok((binder.maintenance(vacuum.table_name.as_ref(), ddl::VACUUM)?, None)),
         Statement::Analyze(analyze) => Ok((binder.maintenance(analyze.table_name.as_ref(), "ANALYZE")?, None)),
-        Statement::Explain { analyze, statement, format, options, .. } => {
-            binder.check_explain(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
-            let (mut body, _) = bind_tree(binder, statement)?;
-            settle_all(&mut body, binder);
-            let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
-            constants::check(&whole, &[])?;
-            Ok((Body::Explain(explain::lines(&whole)), Some(vec![explain::column()])))
-        }
         other => Err(binder.unsupported(&format!("{} is", binder.statement.command()), other.span().start)),
     }
 }

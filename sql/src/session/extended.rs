@@ -29,7 +29,7 @@ use super::statement::{
 };
 use super::txn_state::Block;
 use crate::error::{SqlError, SqlState};
-use crate::plan::{ResultColumn, explain_column};
+use crate::plan::{ResultColumn, explain_column, explain_format};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
 use pgtypes::{Datum, Names, NoNames, SqlType};
@@ -234,7 +234,7 @@ impl Session {
     fn execute_columns(&self, execute: &ExecuteStatement) -> Option<Vec<ResultColumn>> {
         let prepared = self.statements.get(&execute.name)?;
         match &execute.explain {
-            Some(_) => Some(vec![explain_column()]),
+            Some(explain) => Some(vec![explain_column(explain_format(explain))]),
             None => prepared.bound.as_ref()?.plan.columns.clone(),
         }
     }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv::client::ReadOptions;
+use kv::client::{ReadOptions, ReadTrace};
 use tso::Timestamp;
 use txn::Transaction;
 
@@ -108,7 +108,7 @@ impl Session {
         };
         match resolved {
             Resolved::At(at) => {
-                let options = (!reads.is_plain()).then(|| reads.options(wanted, None, true));
+                let options = (!reads.is_plain()).then(|| reads.options(wanted, None, (true, false)));
                 let (lease, txn) = catalog.begin_at(at, options).await?;
                 Ok(Begun { lease, txn, floor: None })
             }
@@ -165,18 +165,21 @@ impl Session {
     /// serve them, and nobody counts.
     pub(crate) fn read_options(&self, query: &Query, bound: &BoundStatement) -> Option<Arc<ReadOptions>> {
         let active = self.active.as_ref()?;
+        let counts_regions = bound.plan.counts_reads();
         if bound.plan.writes {
-            return None;
+            // Leaders serve what writes.
+            return counts_regions
+                .then(|| Arc::new(ReadOptions { trace: ReadTrace::with_regions(), ..ReadOptions::default() }));
         }
         let settings = self.read_settings(query.hints.as_deref()).for_snapshot(&active.wanted);
-        let is_counted = self.counts_reads || bound.plan.counts_reads();
+        let is_counted = self.counts_reads || counts_regions;
         if settings.is_plain() && active.floor.is_none() && !is_counted {
             return None;
         }
         // SET TRANSACTION READ ONLY may follow a write. What is not committed is nobody else's.
         let cannot_write = active.wanted != Wanted::Own || self.is_alone || self.state.read_only();
         let read_only = cannot_write && active.txn.is_unwritten();
-        Some(settings.options(&active.wanted, active.floor, read_only))
+        Some(settings.options(&active.wanted, active.floor, (read_only, counts_regions)))
     }
 }
 

@@ -225,8 +225,9 @@ Insert on p
         Key: (a = 1)
 Values Scan on "*VALUES*"
 Result
-Utility Statement
-Result (actual rows=1 loops=1)
+ERROR 42601: syntax error at or near "create" [at 9]
+Result (actual time=... rows=1 loops=1)
+Planning Time: ... ms
 Execution Time: ... ms
 
 \params 1 x

@@ -85,17 +85,17 @@ count:int8
 283
 Full Scan on a
   SubPlan 1 (rows kept by key)
-  ->  Aggregate
-        ->  Full Scan on b
-              Filter: ((k = $0) AND (n > 3))
+    ->  Aggregate
+          ->  Full Scan on b
+                Filter: ((k = $0) AND (n > 3))
 Full Scan on a
   SubPlan 1
-  ->  Aggregate
-        ->  Point Get on b
-              Key: (id = $0)
+    ->  Aggregate
+          ->  Point Get on b
+                Key: (id = $0)
 Full Scan on a
   SubPlan 1
-  ->  Aggregate
-        ->  Full Scan on b
-              Filter: (k > $0)
+    ->  Aggregate
+          ->  Full Scan on b
+                Filter: (k > $0)
 id:int4

@@ -18,40 +18,41 @@ explain (analyze, summary off) select * from t where id < 3 for update;
 explain (analyze, summary off) values (1), (2);
 explain (analyze off) select * from t where id = 3;
 ----
-Point Get on t (actual rows=1 loops=1)
+Point Get on t (actual time=... rows=1 loops=1)
   Key: (id = 3)
-  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=...
+  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
+Planning Time: ... ms
 Execution Time: ... ms
-Point Get on t (actual rows=0 loops=1)
+Point Get on t (actual time=... rows=0 loops=1)
   Key: (id = 7)
-  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=...
+  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
 Range Scan on t (actual rows=3 loops=1)
   Key: (id > 1)
   Filter: (v > 0)
   Rows Removed by Filter: 2
-  Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=...
-Unique (actual rows=3 loops=1)
-  ->  Full Scan on t (actual rows=6 loops=1)
-        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=...
-Limit (actual rows=2 loops=1)
+  Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Unique (actual time=... rows=3 loops=1)
+  ->  Full Scan on t (actual time=... rows=6 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Limit (actual time=... rows=2 loops=1)
   ->  Sort (actual rows=3 loops=1)
         Sort Key: v, id
-        ->  Full Scan on t (actual rows=6 loops=1)
-              Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=...
-Aggregate (actual rows=1 loops=1)
-  ->  Full Scan on t (actual rows=4 loops=1)
+        ->  Full Scan on t (actual time=... rows=6 loops=1)
+              Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Aggregate (actual time=... rows=1 loops=1)
+  ->  Full Scan on t (actual time=... rows=4 loops=1)
         Filter: (v < 2)
         Rows Removed by Filter: 2
-        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=...
-Aggregate (actual rows=0 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Aggregate (actual time=... rows=0 loops=1)
   Filter: (count(*) > 100)
-  ->  Full Scan on t (actual rows=6 loops=1)
-        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=...
-LockRows (actual rows=2 loops=1)
-  ->  Range Scan on t (actual rows=2 loops=1)
+  ->  Full Scan on t (actual time=... rows=6 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+LockRows (actual time=... rows=2 loops=1)
+  ->  Range Scan on t (actual time=... rows=2 loops=1)
         Key: (id < 3)
-        Read: path=leader start_ts=...
-Values Scan on "*VALUES*" (actual rows=2 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Values Scan on "*VALUES*" (actual time=... rows=2 loops=1)
 Point Get on t
   Key: (id = 3)
 
@@ -73,23 +74,23 @@ explain analyze delete from t;
 rollback;
 select count(*) from t;
 ----
-Update on t (actual rows=2 loops=1)
-  ->  Full Scan on t (actual rows=2 loops=1)
+Update on t (actual time=... rows=2 loops=1)
+  ->  Full Scan on t (actual time=... rows=2 loops=1)
         Filter: (v = 2)
         Rows Removed by Filter: 4
-        Read: path=leader start_ts=...
-Delete on t (actual rows=0 loops=1)
-  ->  Point Get on t (actual rows=1 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Delete on t (actual time=... rows=0 loops=1)
+  ->  Point Get on t (actual time=... rows=1 loops=1)
         Key: (id IN (1, 9))
-        Read: path=leader start_ts=...
-Insert on t (actual rows=0 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Insert on t (actual time=... rows=0 loops=1)
   Conflict Resolution: NOTHING
-  ->  Values Scan on "*VALUES*" (actual rows=2 loops=1)
-Insert on t (actual rows=0 loops=1)
+  ->  Values Scan on "*VALUES*" (actual time=... rows=2 loops=1)
+Insert on t (actual time=... rows=0 loops=1)
   Conflict Resolution: UPDATE
-  ->  Point Get on t (actual rows=1 loops=1)
+  ->  Point Get on t (actual time=... rows=1 loops=1)
         Key: (id = 2)
-        Read: path=leader start_ts=...
+        Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
 id:int4|v:int4
 2|20
 3|0
@@ -100,18 +101,19 @@ id:int4|v:int4
 8|8
 ERROR 23505: duplicate key value violates unique constraint "t_pkey"
 DETAIL: Key (id)=(2) already exists.
-ERROR 0A000: EXPLAIN ANALYZE of this statement is not supported yet
+ERROR 42601: syntax error at or near "create" [at 17]
 BEGIN
 ERROR 25006: cannot execute UPDATE in a read-only transaction
 ROLLBACK
 params int4
-Point Get on t (actual rows=1 loops=1)
+Point Get on t (actual time=... rows=1 loops=1)
   Key: (id = $1)
-  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=...
+  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
 BEGIN
-Delete on t (actual rows=0 loops=1)
-  ->  Full Scan on t (actual rows=7 loops=1)
-        Read: path=leader start_ts=...
+Delete on t (actual time=... rows=0 loops=1)
+  ->  Full Scan on t (actual time=... rows=7 loops=1)
+        Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Planning Time: ... ms
 Execution Time: ... ms
 ROLLBACK
 count:int8

@@ -104,9 +104,9 @@ item3|18|cid
 item1|23|cid
 item2|23|cid
 item3|23|cid
-  Filter: (c.city = 'oslo'::text)
 Hash Left Join
   Hash Cond: (o.cid = c.id)
+  Filter: (c.city = 'oslo'::text)
   ->  Full Scan on o
   ->  Full Scan on c
 Hash Right Join
@@ -160,13 +160,13 @@ cid|12
 dan|12
 Full Scan on c
   SubPlan 1
-  ->  Aggregate
-        ->  Nested Loop
-              ->  Index Only Scan using o_cid_day on o
-                    Index Cond: (cid = $0)
-                    Filter: (total < ($0 * 10)::numeric)
-              ->  Range Scan on l
-                    Key: (oid = $0)
+    ->  Aggregate
+          ->  Nested Loop
+                ->  Index Only Scan using o_cid_day on o
+                      Index Cond: (cid = $0)
+                      Filter: (total < ($0 * 10)::numeric)
+                ->  Range Scan on l
+                      Key: (oid = $0)
 
 # Own conditions of the right side are better than the key of the join, or as good.
 explain select 1 from c join o on o.cid = c.id where c.id = 2 and o.id = 17;
@@ -202,15 +202,15 @@ select day, sum(total) from o where cid = 1 group by day order by day limit 2;
 Full Scan on c
   Filter: EXISTS(SubPlan 1)
   SubPlan 1
-  ->  Index Only Scan using o_cid_day on o
-        Index Cond: ((cid = $0) AND (day = 8777))
+    ->  Index Only Scan using o_cid_day on o
+          Index Cond: ((cid = $0) AND (day = 8777))
 id:int4|name:text|city:text
 1|ann|rome
 Aggregate
-  ->  CTE Scan
   CTE x
-  ->  Index Only Scan using o_cid_day on o
-        Index Cond: (cid = 3)
+    ->  Index Only Scan using o_cid_day on o
+          Index Cond: (cid = 3)
+  ->  CTE Scan on x
 count:int8
 7
 Append
@@ -229,9 +229,9 @@ id:int4
 36
 Result
   SubPlan 1
-  ->  Limit
-        ->  Index Only Scan using o_cid_day on o
-              Index Cond: (cid = 2)
+    ->  Limit
+          ->  Index Only Scan using o_cid_day on o
+                Index Cond: (cid = 2)
 total:numeric
 55.5
 Index Only Scan using o_cid_day on o
@@ -587,13 +587,13 @@ id:int4|string_agg:text
 4|2,4,9,12,17,19,22,24,27,29,32,34,37,39
 Full Scan on c
   SubPlan 1
-  ->  Aggregate
-        ->  Nested Loop
-              ->  Index Only Scan using c_name on c
-                    Index Cond: (name = $0)
-              ->  Index Only Scan using o_cid_day on o
-                    Index Cond: (cid = $1)
-                    Filter: (id < ($0 * 10))
+    ->  Aggregate
+          ->  Nested Loop
+                ->  Index Only Scan using c_name on c
+                      Index Cond: (name = $0)
+                ->  Index Only Scan using o_cid_day on o
+                      Index Cond: (cid = $1)
+                      Filter: (id < ($0 * 10))
 id:int4|n:int8|m:date
 1|7|2024-02-06
 2|0|NULL

@@ -224,9 +224,10 @@ max:int4
 LockRows
   ->  Index Scan using t_a_b on t
         Index Cond: (a = 1)
-Index Only Scan using t_a_b on t (actual rows=2 loops=1)
+Index Only Scan using t_a_b on t (actual time=... rows=2 loops=1)
   Index Cond: (a = 1)
-  Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=...
+  Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
+Planning Time: ... ms
 Execution Time: ... ms
 
 # Values that the key does not tell exactly come back as they were.

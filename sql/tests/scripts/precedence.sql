@@ -173,9 +173,11 @@ ERROR 0A000: ASSERT is not supported yet
 
 explain (format x || 'y') select 1;
 ----
-ERROR 0A000: this format of EXPLAIN is not supported yet
+ERROR 0A000: this format of EXPLAIN is not supported yet [at 17]
 
 explain analyze verbose select 1;
 ----
-Result (actual rows=1 loops=1)
+Result (actual time=... rows=1 loops=1)
+  Output: 1
+Planning Time: ... ms
 Execution Time: ... ms

@@ -249,11 +249,11 @@ HashAggregate
 Full Scan on a
   Filter: (id = ANY (SubPlan 1))
   SubPlan 1
-  ->  Full Scan on b
+    ->  Full Scan on b
 Point Get on a
   Key: (id = (SubPlan 1))
   SubPlan 1
-  ->  Result
+    ->  Result
 
 # Subscripts of qualified columns and of jsonb; unnest of several arrays.
 create table ar (id int primary key, a int[], j jsonb);

@@ -482,9 +482,10 @@ SET
 cortado.last_read:text
 path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=...
 SHOW
-Point Get on t (actual rows=1 loops=1)
+Point Get on t (actual time=... rows=1 loops=1)
   Key: (id = 1)
-  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=...
+  Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
+Planning Time: ... ms
 Execution Time: ... ms
 cortado.last_read:text
 path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=...

@@ -233,16 +233,18 @@ id:int4
 INSERT 0 1
 id:int4
 INSERT 0 0
-CTE Scan
+CTE Scan on x
   CTE x
-  ->  Delete on r
-        ->  Point Get on r
-              Key: (k = 40)
-CTE Scan (actual rows=0 loops=1)
+    ->  Delete on r
+          ->  Point Get on r
+                Key: (k = 40)
+CTE Scan on x (actual time=... rows=1 loops=1)
   CTE x
-  ->  Delete on r
-        ->  Point Get on r
-              Key: (k = 40)
+    ->  Delete on r
+          ->  Point Get on r (actual time=... rows=1 loops=1)
+                Key: (k = 40)
+                Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
+Planning Time: ... ms
 Execution Time: ... ms
 count:int8
 0

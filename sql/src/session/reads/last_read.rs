@@ -5,7 +5,7 @@ use std::fmt;
 use kv::client::ReadReport;
 use tso::Timestamp;
 
-use crate::exec::show_report;
+use crate::plan::show_report;
 
 /// How the last statement read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -119,15 +119,21 @@ impl ReadSettings {
     }
 
     /// The options of reads in a transaction that wants this snapshot. `floor`: the least snapshot that a replica may
-    /// take. `read_only`: the transaction never writes.
-    pub(crate) fn options(&self, wanted: &Wanted, floor: Option<Timestamp>, read_only: bool) -> Arc<ReadOptions> {
+    /// take. `read_only`: the transaction never writes. `counts_regions`: whether the reads report their regions.
+    pub(crate) fn options(
+        &self,
+        wanted: &Wanted,
+        floor: Option<Timestamp>,
+        (read_only, counts_regions): (bool, bool),
+    ) -> Arc<ReadOptions> {
         let proof = match wanted {
             Wanted::Stale(Staleness::Unbounded) => ProofPolicy::Unproven,
             _ if self.grants => ProofPolicy::Grants,
             _ => ProofPolicy::ReadIndex,
         };
         let (replica, hedge, patience) = (self.replica, self.hedge, self.wait);
-        Arc::new(ReadOptions { replica, proof, hedge, floor, read_only, patience, trace: ReadTrace::default() })
+        let trace = if counts_regions { ReadTrace::with_regions() } else { ReadTrace::default() };
+        Arc::new(ReadOptions { replica, proof, hedge, floor, read_only, patience, trace })
     }
 }
 

@@ -204,11 +204,13 @@ fn render(replies: &[Reply]) -> String {
 
 /// A line without the timestamps and times of this run.
 fn masked(line: &str) -> String {
-    if line.starts_with("Execution Time: ") {
-        return "Execution Time: ... ms".to_owned();
+    for name in ["Planning Time", "Execution Time"] {
+        if line.starts_with(&format!("{name}: ")) {
+            return format!("{name}: ... ms");
+        }
     }
     let words = line.split(' ').map(|word| match word.split_once('=') {
-        Some((name @ ("start_ts" | "safe_ts"), _)) => format!("{name}=..."),
+        Some((name @ ("start_ts" | "safe_ts" | "time" | "(time"), _)) => format!("{name}=..."),
         _ => word.to_owned(),
     });
     words.collect::<Vec<_>>().join(" ")

@@ -1,0 +1,402 @@
+//! From a plan, and what a run of it has counted, to the tree that EXPLAIN shows.
+//!
+//! A query is one node of the plan, but several of the tree: Limit, LockRows, Sort, Unique, Aggregate over its source.
+//! Times are taken of the query and of its source, so the stages between have none.
+
+use super::keys::{index_conditions, points, range};
+use super::profile::{NodeKey, NodeRun, StatementRun};
+use super::report::show_report;
+use super::tree::{ExplainNode, NodeTotals, Relation, Value};
+use crate::expr::Expr;
+use crate::plan::access::{AccessPath, TableAccess};
+use crate::plan::explained::ExplainOptions;
+use crate::plan::node::{Body, Conflict, Joined, RowCounts, Whole, WithBody};
+use crate::plan::rel::{
+    FunctionScan, Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, SetOperation, SortKey, Source,
+    WithScan,
+};
+use crate::plan::show::{plain, show};
+use crate::table::{Table, quote_identifier};
+
+/// The tree of a statement.
+pub(super) fn tree(whole: &Whole<'_>, options: &ExplainOptions, run: Option<&StatementRun<'_>>) -> ExplainNode {
+    let walk = Walk { whole, options, run };
+    let mut root = walk.body(whole.body, true);
+    let with = whole.with.iter().map(|with| {
+        let node = match &with.body {
+            WithBody::Query(plan) => walk.select(plan),
+            WithBody::Change(body) => walk.body(body, false),
+            WithBody::Recursive { first, step, .. } => {
+                let mut union = ExplainNode::of("Recursive Union");
+                union.add(Relation::Outer, walk.select(first));
+                union.add(Relation::Inner, walk.select(step));
+                union
+            }
+        };
+        let title = format!("CTE {}", quote_identifier(&with.name));
+        ExplainNode { relation: Some(Relation::InitPlan(title)), ..node }
+    });
+    root.children.splice(0..0, with.collect::<Vec<_>>());
+    for (at, subplan) in whole.subplans.iter().enumerate() {
+        let kept = if subplan.kept.is_some() { " (rows kept by key)" } else { "" };
+        root.add(Relation::SubPlan(format!("SubPlan {}{kept}", at + 1)), walk.select(&subplan.plan));
+    }
+    root
+}
+
+struct Walk<'a> {
+    whole: &'a Whole<'a>,
+    options: &'a ExplainOptions,
+    run: Option<&'a StatementRun<'a>>,
+}
+
+/// The rows of a stage of a query.
+type StageRows = fn(&RowCounts) -> u64;
+
+impl Walk<'_> {
+    /// What was counted of a node. With a run, one that has not begun has no loops.
+    fn counted(&self, key: NodeKey) -> Option<NodeRun> {
+        self.run.map(|run| run.profile.get(key).unwrap_or_default())
+    }
+
+    fn totals(&self, node: &NodeRun, rows: u64, is_timed: bool) -> NodeTotals {
+        let per_loop = |time: std::time::Duration| time.as_secs_f64() * 1_000.0 / node.loops.max(1) as f64;
+        let times = (is_timed && self.options.timing).then(|| (per_loop(node.first), per_loop(node.total)));
+        NodeTotals { times, rows, loops: node.loops }
+    }
+
+    /// A statement, or a change inside WITH.
+    fn body(&self, body: &Body, is_root: bool) -> ExplainNode {
+        match body {
+            Body::Select(select) => self.select(select),
+            Body::CreateTableAs(parts) => self.select(&parts.1),
+            Body::Insert(plan) => {
+                let mut node = self.change("Insert", &plan.write.table, is_root);
+                match &*plan.conflict {
+                    Conflict::Fail => {}
+                    Conflict::DoNothing(_) => node.detail("Conflict Resolution", "NOTHING"),
+                    Conflict::DoUpdate { .. } => node.detail("Conflict Resolution", "UPDATE"),
+                }
+                node.add(Relation::Outer, self.select(&plan.source));
+                node
+            }
+            Body::Update(plan) => {
+                self.over_target("Update", (&plan.access, plan.filter.as_ref(), plan.joined.as_deref()), is_root)
+            }
+            Body::Delete(plan) => {
+                self.over_target("Delete", (&plan.access, plan.filter.as_ref(), plan.joined.as_deref()), is_root)
+            }
+            _ => ExplainNode::of("Utility Statement"),
+        }
+    }
+
+    fn change(&self, operation: &'static str, table: &Table, is_root: bool) -> ExplainNode {
+        let title = format!("{operation} on {}", quote_identifier(&table.name));
+        let node = ExplainNode::titled("ModifyTable", title)
+            .attribute("Operation", operation)
+            .attribute("Relation Name", table.name.as_str());
+        let run = self.run.filter(|_| is_root).map(|run| {
+            let all = NodeRun { loops: 1, first: run.elapsed, total: run.elapsed, ..NodeRun::default() };
+            self.totals(&all, run.returning, true)
+        });
+        ExplainNode { run, ..node }
+    }
+
+    fn over_target(
+        &self,
+        operation: &'static str,
+        (access, filter, joined): (&TableAccess, Option<&Expr>, Option<&Joined>),
+        is_root: bool,
+    ) -> ExplainNode {
+        let mut node = self.change(operation, &access.table, is_root);
+        let input = match joined {
+            Some(joined) => self.select(&joined.source),
+            None => self.target(access, filter),
+        };
+        node.add(Relation::Outer, input);
+        node
+    }
+
+    /// The rows that UPDATE or DELETE changes.
+    fn target(&self, access: &TableAccess, filter: Option<&Expr>) -> ExplainNode {
+        let mut node = self.table(access);
+        if let Some(counted) = self.counted(NodeKey::table(access)) {
+            node.run = Some(self.totals(&counted, counted.rows.passed, true));
+            self.filter(&mut node, filter, &column_names(&access.table), Some(&counted.rows));
+            show_read(&mut node, &counted);
+        } else {
+            self.filter(&mut node, filter, &column_names(&access.table), None);
+        }
+        node
+    }
+
+    /// A query: its stages over its source.
+    fn select(&self, plan: &SelectPlan) -> ExplainNode {
+        let counted = self.counted(NodeKey::query(plan));
+        let stages = self.stages(plan);
+        let mut node = self.source(plan, counted.as_ref(), stages.is_empty());
+        if stages.is_empty() {
+            self.output(&mut node, plan);
+        }
+        let last = stages.len();
+        for (at, (mut stage, rows)) in stages.into_iter().enumerate() {
+            let is_top = at + 1 == last;
+            stage.run = counted.as_ref().map(|counted| self.totals(counted, rows(&counted.rows), is_top));
+            if is_top {
+                self.output(&mut stage, plan);
+            }
+            stage.add(Relation::Outer, node);
+            node = stage;
+        }
+        node
+    }
+
+    /// The stages of a query, from the lowest to the highest, with their rows.
+    fn stages(&self, plan: &SelectPlan) -> Vec<(ExplainNode, StageRows)> {
+        let pulled: StageRows = |rows| rows.skipped + rows.returned;
+        let mut stages: Vec<(ExplainNode, StageRows)> = Vec::new();
+        if let Some(aggregation) = &plan.aggregation {
+            let (name, strategy) =
+                if aggregation.keys.is_empty() { ("Aggregate", "Plain") } else { ("HashAggregate", "Hashed") };
+            let mut node = ExplainNode::titled("Aggregate", name.to_owned()).attribute("Strategy", strategy);
+            if !aggregation.keys.is_empty() {
+                let keys = aggregation.keys.iter().map(|key| plain(key, &plan.names));
+                node.detail("Group Key", keys.collect::<Vec<_>>());
+            }
+            if let Some(having) = &aggregation.having {
+                node.detail("Filter", show(having, &output_names(plan)));
+            }
+            stages.push((node, |rows| rows.grouped));
+        }
+        if plan.distinct {
+            stages.push((ExplainNode::of("Unique"), |rows| rows.distinct));
+        }
+        if !plan.sort.is_empty() {
+            let mut node = ExplainNode::of("Sort");
+            let names = output_names(plan);
+            node.detail("Sort Key", plan.sort.iter().map(|key| sort_key(key, plan, &names)).collect::<Vec<_>>());
+            stages.push((node, pulled));
+        }
+        if plan.lock.is_some() {
+            stages.push((ExplainNode::of("LockRows"), pulled));
+        }
+        if plan.limit.is_some() || plan.offset.is_some() {
+            stages.push((ExplainNode::of("Limit"), |rows| rows.returned));
+        }
+        stages
+    }
+
+    /// VERBOSE: the output columns of a query.
+    fn output(&self, node: &mut ExplainNode, plan: &SelectPlan) {
+        if self.options.verbose {
+            let names = output_names(plan);
+            let columns = plan.output.iter().take(plan.visible).map(|expr| plain(expr, &names));
+            node.detail("Output", columns.collect::<Vec<_>>());
+        }
+    }
+
+    /// The source of a query, with its filter. `is_alone`: the query has no other stages.
+    fn source(&self, plan: &SelectPlan, counted: Option<&NodeRun>, is_alone: bool) -> ExplainNode {
+        let mut node = match &plan.source {
+            Source::Single => ExplainNode::of("Result"),
+            Source::Values(rows) if rows.len() == 1 => ExplainNode::of("Result"),
+            Source::Values(_) => ExplainNode::titled("Values Scan", "Values Scan on \"*VALUES*\"".to_owned()),
+            Source::System(relation) => {
+                ExplainNode::titled("System Scan", format!("System Scan on {}", relation.full_name()))
+                    .attribute("Relation Name", relation.table.name.as_str())
+            }
+            Source::Table(access) => self.table(access),
+            Source::Rel(rel) => match (&**rel, &plan.filter) {
+                (rel, None) => return self.rel(rel, &plan.names),
+                (Rel::Query(_) | Rel::Set(_) | Rel::SetValues(_), Some(_)) => {
+                    let mut node = ExplainNode::of("Subquery Scan");
+                    node.add(Relation::Outer, self.rel(rel, &plan.names));
+                    node
+                }
+                (rel, Some(_)) => self.rel(rel, &plan.names),
+            },
+        };
+        let names = match &plan.source {
+            Source::Table(access) => column_names(&access.table),
+            _ => plan.names.clone(),
+        };
+        self.filter(&mut node, plan.filter.as_ref(), &names, counted.map(|counted| &counted.rows));
+        let Some(counted) = counted else { return node };
+        let read = self.counted(NodeKey::source(&plan.source)).unwrap_or_default();
+        let measured = NodeRun { first: read.first, total: read.total, ..counted.clone() };
+        node.run = Some(self.totals(if is_alone { counted } else { &measured }, counted.rows.passed, true));
+        show_read(&mut node, &read);
+        node
+    }
+
+    /// Adds the filter of a node, over columns with these names.
+    fn filter(&self, node: &mut ExplainNode, filter: Option<&Expr>, names: &[String], rows: Option<&RowCounts>) {
+        let Some(filter) = filter else { return };
+        node.detail("Filter", show(filter, names));
+        let removed = rows.map_or(0, |rows| rows.source.saturating_sub(rows.passed));
+        if removed > 0 {
+            node.detail("Rows Removed by Filter", removed);
+        }
+    }
+
+    /// A node that is no query itself, or one below another query.
+    fn rel(&self, rel: &Rel, names: &[String]) -> ExplainNode {
+        let node = match rel {
+            Rel::Query(plan) => return self.select(plan),
+            Rel::Join(join) => self.join(join, names),
+            Rel::Set(set) => self.set(set),
+            Rel::Function(scan) => function(scan),
+            Rel::SetValues(values) => {
+                let mut node = ExplainNode::of("ProjectSet");
+                node.add(Relation::Outer, self.rel(&values.input, names));
+                node
+            }
+            Rel::With(scan) => self.with(scan),
+        };
+        let run = self.counted(NodeKey::rel(rel)).map(|counted| self.totals(&counted, counted.rows.returned, true));
+        ExplainNode { run, ..node }
+    }
+
+    fn set(&self, set: &SetOperation) -> ExplainNode {
+        let (kind, title) = match set.kind {
+            SetKind::Union if set.all => ("Append", "Append"),
+            SetKind::Union => ("Append", "HashAggregate Append"),
+            SetKind::Intersect => ("SetOp", "HashSetOp Intersect"),
+            SetKind::Except => ("SetOp", "HashSetOp Except"),
+        };
+        let mut node = ExplainNode::titled(kind, title.to_owned());
+        if kind == "SetOp" {
+            let command = title.trim_start_matches("HashSetOp ");
+            let command = if set.all { format!("{command} All") } else { command.to_owned() };
+            node = node.attribute("Strategy", "Hashed").attribute("Command", command);
+        }
+        node.add(Relation::Member, self.rel(&set.left, &[]));
+        node.add(Relation::Member, self.rel(&set.right, &[]));
+        node
+    }
+
+    fn with(&self, scan: &WithScan) -> ExplainNode {
+        let name = self.whole.with.get(scan.query).map_or("", |with| with.name.as_str());
+        let kind = if scan.is_recursion { "WorkTable Scan" } else { "CTE Scan" };
+        ExplainNode::titled(kind, format!("{kind} on {}", quote_identifier(name))).attribute("CTE Name", name)
+    }
+
+    fn join(&self, join: &Join, names: &[String]) -> ExplainNode {
+        let kind = match join.kind {
+            JoinKind::Inner => "Inner",
+            JoinKind::Left => "Left",
+            JoinKind::Right => "Right",
+            JoinKind::Full => "Full",
+        };
+        let word = if join.kind == JoinKind::Inner { String::new() } else { format!(" {kind}") };
+        let (left, right) = names.split_at(join.left_width.min(names.len()));
+        let keys = match &join.method {
+            JoinMethod::Hash(keys) => keys.as_slice(),
+            JoinMethod::Loop(_) | JoinMethod::Reverse(_) => &[],
+        };
+        let mut node = if keys.is_empty() {
+            let end = if word.is_empty() { "" } else { " Join" };
+            ExplainNode::titled("Nested Loop", format!("Nested Loop{word}{end}"))
+        } else {
+            ExplainNode::titled("Hash Join", format!("Hash{word} Join"))
+        };
+        node = node.attribute("Join Type", kind);
+        if !keys.is_empty() {
+            let shown = keys.iter().map(|(l, r)| format!("({} = {})", show(l, left), show(r, right)));
+            node.detail("Hash Cond", shown.collect::<Vec<_>>().join(" AND "));
+        }
+        if let Some(condition) = &join.condition {
+            node.detail("Join Filter", show(condition, names));
+        }
+        let (left, right) = (self.rel(&join.left, left), self.rel(&join.right, right));
+        // The side that runs once is the first one.
+        let is_reverse = matches!(join.method, JoinMethod::Reverse(_));
+        let (outer, inner) = if is_reverse { (right, left) } else { (left, right) };
+        node.add(Relation::Outer, outer);
+        node.add(Relation::Inner, inner);
+        node
+    }
+
+    /// The access to a table.
+    fn table(&self, access: &TableAccess) -> ExplainNode {
+        let table = &access.table;
+        let names = column_names(table);
+        let name = quote_identifier(&table.name);
+        let backward = if access.reverse { " Backward" } else { "" };
+        let direction = if access.reverse { "Backward" } else { "Forward" };
+        match &access.path {
+            AccessPath::Points(keys) => {
+                let node = ExplainNode::titled("Point Get", format!("Point Get on {name}"));
+                let mut node = node.attribute("Relation Name", table.name.as_str());
+                node.detail("Key", points(table, keys, &names));
+                node
+            }
+            AccessPath::Range { prefix, lower, upper } => {
+                let node = ExplainNode::titled("Range Scan", format!("Range Scan{backward} on {name}"))
+                    .attribute("Scan Direction", direction);
+                let mut node = node.attribute("Relation Name", table.name.as_str());
+                node.detail("Key", range(table, prefix, lower, upper, &names));
+                node
+            }
+            AccessPath::Index(scan) => {
+                let kind = if scan.covers { "Index Only Scan" } else { "Index Scan" };
+                let index = table.indexes.get(scan.index);
+                let index_name = index.map_or("", |index| index.name.as_str());
+                let title = format!("{kind}{backward} using {} on {name}", quote_identifier(index_name));
+                let mut node = ExplainNode::titled(kind, title)
+                    .attribute("Scan Direction", direction)
+                    .attribute("Index Name", index_name)
+                    .attribute("Relation Name", table.name.as_str());
+                if let Some(conditions) = index.and_then(|index| index_conditions(table, index, scan, &names)) {
+                    node.detail("Index Cond", conditions);
+                }
+                node
+            }
+            AccessPath::Full => ExplainNode::titled("Full Scan", format!("Full Scan{backward} on {name}"))
+                .attribute("Scan Direction", direction)
+                .attribute("Relation Name", table.name.as_str()),
+        }
+    }
+}
+
+/// Adds how the reads of a node were served.
+fn show_read(node: &mut ExplainNode, counted: &NodeRun) {
+    if let Some(report) = &counted.read {
+        node.detail("Read", format!("{} regions={}", show_report(report), counted.regions.count()));
+    }
+}
+
+fn column_names(table: &Table) -> Vec<String> {
+    table.columns.iter().map(|column| quote_identifier(&column.name)).collect()
+}
+
+fn function(scan: &FunctionScan) -> ExplainNode {
+    let name = match &scan.call {
+        SetCall::Set { function, .. } => function.name.to_owned(),
+        SetCall::One(expr) => plain(expr, &[]),
+    };
+    ExplainNode::titled("Function Scan", format!("Function Scan on {name}"))
+        .attribute("Function Name", Value::Text(name))
+}
+
+fn sort_key(key: &SortKey, plan: &SelectPlan, names: &[String]) -> String {
+    let direction = if key.descending { " DESC" } else { "" };
+    let nulls = match (key.descending, key.nulls_first) {
+        (false, true) => " NULLS FIRST",
+        (true, false) => " NULLS LAST",
+        _ => "",
+    };
+    format!("{}{direction}{nulls}", plain(&plan.output[key.column], names))
+}
+
+/// Names of the columns that the output expressions refer to.
+fn output_names(plan: &SelectPlan) -> Vec<String> {
+    let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
+    let keys = aggregation.keys.iter().map(|key| plain(key, &plan.names));
+    let calls = aggregation.calls.iter().map(|call| {
+        let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &plan.names)).collect();
+        let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+        format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
+    });
+    keys.chain(calls).collect()
+}
