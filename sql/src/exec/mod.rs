@@ -14,18 +14,19 @@
 //!    indexes; counts for EXPLAIN ANALYZE
 //! 5. `cursor`, `foreign_key`, `plain`: reading, the keys that a row refers to, rows of plain columns
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
-//! 7. `functions`, `join`, `set_operation`: nodes over inputs
-//! 8. `query`: running queries and the nodes that they read
-//! 9. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
+//! 7. `frame`: the frames of windows
+//! 8. `functions`, `join`, `set_operation`, `window`: nodes over inputs
+//! 9. `query`: running queries and the nodes that they read
+//! 10. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
 //!    others refer to
-//! 10. `writer`: the writer of rows and of their entries in indexes
-//! 11. `upsert`: ON CONFLICT
-//! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
+//! 11. `writer`: the writer of rows and of their entries in indexes
+//! 12. `upsert`: ON CONFLICT
+//! 13. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
-//! 13. `references`: foreign keys, when the changes of a statement are done
-//! 14. `alter`, `copy`, `objects`, `with_changes`: changes of tables; COPY FROM; CREATE of other objects; changes
+//! 14. `references`: foreign keys, when the changes of a statement are done
+//! 15. `alter`, `copy`, `objects`, `with_changes`: changes of tables; COPY FROM; CREATE of other objects; changes
 //!     inside WITH
-//! 15. `analyze`: EXPLAIN ANALYZE
+//! 16. `analyze`: EXPLAIN ANALYZE
 
 mod aggregate;
 mod alter;
@@ -39,6 +40,7 @@ mod context;
 mod copy;
 mod cursor;
 mod foreign_key;
+mod frame;
 mod functions;
 mod index_cursor;
 mod input;
@@ -59,6 +61,7 @@ mod rows;
 mod set_operation;
 mod subqueries;
 mod upsert;
+mod window;
 mod with_changes;
 mod writer;
 

@@ -21,6 +21,7 @@ use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
 use super::rows::{Row, distinct_key, row_bytes};
 use super::set_operation::SetRun;
+use super::window::WindowRun;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
@@ -413,6 +414,8 @@ enum RelState {
     Function(FunctionRun),
     /// Functions over the rows of a node.
     SetValues(Box<(SetValuesRun, RelRun)>),
+    /// Window functions over the rows of a node.
+    Windows(Box<(WindowRun, RelRun)>),
     /// The rows of WITH, and how many were given.
     With(Option<Arc<Vec<Row>>>, usize),
 }
@@ -449,6 +452,7 @@ impl RelRun {
             Rel::Set(set) => RelState::Set(Box::new((SetRun::new(), RelRun::new(&set.left), RelRun::new(&set.right)))),
             Rel::Function(_) => RelState::Function(FunctionRun::new()),
             Rel::SetValues(values) => RelState::SetValues(Box::new((SetValuesRun::new(), RelRun::new(&values.input)))),
+            Rel::Windows(windows) => RelState::Windows(Box::new((WindowRun::new(), RelRun::new(&windows.input)))),
             Rel::With(_) => RelState::With(None, 0),
         };
         RelRun { state, is_started: false }
@@ -512,6 +516,11 @@ impl RelState {
                     let (run, input) = &mut **run;
                     let mut input = Node { run: input, rel: &values.input };
                     run.next(values, &mut input, ctx, frame, most).await
+                }
+                (RelState::Windows(run), Rel::Windows(windows)) => {
+                    let (run, input) = &mut **run;
+                    let mut input = Node { run: input, rel: &windows.input };
+                    run.next(windows, &mut input, ctx, frame, most).await
                 }
                 (RelState::With(rows, given), Rel::With(scan)) => {
                     if rows.is_none() {

@@ -11,8 +11,8 @@
 //! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `show`: parts without knowledge of the binder:
 //!    aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, expressions as text
 //! 2. `index_path`: scans of secondary indexes
-//! 3. `access`: access paths
-//! 4. `rel`: queries and the nodes that they read
+//! 3. `access`, `window`: access paths; window functions and their frames
+//! 4. `found`, `rel`: what was found of a query; queries and the nodes that they read
 //! 5. `joins`, `node`: where conditions go; the plan of a statement
 //! 6. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
 //!    WITH
@@ -23,12 +23,12 @@
 //! 10. `object_names`, `operators`: names in literals, operators
 //! 11. `comparison`: comparisons and constructs built from them
 //! 12. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 13. `aggregate`, `index`: aggregates; binding of indexes
+//! 13. `aggregate`, `deparse`, `index`: aggregates; conditions as text; binding of indexes
 //! 14. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
 //!     column; FROM, output columns; names in stored texts; what views read
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 16. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
+//! 16. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
 //! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
@@ -59,10 +59,12 @@ mod correlated;
 mod cost;
 mod create_as;
 mod ddl;
+mod deparse;
 mod dependents;
 mod drops;
 mod explain;
 mod explained;
+mod found;
 mod from;
 mod functions;
 mod grouping;
@@ -78,6 +80,7 @@ mod object_ddl;
 mod object_names;
 mod operators;
 mod order_limit;
+mod over;
 mod parameters;
 mod plain;
 mod projection;
@@ -96,6 +99,7 @@ mod subquery;
 mod type_name;
 mod view_uses;
 mod views;
+mod window;
 mod with_change;
 mod with_name;
 
@@ -117,10 +121,11 @@ pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, KeptRows, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind,
-    SetOperation, SetValues, SortKey, Source, Subplan, WithScan,
+    SetOperation, SetValues, SortKey, Source, Subplan, Window, WindowCall, Windows, WithScan,
 };
 pub use statement::bind;
 pub(crate) use type_name::resolve as type_of_name;
+pub(crate) use window::{Frame, FrameBound, FrameUnits, RangeBound, WindowFunction};
 pub(crate) use with_name::has_changes;
 
 #[cfg(test)]

@@ -174,6 +174,12 @@ fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked) -> bool {
             }
             settle_rel(&mut values.input, &needed, &asked.of_first(width))
         }
+        Rel::Windows(windows) => {
+            let mut needed = used.get(..windows.width).unwrap_or(used).to_vec();
+            windows.mark_columns(&mut needed);
+            settle_rel(&mut windows.input, &needed, &Asked::default());
+            false
+        }
         Rel::Function(_) | Rel::With(_) => false,
     }
 }
@@ -319,6 +325,7 @@ fn is_bounded(rel: &Rel) -> bool {
         Rel::Function(_) | Rel::With(_) => true,
         Rel::Set(set) => is_bounded(&set.left) && is_bounded(&set.right),
         Rel::SetValues(values) => is_bounded(&values.input),
+        Rel::Windows(windows) => is_bounded(&windows.input),
     }
 }
 

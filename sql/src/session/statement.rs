@@ -252,7 +252,8 @@ pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<By
             column.origin.1,
             column.ty.oid.0,
             column.ty.row().len,
-            column.ty.typmod,
+            // The modifier of a row tells its fields to the binder only.
+            if column.ty.oid == SqlType::RECORD.oid { -1 } else { column.ty.typmod },
             formats.code(index),
         )
     };

@@ -8,6 +8,7 @@ use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
 use super::names::{find_relation, is_visible};
 use super::objects::{described, index_by_oid, indexes, roles, schema_name, schema_of, sequences, table_of, views};
+use super::pretty::pretty;
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
@@ -65,7 +66,11 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         }
         "pg_get_viewdef" => view_text(args, env),
         // What is stored is text already.
-        "pg_get_expr" => Ok(args.first().map_or(Datum::Null, |node| (*node).clone())),
+        "pg_get_expr" => Ok(match args {
+            [Datum::Text(expr), _, Datum::Bool(true)] => text(pretty(expr)),
+            [expr, ..] => (*expr).clone(),
+            [] => Datum::Null,
+        }),
         "pg_get_serial_sequence" => serial_sequence(args, env),
         "pg_get_function_arguments" => Ok(maybe(proc(args).map(|row| arguments(row, true)))),
         "pg_get_function_identity_arguments" => Ok(maybe(proc(args).map(|row| arguments(row, false)))),

@@ -13,7 +13,7 @@
 //! 1. `env`, `facts`: values for rows, and what they are computed from; facts of PostgreSQL's catalogs
 //! 2. `producer`, `relations`: what a topic says about a relation; the descriptors
 //! 3. `objects`: schemas, roles, indexes, OIDs of defaults
-//! 4. `describe`: definitions as text
+//! 4. `describe`, `pretty`: definitions as text; expressions without superfluous parentheses
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
 //! 7. `activity`, `constraints`, `information`, `sequences`: the server and its sessions; indexes and constraints;
@@ -32,6 +32,7 @@ mod information;
 mod names;
 mod objects;
 mod privileges;
+mod pretty;
 mod producer;
 mod relations;
 mod rows;

@@ -13,7 +13,7 @@ use crate::plan::explained::ExplainOptions;
 use crate::plan::node::{Body, Conflict, Joined, RowCounts, Whole, WithBody};
 use crate::plan::rel::{
     FunctionScan, Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, SetOperation, SortKey, Source,
-    WithScan,
+    Windows, WithScan,
 };
 use crate::plan::show::{plain, show};
 use crate::table::{Table, quote_identifier};
@@ -208,7 +208,7 @@ impl Walk<'_> {
             Source::Table(access) => self.table(access),
             Source::Rel(rel) => match (&**rel, &plan.filter) {
                 (rel, None) => return self.rel(rel, &plan.names),
-                (Rel::Query(_) | Rel::Set(_) | Rel::SetValues(_), Some(_)) => {
+                (Rel::Query(_) | Rel::Set(_) | Rel::SetValues(_) | Rel::Windows(_), Some(_)) => {
                     let mut node = ExplainNode::of("Subquery Scan");
                     node.add(Relation::Outer, self.rel(rel, &plan.names));
                     node
@@ -251,6 +251,7 @@ impl Walk<'_> {
                 node.add(Relation::Outer, self.rel(&values.input, names));
                 node
             }
+            Rel::Windows(windows) => self.windows(windows),
             Rel::With(scan) => self.with(scan),
         };
         let run = self.counted(NodeKey::rel(rel)).map(|counted| self.totals(&counted, counted.rows.returned, true));
@@ -273,6 +274,32 @@ impl Walk<'_> {
         node.add(Relation::Member, self.rel(&set.left, &[]));
         node.add(Relation::Member, self.rel(&set.right, &[]));
         node
+    }
+
+    /// Windows, the last one above the others.
+    fn windows(&self, windows: &Windows) -> ExplainNode {
+        let names: Vec<String> = match &windows.input {
+            Rel::Query(input) => {
+                let own = output_names(input);
+                input.output.iter().map(|output| plain(output, &own)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let name = |at: &usize| names.get(*at).cloned().unwrap_or_default();
+        let mut below = self.rel(&windows.input, &[]);
+        for window in &windows.windows {
+            let mut node = ExplainNode::of("WindowAgg");
+            if !window.partition.is_empty() {
+                node.detail("Partition Key", window.partition.iter().map(name).collect::<Vec<_>>());
+            }
+            if !window.order.is_empty() {
+                let keys = window.order.iter().map(|key| shown_key(key, name(&key.column)));
+                node.detail("Sort Key", keys.collect::<Vec<_>>());
+            }
+            node.add(Relation::Outer, below);
+            below = node;
+        }
+        below
     }
 
     fn with(&self, scan: &WithScan) -> ExplainNode {
@@ -380,13 +407,18 @@ fn function(scan: &FunctionScan) -> ExplainNode {
 }
 
 fn sort_key(key: &SortKey, plan: &SelectPlan, names: &[String]) -> String {
+    shown_key(key, plain(&plan.output[key.column], names))
+}
+
+/// A sort key whose expression is shown.
+fn shown_key(key: &SortKey, shown: String) -> String {
     let direction = if key.descending { " DESC" } else { "" };
     let nulls = match (key.descending, key.nulls_first) {
         (false, true) => " NULLS FIRST",
         (true, false) => " NULLS LAST",
         _ => "",
     };
-    format!("{}{direction}{nulls}", plain(&plan.output[key.column], names))
+    format!("{shown}{direction}{nulls}")
 }
 
 /// Names of the columns that the output expressions refer to.
