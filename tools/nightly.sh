@@ -12,10 +12,10 @@ step() {
     "$@" || failed+=("$name")
 }
 
-fuzz() {
+fuzz() { # CRATE TARGET ARGUMENTS
     # Link-time optimisation loses the fuzzer's coverage counters.
-    (cd engine && CARGO_PROFILE_RELEASE_LTO=off \
-        cargo +nightly fuzz run "$@" -max_total_time="$FUZZ_SECONDS" -malloc_limit_mb=64 -timeout=10)
+    (cd "$1" && shift && CARGO_PROFILE_RELEASE_LTO=off \
+        cargo +nightly fuzz run "$@" -max_total_time="$FUZZ_SECONDS" -timeout=10)
 }
 
 : "${SEEDS:=10000}" "${CUTS:=100}" "${FUZZ_SECONDS:=600}"
@@ -38,8 +38,12 @@ step "planted bugs that no run can show" cargo test --locked -p raftstore -p kv 
     --features raftstore/planted-bugs,kv/planted-bugs --lib planted_
 step "the whole stack, planted bugs among ordinary seeds" env CORTADO_STACK_ORDINARY=2000 \
     cargo test --locked -p stack --features planted-bugs --test stack planted:: -- --nocapture
-step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz batch_decode --
-step "fuzzing: recover, $FUZZ_SECONDS s" fuzz recover -- -max_len=8192
+step "fuzzing: batch_decode, $FUZZ_SECONDS s" fuzz engine batch_decode -- -malloc_limit_mb=64
+step "fuzzing: recover, $FUZZ_SECONDS s" fuzz engine recover -- -max_len=8192 -malloc_limit_mb=64
+step "statements, $SEEDS variations of each" env CORTADO_STATEMENT_SEEDS="$SEEDS" \
+    cargo test --locked -p sql --features fuzzing --test corpus variations
+step "fuzzing: connection, $FUZZ_SECONDS s" fuzz sql connection -- -rss_limit_mb=1024
+step "fuzzing: statement, $FUZZ_SECONDS s" fuzz sql statement -- -rss_limit_mb=1024
 
 if ((${#failed[@]} > 0)); then
     printf '\nfailed:\n'

@@ -27,9 +27,9 @@ step "documentation"
 docs=$(tools/lints.sh docs)
 RUSTDOCFLAGS=$docs cargo doc --locked --no-deps --document-private-items
 
-# The first feature adds the entry points of the fuzz targets, whose corpus is replayed. All is built before a test
+# The first features add the entry points of the fuzz targets, whose corpus is replayed. All is built before a test
 # runs: a compiler's writes would slow the disk under the clusters.
-tests=(--features engine/fuzzing)
+tests=(--features engine/fuzzing,sql/fuzzing)
 bugs=engine/fuzzing,raftstore/planted-bugs,kv/planted-bugs,tso/planted-bugs,txn/planted-bugs,stack/planted-bugs
 planted=(--features "$bugs" --test sim --test stack --test kv --test tso --test txn)
 step "build of the tests"

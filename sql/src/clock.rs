@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use pgtypes::timestamp::EPOCH_SECONDS;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
 use tokio::time::Instant;
 
 /// A wall clock: microseconds since 2000-01-01 UTC. Tests pin it to make `now()` reproducible.
@@ -37,6 +40,33 @@ pub(crate) fn jitter(pause: Duration) -> Duration {
 #[expect(clippy::disallowed_methods, reason = "the edge: secrets are drawn here")]
 pub(crate) fn secret() -> i32 {
     rand::Rng::random(&mut rand::rng())
+}
+
+/// Random bytes.
+#[expect(clippy::disallowed_methods, reason = "the edge: UUIDs are drawn here")]
+pub(crate) fn random_bytes() -> [u8; 16] {
+    rand::Rng::random(&mut rand::rng())
+}
+
+/// The random numbers of a session. The same seed gives the same numbers, but not those of PostgreSQL.
+pub(crate) struct Chance(Mutex<SmallRng>);
+
+impl Chance {
+    /// With a seed of the system's.
+    #[expect(clippy::disallowed_methods, reason = "the edge: the seed is drawn here")]
+    pub(crate) fn new() -> Chance {
+        Chance(Mutex::new(SmallRng::from_rng(&mut rand::rng())))
+    }
+
+    /// A number from 0 to below 1.
+    pub(crate) fn next(&self) -> f64 {
+        self.0.lock().random()
+    }
+
+    /// Begins anew.
+    pub(crate) fn seed(&self, seed: f64) {
+        *self.0.lock() = SmallRng::seed_from_u64(seed.to_bits());
+    }
 }
 
 /// Sleeps.

@@ -1,9 +1,10 @@
-//! Objects of the catalog beside tables: databases, schemas, views and sequences. Used by catalog, binder and executor.
+//! Objects of the catalog beside tables: databases, schemas, views, sequences and enums. Used by catalog, binder and
+//! executor.
 //!
 //! A database holds schemas, a schema holds relations. Tables, indexes, views and sequences of a schema share their
-//! names, as in PostgreSQL.
+//! names, as in PostgreSQL. Types have names of their own.
 
-use pgtypes::SqlType;
+use pgtypes::{Label, Oid, SqlType};
 
 /// Identifies a database: its OID in `pg_database`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,6 +101,49 @@ pub struct Sequence {
     pub owner: Option<(ObjectId, u16)>,
 }
 
+/// An enum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnumType {
+    /// Its OID in `pg_type`: an even number. The next one is that of its array type.
+    pub id: ObjectId,
+    /// Its schema.
+    pub schema: SchemaId,
+    /// The folded name.
+    pub name: String,
+    /// Its labels, in their order. The order of a label is what rows and keys hold of it, so it never changes.
+    pub labels: Vec<Label>,
+    /// The OIDs of the labels in `pg_enum`.
+    pub label_oids: Vec<u32>,
+}
+
+/// How far apart the orders of labels are that are made together: there is room for 32 labels that are put between the
+/// same two, one after the other.
+const LABEL_STEP: i64 = 1 << 32;
+
+impl EnumType {
+    /// Its type.
+    pub fn ty(&self) -> SqlType {
+        SqlType::new(Oid(self.id.0))
+    }
+
+    /// The orders of this many labels.
+    pub fn orders(count: usize) -> impl Iterator<Item = i64> {
+        (1..).map(|place: i64| place.saturating_mul(LABEL_STEP)).take(count)
+    }
+
+    /// The order of a label at a place among the others; `None` if there is no room left between its neighbours.
+    pub fn order_at(&self, place: usize) -> Option<i64> {
+        let before = place.checked_sub(1).and_then(|before| self.labels.get(before)).map(|label| label.order);
+        let after = self.labels.get(place).map(|label| label.order);
+        match (before, after) {
+            (None, None) => Some(LABEL_STEP),
+            (Some(before), None) => before.checked_add(LABEL_STEP),
+            (None, Some(after)) => after.checked_sub(LABEL_STEP),
+            (Some(before), Some(after)) => Some(before + (after - before) / 2).filter(|order| *order > before),
+        }
+    }
+}
+
 /// An object of the catalog that is no table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
@@ -111,6 +155,8 @@ pub enum Object {
     View(View),
     /// A sequence.
     Sequence(Sequence),
+    /// An enum.
+    Enum(EnumType),
 }
 
 impl Object {
@@ -121,6 +167,7 @@ impl Object {
             Object::Schema(schema) => ObjectId(schema.id.0),
             Object::View(view) => view.id,
             Object::Sequence(sequence) => sequence.id,
+            Object::Enum(ty) => ty.id,
         }
     }
 
@@ -129,6 +176,7 @@ impl Object {
         match self {
             Object::View(view) => Object::View(View { id, ..view.clone() }),
             Object::Sequence(sequence) => Object::Sequence(Sequence { id, ..sequence.clone() }),
+            Object::Enum(ty) => Object::Enum(EnumType { id, ..ty.clone() }),
             other => other.clone(),
         }
     }
@@ -138,6 +186,7 @@ impl Object {
         match self {
             Object::View(view) => Object::View(View { schema, ..view.clone() }),
             Object::Sequence(sequence) => Object::Sequence(Sequence { schema, ..sequence.clone() }),
+            Object::Enum(ty) => Object::Enum(EnumType { schema, ..ty.clone() }),
             other => other.clone(),
         }
     }
@@ -149,6 +198,7 @@ impl Object {
             Object::Schema(schema) => &schema.name,
             Object::View(view) => &view.name,
             Object::Sequence(sequence) => &sequence.name,
+            Object::Enum(ty) => &ty.name,
         }
     }
 
@@ -159,15 +209,44 @@ impl Object {
             Object::Schema(_) => "schema",
             Object::View(_) => "view",
             Object::Sequence(_) => "sequence",
+            Object::Enum(_) => "type",
         }
     }
 
-    /// The schema of a relation.
+    /// The schema of a relation or a type.
     pub fn schema(&self) -> Option<SchemaId> {
         match self {
             Object::Database(_) | Object::Schema(_) => None,
             Object::View(view) => Some(view.schema),
             Object::Sequence(sequence) => Some(sequence.schema),
+            Object::Enum(ty) => Some(ty.schema),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enum_of(orders: &[i64]) -> EnumType {
+        let labels = orders.iter().map(|order| Label { order: *order, name: order.to_string().into() }).collect();
+        EnumType { id: ObjectId(16_384), schema: FIRST_SCHEMA, name: "e".to_owned(), labels, label_oids: Vec::new() }
+    }
+
+    /// Labels before, after and between others get orders there; the 33rd between the same two gets none.
+    #[test]
+    fn orders_of_new_labels_are_between_their_neighbours() {
+        let orders: Vec<i64> = EnumType::orders(2).collect();
+        assert_eq!(enum_of(&[]).order_at(0), Some(orders[0]));
+        assert_eq!(enum_of(&orders).order_at(0), Some(orders[0] - LABEL_STEP));
+        assert_eq!(enum_of(&orders).order_at(2), Some(orders[1] + LABEL_STEP));
+        let mut labels = orders.clone();
+        for _ in 0..32 {
+            let order = enum_of(&labels).order_at(1).unwrap();
+            assert!(labels[0] < order && order < labels[1]);
+            labels.insert(1, order);
+        }
+        assert_eq!(enum_of(&labels).order_at(1), None);
+        assert_eq!(enum_of(&[i64::MAX]).order_at(1), None);
     }
 }

@@ -77,9 +77,9 @@ impl IntervalFields {
         (IntervalFields::MINUTE_TO_SECOND, "minute to second"),
     ];
 
-    /// The fields of a qualifier such as `day to second`, in lower case with single blanks.
+    /// The fields of a qualifier such as `day to second`, with single blanks.
     pub fn named(text: &str) -> Option<IntervalFields> {
-        IntervalFields::NAMES.iter().find(|(_, name)| *name == text).map(|(fields, _)| *fields)
+        IntervalFields::NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(fields, _)| *fields)
     }
 
     /// The qualifier, `None` for all fields.

@@ -1,5 +1,8 @@
 //! Values of all kinds. Arrays and records have values in them, so they are here too.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::datetime::{Interval, TimeTz};
 use crate::json::Jsonb;
 use crate::numeric::Numeric;
@@ -204,16 +207,28 @@ impl Array {
     }
 }
 
-/// An anonymous row: fields with their types.
+/// A row: fields with their types. That of a table has the names of its columns, which only JSON shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     fields: Vec<(SqlType, Datum)>,
+    names: Option<Arc<[Box<str>]>>,
 }
 
 impl Record {
     /// A row of fields.
     pub fn new(fields: Vec<(SqlType, Datum)>) -> Record {
-        Record { fields }
+        Record { fields, names: None }
+    }
+
+    /// The same row, whose fields have names.
+    pub fn named(self, names: Arc<[Box<str>]>) -> Record {
+        Record { names: Some(names), ..self }
+    }
+
+    /// The name of a field: `f1`, `f2`, ... if it has none.
+    pub fn name(&self, at: usize) -> Cow<'_, str> {
+        let name = self.names.as_ref().and_then(|names| names.get(at));
+        name.map_or_else(|| Cow::Owned(format!("f{}", at + 1)), |name| Cow::Borrowed(&**name))
     }
 
     /// Its fields.

@@ -350,6 +350,7 @@ impl SchemaChange {
     }
 
     fn put_table(&mut self, txn: &mut Transaction, table: Table) -> Result<(), SqlError> {
+        keep_types(txn, &table)?;
         txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)?;
         self.own.insert(table.id);
         self.catalog = Arc::new(self.catalog.with(self.node.own_version(), table));
@@ -423,6 +424,17 @@ fn keep_schema(txn: &mut Transaction, schema: SchemaId) -> Result<(), SqlError> 
         return Ok(());
     }
     txn.share(keys::object(ObjectId(schema.0)), LockMode::KeyShare).map_err(storage_error)
+}
+
+/// The transaction fails if another one drops a type of the table's columns.
+fn keep_types(txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
+    for column in &table.columns {
+        let element = column.ty.element().unwrap_or(column.ty);
+        if element.is_enum() {
+            txn.share(keys::object(ObjectId(element.oid.0)), LockMode::KeyShare).map_err(storage_error)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the name of a relation. 42P07 if this transaction has given it already.

@@ -6,6 +6,7 @@
 //! | `mn{schema id}{name}` | the id of the relation of that name: a table, an index, a view or a sequence |
 //! | `mo{object id}` | an object that is no table ([`super::object_record`]) |
 //! | `mp{database id}{name}` | the id of the schema of that name |
+//! | `mq{schema id}{name}` | the id of the type of that name |
 //! | `mr{name}` | the id of the database of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
@@ -192,7 +193,13 @@ pub fn object_name(object: &Object) -> Key {
         Object::Schema(schema) => schema_name(schema.database, &schema.name),
         Object::View(view) => name(view.schema, &view.name),
         Object::Sequence(sequence) => name(sequence.schema, &sequence.name),
+        Object::Enum(ty) => type_name(ty.schema, &ty.name),
     }
+}
+
+/// The key that maps the name of a type to its id.
+fn type_name(schema: SchemaId, name: &str) -> Key {
+    with_name(b"mq", &schema.0.to_be_bytes(), name)
 }
 
 /// The range of all objects that are no tables.

@@ -1,13 +1,13 @@
 //! The encoding of objects that are no tables: a version byte, a length, then fields ([`super::tagged`]) of that
 //! length.
 //!
-//! | field | database | schema | view | sequence |
-//! |---|---|---|---|---|
-//! | 1 | 1 | 2 | 3 | 4 |
-//! | 2 | id | id | id | id |
-//! | 3 | name | name | name | name |
-//! | 4 | | database | schema | schema |
-//! | 5 | | the node of its session | names of the columns | type OID |
+//! | field | database | schema | view | sequence | enum |
+//! |---|---|---|---|---|---|
+//! | 1 | 1 | 2 | 3 | 4 | 5 |
+//! | 2 | id | id | id | id | id |
+//! | 3 | name | name | name | name | name |
+//! | 4 | | database | schema | schema | schema |
+//! | 5 | | the node of its session | names of the columns | type OID | its labels |
 //! | 6 | | | types of the columns: OID, type modifier plus one | type modifier plus one |
 //! | 7 | | | SQL text of the query | start |
 //! | 8 | | | its search path | increment |
@@ -20,14 +20,15 @@
 //! | 15 | | | | the epoch |
 //! | 16 | | | | the first value of the epoch |
 //!
-//! The values of a sequence are in zigzag form: the sign is the lowest bit.
+//! A label has the fields 1, its text, 2, its order, and 3, its OID. The values of a sequence and the orders of labels
+//! are in zigzag form: the sign is the lowest bit.
 
 use bytes::Bytes;
 
 use super::tagged::{self, Fields, Writer, get_type, put_type};
 use crate::codec::CodecError;
-use crate::object::{Database, DatabaseId, Object, ObjectId, Schema, SchemaId, Sequence, View};
-use pgtypes::SqlType;
+use crate::object::{Database, DatabaseId, EnumType, Object, ObjectId, Schema, SchemaId, Sequence, View};
+use pgtypes::{Label, SqlType};
 
 const WHAT: &str = "object of the catalog";
 const VERSION: u8 = 1;
@@ -42,6 +43,7 @@ pub(super) fn encode(object: &Object) -> Bytes {
         Object::Schema(_) => 2,
         Object::View(_) => 3,
         Object::Sequence(_) => 4,
+        Object::Enum(_) => 5,
     };
     out.number(1, kind);
     out.number(2, object.id().0.into());
@@ -56,6 +58,7 @@ pub(super) fn encode(object: &Object) -> Bytes {
         }
         Object::View(view) => put_view(view, &mut out),
         Object::Sequence(sequence) => put_sequence(sequence, &mut out),
+        Object::Enum(ty) => put_enum(ty, &mut out),
     }
     tagged::record(VERSION, &out).into()
 }
@@ -86,6 +89,16 @@ fn put_sequence(sequence: &Sequence, out: &mut Writer) {
     out.number(16, zigzag(sequence.restart));
 }
 
+fn put_enum(ty: &EnumType, out: &mut Writer) {
+    out.number(4, ty.schema.0.into());
+    let labels: Vec<(&Label, u32)> = ty.labels.iter().zip(ty.label_oids.iter().copied()).collect();
+    out.list(5, &labels, |(label, oid), out| {
+        out.text(1, &label.name);
+        out.number(2, zigzag(label.order));
+        out.number(3, (*oid).into());
+    });
+}
+
 /// Decodes an object.
 pub(super) fn decode(bytes: &[u8]) -> Result<Object, CodecError> {
     let fields = Fields::read(tagged::of_record(VERSION, bytes)?, LAST)?;
@@ -101,6 +114,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Object, CodecError> {
         }
         3 => Object::View(get_view(ObjectId(id), name, &fields)?),
         4 => Object::Sequence(get_sequence(ObjectId(id), name, &fields)?),
+        5 => Object::Enum(get_enum(ObjectId(id), name, &fields)?),
         _ => return Err(CodecError::new(WHAT, "unknown kind")),
     })
 }
@@ -120,6 +134,20 @@ fn get_view(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<View, Cod
         path: fields.list(8, |bytes| Fields::read(bytes, 1)?.u32(1).map(SchemaId))?,
         uses: fields.list(9, |bytes| Fields::read(bytes, 1)?.u32(1).map(ObjectId))?,
     })
+}
+
+fn get_enum(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<EnumType, CodecError> {
+    let labels: Vec<(Label, u32)> = fields.list(5, |bytes| {
+        let fields = Fields::read(bytes, 3)?;
+        let label = Label { order: unzigzag(fields.number(2)?), name: fields.text(1)?.into() };
+        Ok((label, fields.u32(3)?))
+    })?;
+    let is_sorted = labels.windows(2).all(|pair| matches!(pair, [(a, _), (b, _)] if a.order < b.order));
+    if !id.0.is_multiple_of(2) || !is_sorted {
+        return Err(CodecError::new(WHAT, "an enum with an odd OID, or labels out of order"));
+    }
+    let (labels, label_oids) = labels.into_iter().unzip();
+    Ok(EnumType { id, schema: SchemaId(fields.u32(4)?), name, labels, label_oids })
 }
 
 fn get_sequence(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Sequence, CodecError> {
@@ -192,6 +220,13 @@ mod tests {
                 epoch: 3,
                 restart: -7,
                 owner: Some((ObjectId(16_384), 3)),
+            }),
+            Object::Enum(EnumType {
+                id: ObjectId(16_394),
+                schema: SchemaId(16_391),
+                name: "mood".into(),
+                labels: vec![Label { order: -5, name: "sad".into() }, Label { order: 7, name: "".into() }],
+                label_oids: vec![16_396, 16_397],
             }),
         ];
         for object in objects {

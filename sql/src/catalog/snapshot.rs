@@ -16,9 +16,11 @@ use super::object_record;
 use crate::codec::{self, CodecError};
 use crate::error::{SqlError, storage_error};
 use crate::object::{
-    Database, DatabaseId, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId, Sequence, View,
+    Database, DatabaseId, EnumType, FIRST_DATABASE, FIRST_SCHEMA, Object, ObjectId, PUBLIC, Schema, SchemaId, Sequence,
+    View,
 };
 use crate::table::{Index, StorageId, Table, TableId, quote_identifier};
+use pgtypes::{Oid, SqlType};
 
 /// Records per page when a catalog is loaded.
 const PAGE_ROWS: u32 = 256;
@@ -59,6 +61,8 @@ impl Sight {
 struct Objects {
     /// By schema and folded name.
     relations: HashMap<SchemaId, HashMap<String, Relation>>,
+    /// The users' types, by schema and folded name.
+    types: HashMap<SchemaId, HashMap<String, Arc<Object>>>,
     tables: HashMap<TableId, Arc<Table>>,
     /// The tables of indexes and constraints, by the OIDs of these.
     parts: HashMap<u32, TableId>,
@@ -77,7 +81,7 @@ pub(crate) enum Relation {
     Table(Arc<Table>),
     /// An index, of this table.
     Index(Arc<Table>),
-    /// A view or a sequence.
+    /// A view or a sequence; where a name of a type is looked up, a type.
     Object(Arc<Object>),
 }
 
@@ -152,6 +156,9 @@ impl Objects {
                 let names = self.relations.entry(*schema).or_default();
                 names.insert(name.clone(), Relation::Object(object.clone()));
             }
+            Object::Enum(ty) => {
+                self.types.entry(ty.schema).or_default().insert(ty.name.clone(), object.clone());
+            }
         }
         self.others.insert(object.id(), object);
     }
@@ -174,6 +181,7 @@ impl Objects {
             Object::View(View { schema, name, .. }) | Object::Sequence(Sequence { schema, name, .. }) => {
                 self.relations.get_mut(schema).map(|names| names.remove(name));
             }
+            Object::Enum(ty) => drop(self.types.get_mut(&ty.schema).map(|names| names.remove(&ty.name))),
         }
     }
 }
@@ -255,12 +263,63 @@ impl Catalog {
         self.objects.relations.get(&schema)?.get(name)
     }
 
+    /// The user's type of a folded name: of the schema, or of the first schema of the search path that has it.
+    pub(crate) fn user_type(&self, schema: Option<SchemaId>, name: &str) -> Option<&Arc<Object>> {
+        match schema {
+            Some(schema) => self.objects.types.get(&schema)?.get(name),
+            None => self.sight.searched().find_map(|schema| self.user_type(Some(schema), name)),
+        }
+    }
+
+    /// The type of a folded name that a user has made.
+    pub(crate) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<SqlType> {
+        let schema = match schema {
+            Some(schema) => Some(self.schema(schema)?.id),
+            None => None,
+        };
+        // Also its array has a name.
+        let (element, is_array) = match self.user_type(schema, name) {
+            Some(found) => (found, false),
+            None => (self.user_type(schema, name.strip_prefix('_')?)?, true),
+        };
+        let ty = SqlType::new(Oid(element.id().0));
+        if is_array { ty.array() } else { Some(ty) }
+    }
+
+    /// The enum of this OID, of any database.
+    pub(crate) fn enum_type(&self, oid: Oid) -> Option<&EnumType> {
+        match &**self.object(ObjectId(oid.0))? {
+            Object::Enum(ty) => Some(ty),
+            _ => None,
+        }
+    }
+
+    /// The type with this OID, if a user has made it, in the session's database.
+    pub(crate) fn user_type_of(&self, oid: Oid) -> Option<SqlType> {
+        let ty = SqlType::new(oid);
+        let element = ty.element().unwrap_or(ty);
+        self.enum_type(element.oid).filter(|found| self.is_seen(found.schema)).map(|_| ty)
+    }
+
+    /// A type as SQL, with its modifier. That of a user has its schema, unless the search path finds it.
+    pub(crate) fn type_text(&self, ty: SqlType) -> String {
+        let element = ty.element().unwrap_or(ty);
+        let Some(found) = self.enum_type(element.oid) else { return ty.name() };
+        let brackets = if element == ty { "" } else { "[]" };
+        let shown = quote_identifier(&found.name);
+        let is_visible = self.user_type(None, &found.name).is_some_and(|first| first.id() == found.id);
+        match self.schema_by_id(found.schema).filter(|_| !is_visible) {
+            Some(schema) => format!("{}.{shown}{brackets}", quote_identifier(&schema.name)),
+            None => format!("{shown}{brackets}"),
+        }
+    }
+
     /// Schema and name of the relation with an OID, of the session's database.
     pub(crate) fn name_of_relation(&self, oid: u32) -> Option<(SchemaId, &str)> {
         if let Some(table) = self.seen_table(TableId(oid)) {
             return Some((table.schema, &table.name));
         }
-        if let Some(object) = self.object(ObjectId(oid)) {
+        if let Some(object) = self.object(ObjectId(oid)).filter(|object| !matches!(***object, Object::Enum(_))) {
             let schema = object.schema().filter(|schema| self.is_seen(*schema))?;
             return Some((schema, object.name()));
         }
@@ -323,7 +382,7 @@ impl Catalog {
         }
     }
 
-    /// The views and sequences of the session's database, by their ids.
+    /// The views, sequences and types of the session's database, by their ids.
     pub(crate) fn relations(&self) -> Vec<Arc<Object>> {
         let is_seen = |object: &&Arc<Object>| object.schema().is_some_and(|schema| self.is_seen(schema));
         let mut relations: Vec<Arc<Object>> = self.objects.others.values().filter(is_seen).cloned().collect();
@@ -340,6 +399,7 @@ impl Catalog {
             Object::Schema(schema) => schema.database == database,
             Object::View(view) => within(view.schema),
             Object::Sequence(sequence) => within(sequence.schema),
+            Object::Enum(ty) => within(ty.schema),
         });
         (tables, objects.cloned().collect())
     }
@@ -473,6 +533,11 @@ impl Catalog {
             objects.remove(object.id());
             objects.add(Arc::new(object));
         })
+    }
+
+    /// This catalog with another form of an object.
+    pub(crate) fn with_renamed(&self, object: Object) -> Catalog {
+        self.with_object(self.version, object)
     }
 
     /// This catalog without an object, under another version.

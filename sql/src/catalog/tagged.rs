@@ -7,7 +7,7 @@
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
 use crate::table::MAX_COLUMNS;
-use pgtypes::{Category, SqlType};
+use pgtypes::{Category, Oid, SqlType};
 
 const WHAT: &str = "descriptor";
 
@@ -38,10 +38,11 @@ pub(super) fn put_type(ty: SqlType, tag: u64, out: &mut Writer) {
 pub(super) fn get_type(fields: &Fields<'_>, tag: u64) -> Result<SqlType, CodecError> {
     let modifier = i64::from(fields.u32(tag + 1)?) - 1;
     let typmod = i32::try_from(modifier).map_err(|_| CodecError::new(WHAT, "modifier too large"))?;
-    match SqlType::from_oid(fields.u32(tag)?).map(|ty| (ty, ty.row().category)) {
-        Some((ty, category)) if !matches!(category, Category::Pseudo | Category::Unknown) => {
-            Ok(SqlType { typmod, ..ty })
-        }
+    let oid = Oid(fields.u32(tag)?);
+    let is_known = !oid.is_builtin() || pgtypes::find(oid).is_some();
+    let ty = SqlType { oid, typmod };
+    match ty {
+        _ if is_known && !matches!(ty.row().category, Category::Pseudo | Category::Unknown) => Ok(ty),
         _ => Err(CodecError::new(WHAT, "unknown type")),
     }
 }

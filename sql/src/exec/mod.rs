@@ -347,7 +347,7 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             tag
         }
         Body::AlterObject(tag, old, new) => {
-            schema.alter_object(ctx.txn, old, new.clone())?;
+            objects::alter(old, new, schema, ctx.txn).await?;
             tag
         }
         Body::Drop(tag, drops) => {

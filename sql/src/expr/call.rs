@@ -1,6 +1,7 @@
 //! Calls over evaluated arguments: functions, ANY and ALL, arrays and rows.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::env::{Env, Value, as_bool, boolean, owned};
 use super::subqueries::{SubqueryRows, value_key};
@@ -60,9 +61,16 @@ pub(super) fn array<'a>(element: SqlType, values: Vec<Datum>, is_nested: bool) -
 }
 
 /// `ROW(...)`
-pub(super) fn row_of<'a>(types: &[SqlType], values: Vec<Datum>) -> Value<'a> {
-    let fields = types.iter().copied().zip(values).collect();
-    owned(Datum::Record(Box::new(Record::new(fields))))
+pub(super) fn row_of<'a>(types: &[SqlType], values: Vec<Datum>, names: Option<&Arc<[Box<str>]>>) -> Value<'a> {
+    // A row of a table without any value is one that an outer join has added.
+    if names.is_some() && values.iter().all(Datum::is_null) {
+        return owned(Datum::Null);
+    }
+    let row = Record::new(types.iter().copied().zip(values).collect());
+    owned(Datum::Record(Box::new(match names {
+        Some(names) => row.named(names.clone()),
+        None => row,
+    })))
 }
 
 /// The element of an array at the upper bounds.

@@ -12,9 +12,10 @@ use super::env::{Value, as_bool, boolean, owned};
 use super::session;
 use super::tree::{Call, CompareOp, ContextValue, Expr, SessionCall, Subquery, SubqueryKind, Subscript};
 use crate::error::SqlError;
+use pgtypes::cast::Cast;
 use pgtypes::datum::{compare, compare_same};
 use pgtypes::functions::Volatility;
-use pgtypes::{Datum, TimeZone, wire};
+use pgtypes::{Datum, Oid, SqlType, TimeZone, wire};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
@@ -42,7 +43,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             let value = wire::parse(*ty, text, &env.io);
             owned(value.map_err(|error| SqlError::from(error).at(position.0))?)
         }
-        Expr::IsNull { expr, negated } => boolean(Some(eval(expr, row, env)?.is_null() != *negated)),
+        Expr::IsNull { expr, negated } => boolean(Some(is_null(&*eval(expr, row, env)?, *negated))),
         Expr::IsBool { expr, value, negated } => {
             boolean(Some((as_bool(&*eval(expr, row, env)?) == Some(*value)) != *negated))
         }
@@ -87,11 +88,11 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             decided(function, &left, &array, env)
         }
         Expr::Array { element, items, is_nested } => array(*element, evaluated(items, row, env)?, *is_nested),
-        Expr::Field { record, at } => owned(match &*eval(record, row, env)? {
+Expr::Field { record, at } => owned(match &*eval(record, row, env)? {
             Datum::Record(record) => record.fields().get(*at).map_or(Datum::Null, |(_, field)| field.clone()),
             _ => Datum::Null,
         }),
-        Expr::Row { types, items } => row_of(types, evaluated(items, row, env)?),
+        Expr::Row { types, items, names } => row_of(types, evaluated(items, row, env)?, names.as_ref()),
         Expr::Subscript { array, subscripts } => subscript(&*eval(array, row, env)?, subscripts, row, env),
         other => eval_conditional(other, row, env),
     }
@@ -312,6 +313,14 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     }
 }
 
+/// IS NULL, and IS NOT NULL if `negated`. Of a row they ask about all of its fields, so neither may be true.
+fn is_null(value: &Datum, negated: bool) -> bool {
+    match value {
+        Datum::Record(record) => record.fields().iter().all(|(_, field)| field.is_null() != negated),
+        value => value.is_null() != negated,
+    }
+}
+
 /// Whether an operand is NULL that makes the whole NULL, whatever the others are. They are not evaluated.
 fn is_null_by_operand(expr: &Expr) -> bool {
     let is_null = |expr: &Expr| *expr == Expr::Const(Datum::Null);
@@ -351,10 +360,17 @@ pub(crate) fn has_constant_part(expr: &Expr) -> bool {
     found
 }
 
+/// `text || any` and `any || text`. PostgreSQL calls them stable, and asks of what type the other operand is.
+const TO_TEXT: [Oid; 2] = [Oid(2003), Oid(2004)];
+
 /// Whether a node depends on the session: a function of it, or a cast that uses its settings.
 pub(crate) fn needs_session(expr: &Expr) -> bool {
     match expr {
         Expr::Session { .. } | Expr::Subquery(_) => true,
+        Expr::Call(call) if TO_TEXT.contains(&call.function.oid) => {
+            let shown = |ty: &SqlType| Cast::find(*ty, SqlType::TEXT, true);
+            call.types.iter().filter_map(shown).any(|cast| cast.is_stable())
+        }
         Expr::Call(call) => call.function.volatility != Volatility::Immutable,
         Expr::Elements { function, .. } => function.function.volatility != Volatility::Immutable,
         Expr::Cast { cast, .. } => cast.is_stable(),

@@ -156,6 +156,16 @@ pub(super) fn call(function: SessionCall, args: &[&Datum], session: &dyn Session
             session.sleep(*seconds);
             Ok(Datum::Text("".into()))
         }
+        (SessionCall::SleepFor, [Datum::Interval(span)]) => {
+            let days = i64::from(span.months) * 30 + i64::from(span.days);
+            session.sleep(days as f64 * 86_400.0 + span.micros as f64 / 1e6);
+            Ok(Datum::Text("".into()))
+        }
+        (SessionCall::SleepUntil, [Datum::Int(until)]) => {
+            let now = session.system().map_or(*until, SystemSession::clock);
+            session.sleep(until.saturating_sub(now) as f64 / 1e6);
+            Ok(Datum::Text("".into()))
+        }
         _ => Err(SqlError::internal("a function of the session got arguments of other types")),
     }
 }

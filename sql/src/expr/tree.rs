@@ -1,5 +1,7 @@
 //! The tree of a bound expression: nodes, comparisons, calls.
 
+use std::sync::Arc;
+
 use crate::advisory::LockCall;
 use pgtypes::cast::Cast;
 use pgtypes::functions::{self, ProcRow, Volatility};
@@ -53,7 +55,7 @@ pub(crate) enum Expr {
     /// A field of a row, from 0. NULL of what is none.
     Field { record: Box<Expr>, at: usize },
     /// `ROW(...)`
-    Row { types: Vec<SqlType>, items: Vec<Expr> },
+    Row { types: Vec<SqlType>, items: Vec<Expr>, names: Option<Arc<[Box<str>]>> },
     /// A function that reads or changes the session. Never folded.
     Session { call: SessionCall, args: Vec<Expr> },
     /// A value of the session or transaction.
@@ -223,6 +225,10 @@ pub(crate) enum SessionCall {
     SetConfig,
     /// `pg_sleep(seconds)`
     Sleep,
+    /// `pg_sleep_for(interval)`
+    SleepFor,
+    /// `pg_sleep_until(time)`
+    SleepUntil,
     /// `pg_advisory_lock(...)` and its kin
     Advisory(LockCall),
     /// `nextval(...)` and its kin

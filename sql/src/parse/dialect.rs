@@ -5,6 +5,7 @@
 //! - the ends of operator tokens;
 //! - operator precedence, which is PostgreSQL's ([`precedence`]);
 //! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
+//! - BETWEEN SYMMETRIC and ASYMMETRIC, VARIADIC arguments, literals of users' types (`mood 'sad'`);
 //! - statements about sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
@@ -14,7 +15,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{ColumnOption, Expr, Ident, Statement, UnaryOperator};
+use sqlparser::ast::{ColumnOption, DataType, Expr, Ident, Statement, TypedString, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -36,6 +37,13 @@ pub(super) struct CortadoDialect {
     left: Cell<usize>,
 }
 
+/// The prefix of a column's DEFAULT.
+const DEFAULT: &str = "default";
+/// The prefix of a bound of BETWEEN SYMMETRIC. DEFAULT of a column has another one.
+const SYMMETRIC: &str = "symmetric";
+/// The prefix of an argument after VARIADIC.
+const VARIADIC: &str = "variadic";
+
 /// The payload of the unwind that stops a parser over its limit. There is no other way: few of its steps can fail, but
 /// all of them query the dialect.
 pub(super) struct Exhausted;
@@ -55,7 +63,7 @@ impl CortadoDialect {
 /// The DEFAULT expression of a column and its span in the text.
 pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
     match option {
-        Expr::Prefixed { prefix, value } => Some((value, prefix.span)),
+        Expr::Prefixed { prefix, value } if prefix.value == DEFAULT => Some((value, prefix.span)),
         _ => None,
     }
 }
@@ -72,8 +80,55 @@ fn column_default(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, Parse
         last -= 1;
     }
     let end = parser.token_at(last).span.end;
-    let prefix = Ident { value: "default".to_owned(), quote_style: None, span: Span { start, end } };
+    let prefix = Ident { value: DEFAULT.to_owned(), quote_style: None, span: Span { start, end } };
     Ok(Some(ColumnOption::Default(Expr::Prefixed { prefix, value })))
+}
+
+/// The first bound of BETWEEN SYMMETRIC.
+pub(crate) fn symmetric_bound(bound: &Expr) -> Option<&Expr> {
+    match bound {
+        Expr::Prefixed { prefix, value } if prefix.value == SYMMETRIC => Some(value),
+        _ => None,
+    }
+}
+
+/// Parses the word after BETWEEN and the first bound. Both words are reserved in PostgreSQL.
+fn bound(parser: &mut Parser<'_>, is_symmetric: bool) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let span = parser.get_current_token().span;
+    let value = parser.parse_subexpr(precedence::BETWEEN)?;
+    let prefix = Ident { value: SYMMETRIC.to_owned(), quote_style: None, span };
+    Ok(if is_symmetric { Expr::Prefixed { prefix, value: Box::new(value) } } else { value })
+}
+
+/// The argument after VARIADIC.
+pub(crate) fn variadic_argument(argument: &Expr) -> Option<&Expr> {
+    match argument {
+        Expr::Prefixed { prefix, value } if prefix.value == VARIADIC => Some(value),
+        _ => None,
+    }
+}
+
+/// Parses VARIADIC, which is reserved in PostgreSQL, and the argument after it.
+fn variadic(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    let span = parser.get_current_token().span;
+    let value = Box::new(parser.parse_expr()?);
+    Ok(Expr::Prefixed { prefix: Ident { value: VARIADIC.to_owned(), quote_style: None, span }, value })
+}
+
+/// Parses `mood 'sad'`: a literal of a type whose name the parser does not know. `None` if that is not what follows.
+fn typed_literal(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    if !matches!(parser.peek_nth_token_ref(1).token, Token::SingleQuotedString(_)) {
+        return None;
+    }
+    let parse = |parser: &mut Parser<'_>| {
+        let name = parser.parse_object_name(false)?;
+        let value = parser.parse_value()?;
+        let data_type = DataType::Custom(name, Vec::new());
+        Ok(Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false }))
+    };
+    Some(parse(parser))
 }
 
 /// Parses a prefix operator and its operand.
@@ -131,6 +186,14 @@ impl Dialect for CortadoDialect {
             Token::Minus => Some(prefix(parser, UnaryOperator::Minus, precedence::SIGN)),
             Token::Plus => Some(prefix(parser, UnaryOperator::Plus, precedence::SIGN)),
             Token::Tilde => Some(prefix(parser, UnaryOperator::BitwiseNot, precedence::OPERATOR)),
+            Token::Word(ref word) if word.quote_style.is_none() => match word.value.to_ascii_lowercase().as_str() {
+                SYMMETRIC => Some(bound(parser, true)),
+                "asymmetric" => Some(bound(parser, false)),
+                VARIADIC => Some(variadic(parser)),
+                _ if word.keyword == Keyword::NoKeyword => typed_literal(parser),
+                _ => None,
+            },
+            Token::Word(_) => typed_literal(parser),
             _ => None,
         }
     }

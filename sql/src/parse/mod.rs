@@ -8,9 +8,10 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `operators`, `normalize`, `rewrite`: token edits
-//! 3. `precedence`, `sequences`: operator precedence; statements about sequences
-//! 4. `dialect`: the parser's dialect
+//! 2. `operators`: the ends of operators
+//! 3. `normalize`, `rewrite`: token edits
+//! 4. `precedence`, `sequences`: operator precedence; statements about sequences
+//! 5. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -32,9 +33,9 @@ mod rewrite;
 mod sequences;
 mod text;
 
-pub(crate) use dialect::default_span;
+pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use normalize::is_distinct;
-pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, is_empty_list};
+pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};
@@ -115,7 +116,7 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let text = SourceText::new(sql);
     split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
     let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
-    let tokens = normalize::normalize(&text, operators::join_operators(&text, tokens))?;
+    let tokens = normalize::normalize(&text, tokens)?;
     let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
     deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));

@@ -3,7 +3,7 @@
 //! - strings separated by a line break are one string; without the line break, and after AS, a string is a syntax
 //!   error;
 //! - `IS [NOT] DISTINCT FROM` becomes one operator token, since the parser would take all that follows as its operand;
-//! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator;
+//! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator; so does what PostgreSQL takes for one ([`operators`]);
 //! - `ALTER VIEW` at the beginning of a statement becomes `ALTER TABLE`, since the parser lacks PostgreSQL's forms of
 //!   it; the binder tells the two apart by the text;
 //! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
@@ -11,6 +11,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
+use super::operators;
 use super::text::{SourceText, syntax_error, word};
 use crate::error::{SqlError, SqlState};
 
@@ -30,6 +31,7 @@ pub(crate) fn is_distinct(operator: &str) -> Option<bool> {
 /// Normalizes the tokens of a query string.
 pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
     let mut tokens = with_is_null(tokens);
+    operators::joined(text, &mut tokens);
     // Edits in place: there may be many tokens, and no edit needs more of them.
     let mut kept = 0;
     for at in 0..tokens.len() {

@@ -1,112 +1,96 @@
-//! The ends of operators, as PostgreSQL's lexer finds them: an operator is the longest run of operator characters up to
-//! a comment, without the `+` and `-` at its end, unless it has one of the characters that arithmetic does not use.
+//! Operators that the parser's tokenizer splits and PostgreSQL does not: `7%-2` has the operator `%-`, which does not
+//! exist.
 //!
-//! The parser's tokenizer ends some operators early: `1 +* 2` is `+` and `*` to it, and one operator to PostgreSQL.
+//! PostgreSQL takes as many characters of operators as there are. A name of several characters ends in `+` or `-` only
+//! if it has one of `~ ! @ # % ^ & | ?` too, so `a=-1` means what it seems to.
 
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
 use super::text::SourceText;
 
-const OPERATOR: &str = "~!@#^&|`?+-*/%<>=";
-/// An operator with one of these may end with `+` or `-`.
-const NOT_ARITHMETIC: &str = "~!@#^&|`?%";
+const CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
+/// An operator with one of these may end in `+` or `-`.
+const SPECIAL: &str = "~!@#%^&|`?";
 
-/// Joins the tokens of each operator.
-pub(super) fn join_operators(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let touches = |pair: &[TokenWithSpan]| matches!(pair, [a, b] if may_be_part(&a.token) && may_be_part(&b.token) && a.span.end == b.span.start);
-    if !tokens.windows(2).any(touches) {
-        return tokens;
-    }
-    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    let mut rest = tokens.as_slice();
-    while let Some(first) = rest.first() {
-        let mut count = 1;
-        while rest.get(count - 1..=count).is_some_and(touches) {
-            count += 1;
+/// Joins the tokens that are one operator.
+pub(super) fn joined(text: &SourceText, tokens: &mut Vec<TokenWithSpan>) {
+    // Edits in place: there may be many tokens, and few are operators.
+    let (mut kept, mut at) = (0, 0);
+    while at < tokens.len() {
+        let count = parts_of_operator(text, &tokens[at..]);
+        if count > 1 {
+            let (start, end) = (tokens[at].span.start, tokens[at + count - 1].span.end);
+            let span = Span { start, end };
+            let name = text.source(span).to_owned();
+            tokens[kept] = TokenWithSpan { token: Token::CustomBinaryOperator(name), span };
+        } else if kept != at {
+            tokens.swap(kept, at);
         }
-        let (run, behind) = rest.split_at(count);
-        rest = behind;
-        let span = Span { start: first.span.start, end: run.last().unwrap_or(first).span.end };
-        let source = text.source(span);
-        if count == 1 || !source.chars().all(|c| OPERATOR.contains(c)) {
-            out.extend_from_slice(run);
-        } else {
-            split_run(run, source, &mut out);
-        }
+        (kept, at) = (kept + 1, at + count.max(1));
     }
-    out
+    tokens.truncate(kept);
 }
 
-/// Whether a token may be a part of an operator. Its text decides.
-fn may_be_part(token: &Token) -> bool {
-    !matches!(
-        token,
-        Token::EOF
-            | Token::Word(_)
-            | Token::Number(..)
-            | Token::Char(_)
-            | Token::SingleQuotedString(_)
-            | Token::DollarQuotedString(_)
-            | Token::EscapedStringLiteral(_)
-            | Token::UnicodeStringLiteral(_)
-            | Token::NationalStringLiteral(_)
-            | Token::HexStringLiteral(_)
-            | Token::SingleQuotedByteStringLiteral(_)
-            | Token::Whitespace(_)
-            | Token::Comma
-            | Token::SemiColon
-            | Token::Period
-            | Token::Colon
-            | Token::DoubleColon
-            | Token::Assignment
-            | Token::LParen
-            | Token::RParen
-            | Token::LBracket
-            | Token::RBracket
-            | Token::LBrace
-            | Token::RBrace
-            | Token::Placeholder(_)
-    )
-}
-
-/// Appends the operators of a run of tokens that touch each other.
-fn split_run(run: &[TokenWithSpan], source: &str, out: &mut Vec<TokenWithSpan>) {
-    let Some(first) = run.first() else { return };
-    // No line ends within an operator.
-    let Location { line, column } = first.span.start;
-    let location = |at: usize| Location { line, column: column + at as u64 };
-    let mut at = 0;
-    while at < source.len() {
-        let length = operator_length(&source[at..]);
-        let span = Span { start: location(at), end: location(at + length) };
-        match run.iter().find(|token| token.span == span) {
-            Some(known) => out.push(known.clone()),
-            None => out.push(TokenWithSpan { token: token_of(&source[at..at + length]), span }),
+/// How many of the first tokens are one operator of PostgreSQL. 1 if the first token stays as it is.
+fn parts_of_operator(text: &SourceText, tokens: &[TokenWithSpan]) -> usize {
+    let Some(first) = tokens.first().filter(|token| is_operator(token, text)) else { return 1 };
+    let (mut run, mut end, mut ends) = (text.source(first.span).to_owned(), first.span.end, Vec::new());
+    ends.push(run.len());
+    for next in &tokens[1..] {
+        if !follows(end, next) || !is_operator(next, text) {
+            break;
         }
-        at += length;
+        run.push_str(text.source(next.span));
+        (end, _) = (next.span.end, ends.push(run.len()));
     }
+    let mut length = run.len();
+    while length > 1 && run[..length].ends_with(['+', '-']) && !run[..length - 1].contains(|c| SPECIAL.contains(c)) {
+        length -= 1;
+    }
+    ends.iter().position(|end| *end == length).map_or(1, |at| at + 1)
 }
 
-/// The length of the operator at the beginning of a text of operator characters.
-fn operator_length(text: &str) -> usize {
-    let has_others = text.contains(|c| NOT_ARITHMETIC.contains(c));
-    let short = if has_others { text } else { text.trim_end_matches(['+', '-']) };
-    short.len().max(1)
+fn follows(end: Location, next: &TokenWithSpan) -> bool {
+    next.span.start == end
 }
 
-fn token_of(operator: &str) -> Token {
-    match operator {
-        "+" => Token::Plus,
-        "-" => Token::Minus,
-        "*" => Token::Mul,
-        "/" => Token::Div,
-        "<" => Token::Lt,
-        ">" => Token::Gt,
-        "=" => Token::Eq,
-        "<=" => Token::LtEq,
-        ">=" => Token::GtEq,
-        "<>" => Token::Neq,
-        "=>" => Token::RArrow,
-        other => Token::CustomBinaryOperator(other.to_owned()),
+/// Whether a token consists of characters of operators. A comment is white space.
+fn is_operator(token: &TokenWithSpan, text: &SourceText) -> bool {
+    if matches!(token.token, Token::Whitespace(_) | Token::Word(_) | Token::Number(..) | Token::EOF) {
+        return false;
+    }
+    let source = text.source(token.span);
+    !source.is_empty() && source.chars().all(|c| CHARACTERS.contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::parse::dialect::CortadoDialect;
+
+    fn operators(sql: &str) -> Vec<String> {
+        let mut tokens = Tokenizer::new(&CortadoDialect::for_tokenizer(), sql).tokenize_with_location().unwrap();
+        let text = SourceText::new(sql);
+        joined(&text, &mut tokens);
+        let found = tokens.iter().filter(|token| is_operator(token, &text));
+        found.map(|token| text.source(token.span).to_owned()).collect()
+    }
+
+    #[test]
+    fn operators_end_where_those_of_postgresql_do() {
+        assert_eq!(operators("7%-2"), ["%-"]);
+        assert_eq!(operators("1 +* 2"), ["+*"]);
+        assert_eq!(operators("a=-1"), ["=", "-"]);
+        assert_eq!(operators("a*-1 + -b"), ["*", "-", "+", "-"]);
+        assert_eq!(operators("a||-1"), ["||-"]);
+        assert_eq!(operators("j->-1"), ["->", "-"]);
+        assert_eq!(operators("a<>-1"), ["<>", "-"]);
+        assert_eq!(operators("a <- 1"), ["<", "-"]);
+        assert_eq!(operators("2*/* no */-1"), ["*", "-"]);
+        assert_eq!(operators("1+-- to the end\n2"), ["+"]);
+        assert_eq!(operators("@ -1"), ["@", "-"]);
+        assert_eq!(operators("count(*)-1"), ["*", "-"]);
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn rewrite(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
-    let tokens = with_key_locks(with_empty_lists(tokens));
+    let tokens = with_key_locks(with_empty_lists(with_tables(with_rows(tokens))));
     if !tokens.iter().any(|t| may_need_rewrite(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
@@ -81,6 +81,69 @@ fn may_need_rewrite(token: &Token) -> bool {
         "overriding",
     ];
     word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
+}
+
+/// The name of a function that stands for ROWS FROM in FROM. No text of a client contains it.
+pub(crate) const ROWS: &str = "\0rows";
+
+/// Turns ROWS FROM into the name of a function, whose arguments are the calls.
+fn with_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_word = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
+    if !tokens.iter().any(|token| is_word(token, Keyword::ROWS)) {
+        return tokens;
+    }
+    let solid: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let mut gone = Vec::new();
+    for three in solid.windows(3) {
+        let [rows, from, list] = [three[0], three[1], three[2]];
+        let is_call = tokens[list].token == Token::LParen && is_word(&tokens[from], Keyword::FROM);
+        if is_call && is_word(&tokens[rows], Keyword::ROWS) {
+            let name = Word { value: ROWS.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+            tokens[rows].token = Token::Word(name);
+            gone.push(from);
+        }
+    }
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        !gone.contains(&(at - 1))
+    });
+    tokens
+}
+
+/// Turns each query `TABLE name` into `SELECT * FROM name`, because the parser loses the token after the name. Not in
+/// CREATE VIEW: the view's text is cut at the places of its stars.
+fn with_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_table = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::TABLE);
+    if !tokens.iter().any(is_table) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
+    let (mut before, mut is_create) = (Token::SemiColon, false);
+    for token in tokens {
+        if before == Token::SemiColon && !matches!(token.token, Token::Whitespace(_)) {
+            is_create = word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("create"));
+        }
+        let begins_query = match &before {
+            Token::SemiColon | Token::LParen => true,
+            Token::Word(word) => {
+                matches!(word.keyword, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL)
+            }
+            _ => false,
+        };
+        let span = token.span;
+        if is_table(&token) && begins_query && !is_create {
+            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            out.extend(words.map(|token| TokenWithSpan { token, span }));
+            before = Token::Mul;
+            continue;
+        }
+        if !matches!(token.token, Token::Whitespace(_)) {
+            before = token.token.clone();
+        }
+        out.push(token);
+    }
+    out
 }
 
 /// The names that stand for OVERRIDING SYSTEM VALUE and OVERRIDING USER VALUE. No text of a client contains them.

@@ -87,17 +87,31 @@ impl Binder<'_> {
     fn finish(&mut self, change: Change) -> Result<Body, SqlError> {
         let Change { mut alteration, row, dropped } = change;
         alteration.dropped = dropped.objects().to_vec();
-        if alteration.new == *alteration.old {
+        let is_same = row.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
+        if alteration.new == *alteration.old && is_same {
             return Ok(Body::AlterTables(TAG, Vec::new()));
         }
         // All that is stored as text must still mean something.
         TableWrite::bind(Arc::new(alteration.new.clone()), self.catalog)?;
         self.check_views(&alteration.new, &alteration.dropped)?;
-        let is_same = row.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
         alteration.row = (!is_same || row.len() != alteration.old.columns.len()).then_some(row);
         let mut changes = vec![alteration];
         changes.extend(dropped.alterations(self.catalog)?);
         Ok(Body::AlterTables(TAG, changes))
+    }
+
+    /// The changes that drop columns of a table with all that depends on them.
+    pub(super) fn without_columns(&mut self, table: Arc<Table>, names: &[String]) -> Result<Vec<Alteration>, SqlError> {
+        self.target = table.schema;
+        let row = (0..table.columns.len()).map(Expr::Column).collect();
+        let mut change = Change { alteration: Alteration::of(table), row, dropped: Dependents::default() };
+        for name in names {
+            self.drop_column(&Ident::with_quote('"', name), true, true, &mut change)?;
+        }
+        match self.finish(change)? {
+            Body::AlterTables(_, changes) => Ok(changes),
+            _ => Err(SqlError::internal("columns are dropped by another change")),
+        }
     }
 
     /// A notice that something is left out.

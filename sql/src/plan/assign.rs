@@ -28,14 +28,14 @@ impl Binder<'_> {
 
     /// Converts a value to a column's type.
     pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
-        let (from, at) = (value.type_name(), value.at);
+        let (from, at) = (self.type_text(value.ty), value.at);
         match self.coerce(value, column.ty, CastContext::Assignment)? {
             Some(value) => Ok(value.expr),
             None => {
                 let message = format!(
                     "column \"{}\" is of type {} but expression is of type {from}",
                     column.name,
-                    column.ty.base_name()
+                    self.type_text(column.ty)
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at).hint(hint))
@@ -53,14 +53,14 @@ impl Binder<'_> {
 
     /// Converts a default value, or that of a generated column, to the column's type.
     pub(super) fn assign_default(&mut self, value: Typed, column: &Column) -> Result<Expr, SqlError> {
-        let from = value.type_name();
+        let from = self.type_text(value.ty);
         match self.coerce(value, column.ty, CastContext::Assignment)? {
             Some(value) => Ok(value.expr),
             None => {
                 let message = format!(
                     "column \"{}\" is of type {} but default expression is of type {from}",
                     column.name,
-                    column.ty.base_name()
+                    self.type_text(column.ty)
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint))

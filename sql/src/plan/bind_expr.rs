@@ -253,7 +253,7 @@ impl Binder<'_> {
         let is_nested = ty.is_array();
         let array = if is_nested { Some(ty) } else { ty.array() };
         let Some(array) = array else {
-            let message = format!("could not find array type for data type {}", ty.base_name());
+            let message = format!("could not find array type for data type {}", self.type_text(ty));
             return Err(self.error(SqlState::UNDEFINED_OBJECT, message, at));
         };
         let element = array.element().unwrap_or(SqlType::UNKNOWN).base();
@@ -288,7 +288,7 @@ impl Binder<'_> {
         }
         let Some(element) = array.ty.element() else {
             let message =
-                format!("cannot subscript type {} because it does not support subscripting", array.type_name());
+                format!("cannot subscript type {} because it does not support subscripting", self.type_text(array.ty));
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         };
         let mut subscripts = Vec::with_capacity(chain.len());
@@ -342,7 +342,7 @@ impl Binder<'_> {
                 return Err(self.error(SqlState::DATATYPE_MISMATCH, message, start_of(root)));
             };
             let key = self.expr(index, scope)?;
-            let (from, at) = (key.type_name(), key.at);
+            let (from, at) = (self.type_text(key.ty), key.at);
             let wanted = if key.ty.is_integer() { SqlType::INT4 } else { SqlType::TEXT };
             let Some(key) = self.coerce(key, wanted, CastContext::Implicit)? else {
                 let message = format!("subscript type {from} is not supported");
@@ -380,11 +380,11 @@ impl Binder<'_> {
             Ast::Array(array) if ty.is_array() => self.array_as(&array.elem, ty, at, scope)?,
             inner => self.expr(inner, scope)?,
         };
-        let from = value.type_name();
+        let from = self.type_text(value.ty);
         match self.coerce(value, ty, CastContext::Explicit)? {
             Some(value) => Ok(value),
             None => {
-                let message = format!("cannot cast type {from} to {}", ty.base_name());
+                let message = format!("cannot cast type {from} to {}", self.type_text(ty));
                 let position = match kind {
                     CastKind::DoubleColon => self.cast_position(inner),
                     _ => self.position_before(at, "cast"),
@@ -408,10 +408,10 @@ impl Binder<'_> {
                 item => self.expr(item, scope)?,
             };
             let target = if value.ty.is_array() { ty } else { element };
-            let (from, at) = (value.type_name(), value.at);
+            let (from, at) = (self.type_text(value.ty), value.at);
             let value = self.coerce(value, target, CastContext::Explicit)?;
             values.push(value.ok_or_else(|| {
-                let message = format!("cannot cast type {from} to {}", target.base_name());
+                let message = format!("cannot cast type {from} to {}", self.type_text(target));
                 self.error(SqlState::CANNOT_COERCE, message, at)
             })?);
         }
@@ -437,7 +437,8 @@ impl Binder<'_> {
     /// The type of a name. Errors have the name's position, or `near` if the parser lacks it.
     pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<SqlType, SqlError> {
         let at = type_name::location(name).unwrap_or(near);
-        type_name::resolve(name).map_err(|error| error.at(self.position(at)))
+        type_name::resolve(name, &|schema, name| self.find_type(schema, name))
+            .map_err(|error| error.at(self.position(at)))
     }
 
     /// `type 'literal'`.
@@ -515,7 +516,7 @@ impl Binder<'_> {
         let value = self.expr(operand, scope)?;
         let has_collation = value.ty.row().category == pgtypes::Category::String;
         if !has_collation && value.ty != SqlType::UNKNOWN {
-            let message = format!("collations are not supported by type {}", value.type_name());
+            let message = format!("collations are not supported by type {}", self.type_text(value.ty));
             return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
         }
         self.resolve_unknown(value)

@@ -37,11 +37,6 @@ impl Typed {
     pub(super) fn new(expr: Expr, ty: SqlType, at: Location) -> Typed {
         Typed { expr, ty, at }
     }
-
-    /// The name of its type, for errors.
-    pub(super) fn type_name(&self) -> &'static str {
-        self.ty.base_name()
-    }
 }
 
 /// A table in scope.
@@ -325,6 +320,11 @@ impl<'a> Binder<'a> {
         self.error(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} not supported yet"), at)
     }
 
+    /// The name of a type without its modifier, for errors.
+    pub(super) fn type_text(&self, ty: SqlType) -> String {
+        self.catalog.type_text(ty.base())
+    }
+
     /// The names of the catalog, for literals.
     pub(super) fn names(&self) -> &dyn Names {
         self.catalog
@@ -411,6 +411,11 @@ impl<'a> Binder<'a> {
         if table.is_none() && name == "current_schema" {
             return Ok(Typed::new(Expr::Context(ContextValue::Schema), SqlType::NAME, at));
         }
+        if table.is_none()
+            && let Some(row) = self.whole_row(name, scope, at)
+        {
+            return Ok(row);
+        }
         if let Some(table) = table {
             self.check_table_in_scope(table, scope, at)?;
         }
@@ -419,6 +424,23 @@ impl<'a> Binder<'a> {
             None => format!("column \"{name}\" does not exist"),
         };
         Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
+    }
+
+    /// The row of the table that has this name in the scope: `SELECT t FROM t`.
+    fn whole_row(&mut self, name: &str, scope: &Scope, at: Location) -> Option<Typed> {
+        let (mut types, mut items, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, owner, column) in scope.columns() {
+            if owner.name == name {
+                if !self.aggregates.inside {
+                    self.aggregates.references.push((place, column_label(scope, place), at));
+                }
+                types.push(column.ty);
+                items.push(Expr::Column(place));
+                names.push(column.name.as_str().into());
+            }
+        }
+        let expr = Expr::Row { types, items, names: Some(names.into()) };
+        scope.tables.iter().any(|table| table.name == name).then(|| Typed::new(expr, SqlType::RECORD, at))
     }
 
     /// A column of a scope. 42702 if the name means several.

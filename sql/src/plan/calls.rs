@@ -114,7 +114,7 @@ impl Binder<'_> {
     }
 
     fn no_function(&self, failed: &Failure, name: &str, args: &Arguments<'_>, at: Location) -> SqlError {
-        let shown: Vec<&str> = args.values.iter().map(Typed::type_name).collect();
+        let shown: Vec<String> = args.values.iter().map(|arg| self.type_text(arg.ty)).collect();
         let shown = format!("{name}({})", shown.join(", "));
         failure(failed, Named::Function(&shown)).at(self.position(at))
     }
@@ -133,6 +133,9 @@ impl Binder<'_> {
             }
             (Err(failed), _) => return Err(self.no_function(&failed, name, &args, at)),
         };
+        if args.is_variadic && choice.function.args.last() == Some(&SqlType::ANY) {
+            return Err(self.unsupported(&format!("VARIADIC of function {name} is"), at));
+        }
         if choice.function.returns_set() {
             return self.set_value(name, args, at);
         }
@@ -241,6 +244,8 @@ fn session_value(function: &ProcRow) -> SessionValue {
         "pg_terminate_backend" => SessionValue::Call(SessionCall::TerminateBackend),
         "pg_blocking_pids" => SessionValue::Call(SessionCall::BlockingPids),
         "pg_sleep" => SessionValue::Call(SessionCall::Sleep),
+        "pg_sleep_for" => SessionValue::Call(SessionCall::SleepFor),
+        "pg_sleep_until" => SessionValue::Call(SessionCall::SleepUntil),
         _ => SessionValue::Call(SessionCall::System(function.oid)),
     }
 }

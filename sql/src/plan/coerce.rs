@@ -98,12 +98,12 @@ impl Binder<'_> {
 
     /// Gives a type to a parameter that had none where it was bound. 42P08 if it has got another one since.
     fn set_param(&mut self, number: usize, ty: SqlType, at: Location) -> Result<(), SqlError> {
-        let slot = &mut self.params[number];
-        if *slot == SqlType::UNKNOWN || *slot == ty {
-            *slot = ty;
+        let slot = self.params[number];
+        if slot == SqlType::UNKNOWN || slot == ty {
+            self.params[number] = ty;
             return Ok(());
         }
-        let detail = format!("{} versus {}", slot.base_name(), ty.base_name());
+        let detail = format!("{} versus {}", self.type_text(slot), self.type_text(ty));
         let message = format!("inconsistent types deduced for parameter ${}", number + 1);
         Err(self.error(SqlState::AMBIGUOUS_PARAMETER, message, at).detail(detail))
     }
@@ -114,6 +114,7 @@ impl Binder<'_> {
         if uses(ty, text).any() {
             return Ok(Expr::Input { ty, text: text.into(), position: Position(position) });
         }
+        self.note_enum(ty);
         let zone = TimeZone::utc();
         let env = IoEnv { names: self.names(), ..IoEnv::new(&zone, Now(0)) };
         let value = wire::parse(ty, text, &env).map_err(|error| SqlError::from(error).at(position))?;
@@ -122,7 +123,7 @@ impl Binder<'_> {
 
     /// Converts a condition to boolean. 42804 names `construct` if it cannot.
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
-        let (ty, at) = (value.type_name(), value.at);
+        let (ty, at) = (self.type_text(value.ty), value.at);
         match self.coerce(value, SqlType::BOOL, CastContext::Implicit)? {
             Some(value) => Ok(value.expr),
             None => {
@@ -144,7 +145,7 @@ impl Binder<'_> {
             let known = values[..at].iter().filter(|value| value.ty != SqlType::UNKNOWN);
             let before = common_type(&types[..at]).ok().map_or("unknown", SqlType::base_name);
             let before = if known.count() == 0 { "unknown" } else { before };
-            let message = format!("{construct} types {before} and {} cannot be matched", values[at].type_name());
+            let message = format!("{construct} types {before} and {} cannot be matched", self.type_text(values[at].ty));
             self.error(SqlState::DATATYPE_MISMATCH, message, values[at].at)
         })
     }
@@ -154,11 +155,11 @@ impl Binder<'_> {
         let ty = self.common_type(&values, construct)?;
         let mut exprs = Vec::with_capacity(values.len());
         for value in values {
-            let (from, at) = (value.type_name(), value.at);
+            let (from, at) = (self.type_text(value.ty), value.at);
             match self.coerce(value, ty, CastContext::Implicit)? {
                 Some(value) => exprs.push(value.expr),
                 None => {
-                    let message = format!("{construct} could not convert type {from} to {}", ty.base_name());
+                    let message = format!("{construct} could not convert type {from} to {}", self.type_text(ty));
                     return Err(self.error(SqlState::CANNOT_COERCE, message, at));
                 }
             }

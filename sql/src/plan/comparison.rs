@@ -12,7 +12,7 @@ use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Elementwise, Expr};
-use crate::parse::{NO_LOCATION, is_distinct, start_of};
+use crate::parse::{NO_LOCATION, is_distinct, start_of, symmetric_bound};
 use pgtypes::cast::CastContext;
 use pgtypes::datum::compare;
 use pgtypes::functions::{common_type, resolve};
@@ -70,7 +70,7 @@ impl Binder<'_> {
     fn comparable(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<(Expr, Expr), SqlError> {
         let types = (left.ty, right.ty);
         let (_, choice) = resolve::binary("=", left.ty, right.ty).map_err(|failed| {
-            let shown = format!("{} = {}", types.0.base_name(), types.1.base_name());
+            let shown = format!("{} = {}", self.type_text(types.0), self.type_text(types.1));
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(ast.0.span(), "=", ast.1.span()))
         })?;
         let (mut l, mut r) = match choice.args.as_slice() {
@@ -182,6 +182,35 @@ impl Binder<'_> {
         Ok(shared.wrap(expr))
     }
 
+    /// BETWEEN SYMMETRIC: the bounds in either order.
+    fn between_symmetric(
+        &mut self,
+        value: &Ast,
+        negated: bool,
+        bounds: (&Ast, &Ast),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let at = start_of(value);
+        let mut shared = SharedOperands::default();
+        let mut operands = Vec::with_capacity(3);
+        for ast in [value, bounds.0, bounds.1] {
+            let operand = self.expr(ast, scope)?;
+            operands.push(self.share(operand, &mut shared)?);
+        }
+        let mut compare = |op, left: usize, right: usize, ast: Operands<'_>| {
+            let (left, right) = (self.typed_again(operands[left].clone()), self.typed_again(operands[right].clone()));
+            let compared = self.compare(op, left, right, ast);
+            compared.map(|compared| compared.expr).map_err(|e| self.keyword_position(e, value, "between", bounds.0))
+        };
+        let mut within = |low, high| -> Result<Expr, SqlError> {
+            let first = compare(CompareOp::GreaterEq, 0, low, (value, bounds.0))?;
+            Ok(Expr::And(vec![first, compare(CompareOp::LessEq, 0, high, (value, bounds.1))?]))
+        };
+        let expr = Expr::Or(vec![within(1, 2)?, within(2, 1)?]);
+        let expr = if negated { Expr::Not(Box::new(expr)) } else { expr };
+        Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
+    }
+
     /// `value [NOT] BETWEEN low AND high`.
     pub(super) fn between_values(
         &mut self,
@@ -190,6 +219,9 @@ impl Binder<'_> {
         bounds: (&Ast, &Ast),
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
+        if let Some(first) = symmetric_bound(bounds.0) {
+            return self.between_symmetric(value, negated, (first, bounds.1), scope);
+        }
         self.refuse_nonassociative(Level::Between, value, Some(bounds.0), if negated { "not" } else { "between" })?;
         let at = start_of(value);
         let (low_op, high_op) = match negated {
@@ -282,7 +314,7 @@ impl Binder<'_> {
         let symbol = if negated { "<>" } else { "=" };
         let first = items.first().map_or(value, |(_, ast)| *ast);
         let (_, choice) = resolve::binary(symbol, operand.ty, common).map_err(|failed| {
-            let shown = format!("{} {symbol} {}", operand.type_name(), common.base_name());
+            let shown = format!("{} {symbol} {}", self.type_text(operand.ty), self.type_text(common));
             let error = failure(&failed, Named::Operator(&shown, 2));
             self.keyword_position(error, value, word, first)
         })?;
@@ -383,7 +415,7 @@ impl Binder<'_> {
             ty => ty.element().ok_or_else(|| wrong(self, "op ANY/ALL (array) requires array on right side"))?,
         };
         let (row, choice) = resolve::binary(symbol, value.ty, element).map_err(|failed| {
-            let shown = format!("{} {symbol} {}", value.type_name(), element.base_name());
+            let shown = format!("{} {symbol} {}", self.type_text(value.ty), self.type_text(element));
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(left.span(), symbol, right.span()))
         })?;
         if row.result != SqlType::BOOL {

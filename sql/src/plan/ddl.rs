@@ -16,7 +16,7 @@ use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
 use crate::catalog::{AtCommit, NewTable};
 use crate::error::{SqlError, SqlState};
-use crate::object::{Object, ObjectId, Sequence};
+use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, Identity, Index, MAX_COLUMNS, Table, drawing_default};
 use pgtypes::{Names, SqlType};
@@ -52,11 +52,23 @@ pub(super) struct UniqueKeys<'t> {
 }
 
 impl Binder<'_> {
+    /// Schema and name of a new table. 42710 if a type has the name: the rows of a table are of a type too.
+    fn new_table_name(&self, name: &ObjectName, is_temporary: bool) -> Result<(SchemaId, String), SqlError> {
+        let (schema, name) = self.new_relation(name, is_temporary)?;
+        if self.look_up_type(Some(schema), &name).is_none() {
+            return Ok((schema, name));
+        }
+        Err(SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists")).hint(
+            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any \
+             existing type.",
+        ))
+    }
+
     /// Binds CREATE TABLE.
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
-        let (schema, name) = self.new_relation(&create.name, create.temporary)?;
+        let (schema, name) = self.new_table_name(&create.name, create.temporary)?;
         self.target = schema;
         if self.is_taken(&name) {
             let message = format!("relation \"{name}\" already exists");
@@ -390,7 +402,7 @@ impl Binder<'_> {
         let at = name.span().start;
         let collation = self.name_parts(name)?.pop().unwrap_or_default();
         if !ty.is_text() {
-            let message = format!("collations are not supported by type {}", ty.base_name());
+            let message = format!("collations are not supported by type {}", self.type_text(ty));
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.position_before(at, "collate")));
         }
         if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {

@@ -1,7 +1,8 @@
 //! What a DROP takes along: the objects that depend on those it names.
 //!
-//! A view depends on the relations of its query, a relation on its schema. Without CASCADE an object that others depend
-//! on stays (2BP01). A sequence that a column owns goes with its table, without a word.
+//! A view depends on the relations and types of its query, a column on its type, a relation on its schema. Without
+//! CASCADE an object that others depend on stays (2BP01). A sequence that a column owns goes with its table, without a
+//! word.
 
 use std::sync::Arc;
 
@@ -75,11 +76,47 @@ impl Binder<'_> {
             Some(only) => self.dropped_text(&only),
             None => "desired object(s)".to_owned(),
         };
+        let columns = self.columns_of_types(&drops, &mut details);
         if let Some(message) = check_dependents(&details, &what, cascade)? {
             self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
         }
         drops.changes = rest.alterations(self.catalog)?;
+        for (table, names) in columns {
+            for change in self.without_columns(table, &names)? {
+                if drops.changes.iter().any(|known| known.old.id == change.old.id) {
+                    let message = "this DROP changes a table in several ways: drop the columns first";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                drops.changes.push(change);
+            }
+        }
         Ok(drops)
+    }
+
+    /// The columns that have a dropped type, of tables that stay, with what they depend on.
+    fn columns_of_types(&self, drops: &Drops, details: &mut Vec<(String, String)>) -> Vec<(Arc<Table>, Vec<String>)> {
+        let types = drops.objects.iter().filter(|object| matches!(***object, Object::Enum(_)));
+        let types: Vec<&Arc<Object>> = types.collect();
+        let mut found = Vec::new();
+        for table in self.catalog.tables() {
+            if types.is_empty() || drops.tables.iter().any(|dropped| dropped.id == table.id) {
+                continue;
+            }
+            let mut names = Vec::new();
+            for column in &table.columns {
+                let element = column.ty.element().unwrap_or(column.ty);
+                let Some(ty) = types.iter().find(|ty| ty.id().0 == element.oid.0) else { continue };
+                let table_text = self.dropped_text(&Dropped::Table(Arc::clone(&table)));
+                let brackets = if element == column.ty { "" } else { "[]" };
+                let on = format!("{}{brackets}", self.object_text(ty));
+                details.push((format!("column {} of {table_text}", quote_identifier(&column.name)), on));
+                names.push(column.name.clone());
+            }
+            if !names.is_empty() {
+                found.push((table, names));
+            }
+        }
+        found
     }
 
     /// Adds what depends on a column of a table: views that read it, with all that depends on these, and sequences that
@@ -184,6 +221,11 @@ impl Binder<'_> {
 
     /// Kind and name of what is dropped: `table s.t`.
     fn dropped_text(&self, dropped: &Dropped) -> String {
+        if let Dropped::Object(object) = dropped
+            && let Object::Enum(ty) = &**object
+        {
+            return format!("type {}", self.catalog.type_text(ty.ty()));
+        }
         let (kind, schema, name) = match dropped {
             Dropped::Table(table) => ("table", Some(table.schema), table.name.as_str()),
             Dropped::Object(object) => (object.kind(), object.schema(), object.name()),

@@ -21,7 +21,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, Expr, SequenceCall, SessionCall};
 use crate::object::{Object, ObjectId};
-use crate::parse::NO_LOCATION;
+use crate::parse::{NO_LOCATION, ROWS, start_of};
 use crate::table::Table;
 use pgtypes::functions::Run;
 use pgtypes::{Datum, SqlType};
@@ -452,6 +452,11 @@ impl Binder<'_> {
                 _ => return Err(self.unsupported("this form of argument is", at)),
             }
         }
+        if let Some(ident) = name.0.first().and_then(|part| part.as_ident())
+            && ident.value == ROWS
+        {
+            return self.rows_item((&asts, ordinality), alias, before, at);
+        }
         let word = self.function_name(name, at)?;
         self.called_item((&word, &asts, ordinality), alias, before, at)
     }
@@ -479,7 +484,50 @@ impl Binder<'_> {
         Ok(Item { rel, scope, lateral: Some(outer) })
     }
 
-    /// `unnest(a, b)`: the elements side by side. The shorter array ends with NULLs.
+    /// `ROWS FROM (f(a), g(b))`: the rows side by side. The shorter set ends with NULLs.
+    fn rows_item(
+        &mut self,
+        (calls, ordinality): (&[&Ast], bool),
+        alias: Option<&TableAlias>,
+        before: Option<&Scope>,
+        at: Location,
+    ) -> Result<Item, SqlError> {
+        let mut named = Vec::with_capacity(calls.len());
+        for call in calls {
+            let Ast::Function(function) = call else {
+                return Err(self.unsupported("this item of ROWS FROM is", start_of(call)));
+            };
+            named.push((self.function_name(&function.name, start_of(call))?, self.plain_arguments(function)?));
+        }
+        match named.as_slice() {
+            [(only, asts)] => self.called_item((only, asts, ordinality), alias, before, at),
+            calls => self.side_by_side((calls, ordinality), alias, before, at),
+        }
+    }
+
+    /// Functions in FROM, side by side. The shorter set ends with NULLs.
+    fn side_by_side(
+        &mut self,
+        (calls, ordinality): (&[(String, Vec<&Ast>)], bool),
+        alias: Option<&TableAlias>,
+        before: Option<&Scope>,
+        at: Location,
+    ) -> Result<Item, SqlError> {
+        if ordinality {
+            return Err(self.unsupported("WITH ORDINALITY of several functions is", at));
+        }
+        let (bound, outer) = self.within_from(before, |binder| {
+            calls.iter().map(|(name, asts)| binder.call_in_from(name, asts, at)).collect::<Result<Vec<_>, SqlError>>()
+        });
+        let (set_calls, columns): (Vec<SetCall>, Vec<Vec<ResultColumn>>) = bound?.into_iter().unzip();
+        let first = calls.first().map_or("", |(name, _)| name.as_str());
+        let scope = self.result_scope(&columns.concat(), alias, first)?;
+        let input = Rel::Query(Box::new(SelectPlan::single()));
+        let rel = Rel::SetValues(Box::new(SetValues { input, calls: set_calls }));
+        Ok(Item { rel, scope, lateral: Some(outer) })
+    }
+
+    /// `unnest(a, b)`: the elements side by side.
     fn unnested_item(
         &mut self,
         (arrays, ordinality): (&[Ast], bool),
@@ -487,16 +535,8 @@ impl Binder<'_> {
         before: Option<&Scope>,
         at: Location,
     ) -> Result<Item, SqlError> {
-        if ordinality {
-            return Err(self.unsupported("WITH ORDINALITY of several arrays is", at));
-        }
-        let (bound, outer) = self.within_from(before, |binder| {
-            arrays.iter().map(|array| binder.call_in_from("unnest", &[array], at)).collect::<Result<Vec<_>, SqlError>>()
-        });
-        let (calls, columns): (Vec<SetCall>, Vec<Vec<ResultColumn>>) = bound?.into_iter().unzip();
-        let scope = self.result_scope(&columns.concat(), alias, "unnest")?;
-        let input = Rel::Query(Box::new(SelectPlan::single()));
-        Ok(Item { rel: Rel::SetValues(Box::new(SetValues { input, calls })), scope, lateral: Some(outer) })
+        let calls: Vec<(String, Vec<&Ast>)> = arrays.iter().map(|array| ("unnest".to_owned(), vec![array])).collect();
+        self.side_by_side((&calls, ordinality), alias, before, at)
     }
 
     /// Binds calls in FROM. Returns the values that they take from the tables before them, too.

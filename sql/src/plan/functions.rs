@@ -16,7 +16,7 @@ use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{CompareOp, ContextValue, Expr};
-use crate::parse::start_of;
+use crate::parse::{start_of, variadic_argument};
 use pgtypes::cast::{Cast, CastContext};
 use pgtypes::functions::{self, resolve};
 use pgtypes::{Datum, SqlType};
@@ -121,7 +121,7 @@ impl Binder<'_> {
             types.push(value.ty);
             items.push(value.expr);
         }
-        Ok(Typed::new(fold(Expr::Row { types, items }), SqlType::RECORD, at))
+        Ok(Typed::new(fold(Expr::Row { types, items, names: None }), SqlType::RECORD, at))
     }
 
     /// `current_date`, `localtimestamp(3)` and the like.
@@ -215,6 +215,16 @@ impl Binder<'_> {
         Ok(Typed::new(shared.wrap(expr), left.ty, at))
     }
 
+    /// The arguments of a call that has nothing else.
+    pub(super) fn plain_arguments<'e>(&self, call: &'e CallAst) -> Result<Vec<&'e Ast>, SqlError> {
+        let at = call.name.span().start;
+        let list = self.argument_list(&call.args, at)?;
+        if !list.names.is_empty() || list.star || list.distinct || list.is_variadic || call.over.is_some() {
+            return Err(self.unsupported("this form of call is", at));
+        }
+        Ok(list.asts)
+    }
+
     /// The argument expressions of a call.
     fn argument_list<'e>(&self, args: &'e FunctionArguments, at: Location) -> Result<ArgumentList<'e>, SqlError> {
         let mut out =
@@ -227,7 +237,11 @@ impl Binder<'_> {
         out.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
         for arg in &list.args {
             match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(ast)) if out.names.is_empty() => out.asts.push(ast),
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(ast)) if out.names.is_empty() && !out.is_variadic => {
+                    let collected = variadic_argument(ast);
+                    out.is_variadic = collected.is_some();
+                    out.asts.push(collected.unwrap_or(ast));
+                }
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => out.star = true,
                 FunctionArg::Unnamed(_) => {
                     let message = "positional argument cannot follow named argument";

@@ -31,7 +31,8 @@
 //! 16. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
-//! 18. `create_as`, `object_ddl`, `views`: tables that are made from others; schemas, databases, DROP; views
+//! 18. `create_as`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; enums; schemas, databases,
+//!     DROP; views
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
 //! 20. `alter_identity`: sequences in ALTER TABLE
 //! 21. `alter_table`: ALTER TABLE
@@ -62,6 +63,7 @@ mod ddl;
 mod deparse;
 mod dependents;
 mod drops;
+mod enum_ddl;
 mod explain;
 mod explained;
 mod found;

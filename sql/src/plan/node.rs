@@ -140,14 +140,16 @@ pub(crate) struct Cost {
     pub(crate) row: usize,
 }
 
-/// The look-up of a relation's name in the catalog.
+/// The look-up of the name of a relation or of a type in the catalog.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     /// The schema; `None` for those of the search path.
     pub(crate) schema: Option<SchemaId>,
     /// The folded name.
     pub(crate) name: String,
-    /// The relation, if there is one.
+    /// Whether it is the name of a user's type.
+    pub(crate) is_type: bool,
+    /// The relation or type, if there is one.
     pub(crate) found: Option<Relation>,
 }
 
@@ -163,11 +165,13 @@ impl Plan {
             return false;
         }
         let is_same = |lookup: &Lookup| {
+            let users = || catalog.user_type(lookup.schema, &lookup.name).cloned().map(Relation::Object);
             let now = match lookup.schema {
-                Some(schema) => catalog.relation_in(schema, &lookup.name),
-                None => catalog.relation(None, &lookup.name),
+                _ if lookup.is_type => users(),
+                Some(schema) => catalog.relation_in(schema, &lookup.name).cloned(),
+                None => catalog.relation(None, &lookup.name).cloned(),
             };
-            match (&lookup.found, now) {
+            match (&lookup.found, &now) {
                 (None, None) => true,
                 (Some(then), Some(now)) => then.is_same(now),
                 _ => false,

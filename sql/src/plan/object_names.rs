@@ -11,12 +11,12 @@ use crate::system;
 use pgtypes::{Label, Names, Oid, SqlType, ValueError};
 
 impl Names for Catalog {
-    fn labels(&self, _: Oid) -> Option<&[Label]> {
-        None
+    fn labels(&self, ty: Oid) -> Option<&[Label]> {
+        self.enum_type(ty).map(|ty| ty.labels.as_slice())
     }
 
     fn find(&self, class: SqlType, name: &str) -> Result<Oid, ValueError> {
-        if class == SqlType::REGTYPE { find_type(name) } else { system::find_object(self, class, name) }
+        if class == SqlType::REGTYPE { find_type(self, name) } else { system::find_object(self, class, name) }
     }
 
     fn show(&self, class: SqlType, oid: Oid) -> Option<String> {
@@ -25,7 +25,7 @@ impl Names for Catalog {
 }
 
 /// A type by any of its names.
-fn find_type(name: &str) -> Result<Oid, ValueError> {
+fn find_type(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
     let missing = || ValueError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"));
     if let Some(domain) = system::find_domain(name) {
         return Ok(domain);
@@ -37,7 +37,8 @@ fn find_type(name: &str) -> Result<Oid, ValueError> {
     let SetExpr::Select(select) = &*query.body else { return Err(missing()) };
     match select.projection.as_slice() {
         [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] => {
-            type_name::resolve(data_type).map(|ty| ty.oid).map_err(|_| missing())
+            let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
+            type_name::resolve(data_type, &find).map(|ty| ty.oid).map_err(|_| missing())
         }
         _ => Err(missing()),
     }

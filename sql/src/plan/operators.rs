@@ -56,7 +56,7 @@ impl Binder<'_> {
         match resolve::binary(name, left.ty, right.ty) {
             Ok((row, choice)) => self.apply(row, &choice, vec![left, right], at),
             Err(failed) => {
-                let shown = format!("{} {name} {}", types.0.base_name(), types.1.base_name());
+                let shown = format!("{} {name} {}", self.type_text(types.0), self.type_text(types.1));
                 let mut error = failure(&failed, Named::Operator(&shown, 2));
                 error.position = Some(self.position_between(ast.0.span(), written, ast.1.span()));
                 Err(error)
@@ -70,7 +70,7 @@ impl Binder<'_> {
         match resolve::prefix(name, operand.ty) {
             Ok((row, choice)) => self.apply(row, &choice, vec![operand], at),
             Err(failed) => {
-                let shown = format!("{name} {}", operand.type_name());
+                let shown = format!("{name} {}", self.type_text(operand.ty));
                 let mut error = failure(&failed, Named::Operator(&shown, 1));
                 error.position = Some(self.position_before(at, name));
                 Err(error)

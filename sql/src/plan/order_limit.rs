@@ -148,7 +148,7 @@ impl Binder<'_> {
     pub(super) fn row_count(&mut self, ast: &Ast, scope: &Scope, clause: &'static str) -> Result<Expr, SqlError> {
         self.clause = clause;
         let value = self.expr(ast, scope)?;
-        let (ty, at) = (value.type_name(), value.at);
+        let (ty, at) = (self.type_text(value.ty), value.at);
         if !value.expr.is_row_independent() {
             let message = format!("argument of {clause} must not contain variables");
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));

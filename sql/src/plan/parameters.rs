@@ -57,10 +57,10 @@ fn bind_on_this_stack(
             return Err(binder.error(SqlState::SYNTAX_ERROR, message, start_of(ast)));
         }
         let value = binder.expr(ast, &Scope::default())?;
-        let (from, start) = (value.type_name(), value.at);
+        let (from, start) = (binder.type_text(value.ty), value.at);
         let Some(value) = binder.coerce(value, *ty, CastContext::Assignment)? else {
             let number = at + 1;
-            let to = ty.base_name();
+            let to = binder.type_text(*ty);
             let message = format!("parameter ${number} of type {from} cannot be coerced to the expected type {to}");
             let hint = "You will need to rewrite or cast the expression.";
             return Err(binder.error(SqlState::DATATYPE_MISMATCH, message, start).hint(hint));

@@ -184,11 +184,9 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
         },
         Ast::Cast { expr, data_type, .. } => match name_of(expr) {
             Some((name, true)) => Some((name, true)),
-            _ => type_name::resolve(data_type).ok().map(|ty| (ty.row().name.to_owned(), false)),
+            _ => type_name::column_name(data_type).map(|name| (name, false)),
         },
-        Ast::TypedString(typed) => {
-            type_name::resolve(&typed.data_type).ok().map(|ty| (ty.row().name.to_owned(), false))
-        }
+        Ast::TypedString(typed) => type_name::column_name(&typed.data_type).map(|name| (name, false)),
         Ast::Case { else_result, .. } => match else_result.as_deref().and_then(name_of) {
             Some((name, true)) => Some((name, true)),
             _ => Some(("case".to_owned(), false)),

@@ -1,4 +1,5 @@
-//! Names of relations: which table, index, view or sequence a name means, and where new ones are created.
+//! Names of relations and types: which table, index, view, sequence or type a name means, and where new ones are
+//! created.
 //!
 //! A name without a schema is looked up in the schemas of the search path, in order. Every look-up is noted: the plan
 //! is valid as long as all of them lead to the same relations.
@@ -12,9 +13,10 @@ use super::binder::Binder;
 use super::node::Lookup;
 use crate::catalog::{OWN_NAME, Relation};
 use crate::error::{SqlError, SqlState};
-use crate::object::{NEW_TEMPORARY, ObjectId, SchemaId};
+use crate::object::{NEW_TEMPORARY, Object, ObjectId, SchemaId};
 use crate::system;
 use crate::table::Table;
+use pgtypes::{Oid, SqlType};
 
 impl Binder<'_> {
     /// The relation of a folded name: in the schema, or in the first one of the search path that has it.
@@ -40,10 +42,58 @@ impl Binder<'_> {
             }
         }
         let mut lookups = self.lookups.borrow_mut();
-        if !lookups.iter().any(|lookup| lookup.name == name && lookup.schema == schema) {
-            lookups.push(Lookup { schema, name: name.to_owned(), found: found.cloned() });
+        if !lookups.iter().any(|lookup| !lookup.is_type && lookup.name == name && lookup.schema == schema) {
+            lookups.push(Lookup { schema, name: name.to_owned(), is_type: false, found: found.cloned() });
         }
         found.cloned()
+    }
+
+    /// The user's type of a folded name.
+    pub(super) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<SqlType> {
+        let schema = match schema {
+            Some(schema) => Some(self.catalog.schema(schema)?.id),
+            None => None,
+        };
+        // An array has its element's name after an underscore.
+        let (found, is_array) = match self.look_up_type(schema, name) {
+            Some(found) => (found, false),
+            None => (self.look_up_type(schema, name.strip_prefix('_')?)?, true),
+        };
+        let ty = SqlType::new(Oid(found.id().0));
+        if is_array { ty.array() } else { Some(ty) }
+    }
+
+    /// The user's type of a folded name: in the schema, or in the first one of the search path that has it. A stored
+    /// text may have been written with another search path: there the name is that of the only such type.
+    pub(super) fn look_up_type(&self, schema: Option<SchemaId>, name: &str) -> Option<Arc<Object>> {
+        let mut found = self.catalog.user_type(schema, name);
+        if self.is_stored && schema.is_none() && found.is_none() {
+            found = self.catalog.schemas().find_map(|schema| self.catalog.user_type(Some(schema.id), name));
+        }
+        self.note_type(schema, name, found);
+        found.cloned()
+    }
+
+    /// The statement depends on an enum, whose labels it has looked up.
+    pub(super) fn note_enum(&self, ty: SqlType) {
+        let element = ty.element().unwrap_or(ty);
+        if let Some(found) = self.catalog.object(ObjectId(element.oid.0)).filter(|_| element.is_enum()) {
+            self.note_type(found.schema(), found.name(), Some(found));
+        }
+    }
+
+    fn note_type(&self, schema: Option<SchemaId>, name: &str, found: Option<&Arc<Object>>) {
+        if let Some(found) = found {
+            let mut uses = self.uses.borrow_mut();
+            if !uses.contains(&found.id()) {
+                uses.push(found.id());
+            }
+        }
+        let mut lookups = self.lookups.borrow_mut();
+        if !lookups.iter().any(|lookup| lookup.is_type && lookup.name == name && lookup.schema == schema) {
+            let found = found.cloned().map(Relation::Object);
+            lookups.push(Lookup { schema, name: name.to_owned(), is_type: true, found });
+        }
     }
 
     /// Whether a relation has a name in the schema of the relation that the statement creates or changes.

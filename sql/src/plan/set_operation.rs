@@ -94,7 +94,7 @@ impl Binder<'_> {
         let expr = std::mem::replace(slot, Expr::Const(pgtypes::Datum::Null));
         let value = self.coerce(Typed::new(expr, from, at), to, CastContext::Implicit)?;
         let Some(value) = value else {
-            let message = format!("{word} could not convert type {} to {}", from.base_name(), to.base_name());
+            let message = format!("{word} could not convert type {} to {}", self.type_text(from), self.type_text(to));
             return Err(self.error(SqlState::CANNOT_COERCE, message, at));
         };
         if let Some(slot) = plan.output.get_mut(place) {
@@ -243,8 +243,8 @@ impl Binder<'_> {
                 let message = format!(
                     "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
                     place + 1,
-                    column.ty.base_name(),
-                    ty.base_name()
+                    self.type_text(column.ty),
+                    self.type_text(ty)
                 );
                 let error = self.error(SqlState::DATATYPE_MISMATCH, message, at);
                 return Err(error.hint("Cast the output of the non-recursive term to the correct type."));

@@ -147,6 +147,8 @@ fn session_call(call: SessionCall) -> &'static str {
         SessionCall::CurrentSetting => "current_setting",
         SessionCall::SetConfig => "set_config",
         SessionCall::Sleep => "pg_sleep",
+        SessionCall::SleepFor => "pg_sleep_for",
+        SessionCall::SleepUntil => "pg_sleep_until",
         SessionCall::Sequence(call) => call.name(),
         SessionCall::Advisory(call) => call.function(),
         SessionCall::CancelBackend => "pg_cancel_backend",

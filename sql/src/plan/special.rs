@@ -87,7 +87,7 @@ impl Binder<'_> {
     pub(super) fn interval(&mut self, interval: &Interval, scope: &Scope) -> Result<Typed, SqlError> {
         let at = start_of(&interval.value);
         let value = self.expr(&interval.value, scope)?;
-        let name = |field: &DateTimeField| field.to_string().to_ascii_uppercase();
+        let name = DateTimeField::to_string;
         let fields = match (&interval.leading_field, &interval.last_field) {
             (None, _) => None,
             (Some(first), None) => Some(name(first)),

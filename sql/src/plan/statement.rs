@@ -312,6 +312,10 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
             Ok((binder.create_schema(schema_name, *if_not_exists)?, None))
         }
         Statement::CreateSequence { .. } => Ok((binder.sequence_statement(tree)?, None)),
+        Statement::CreateType { name, representation } => {
+            Ok((binder.create_type(name, representation.as_ref())?, None))
+        }
+        Statement::AlterType(alter) => Ok((binder.alter_type(alter)?, None)),
         Statement::AlterSchema(alter) => Ok((binder.alter_schema(alter)?, None)),
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),
@@ -335,6 +339,7 @@ fn drop_objects(
         ObjectType::Table => binder.drop_relations("table", names, (if_exists, cascade)),
         ObjectType::View => binder.drop_relations("view", names, (if_exists, cascade)),
         ObjectType::Sequence => binder.drop_relations("sequence", names, (if_exists, cascade)),
+        ObjectType::Type => binder.drop_types(names, if_exists, cascade),
         ObjectType::Schema => binder.drop_schemas(names, if_exists, cascade),
         ObjectType::Database => binder.drop_database(names, if_exists),
         other => Err(unsupported_drop(binder, other)),

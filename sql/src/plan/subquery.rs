@@ -95,7 +95,7 @@ impl Binder<'_> {
         let ty = self.one_column(&columns, query, "subquery must return only one column")?.base();
         let array = if ty.is_array() { Some(ty) } else { ty.array() };
         let Some(array) = array else {
-            let message = format!("could not find array type for data type {}", ty.base_name());
+            let message = format!("could not find array type for data type {}", self.type_text(ty));
             return Err(self.error(SqlState::UNDEFINED_OBJECT, message, at));
         };
         let plan = self.subquery(plan, usize::MAX, false);
@@ -156,7 +156,7 @@ impl Binder<'_> {
     /// The types in which a value and a column are equal.
     fn equal_types(&self, value: &Typed, column: SqlType) -> Result<(SqlType, SqlType), SqlError> {
         let (_, choice) = resolve::binary("=", value.ty, column).map_err(|failed| {
-            let shown = format!("{} = {}", value.type_name(), column.base_name());
+            let shown = format!("{} = {}", self.type_text(value.ty), self.type_text(column));
             failure(&failed, Named::Operator(&shown, 2)).at(self.position(value.at))
         })?;
         match choice.args.as_slice() {
@@ -206,7 +206,7 @@ impl Binder<'_> {
         let message = if columns.is_empty() { "subquery has too few columns" } else { "subquery has too many columns" };
         let ty = self.one_column(&columns, query, message)?;
         let (row, choice) = resolve::binary(symbol, left.ty, ty).map_err(|failed| {
-            let shown = format!("{} {symbol} {}", left.type_name(), ty.base_name());
+            let shown = format!("{} {symbol} {}", self.type_text(left.ty), self.type_text(ty));
             failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(value.span(), symbol, query.span()))
         })?;
         let (l, r) = match choice.args.as_slice() {

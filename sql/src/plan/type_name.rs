@@ -19,8 +19,11 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
     }
 }
 
-/// The type of a name. 42704 if PostgreSQL has no such type, 0A000 if it is not supported here.
-pub(crate) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
+/// Finds a user's type by its folded schema, if it is named, and name.
+pub(crate) type FindType<'f> = &'f dyn Fn(Option<&str>, &str) -> Option<SqlType>;
+
+/// The type of a name. 42704 if there is no such type, 0A000 if it is one of PostgreSQL that is not supported here.
+pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<SqlType, SqlError> {
     let (ty, modifiers) = match name {
         DataType::Bool | DataType::Boolean => (SqlType::BOOL, Vec::new()),
         DataType::SmallInt(None) | DataType::Int2(None) => (SqlType::INT2, Vec::new()),
@@ -53,11 +56,22 @@ pub(crate) fn resolve(name: &DataType) -> Result<SqlType, SqlError> {
             (zoned(zone, SqlType::TIMESTAMP, SqlType::TIMESTAMPTZ), precision(*digits))
         }
         DataType::Interval { fields, precision } => return interval(fields.as_ref(), *precision),
-        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => return array(resolve(element)?),
-        DataType::Custom(name, modifiers) => return custom(name, modifiers),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => return array(resolve(element, find)?),
+        DataType::Custom(name, modifiers) => return custom(name, modifiers, find),
         other => return Err(unsupported_type(&other.to_string().to_ascii_lowercase())),
     };
     modified(ty, &modifiers)
+}
+
+/// The name that a type gives to the column of a cast.
+pub(super) fn column_name(name: &DataType) -> Option<String> {
+    match (resolve(name, &|_, _| None), name) {
+        (Ok(ty), _) => Some(ty.row().name.to_owned()),
+        // A user's type. If there is none, the statement is refused.
+        (Err(_), DataType::Custom(name, _)) => name.0.last().and_then(|part| part.as_ident()).map(fold_ident),
+        (Err(_), DataType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => column_name(element),
+        (Err(_), _) => None,
+    }
 }
 
 fn unsupported_type(name: &str) -> SqlError {
@@ -178,11 +192,15 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 /// Type names without a variant in the parser.
-fn custom(name: &ObjectName, modifiers: &[String]) -> Result<SqlType, SqlError> {
+fn custom(name: &ObjectName, modifiers: &[String], find: FindType<'_>) -> Result<SqlType, SqlError> {
     let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(fold_ident).collect();
     let word = match parts.as_slice() {
         [word] => word.as_str(),
         [schema, word] if schema == "pg_catalog" => word.as_str(),
+        [schema, word] => {
+            let found = find(Some(schema), word).ok_or_else(|| missing(&parts.join(".")))?;
+            return users(found, word, modifiers);
+        }
         _ => return Err(missing(&parts.join("."))),
     };
     // A quoted "char" is another type than the word.
@@ -194,10 +212,22 @@ fn custom(name: &ObjectName, modifiers: &[String]) -> Result<SqlType, SqlError> 
         }
         return modified(row.ty(), &written);
     }
+    if let Some(found) = find(None, word) {
+        return users(found, word, modifiers);
+    }
     if UNSUPPORTED.contains(&word) || ["serial", "bigserial", "smallserial"].contains(&word) {
         return Err(unsupported_type(word));
     }
     Err(missing(word))
+}
+
+/// A user's type. It has no modifier.
+fn users(ty: SqlType, name: &str, modifiers: &[String]) -> Result<SqlType, SqlError> {
+    if modifiers.is_empty() {
+        return Ok(ty);
+    }
+    let message = format!("type modifier is not allowed for type \"{name}\"");
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
 fn missing(name: &str) -> SqlError {

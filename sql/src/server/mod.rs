@@ -85,7 +85,7 @@ impl SqlServer {
         let status_host = config.status_host.as_deref().map(Box::from);
         let workers = Workers::for_node();
         let cluster = Arc::new(NodeSessions::new(sessions.clone(), db.clone()));
-        let view = NodeView { started: wall_clock(), sessions: cluster.clone() };
+        let view = NodeView { started: wall_clock(), clock: wall_clock, sessions: cluster.clone() };
         let context =
             Arc::new(NodeContext { catalog, advisory, sequences, metrics, wall_clock, workers, status_host, view });
         Arc::new(SqlServer { node: Arc::new(Node { context, config, sessions, cluster }), db, handshakes })
@@ -224,6 +224,28 @@ impl SqlServer {
             }
         };
         tasks.spawn_on(session, &runtime);
+    }
+}
+
+/// What fuzzers reach without a socket.
+#[cfg(feature = "fuzzing")]
+impl SqlServer {
+    /// Serves one connection over any pair of streams, until either side closes. A panic of the session is an error to
+    /// the client, and counted in `sql_panics_total`.
+    pub async fn serve_streams(
+        &self,
+        reader: Box<dyn tokio::io::AsyncRead + Send + Unpin>,
+        writer: Box<dyn tokio::io::AsyncWrite + Send + Unpin>,
+    ) {
+        // The semaphore is never closed.
+        let Ok(permit) = self.handshakes.clone().acquire_owned().await else { return };
+        connection::run(self.node.clone(), reader, writer, None, permit, CancellationToken::new()).await;
+    }
+
+    /// The newest catalog that the node has a lease on, as a session of the database `postgres` sees it. `None` before
+    /// the first statement.
+    pub fn newest_catalog(&self) -> Option<Arc<crate::catalog::Catalog>> {
+        self.node.context.catalog.newest_lease().map(|lease| lease.catalog.clone())
     }
 }
 

@@ -49,6 +49,11 @@ impl Activity {
         start(&mut info, now);
     }
 
+    /// When the statement that it runs came, in microseconds since 2000-01-01 UTC.
+    pub(crate) fn statement_started(&self) -> Option<i64> {
+        self.info.lock().query_start
+    }
+
     /// The start of the transaction of a session that is active.
     pub(crate) fn set_transaction(&self, started: i64) {
         self.info.lock().transaction_start = Some(started);

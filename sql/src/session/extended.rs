@@ -32,7 +32,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{ResultColumn, explain_column, explain_format};
 use crate::protocol::frame::violation;
 use crate::protocol::output::Output;
-use pgtypes::{Datum, Names, NoNames, SqlType};
+use pgtypes::{Datum, Names, NoNames, Oid, SqlType};
 
 /// Parameters that are decoded before the session yields, in less than a millisecond.
 const PARAMETERS_AT_ONCE: usize = 2048;
@@ -545,12 +545,15 @@ fn check_parameter_count(statement: &str, supplied: usize, required: usize) -> R
     )))
 }
 
+/// The types of the OIDs that a client declares. A user's type is not looked up before the text is bound.
 fn declared_types(oids: &[u32]) -> Result<Arc<[SqlType]>, SqlError> {
-    let declared = |oid: &u32| {
-        SqlType::from_oid(*oid).ok_or_else(|| {
+    let declared = |oid: &u32| match SqlType::from_oid(*oid) {
+        Some(ty) => Ok(ty),
+        None if !Oid(*oid).is_builtin() => Ok(SqlType::new(Oid(*oid))),
+        None => {
             let message = format!("parameters of the type with OID {oid} are not supported");
-            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-        })
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+        }
     };
     oids.iter().map(declared).collect()
 }

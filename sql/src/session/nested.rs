@@ -5,6 +5,7 @@
 //! position in it is one of the whole statement.
 
 use super::reader::Parser;
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::parse;
 use crate::plan;
@@ -84,14 +85,14 @@ pub(crate) enum Direction {
 
 impl Prepare {
     /// The declared types, without modifiers. 42704 for an unknown one.
-    pub(crate) fn types(&self) -> Result<Vec<SqlType>, SqlError> {
-        let resolve = |(position, text): &(u32, String)| type_named(text).map_err(|error| error.at(*position));
+    pub(crate) fn types(&self, catalog: &Catalog) -> Result<Vec<SqlType>, SqlError> {
+        let resolve = |(position, text): &(u32, String)| type_named(text, catalog).map_err(|error| error.at(*position));
         self.types.iter().map(resolve).collect()
     }
 }
 
 /// The type of a type's text.
-fn type_named(text: &str) -> Result<SqlType, SqlError> {
+fn type_named(text: &str, catalog: &Catalog) -> Result<SqlType, SqlError> {
     let malformed = || SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{text}\""));
     let parsed = parse::parse(&format!("SELECT NULL::{text}")).map_err(|_| malformed())?;
     let Some(Statement::Query(query)) = parsed.first().map(|statement| &statement.tree) else {
@@ -103,7 +104,8 @@ fn type_named(text: &str) -> Result<SqlType, SqlError> {
                 if text.eq_ignore_ascii_case("unknown") {
                     return Ok(SqlType::UNKNOWN);
                 }
-                plan::type_of_name(data_type).map(SqlType::base)
+                let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
+                plan::type_of_name(data_type, &find).map(SqlType::base)
             }
             _ => Err(malformed()),
         },
@@ -327,10 +329,10 @@ mod tests {
         };
         assert_eq!(prepare.name, "é");
         assert_eq!(query, format!("{} select $1", " ".repeat(48)));
-        let types = prepare.types().unwrap();
+        let types = prepare.types(&Catalog::new(1, [])).unwrap();
         assert_eq!(types, [SqlType::INT4, SqlType::VARCHAR, SqlType::NUMERIC.array().unwrap()]);
         let Nested::Prepare(prepare, _) = nested("prepare p(int, foo) as values (1)") else { panic!("PREPARE") };
-        let error = prepare.types().unwrap_err();
+        let error = prepare.types(&Catalog::new(1, [])).unwrap_err();
         assert_eq!((error.code.0, error.position), ("42704", Some(16)));
         assert_eq!(refused("prepare p as create table t()").0, "syntax error at or near \"create\"");
         assert_eq!(

@@ -38,7 +38,9 @@ impl Session {
         self.node.metrics.statement(StatementKind::Other);
         let bytes = prepared_bytes(&prepare.text);
         self.statements.check_capacity(&prepare.name, bytes)?;
-        let declared: Arc<[SqlType]> = prepare.types()?.into();
+        self.begin_for(query).await?;
+        let (catalog, _) = self.catalog()?;
+        let declared: Arc<[SqlType]> = prepare.types(&catalog)?.into();
         let bound = self.plan(query, Some(&declared), None).await?;
         if self.statements.get(&prepare.name).is_some() {
             return Err(duplicate_statement(&prepare.name).into());

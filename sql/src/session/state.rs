@@ -28,7 +28,7 @@ use crate::catalog::{
     Catalog, Lease, LiveTransaction, NodeCatalog, SchemaChange, SchemaSavepoint, SessionSchemas, SessionSlot,
     constraint_error, doomed,
 };
-use crate::clock::{self, WallClock};
+use crate::clock::{self, Chance, WallClock};
 use crate::coop::{MANY, Workers, drop_elsewhere};
 use crate::error::{SqlError, SqlState};
 use crate::exec::KeyLines;
@@ -108,7 +108,7 @@ impl NodeContext {
             wall_clock,
             workers: Workers::for_node(),
             status_host: None,
-            view: NodeView { started: wall_clock(), sessions: Arc::new(NoSessions) },
+            view: NodeView { started: wall_clock(), clock: wall_clock, sessions: Arc::new(NoSessions) },
         }
     }
 
@@ -316,6 +316,8 @@ pub(crate) struct Session {
     pub(crate) temporary: Arc<SessionSchemas>,
     /// Its sequences.
     pub(crate) sequences: SessionSequences,
+    /// Its random numbers.
+    pub(crate) chance: Chance,
     /// The savepoints of the transaction block, the newest last.
     pub(crate) savepoints: Vec<SessionSavepoint>,
     /// Whether the running statement has met a conflict: it runs again with row locks.
@@ -395,6 +397,7 @@ impl Session {
             advisory,
             temporary,
             sequences,
+            chance: Chance::new(),
             savepoints: Vec::new(),
             is_contended: false,
             now: 0,

@@ -14,7 +14,7 @@ use super::settings::{Settings, transaction_modes};
 use super::statement::{Hold, Portal, Prepared};
 use super::txn_state::TxnState;
 use crate::catalog::Catalog;
-use crate::clock;
+use crate::clock::{self, Chance, WallClock};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{LockLog, SessionAccess, SessionsCall};
 use crate::protocol::output::Notice;
@@ -53,6 +53,9 @@ pub(crate) struct Shown<'s> {
     /// The id of the transaction, if it has one.
     pub(crate) transaction: Option<i64>,
     pub(crate) node: &'s NodeView,
+    /// When the client's statement came, in microseconds since 2000-01-01 UTC.
+    pub(crate) statement_started: i64,
+    pub(crate) chance: &'s Chance,
     pub(crate) statements: &'s BoundedMap<Prepared>,
     pub(crate) portals: &'s BoundedMap<Portal>,
 }
@@ -63,10 +66,10 @@ impl<'s> Shown<'s> {
         catalog: &'s Arc<Catalog>,
         (user, database): (&'s str, &'s str),
         transaction: Option<i64>,
-        node: &'s NodeView,
+        (node, statement_started, chance): (&'s NodeView, i64, &'s Chance),
         (statements, portals): (&'s BoundedMap<Prepared>, &'s BoundedMap<Portal>),
     ) -> Shown<'s> {
-        Shown { catalog, user, database, transaction, node, statements, portals }
+        Shown { catalog, user, database, transaction, node, statement_started, chance, statements, portals }
     }
 }
 
@@ -74,6 +77,8 @@ impl<'s> Shown<'s> {
 pub(crate) struct NodeView {
     /// Its start, in microseconds since 2000-01-01 UTC.
     pub(crate) started: i64,
+    /// Its clock.
+    pub(crate) clock: WallClock,
     /// Its sessions, and those of the other nodes.
     pub(crate) sessions: Arc<dyn ClusterSessions>,
 }
@@ -298,6 +303,22 @@ impl SystemSession for SessionValues<'_> {
 
     fn transaction(&self) -> Option<i64> {
         self.shown.transaction
+    }
+
+    fn clock(&self) -> i64 {
+        (self.shown.node.clock)()
+    }
+
+    fn statement_started(&self) -> i64 {
+        self.shown.statement_started
+    }
+
+    fn random(&self) -> f64 {
+        self.shown.chance.next()
+    }
+
+    fn set_seed(&self, seed: f64) {
+        self.shown.chance.seed(seed);
     }
 
     fn settings(&self) -> Vec<SettingInfo> {

@@ -1,14 +1,19 @@
-//! The rows of `pg_type`, `pg_proc`, `pg_aggregate`, `pg_operator` and `pg_cast`: the tables of [`pgtypes`].
+//! The rows of `pg_type`, `pg_proc`, `pg_aggregate`, `pg_operator` and `pg_cast`: the tables of [`pgtypes`]. The users'
+//! enums are in `pg_type` and `pg_enum`.
 //!
 //! Functions that support others (transition functions, estimators) have no rows of their own, so they are shown as
 //! none. A function's source is its name.
 
-use super::env::{Rows, array, int, oid, rows_of, text, vector};
+use std::sync::Arc;
+
+use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
 use super::facts;
 use super::producer::Producer;
 use super::relations::{INFORMATION_SCHEMA, PG_CATALOG};
+use crate::catalog::Catalog;
+use crate::object::{EnumType, Object};
 use pgtypes::functions::{self, ProcRow, Run, operators};
-use pgtypes::{Category, Datum, Oid, SqlType, TypeRow, cast};
+use pgtypes::{Category, Datum, Label, Oid, SqlType, TypeRow, cast};
 
 pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
@@ -41,7 +46,13 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "typndims",
             "typcollation",
         ],
-        rows: |_| types(),
+        rows: types,
+    },
+    Producer {
+        relation: "pg_enum",
+        constants: &[],
+        columns: &["oid", "enumtypid", "enumsortorder", "enumlabel"],
+        rows: labels,
     },
     Producer {
         relation: "pg_proc",
@@ -130,13 +141,14 @@ fn named(name: &str) -> Datum {
     oid(functions::named(name).first().map_or(Oid::NONE, |row| row.oid))
 }
 
-fn types() -> Rows {
+fn types(env: &SystemEnv<'_>) -> Rows {
     let element = pgtypes::all();
     let arrays = pgtypes::all().filter_map(|row| pgtypes::find(row.array));
     let mut rows: Vec<&TypeRow> = element.chain(arrays).collect();
     rows.sort_by_key(|row| row.oid);
     let mut rows: Vec<Vec<Datum>> = rows.into_iter().map(type_row).collect();
     rows.extend(facts::domains().iter().flat_map(domain));
+    rows.extend(enums(env.catalog()).iter().flat_map(users));
     rows_of(rows)
 }
 
@@ -180,16 +192,66 @@ fn type_row(row: &TypeRow) -> Vec<Datum> {
     ]
 }
 
+/// The labels of all enums. Their order among those of the type is shown, from 1.
+fn labels(env: &SystemEnv<'_>) -> Rows {
+    let of_type = |ty: &EnumType| -> Vec<Vec<Datum>> {
+        let labels = ty.labels.iter().zip(&ty.label_oids).zip(1_u32..);
+        let row = |((label, label_oid), place): ((&Label, &u32), u32)| {
+            vec![oid(Oid(*label_oid)), oid(ty.ty().oid), Datum::Float(f64::from(place)), text(&label.name)]
+        };
+        labels.map(row).collect()
+    };
+    rows_of(enums(env.catalog()).iter().flat_map(of_type).collect())
+}
+
+/// The enums of the session's database, by their OIDs.
+fn enums(catalog: &Catalog) -> Vec<EnumType> {
+    let one = |object: &Arc<Object>| match &**object {
+        Object::Enum(ty) => Some(ty.clone()),
+        _ => None,
+    };
+    catalog.relations().iter().filter_map(one).collect()
+}
+
+/// An enum, and its array type.
+fn users(ty: &EnumType) -> [Vec<Datum>; 2] {
+    let (own, array) = (ty.ty(), ty.ty().array().unwrap_or(SqlType::UNKNOWN));
+    let mut rows = [(own, ty.name.clone()), (array, format!("_{}", ty.name))].map(|(shown, name)| {
+        let mut row = type_row(shown.row());
+        set(&mut row, vec![(0, oid(shown.oid)), (1, text(name)), (2, oid(Oid(ty.schema.0)))]);
+        row
+    });
+    let functions = |row: &mut Vec<Datum>, names: [&str; 4]| {
+        let changes = names.into_iter().zip(12..).map(|(name, at)| (at, named(name))).collect();
+        set(row, changes);
+    };
+    let [of_type, of_array] = &mut rows;
+    set(of_type, vec![(4, Datum::Bool(true)), (5, text("e")), (11, oid(array.oid)), (20, text("p"))]);
+    functions(of_type, ["enum_in", "enum_out", "enum_recv", "enum_send"]);
+    set(
+        of_array,
+        vec![
+            (9, named("array_subscript_handler")),
+            (10, oid(own.oid)),
+            (18, named("array_typanalyze")),
+            (20, text("x")),
+        ],
+    );
+    functions(of_array, ["array_in", "array_out", "array_recv", "array_send"]);
+    rows
+}
+
+fn set(row: &mut [Datum], changes: Vec<(usize, Datum)>) {
+    for (at, value) in changes {
+        if let Some(slot) = row.get_mut(at) {
+            *slot = value;
+        }
+    }
+}
+
 /// A domain of `information_schema`, and its array type.
 fn domain(domain: &facts::Domain) -> [Vec<Datum>; 2] {
     let mut row = type_row(domain.base.row());
-    let set = |row: &mut Vec<Datum>, changes: Vec<(usize, Datum)>| {
-        for (at, value) in changes {
-            if let Some(slot) = row.get_mut(at) {
-                *slot = value;
-            }
-        }
-    };
     // The places are those of the columns that `pg_type` is given above.
     set(
         &mut row,

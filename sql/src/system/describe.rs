@@ -9,11 +9,14 @@ use pgtypes::functions::{ProcRow, Run};
 use pgtypes::{Oid, SqlType};
 
 /// The name of a type with a modifier. `???` for an OID that is none, `-` for none.
-pub(super) fn type_name(oid: Oid, typmod: Option<i64>) -> String {
+pub(super) fn type_name(catalog: &Catalog, oid: Oid, typmod: Option<i64>) -> String {
     if oid == Oid::NONE {
         return "-".to_owned();
     }
-    let has_type = pgtypes::find(oid).is_some() || !oid.is_builtin();
+    if let Some(ty) = catalog.user_type_of(oid) {
+        return catalog.type_text(ty);
+    }
+    let has_type = pgtypes::find(oid).is_some();
     let domain = facts::domains().iter().find(|domain| domain.oid == oid || domain.array == oid);
     match (domain, has_type) {
         (Some(domain), _) => {

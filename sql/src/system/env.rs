@@ -90,6 +90,14 @@ pub trait SystemSession: Sync {
     fn pid(&self) -> i32;
     /// The id of the transaction, if it has one.
     fn transaction(&self) -> Option<i64>;
+    /// The time, in microseconds since 2000-01-01 UTC.
+    fn clock(&self) -> i64;
+    /// When the client's statement came, in the same unit.
+    fn statement_started(&self) -> i64;
+    /// A random number from 0 to below 1.
+    fn random(&self) -> f64;
+    /// Begins random numbers anew.
+    fn set_seed(&self, seed: f64);
     /// All settings, with their values.
     fn settings(&self) -> Vec<SettingInfo>;
     /// The sessions of the cluster, if they were asked for; else those of the node.

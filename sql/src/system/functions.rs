@@ -12,10 +12,14 @@ use super::pretty::pretty;
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
+use crate::catalog::Catalog;
+use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::object::{SchemaId, Sequence};
 use crate::table::quote_identifier;
+use pgtypes::datetime::TimestampTz;
 use pgtypes::functions::{self, ProcRow};
+use pgtypes::uuid::Uuid;
 use pgtypes::{Datum, Names, Oid, SqlType};
 
 /// The value of a call. The binder has converted the arguments to the types of the function.
@@ -37,7 +41,7 @@ pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<
         return privileges::check(function, args, env);
     }
     match name {
-        "format_type" => Ok(format_type(args)),
+        "format_type" => Ok(format_type(args, env.catalog())),
         "current_schemas" => Ok(current_schemas(args, env)),
         "pg_get_userbyid" => Ok(user_by_id(number(args, 0), env)),
         "pg_encoding_to_char" => Ok(encoding_name(args)),
@@ -51,9 +55,34 @@ pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<
         "txid_current_if_assigned" | "pg_current_xact_id_if_assigned" => {
             Ok(env.session.transaction().map_or(Datum::Null, Datum::Int))
         }
+        "statement_timestamp" => Ok(Datum::Int(env.session.statement_started())),
+        "clock_timestamp" => Ok(Datum::Int(env.session.clock())),
+        "timeofday" => time_of_day(env),
+        "random" => Ok(Datum::Float(env.session.random())),
+        "setseed" => set_seed(args, env),
+        "gen_random_uuid" => Ok(Datum::Uuid(Uuid::from_random(clock::random_bytes()))),
         "pg_safe_snapshot_blocking_pids" => Ok(array(SqlType::INT4, Vec::new())),
         _ => object(function, args, env),
     }
+}
+
+/// The time as a text.
+fn time_of_day(env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    Ok(maybe(TimestampTz(env.session.clock()).to_char("Dy Mon DD HH24:MI:SS.US YYYY TZ", env.io.zone)?))
+}
+
+/// 22023 for a seed that PostgreSQL would not take.
+fn set_seed(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    let seed = match args.first() {
+        Some(Datum::Float(seed)) => *seed,
+        _ => f64::NAN,
+    };
+    if !(-1.0..=1.0).contains(&seed) {
+        let message = format!("setseed parameter {seed} is out of allowed range [-1,1]");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    env.session.set_seed(seed);
+    Ok(text(""))
 }
 
 /// The rest: what is about one object.
@@ -214,13 +243,13 @@ fn exists(relation: &str, wanted: Oid) -> Datum {
     if found { Datum::Bool(true) } else { Datum::Null }
 }
 
-fn format_type(args: &[&Datum]) -> Datum {
+fn format_type(args: &[&Datum], catalog: &Catalog) -> Datum {
     let typmod = match args.get(1) {
         Some(Datum::Int(typmod)) => Some(*typmod),
         _ => None,
     };
     match args.first() {
-        Some(Datum::Int(_)) => text(type_name(number(args, 0), typmod)),
+        Some(Datum::Int(_)) => text(type_name(catalog, number(args, 0), typmod)),
         _ => Datum::Null,
     }
 }

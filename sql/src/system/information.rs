@@ -9,6 +9,7 @@ use super::objects::{roles, schemas, sequences, views};
 use super::producer::Producer;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use super::tables::named_tables;
+use crate::catalog::Catalog;
 use crate::object::SchemaId;
 use crate::object::{ObjectId, Sequence};
 use crate::table::{Column, Identity, Table};
@@ -230,7 +231,12 @@ fn column_rows(env: &SystemEnv<'_>) -> Rows {
             let default = shown_default(column, &catalog);
             let place = Place { database: &of_user, schema: &schema, table: &table, default, sequence };
             let collation = facts::of_type(column.ty).map_or(Oid::NONE, |facts| facts.collation);
-            place.row(column, column.ty.oid, collation, is_table)
+            let mut row = place.row(column, column.ty.oid, collation, is_table);
+            if let Some((schema, name)) = user_type(&catalog, column.ty) {
+                let shown = if column.ty.is_array() { "ARRAY" } else { "USER-DEFINED" };
+                row.splice(10..13, [text(schema), text(name), text(shown)]);
+            }
+            row
         };
         table.columns.iter().map(row).collect::<Vec<_>>()
     })))
@@ -301,6 +307,15 @@ fn identity(column: &Column, sequence: Option<&Sequence>) -> [Datum; 7] {
         number(|sequence| sequence.min),
         yes(sequence.is_some_and(|sequence| sequence.cycles)),
     ]
+}
+
+/// Schema and name of a user's type.
+fn user_type(catalog: &Catalog, ty: SqlType) -> Option<(String, String)> {
+    let element = ty.element().unwrap_or(ty);
+    let found = catalog.enum_type(element.oid)?;
+    let schema = catalog.schema_by_id(found.schema)?.name.clone();
+    let underscore = if element == ty { "" } else { "_" };
+    Some((schema, format!("{underscore}{}", found.name)))
 }
 
 /// The name of a type in `data_type`.

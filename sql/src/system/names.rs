@@ -46,7 +46,7 @@ pub(crate) fn find_object(catalog: &Catalog, class: SqlType, name: &str) -> Resu
 pub(crate) fn show_object(catalog: &Catalog, class: SqlType, oid: Oid) -> Option<String> {
     match class {
         SqlType::REGCLASS => relation_name(catalog, oid),
-        SqlType::REGTYPE => Some(type_name(oid, None)).filter(|name| name != "???"),
+        SqlType::REGTYPE => Some(type_name(catalog, oid, None)).filter(|name| name != "???"),
         SqlType::REGPROC => functions::find(oid).map(|row| match functions::named(row.name) {
             [_] => quote_identifier(row.name),
             _ => format!("{}.{}", PG_CATALOG.1, quote_identifier(row.name)),

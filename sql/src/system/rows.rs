@@ -31,7 +31,6 @@ static EMPTY: &[&str] = &[
     "pg_default_acl",
     "pg_depend",
     "pg_description",
-    "pg_enum",
     "pg_event_trigger",
     "pg_extension",
     "pg_foreign_data_wrapper",

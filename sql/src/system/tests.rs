@@ -45,6 +45,20 @@ impl SystemSession for TestSession {
         None
     }
 
+    fn clock(&self) -> i64 {
+        2
+    }
+
+    fn statement_started(&self) -> i64 {
+        1
+    }
+
+    fn random(&self) -> f64 {
+        0.5
+    }
+
+    fn set_seed(&self, _: f64) {}
+
     fn settings(&self) -> Vec<SettingInfo> {
         Vec::new()
     }
@@ -113,7 +127,7 @@ fn descriptors_are_those_of_postgresql() {
     for relation in relations::all() {
         let columns = relation.table.columns.iter().zip(&relation.declared).map(|(column, (ty, collation))| {
             let mark = if column.not_null { "!" } else { "" };
-            format!("{} {}{mark} {collation}", column.name, type_name(*ty, None))
+            format!("{} {}{mark} {collation}", column.name, type_name(&Catalog::new(1, []), *ty, None))
         });
         let kind = if relation.is_view { "view" } else { "table" };
         let columns = columns.collect::<Vec<_>>().join(", ");

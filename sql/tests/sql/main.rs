@@ -5,6 +5,7 @@
 mod advisory;
 mod behaviour;
 mod copy;
+mod documented;
 mod foreign_keys;
 mod gateways;
 mod indexes;
@@ -12,6 +13,7 @@ mod replica_reads;
 mod scripts;
 mod sequences;
 mod sessions;
+mod sqllogic;
 mod support;
 mod temporary;
 mod wire_drivers;

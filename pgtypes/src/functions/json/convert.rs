@@ -39,7 +39,7 @@ pub(in crate::functions) fn to_jsonb(value: &Datum, ty: SqlType, env: &IoEnv<'_>
         Datum::Array(array) => tree_of(array.dimensions(), array.elements(), SqlType::new(array.element()), env),
         Datum::Record(record) => {
             let fields = record.fields().iter().enumerate();
-            let members = fields.map(|(at, (ty, field))| Ok((field_name(at).into(), to_jsonb(field, *ty, env)?)));
+            let members = fields.map(|(at, (ty, field))| Ok((record.name(at), to_jsonb(field, *ty, env)?)));
             Jsonb::from_pairs(members.collect::<Result<Vec<(Cow<'_, str>, Jsonb)>, ValueError>>()?)
         }
         Datum::Text(text) if ty.base() == SqlType::JSON => Jsonb::parse(text),
@@ -66,7 +66,7 @@ pub(super) fn array_to_json(array: &Array, layout: Layout, env: &IoEnv<'_>) -> R
 /// `row_to_json`. 54000 for 1 GB.
 pub(super) fn row_to_json(record: &Record, layout: Layout, env: &IoEnv<'_>) -> Result<String, ValueError> {
     let fields = record.fields().iter().enumerate();
-    let members = fields.map(|(at, (ty, field))| Ok((field_name(at), to_json(field, *ty, env)?)));
+    let members = fields.map(|(at, (ty, field))| Ok((record.name(at).into_owned(), to_json(field, *ty, env)?)));
     limited(json::row_to_json(members.collect::<Result<Vec<_>, ValueError>>()?, layout))
 }
 
@@ -98,11 +98,6 @@ fn text_of(value: &Datum, ty: SqlType, env: &IoEnv<'_>) -> String {
         (Datum::Int(micros), SqlType::TIMESTAMPTZ) => TimestampTz(*micros).to_json(env.zone),
         _ => wire::show(value, ty, env),
     }
-}
-
-/// The name of a column of an anonymous row.
-fn field_name(at: usize) -> String {
-    format!("f{}", at + 1)
 }
 
 /// The parts of an array along its first dimension.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{nullable, rows, text, text_array};
+use super::{count, nullable, rows, text, text_array};
 use crate::cast::Cast;
 use crate::datum::Datum;
 use crate::error::ValueError;
@@ -21,6 +21,8 @@ pub(in crate::functions) static ROWS: &[ProcRow] = &[
     scalar(3059, "concat_ws", &[T::TEXT, T::ANY], T::TEXT, concat_ws).stable().on_null().variadic(),
     scalar(3539, "format", &[T::TEXT, T::ANY], T::TEXT, format).stable().on_null().variadic(),
     scalar(3540, "format", &[T::TEXT], T::TEXT, format).stable().on_null(),
+    scalar(438, "num_nulls", &[T::ANY], T::INT4, |args| nulls(args, true)).on_null().variadic(),
+    scalar(440, "num_nonnulls", &[T::ANY], T::INT4, |args| nulls(args, false)).on_null().variadic(),
     scalar(394, "string_to_array", &[T::TEXT, T::TEXT], T::TEXT_ARRAY, string_to_array).on_null(),
     scalar(376, "string_to_array", &[T::TEXT, T::TEXT, T::TEXT], T::TEXT_ARRAY, string_to_array).on_null(),
     set(6160, "string_to_table", &[T::TEXT, T::TEXT], T::TEXT, string_to_table).on_null(),
@@ -75,6 +77,11 @@ fn cat(left: &str, right: &str) -> Result<Datum, ValueError> {
 
 fn concat(args: &Args<'_>) -> Result<Datum, ValueError> {
     text(texts::concat(&borrowed(&forms(args, 0)))?)
+}
+
+/// How many arguments are NULL, or are not.
+fn nulls(args: &Args<'_>, is_null: bool) -> Result<Datum, ValueError> {
+    count((0..args.len()).filter(|at| args.is_null(*at) == is_null).count())
 }
 
 fn concat_ws(args: &Args<'_>) -> Result<Datum, ValueError> {

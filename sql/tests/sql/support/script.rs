@@ -225,7 +225,8 @@ fn type_name(oid: u32) -> &'static str {
     if oid == pgtypes::SqlType::VOID.oid.0 {
         return "void";
     }
-    pgtypes::SqlType::from_oid(oid).expect("a known type").row().name
+    // A user's type is shown as its kind.
+    pgtypes::SqlType::new(pgtypes::Oid(oid)).row().name
 }
 
 /// An ErrorResponse or NoticeResponse.
