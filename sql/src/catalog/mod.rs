@@ -15,16 +15,18 @@
 //!
 //! 1. `keys`, `planted`: keys and small records, deliberate bugs
 //! 2. `tagged`: records of fields
-//! 3. `descriptor`, `object_record`: records of tables and of other objects
+//! 3. `comments`, `descriptor`, `object_record`: records of comments, of tables and of other objects
 //! 4. `snapshot`: the objects of a version
 //! 5. `control`, `uses`, `versions`, `violations`: leases and schema changes under way, the live transactions of the
 //!    node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 7. `steps`, `temporary`: the steps of schema changes; the temporary relations of a session
-//! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
+//! 8. `comment_changes`, `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
 //! 9. `leftovers`: temporary relations of sessions that have ended
 //! 10. `keeper`: keeps the lease, and sweeps
 
+mod comment_changes;
+mod comments;
 mod control;
 pub(crate) mod ddl;
 pub mod descriptor;
@@ -45,6 +47,7 @@ mod uses;
 mod versions;
 mod violations;
 
+pub(crate) use comments::Part;
 pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
 pub(crate) use gc_ttl::GC_TTL_MIN;

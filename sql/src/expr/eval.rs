@@ -88,7 +88,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             decided(function, &left, &array, env)
         }
         Expr::Array { element, items, is_nested } => array(*element, evaluated(items, row, env)?, *is_nested),
-Expr::Field { record, at } => owned(match &*eval(record, row, env)? {
+        Expr::Field { record, at } => owned(match &*eval(record, row, env)? {
             Datum::Record(record) => record.fields().get(*at).map_or(Datum::Null, |(_, field)| field.clone()),
             _ => Datum::Null,
         }),

@@ -8,7 +8,7 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `operators`: the ends of operators
+//! 2. `comments`, `operators`: forms of COMMENT; the ends of operators
 //! 3. `normalize`, `rewrite`: token edits
 //! 4. `precedence`, `sequences`: operator precedence; statements about sequences
 //! 5. `dialect`: the parser's dialect
@@ -24,6 +24,7 @@ use crate::error::{SqlError, SqlState};
 use crate::lexer::{self, Lexer};
 
 mod commands;
+mod comments;
 mod depth;
 mod dialect;
 mod normalize;
@@ -33,6 +34,7 @@ mod rewrite;
 mod sequences;
 mod text;
 
+pub(crate) use comments::CONSTRAINT as COMMENT_ON_CONSTRAINT;
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use normalize::is_distinct;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};

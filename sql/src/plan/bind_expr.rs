@@ -317,6 +317,9 @@ impl Binder<'_> {
             let message = format!("column notation .{wanted} applied to type {ty}, which is not a composite type");
             self.error(SqlState::WRONG_OBJECT_TYPE, message, at)
         })?;
+        if fields.is_empty() {
+            return Err(self.unsupported("a field of a row that comes from elsewhere is", at));
+        }
         match fields.iter().position(|(name, _)| *name == wanted) {
             Some(place) => {
                 let ty = fields.get(place).map_or(SqlType::UNKNOWN, |(_, ty)| *ty);
@@ -532,9 +535,13 @@ pub(super) fn fields_of(record: &Typed) -> Option<Vec<(String, SqlType)>> {
         return Some(fields.into_iter().map(|(name, ty)| (name.to_owned(), ty)).collect());
     }
     Some(match &record.expr {
-        Expr::Row { types, .. } => types.iter().enumerate().map(|(at, ty)| (format!("f{}", at + 1), *ty)).collect(),
+        Expr::Row { types, names, .. } => {
+            let name = |at: usize| names.as_ref().and_then(|names| names.get(at)).map(ToString::to_string);
+            let fields = types.iter().enumerate();
+            fields.map(|(at, ty)| (name(at).unwrap_or_else(|| format!("f{}", at + 1)), *ty)).collect()
+        }
         Expr::Const(Datum::Record(record)) => {
-            record.fields().iter().enumerate().map(|(at, (ty, _))| (format!("f{}", at + 1), *ty)).collect()
+            record.fields().iter().enumerate().map(|(at, (ty, _))| (record.name(at).into_owned(), *ty)).collect()
         }
         _ => Vec::new(),
     })

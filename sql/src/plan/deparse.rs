@@ -159,7 +159,9 @@ impl Deparser<'_, '_> {
         let Expr::Const(value) = bound.expr else { return None };
         Some(match (value, bound.ty) {
             (Datum::Null, _) => Part { text: "NULL".to_owned(), ty: SqlType::UNKNOWN, literal: None },
-            (Datum::Text(text), SqlType::UNKNOWN) => Part { text: String::new(), ty: SqlType::UNKNOWN, literal: Some(text) },
+            (Datum::Text(text), SqlType::UNKNOWN) => {
+                Part { text: String::new(), ty: SqlType::UNKNOWN, literal: Some(text) }
+            }
             (value, ty) => {
                 let zone = TimeZone::utc();
                 let shown = wire::show(&value, ty, &IoEnv::new(&zone, Now(0)));
@@ -184,7 +186,8 @@ impl Deparser<'_, '_> {
             }
         }
         operands.push(rest);
-        let shown = operands.into_iter().rev().map(|operand| self.condition(operand)).collect::<Option<Vec<String>>>()?;
+        let shown =
+            operands.into_iter().rev().map(|operand| self.condition(operand)).collect::<Option<Vec<String>>>()?;
         let word = if *chain == BinaryOperator::And { " AND " } else { " OR " };
         Some(Part::condition(format!("({})", shown.join(word))))
     }

@@ -152,7 +152,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn find_enum(&self, parts: &[String]) -> Option<std::sync::Arc<Object>> {
+    pub(super) fn find_enum(&self, parts: &[String]) -> Option<std::sync::Arc<Object>> {
         match parts {
             [name] => self.look_up_type(None, name),
             [schema, name] => self.look_up_type(Some(self.catalog.schema(schema)?.id), name),

@@ -13,6 +13,7 @@
 //! 2. `index_path`: scans of secondary indexes
 //! 3. `access`, `window`: access paths; window functions and their frames
 //! 4. `found`, `rel`: what was found of a query; queries and the nodes that they read
+//!    (`windowed` makes that of window functions)
 //! 5. `joins`, `node`: where conditions go; the plan of a statement
 //! 6. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
 //!    WITH
@@ -28,10 +29,10 @@
 //!     column; FROM, output columns; names in stored texts; what views read
 //! 15. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 16. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE inside WITH
+//! 16. `frames`, `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE inside WITH
 //! 17. `constraints`, `drops`, `index_ddl`, `insert`, `modify`: checks, generated columns, foreign keys; what a DROP
 //!     takes along; changes of indexes; INSERT; UPDATE and DELETE
-//! 18. `create_as`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; enums; schemas, databases,
+//! 18. `comments`, `create_as`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; enums; schemas, databases,
 //!     DROP; views
 //! 19. `ddl`: CREATE TABLE, TRUNCATE
 //! 20. `alter_identity`: sequences in ALTER TABLE
@@ -51,6 +52,7 @@ mod binder;
 mod bound_index;
 mod calls;
 mod coerce;
+mod comments;
 mod comparison;
 mod conditions;
 mod constants;
@@ -67,6 +69,7 @@ mod enum_ddl;
 mod explain;
 mod explained;
 mod found;
+mod frames;
 mod from;
 mod functions;
 mod grouping;
@@ -102,6 +105,7 @@ mod type_name;
 mod view_uses;
 mod views;
 mod window;
+mod windowed;
 mod with_change;
 mod with_name;
 

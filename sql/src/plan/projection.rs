@@ -66,6 +66,9 @@ impl Binder<'_> {
             let message = format!("type {} is not composite", record.type_name());
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
+        if fields.is_empty() {
+            return Err(self.unsupported("the fields of a row that comes from elsewhere are", record.at));
+        }
         for (at, (name, ty)) in fields.into_iter().enumerate() {
             output.exprs.push(fold(Expr::Field { record: Box::new(record.expr.clone()), at }));
             output.columns.push(ResultColumn { name, ty, origin: (0, 0) });

@@ -17,6 +17,7 @@ use super::names::{fold_ident, is_default};
 use super::node::ResultColumn;
 use super::projection::Output;
 use super::rel::{Aggregation, Rel, RowLock, RowWait, SelectPlan, SetCall, SetValues, SortKey, Source};
+use super::windowed::set_windows;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
@@ -162,7 +163,7 @@ impl Binder<'_> {
         if has_windows {
             let groups = plan.aggregation.as_ref().map(|groups| groups.keys.len() + groups.calls.len());
             let calls = (windows.found, windows.calls);
-            width = self.set_windows(&mut plan, calls, &mut set_calls, groups.unwrap_or(width));
+            width = set_windows(&mut plan, calls, &mut set_calls, groups.unwrap_or(width));
         }
         self.set_values(&mut plan, set_calls, (width, is_grouped), query_start(query))?;
         Ok((plan, columns))

@@ -446,7 +446,11 @@ pub(super) fn definition(catalog: &Catalog, number: Oid, is_pretty: bool) -> Opt
         return Some(key_definition(table, &index));
     }
     if let Some(check) = table.checks.iter().find(|check| check.id.0 == number.0) {
-        return Some(if is_pretty { format!("CHECK ({})", pretty(&check.text)) } else { format!("CHECK ({})", whole(&check.text)) });
+        return Some(if is_pretty {
+            format!("CHECK ({})", pretty(&check.text))
+        } else {
+            format!("CHECK ({})", whole(&check.text))
+        });
     }
     let key = table.foreign_keys.iter().find(|key| key.id.0 == number.0)?;
     Some(foreign_key_definition(catalog, table, key))

@@ -3,6 +3,7 @@
 //! A function is known by its name; its variants differ in the types of the arguments. Where PostgreSQL answers NULL
 //! for an OID of no object, so do these. Sizes are not measured: they are 0.
 
+use super::comments;
 use super::constraints;
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
@@ -130,11 +131,10 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         "pg_tablespace_size" => Ok(int(0)),
         // There are those of the system alone.
         "pg_tablespace_location" => Ok(text("")),
-        // None of these objects exists, or none has a comment.
-        "obj_description"
-        | "col_description"
-        | "shobj_description"
-        | "pg_get_ruledef"
+        "obj_description" | "shobj_description" => Ok(comments::object_comment(args, env)),
+        "col_description" => Ok(comments::column_comment(args, env)),
+        // None of these objects exists.
+        "pg_get_ruledef"
         | "pg_get_triggerdef"
         | "pg_get_function_sqlbody"
         | "pg_get_partkeydef"

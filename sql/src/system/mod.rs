@@ -16,13 +16,14 @@
 //! 4. `describe`, `pretty`: definitions as text; expressions without superfluous parentheses
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
-//! 7. `activity`, `constraints`, `information`, `sequences`: the server and its sessions; indexes and constraints;
+//! 7. `activity`, `comments`, `constraints`, `information`, `sequences`: the server and its sessions; indexes and constraints;
 //!    `information_schema`; sequences
 //! 8. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
 //! 9. `functions`: the functions
 
 mod activity;
 mod builtin;
+mod comments;
 mod constraints;
 mod describe;
 mod env;
@@ -31,8 +32,8 @@ mod functions;
 mod information;
 mod names;
 mod objects;
-mod privileges;
 mod pretty;
+mod privileges;
 mod producer;
 mod relations;
 mod rows;

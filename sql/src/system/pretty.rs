@@ -174,8 +174,10 @@ mod tests {
             ("((name)::text = 'x'::text)", "name::text = 'x'::text"),
             ("(length((name)::text) > 2)", "length(name::text) > 2"),
             ("((a + b) IS NOT NULL)", "(a + b) IS NOT NULL"),
-            ("((a)::text = ANY ((ARRAY['x'::character varying, 'y'::character varying])::text[]))",
-                "a::text = ANY (ARRAY['x'::character varying, 'y'::character varying]::text[])"),
+            (
+                "((a)::text = ANY ((ARRAY['x'::character varying, 'y'::character varying])::text[]))",
+                "a::text = ANY (ARRAY['x'::character varying, 'y'::character varying]::text[])",
+            ),
             ("CASE WHEN a THEN b END", "CASE WHEN a THEN b END"),
         ] {
             assert_eq!(pretty(full), short);
