@@ -65,6 +65,25 @@ pub enum WindowFn {
     NthValue,
 }
 
+impl WindowFn {
+    /// The name of its functions.
+    pub fn name(self) -> &'static str {
+        match self {
+            WindowFn::RowNumber => "row_number",
+            WindowFn::Rank => "rank",
+            WindowFn::DenseRank => "dense_rank",
+            WindowFn::PercentRank => "percent_rank",
+            WindowFn::CumeDist => "cume_dist",
+            WindowFn::Ntile => "ntile",
+            WindowFn::Lag => "lag",
+            WindowFn::Lead => "lead",
+            WindowFn::FirstValue => "first_value",
+            WindowFn::LastValue => "last_value",
+            WindowFn::NthValue => "nth_value",
+        }
+    }
+}
+
 /// How a function is computed.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {

@@ -184,6 +184,13 @@ impl Execution {
             values.extend(row.iter().map(Datum::borrow));
             sink(&values)?;
         }
+        // Fewer rows mean the end to the caller: an error behind them is the end.
+        if rows.len() < max_rows
+            && let State::Query(run) = &mut self.state
+            && let Some(error) = run.take_error()
+        {
+            return Err(error);
+        }
         Ok(rows.len())
     }
 

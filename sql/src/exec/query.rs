@@ -110,6 +110,11 @@ impl QueryRun {
         })
     }
 
+    /// The error of the row behind those that were taken.
+    pub(super) fn take_error(&mut self) -> Option<SqlError> {
+        self.failed.take()
+    }
+
     /// Reads these rows instead of its source.
     pub(super) fn over(mut self, rows: Arc<Vec<Row>>) -> QueryRun {
         self.kept = Some((rows, 0));

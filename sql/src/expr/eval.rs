@@ -301,7 +301,8 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     let children = expr.children();
     let is_call_without_args = matches!(&expr, Expr::Call(_));
     let is_leaf = children.is_empty() && !is_call_without_args;
-    if is_leaf || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
+    let is_styled = matches!(&expr, Expr::Cast { cast, .. } if cast.is_styled());
+    if is_leaf || is_styled || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
         return expr;
     }
     let zone = TimeZone::utc();

@@ -75,12 +75,22 @@ pub(super) fn unsupported(text: &str) -> Option<SqlError> {
         return Some(error.at(u32::try_from(position).unwrap_or(0)));
     }
     let known = match command.split_once(' ') {
+        None if command == "COMMENT" => !is_comment_on_known(text),
         None => SINGLE.contains(&&*command),
         Some(("ALTER", "TABLE")) => true,
         Some(("CREATE" | "ALTER" | "DROP", object)) => OBJECTS.contains(&object.split(' ').next().unwrap_or(object)),
         Some(_) => false,
     };
     known.then(|| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{command} is not supported yet")))
+}
+
+/// Whether a text is a COMMENT on an object of a kind that the parser knows: what is wrong with it is its syntax.
+fn is_comment_on_known(text: &str) -> bool {
+    const KINDS: [&str; 9] =
+        ["table", "column", "view", "sequence", "index", "constraint", "schema", "database", "type"];
+    let mut lexer = Lexer::new(text);
+    let kind = (0..3).filter_map(|_| lexer.next()).last();
+    matches!(kind.map(|kind| kind.token), Some(Token::Word(word)) if KINDS.iter().any(|k| word.eq_ignore_ascii_case(k)))
 }
 
 /// The byte of EXCLUDE behind the frame of a window.

@@ -39,6 +39,9 @@ fn plain(token: &TokenWithSpan) -> TokenWithSpan {
         Token::EscapedStringLiteral(text) | Token::UnicodeStringLiteral(text) | Token::NationalStringLiteral(text) => {
             TokenWithSpan { token: Token::SingleQuotedString(text.clone()), span: token.span }
         }
+        Token::DollarQuotedString(text) => {
+            TokenWithSpan { token: Token::SingleQuotedString(text.value.clone()), span: token.span }
+        }
         _ => token.clone(),
     }
 }

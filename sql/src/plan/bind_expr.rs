@@ -313,7 +313,7 @@ impl Binder<'_> {
     fn field(&mut self, record: Typed, name: &Ident) -> Result<Typed, SqlError> {
         let (wanted, at) = (fold_ident(name), record.at);
         let fields = fields_of(&record).ok_or_else(|| {
-            let ty = record.type_name();
+            let ty = self.type_text(record.ty);
             let message = format!("column notation .{wanted} applied to type {ty}, which is not a composite type");
             self.error(SqlState::WRONG_OBJECT_TYPE, message, at)
         })?;

@@ -74,8 +74,8 @@ impl Binder<'_> {
         let (offset, follows) = match ast {
             WindowFrameBound::CurrentRow => return Ok(FrameBound::Current),
             WindowFrameBound::Preceding(None) | WindowFrameBound::Following(None) => return Ok(FrameBound::Unbounded),
-            WindowFrameBound::Preceding(Some(offset)) => (&**offset, false),
-            WindowFrameBound::Following(Some(offset)) => (&**offset, true),
+            WindowFrameBound::Preceding(Some(offset)) => (plain_offset(offset), false),
+            WindowFrameBound::Following(Some(offset)) => (plain_offset(offset), true),
         };
         if units != FrameUnits::Range {
             let clause = if units == FrameUnits::Rows { "ROWS" } else { "GROUPS" };
@@ -99,14 +99,7 @@ impl Binder<'_> {
     ) -> Result<FrameBound, SqlError> {
         let at = start_of(ast);
         self.clause = "RANGE";
-        let offset = match ast {
-            // The parser takes a string here for an interval.
-            Ast::Interval(interval) if interval.leading_field.is_none() => match &*interval.value {
-                literal @ Ast::Value(_) if start_of(literal) == at => self.expr(literal, scope)?,
-                _ => self.expr(ast, scope)?,
-            },
-            ast => self.expr(ast, scope)?,
-        };
+        let offset = self.expr(ast, scope)?;
         if !offset.expr.is_row_independent() {
             let message = "argument of RANGE must not contain variables";
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
@@ -123,7 +116,7 @@ impl Binder<'_> {
             _ => {
                 let message = format!(
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                    key.base_name()
+                    self.type_text(key)
                 );
                 return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
             }
@@ -133,11 +126,11 @@ impl Binder<'_> {
             _ if offset.ty == SqlType::UNKNOWN => key.base(),
             several => several.iter().copied().find(|ty| *ty == offset.ty.base()).unwrap_or(SqlType::INT8),
         };
-        let given = offset.type_name();
+        let given = self.type_text(offset.ty);
         let Some(offset) = self.coerce(offset, wanted, CastContext::Implicit)? else {
             let message = format!(
                 "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset type {given}",
-                key.base_name()
+                self.type_text(key)
             );
             let error = self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at);
             return Err(error.hint("Cast the offset value to an appropriate type."));
@@ -194,5 +187,13 @@ impl Binder<'_> {
             };
         }
         places
+    }
+}
+
+/// An offset as it is written: the parser takes a string for an interval.
+fn plain_offset(ast: &Ast) -> &Ast {
+    match ast {
+        Ast::Interval(interval) if interval.leading_field.is_none() => &interval.value,
+        ast => ast,
     }
 }

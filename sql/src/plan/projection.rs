@@ -63,7 +63,7 @@ impl Binder<'_> {
     fn fields(&mut self, ast: &Ast, scope: &Scope, output: &mut Output) -> Result<(), SqlError> {
         let record = self.expr(ast, scope)?;
         let Some(fields) = fields_of(&record) else {
-            let message = format!("type {} is not composite", record.type_name());
+            let message = format!("type {} is not composite", self.type_text(record.ty));
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
         if fields.is_empty() {

@@ -7,6 +7,7 @@ use kv::api::LockMode;
 
 use super::access::TableAccess;
 use super::aggregation::AggregateCall;
+use super::show::plain;
 use super::window::{Frame, WindowFunction};
 use crate::expr::Expr;
 use crate::system::Relation;
@@ -93,6 +94,18 @@ impl SelectPlan {
         });
         let own = self.fixed().chain(values.iter().flatten()).chain(&self.filter).chain(&self.output);
         own.chain(aggregation).any(Expr::has_subquery)
+    }
+
+    /// Names of the columns that the output expressions refer to, for EXPLAIN.
+    pub(crate) fn row_names(&self) -> Vec<String> {
+        let Some(aggregation) = &self.aggregation else { return self.names.clone() };
+        let keys = aggregation.keys.iter().map(|key| plain(key, &self.names));
+        let calls = aggregation.calls.iter().map(|call| {
+            let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &self.names)).collect();
+            let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+            format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
+        });
+        keys.chain(calls).collect()
     }
 
     /// Whether it only filters and projects.

@@ -3,6 +3,7 @@
 use super::aggregation::AggregateOrder;
 use super::found::{FoundCall, FoundFunction, FoundWindow};
 use super::rel::{Rel, SelectPlan, SetCall, SortKey, Source, Window, WindowCall, Windows};
+use super::show::plain;
 use super::window::WindowFunction;
 use crate::expr::Expr;
 
@@ -66,9 +67,36 @@ pub(super) fn set_windows(
         });
     }
     let windows = Windows { input: Rel::Query(Box::new(input)), width: total, windows };
+    plan.names = names_of(&windows);
     let values = windows.values();
     plan.source = Source::Rel(Box::new(Rel::Windows(Box::new(windows))));
     total + values
+}
+
+/// The names of the columns of a node's rows, for EXPLAIN.
+fn names_of(windows: &Windows) -> Vec<String> {
+    let Rel::Query(input) = &windows.input else { return Vec::new() };
+    let own = input.row_names();
+    let mut names: Vec<String> = input.output.iter().map(|output| plain(output, &own)).collect();
+    let name = |at: &usize| names.get(*at).cloned().unwrap_or_default();
+    let calls = windows.windows.iter().flat_map(|window| &window.calls).map(|call| {
+        let shown = match &call.function {
+            WindowFunction::Own(kind, args) => {
+                let args: Vec<String> = args.iter().map(name).collect();
+                format!("{}({})", kind.name(), args.join(", "))
+            }
+            WindowFunction::Aggregate(aggregate) => {
+                let args: Vec<String> = aggregate.args.iter().map(|arg| plain(arg, &names)).collect();
+                let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+                format!("{}({args})", aggregate.function.name)
+            }
+        };
+        (call.place, format!("{shown} OVER (?)"))
+    });
+    let mut calls: Vec<(usize, String)> = calls.collect();
+    calls.sort_unstable();
+    names.extend(calls.into_iter().map(|(_, name)| name));
+    names
 }
 
 /// The columns of the input of windows: those of the query, and behind them what is none of these.

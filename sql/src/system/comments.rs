@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::env::{Rows, SystemEnv, int, maybe, number, oid, rows_of, text, words};
+use super::env::{SystemEnv, int, maybe, number, oid, rows_of, text, words};
 use super::producer::Producer;
 use super::relations;
 use crate::catalog::{Catalog, Part};

@@ -164,7 +164,7 @@ impl Walk<'_> {
                 node.detail("Group Key", keys.collect::<Vec<_>>());
             }
             if let Some(having) = &aggregation.having {
-                node.detail("Filter", show(having, &output_names(plan)));
+                node.detail("Filter", show(having, &plan.row_names()));
             }
             stages.push((node, |rows| rows.grouped));
         }
@@ -173,7 +173,7 @@ impl Walk<'_> {
         }
         if !plan.sort.is_empty() {
             let mut node = ExplainNode::of("Sort");
-            let names = output_names(plan);
+            let names = plan.row_names();
             node.detail("Sort Key", plan.sort.iter().map(|key| sort_key(key, plan, &names)).collect::<Vec<_>>());
             stages.push((node, pulled));
         }
@@ -189,7 +189,7 @@ impl Walk<'_> {
     /// VERBOSE: the output columns of a query.
     fn output(&self, node: &mut ExplainNode, plan: &SelectPlan) {
         if self.options.verbose {
-            let names = output_names(plan);
+            let names = plan.row_names();
             let columns = plan.output.iter().take(plan.visible).map(|expr| plain(expr, &names));
             node.detail("Output", columns.collect::<Vec<_>>());
         }
@@ -280,7 +280,7 @@ impl Walk<'_> {
     fn windows(&self, windows: &Windows) -> ExplainNode {
         let names: Vec<String> = match &windows.input {
             Rel::Query(input) => {
-                let own = output_names(input);
+                let own = input.row_names();
                 input.output.iter().map(|output| plain(output, &own)).collect()
             }
             _ => Vec::new(),
@@ -419,16 +419,4 @@ fn shown_key(key: &SortKey, shown: String) -> String {
         _ => "",
     };
     format!("{shown}{direction}{nulls}")
-}
-
-/// Names of the columns that the output expressions refer to.
-fn output_names(plan: &SelectPlan) -> Vec<String> {
-    let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
-    let keys = aggregation.keys.iter().map(|key| plain(key, &plan.names));
-    let calls = aggregation.calls.iter().map(|call| {
-        let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &plan.names)).collect();
-        let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
-        format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
-    });
-    keys.chain(calls).collect()
 }
