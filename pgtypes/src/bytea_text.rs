@@ -15,6 +15,21 @@ pub(crate) fn write_hex(bytes: &[u8], out: &mut BytesMut) {
     }
 }
 
+/// Appends the escaped form: a backslash is doubled, and what is not printable ASCII is written as three octal digits.
+pub(crate) fn write_escaped(bytes: &[u8], out: &mut BytesMut) {
+    out.reserve(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b' '..=b'~' => out.extend_from_slice(&[*byte]),
+            other => {
+                let digit = |shift: u8| b'0' + (other >> shift & 7);
+                out.extend_from_slice(&[b'\\', digit(6), digit(3), digit(0)]);
+            }
+        }
+    }
+}
+
 /// Reads either form.
 pub(crate) fn parse_bytea(text: &str) -> Result<Vec<u8>, ValueError> {
     match text.strip_prefix("\\x") {

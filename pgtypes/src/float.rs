@@ -81,6 +81,29 @@ pub fn show_float4(value: f32) -> String {
     layout(&digits_float4(value), 6).unwrap_or_else(|| not_finite(value.into()))
 }
 
+/// A `double precision` with `extra_float_digits`: the shortest exact form above 0, else 15 and that many digits.
+pub fn show_with(value: f64, extra: i8) -> String {
+    if extra > 0 { show(value) } else { rounded(value, 15 + i32::from(extra)) }
+}
+
+/// A `real` with `extra_float_digits`: the shortest exact form above 0, else 6 and that many digits.
+pub fn show_float4_with(value: f32, extra: i8) -> String {
+    if extra > 0 { show_float4(value) } else { rounded(value.into(), 6 + i32::from(extra)) }
+}
+
+/// At most so many digits, at least one, without zeros at the end: C's `%g`.
+fn rounded(value: f64, digits: i32) -> String {
+    let digits = digits.max(1);
+    let places = usize::try_from(digits - 1).unwrap_or(0);
+    let scientific = format!("{value:.places$e}");
+    let short = scientific.split_once('e').map(|(mantissa, exponent)| {
+        let mantissa =
+            if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+        format!("{mantissa}e{exponent}")
+    });
+    short.and_then(|short| layout(&short, digits)).unwrap_or_else(|| not_finite(value))
+}
+
 fn not_finite(value: f64) -> String {
     let name = if value.is_nan() {
         "NaN"

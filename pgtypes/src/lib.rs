@@ -58,7 +58,7 @@ pub use datum::{Array, Datum, DatumRef, Dimension, Record, Repr};
 pub use error::ValueError;
 pub use lookup::{all, find, find_name};
 pub use oid::Oid;
-pub use row::{Category, IoEnv, Label, Modifier, Names, NoNames, TypeIo, TypeRow};
+pub use row::{Category, IoEnv, Label, Modifier, Names, NoNames, OutputStyle, TypeIo, TypeRow};
 pub use sql_type::{MAX_VARCHAR, SqlType};
 pub use sqlstate::SqlState;
 pub use timestamp::{DateFormat, DateStyle, TimeZone};

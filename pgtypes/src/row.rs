@@ -32,6 +32,22 @@ pub trait Names: Sync {
     fn show(&self, class: SqlType, oid: Oid) -> Option<String>;
 }
 
+/// How values are written that have several exact or short forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputStyle {
+    /// `extra_float_digits`, -15 to 3. Above 0: the shortest form that is exact. Otherwise that many digits more than
+    /// always survive the way from text and back: 6 of a `real`, 15 of a `double precision`.
+    pub float_digits: i8,
+    /// Whether bytes are escaped instead of written in hexadecimal: `bytea_output`.
+    pub escapes_bytes: bool,
+}
+
+impl Default for OutputStyle {
+    fn default() -> OutputStyle {
+        OutputStyle { float_digits: 1, escapes_bytes: false }
+    }
+}
+
 /// The environment of input, output and functions.
 #[derive(Clone, Copy)]
 pub struct IoEnv<'a> {
@@ -41,6 +57,8 @@ pub struct IoEnv<'a> {
     pub order: DateOrder,
     /// `IntervalStyle`
     pub interval_style: IntervalStyle,
+    /// `extra_float_digits` and `bytea_output`
+    pub style: OutputStyle,
     /// The meaning of `'now'`: the start of the transaction.
     pub now: Now,
     /// The catalog.
@@ -48,11 +66,11 @@ pub struct IoEnv<'a> {
 }
 
 impl<'a> IoEnv<'a> {
-    /// An environment with the order of dates that the zone's style has, PostgreSQL's style of intervals, and no
-    /// catalog.
+    /// An environment with the order of dates that the zone's style has, PostgreSQL's default styles of the rest, and
+    /// no catalog.
     pub fn new(zone: &'a TimeZone, now: Now) -> IoEnv<'a> {
         let Session { order, interval_style, .. } = Session::new(zone, now);
-        IoEnv { zone, order, interval_style, now, names: &NoNames }
+        IoEnv { zone, order, interval_style, style: OutputStyle::default(), now, names: &NoNames }
     }
 
     /// What dates and times read of it.

@@ -39,8 +39,14 @@ impl SqlState {
     pub const SUBSTRING_ERROR: SqlState = SqlState("22011");
     /// `division_by_zero`
     pub const DIVISION_BY_ZERO: SqlState = SqlState("22012");
+    /// `invalid_preceding_or_following_size`
+    pub const INVALID_PRECEDING_OR_FOLLOWING_SIZE: SqlState = SqlState("22013");
+    /// `invalid_argument_for_ntile_function`
+    pub const INVALID_ARGUMENT_FOR_NTILE: SqlState = SqlState("22014");
     /// `interval_field_overflow`
     pub const INTERVAL_FIELD_OVERFLOW: SqlState = SqlState("22015");
+    /// `invalid_argument_for_nth_value_function`
+    pub const INVALID_ARGUMENT_FOR_NTH_VALUE: SqlState = SqlState("22016");
     /// `invalid_regular_expression`
     pub const INVALID_REGULAR_EXPRESSION: SqlState = SqlState("2201B");
     /// `invalid_argument_for_logarithm`
@@ -171,6 +177,8 @@ impl SqlState {
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
     /// 42501
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState("42501");
+    /// `windowing_error`
+    pub const WINDOWING_ERROR: SqlState = SqlState("42P20");
     /// The cluster has no room for a statement: others come first.
     pub const INSUFFICIENT_RESOURCES: SqlState = SqlState("53000");
     /// `out_of_memory`

@@ -126,7 +126,7 @@ fn nothing_is_left_undone() {
         "kv/src/lib.rs",
         "kv/proto/kv.proto",
         "tools/test.sh",
-        "tests/drivers/run.py",
+        "tests/drivers/pipelines.py",
         "Makefile",
         "Cargo.toml",
         "README.md",

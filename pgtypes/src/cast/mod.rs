@@ -106,6 +106,13 @@ impl Cast {
         }
     }
 
+    /// Whether the result has the form of floats or of bytes that the session chooses. Indexes may hold it all the same,
+    /// as in PostgreSQL.
+    pub fn is_styled(&self) -> bool {
+        let from = self.from.element().unwrap_or(self.from);
+        matches!(self.method, Method::Text) && matches!(from.base(), SqlType::FLOAT4 | SqlType::FLOAT8 | SqlType::BYTEA)
+    }
+
     /// The cast from a type to another one, in any context; `None` if there is none.
     pub fn find(from: SqlType, to: SqlType, is_explicit: bool) -> Option<Cast> {
         method(from, to).map(|(_, method)| Cast { from, to, is_explicit, method })

@@ -18,6 +18,11 @@ pub trait Aggregate: Send + Sync {
     /// Those of the function.
     fn finish(&mut self, direct: &Args<'_>) -> Result<Datum, ValueError>;
 
+    /// Whether `finish` leaves the state as it is, so that it can take more rows.
+    fn is_lasting(&self) -> bool {
+        false
+    }
+
     /// The bytes that the state occupies beside its own size, for memory budgets. Costs little.
     fn memory(&self) -> usize {
         0

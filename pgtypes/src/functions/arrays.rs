@@ -263,6 +263,15 @@ fn subscripts(args: &Args<'_>) -> Result<SetRows, ValueError> {
     if args.len() > 2 && args.bool(2)? { Ok(Box::new(all.rev().map(row))) } else { Ok(Box::new(all.map(row))) }
 }
 
+/// `information_schema._pg_expandarray`: the elements with their numbers.
+pub(super) static EXPAND: ProcRow =
+    set(13208, "_pg_expandarray", &[T::ANYARRAY], T::RECORD, expand).columns(&[("x", T::ANYELEMENT), ("n", T::INT4)]);
+
+fn expand(args: &Args<'_>) -> Result<SetRows, ValueError> {
+    let elements = args.array(0)?.elements().to_vec();
+    Ok(Box::new((1..).zip(elements).map(|(number, element)| Ok(vec![element, Datum::Int(number)]))))
+}
+
 fn unnest(args: &Args<'_>) -> Result<SetRows, ValueError> {
     let elements = args.array(0)?.elements().to_vec();
     Ok(Box::new(elements.into_iter().map(|element| Ok(vec![element]))))

@@ -10,9 +10,9 @@
 //! 3. `row`: the rows of functions
 //! 4. `casts`, `catalog`, `compare`, `enums`, `forms`, `json`, `session`, `text`, `times`: the topics
 //! 5. `arrays`, `numbers`: topics that use others
-//! 6. `aggregates`: the aggregates
+//! 6. `aggregates`, `windows`: the aggregates; the functions of windows
 //! 7. `polymorphic`, `table`: what polymorphic types stand for; all functions
-//! 8. `operators`: the operators
+//! 8. `operators`, `row_types`: the operators; the types of rows
 //! 9. `resolve`: which function a call means
 
 mod aggregate;
@@ -32,17 +32,20 @@ pub mod operators;
 mod polymorphic;
 pub mod resolve;
 mod row;
+mod row_types;
 mod session;
 mod table;
 mod text;
 mod times;
+mod windows;
 
 pub use aggregate::Aggregate;
 pub use args::Args;
 pub use common::common_type;
 pub use operator::OperatorRow;
 pub use polymorphic::Mismatch;
-pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility};
+pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility, WindowFn};
+pub use row_types::{fields_of, row_type};
 pub use table::{all, find, named};
 
 #[cfg(test)]

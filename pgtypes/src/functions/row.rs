@@ -38,6 +38,52 @@ pub type SetFn = fn(&Args<'_>) -> Result<SetRows, ValueError>;
 /// Begins an aggregate over arguments of these types, with a result of that type.
 pub type AggregateFn = fn(&[SqlType], SqlType) -> Box<dyn Aggregate>;
 
+/// The functions that only windows have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowFn {
+    /// `row_number`: the number of the row.
+    RowNumber,
+    /// `rank`: the number of the first row that is equal in the order.
+    Rank,
+    /// `dense_rank`: the number of the group of equal rows.
+    DenseRank,
+    /// `percent_rank`: the rows before its group, as a part of all others.
+    PercentRank,
+    /// `cume_dist`: the rows up to the end of its group, as a part of all.
+    CumeDist,
+    /// `ntile`: the number of its part, if there are so many of equal size.
+    Ntile,
+    /// `lag`: a value of a row before it.
+    Lag,
+    /// `lead`: a value of a row behind it.
+    Lead,
+    /// `first_value`: that of the first row of the frame.
+    FirstValue,
+    /// `last_value`: that of the last row of the frame.
+    LastValue,
+    /// `nth_value`: that of a row of the frame by its number.
+    NthValue,
+}
+
+impl WindowFn {
+    /// The name of its functions.
+    pub fn name(self) -> &'static str {
+        match self {
+            WindowFn::RowNumber => "row_number",
+            WindowFn::Rank => "rank",
+            WindowFn::DenseRank => "dense_rank",
+            WindowFn::PercentRank => "percent_rank",
+            WindowFn::CumeDist => "cume_dist",
+            WindowFn::Ntile => "ntile",
+            WindowFn::Lag => "lag",
+            WindowFn::Lead => "lead",
+            WindowFn::FirstValue => "first_value",
+            WindowFn::LastValue => "last_value",
+            WindowFn::NthValue => "nth_value",
+        }
+    }
+}
+
 /// How a function is computed.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
@@ -49,6 +95,8 @@ pub enum Run {
     Aggregate(AggregateFn),
     /// Over many rows in the order of WITHIN GROUP, with as many direct arguments before them.
     OrderedSet(u8, AggregateFn),
+    /// Over the rows of a window, by the executor.
+    Window(WindowFn),
     /// By the session, which has the catalog, the locks, the settings: not in this crate.
     Session,
     /// The same, to a set of rows.
@@ -133,6 +181,17 @@ pub(in crate::functions) const fn aggregate(
     row(oid, name, args, result, Run::Aggregate(run))
 }
 
+/// A function of windows.
+pub(in crate::functions) const fn window(
+    oid: u32,
+    name: &'static str,
+    args: &'static [SqlType],
+    result: SqlType,
+    run: WindowFn,
+) -> ProcRow {
+    row(oid, name, args, result, Run::Window(run))
+}
+
 /// A function that the session computes: strict and stable.
 pub(in crate::functions) const fn session(
     oid: u32,
@@ -212,6 +271,11 @@ impl ProcRow {
     /// Whether it returns a set.
     pub fn returns_set(&self) -> bool {
         matches!(self.run, Run::Set(_) | Run::SessionSet)
+    }
+
+    /// Whether it is a function of windows alone.
+    pub fn is_window(&self) -> bool {
+        matches!(self.run, Run::Window(_))
     }
 
     /// Whether it is an aggregate.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::ProcRow;
-use super::{aggregates, arrays, casts, catalog, compare, enums, forms, json, numbers, session, text, times};
+use super::{aggregates, arrays, casts, catalog, compare, enums, forms, json, numbers, session, text, times, windows};
 use crate::oid::Oid;
 
 /// The rows of each topic.
@@ -48,7 +48,11 @@ static TOPICS: &[&[ProcRow]] = &[
     times::make::ROWS,
     times::periods::ROWS,
     times::zones::ROWS,
+    windows::ROWS,
 ];
+
+/// The functions of `information_schema`, by their names with it: no name without it leads to them.
+static QUALIFIED: &[(&str, &ProcRow)] = &[("information_schema._pg_expandarray", &arrays::EXPAND)];
 
 struct Index {
     by_oid: HashMap<Oid, &'static ProcRow>,
@@ -60,6 +64,10 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     for row in all() {
         index.by_oid.insert(row.oid, row);
         index.by_name.entry(row.name).or_default().push(row);
+    }
+    for (name, row) in QUALIFIED {
+        index.by_oid.insert(row.oid, row);
+        index.by_name.entry(name).or_default().push(row);
     }
     index
 });
@@ -74,7 +82,7 @@ pub fn find(oid: Oid) -> Option<&'static ProcRow> {
     INDEX.by_oid.get(&oid).copied()
 }
 
-/// The functions of a name.
+/// The functions of a name; of `information_schema` with that before it.
 pub fn named(name: &str) -> &'static [&'static ProcRow] {
     INDEX.by_name.get(name).map_or(&[], Vec::as_slice)
 }

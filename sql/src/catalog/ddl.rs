@@ -110,6 +110,16 @@ impl SchemaChange {
         &self.catalog
     }
 
+    /// The version of the catalog with the changes of this transaction.
+    pub(super) fn version(&self) -> u64 {
+        self.node.own_version()
+    }
+
+    /// Replaces the catalog with the changes of this transaction.
+    pub(super) fn replace_catalog(&mut self, catalog: Arc<Catalog>) {
+        self.catalog = catalog;
+    }
+
     /// Whether it has changed anything.
     pub(crate) fn is_changed(&self) -> bool {
         self.changed
@@ -258,6 +268,7 @@ impl SchemaChange {
         if self.is_fresh(old) {
             self.fresh.insert(new.storage);
         }
+        self.forget_parts(txn, old, Some(&new))?;
         self.put_table(txn, new)
     }
 
@@ -273,6 +284,7 @@ impl SchemaChange {
             txn.delete(keys::statistics(table.id)).map_err(storage_error)?;
             table.storages().try_for_each(|storage| mark_dropped(txn, storage))?;
             self.catalog = Arc::new(self.catalog.without(self.node.own_version(), table.id));
+            self.forget_parts(txn, table, None)?;
         }
         if tables.is_empty() { Ok(()) } else { self.record(txn) }
     }
@@ -312,6 +324,7 @@ impl SchemaChange {
             txn.delete(keys::sequence(sequence.id)).map_err(storage_error)?;
         }
         self.catalog = Arc::new(self.catalog.without_object(self.node.own_version(), object.id()));
+        self.forget(txn, object.id())?;
         self.record(txn)
     }
 
@@ -376,7 +389,7 @@ impl SchemaChange {
     }
 
     /// Writes the publication record.
-    fn record(&mut self, txn: &mut Transaction) -> Result<(), SqlError> {
+    pub(super) fn record(&mut self, txn: &mut Transaction) -> Result<(), SqlError> {
         let Some(lease) = self.node.current() else { return Err(doomed()) };
         let record = OwnerRecord { owner: self.owner, node: self.node.state.node, term: lease.term };
         txn.put(keys::publication(self.owner), record.encode()).map_err(storage_error)?;

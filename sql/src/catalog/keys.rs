@@ -7,6 +7,7 @@
 //! | `mi` | the next free table or storage id |
 //! | `mn{schema id}{name}` | the id of the relation of that name: a table, an index, a view or a sequence |
 //! | `mo{object id}` | an object that is no table ([`super::object_record`]) |
+//! | `mo{object id}c` | the comments on an object of any kind ([`super::comments`]) |
 //! | `mp{database id}{name}` | the id of the schema of that name |
 //! | `mq{schema id}{name}` | the id of the type of that name |
 //! | `mr{name}` | the id of the database of that name |
@@ -183,6 +184,20 @@ pub fn object(id: ObjectId) -> Key {
     with_id(b"mo", id.0)
 }
 
+/// The key of the comments on an object. It lies in the range of [`objects`], behind the object itself.
+pub fn comments(id: ObjectId) -> Key {
+    Key::new([&b"mo"[..], &id.0.to_be_bytes(), b"c"].concat())
+}
+
+/// The object in a key made by [`comments`].
+pub fn commented(key: &Key) -> Option<ObjectId> {
+    let id = key.as_bytes().strip_prefix(b"mo")?;
+    match *id {
+        [a, b, c, d, b'c'] => Some(ObjectId(u32::from_be_bytes([a, b, c, d]))),
+        _ => None,
+    }
+}
+
 /// The key of the values of a sequence.
 pub fn sequence(id: ObjectId) -> Key {
     with_id(b"mu", id.0)
@@ -205,7 +220,7 @@ fn type_name(schema: SchemaId, name: &str) -> Key {
     with_name(b"mq", &schema.0.to_be_bytes(), name)
 }
 
-/// The range of all objects that are no tables.
+/// The range of all objects that are no tables, and of the comments.
 pub fn objects() -> (Key, Key) {
     (Key::new(&b"mo"[..]), Key::new(&b"mp"[..]))
 }

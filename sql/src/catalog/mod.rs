@@ -15,16 +15,20 @@
 //!
 //! 1. `keys`, `planted`: keys and small records, deliberate bugs
 //! 2. `tagged`: records of fields
-//! 3. `descriptor`, `object_record`, `statistics`: records of tables, of other objects, and of what ANALYZE has found
+//! 3. `comments`, `descriptor`, `object_record`, `statistics`: records of comments, of tables, of other objects, and of
+//!    what ANALYZE has found
 //! 4. `snapshot`: the objects of a version
 //! 5. `control`, `user_types`, `uses`, `versions`, `violations`: leases and schema changes under way, types of users,
 //!    the live transactions of the node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 7. `steps`, `temporary`: the steps of schema changes; the temporary relations of a session
-//! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
+//! 8. `comment_changes`, `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins
+//!    reads in the past
 //! 9. `leftovers`: temporary relations of sessions that have ended
 //! 10. `keeper`: keeps the lease, and sweeps
 
+mod comment_changes;
+mod comments;
 mod control;
 pub(crate) mod ddl;
 pub mod descriptor;
@@ -47,6 +51,7 @@ mod uses;
 mod versions;
 mod violations;
 
+pub(crate) use comments::Part;
 pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
 pub(crate) use gc_ttl::GC_TTL_MIN;

@@ -10,6 +10,7 @@ use kv::client::ScanRange;
 use tso::Timestamp;
 use txn::Transaction;
 
+use super::comments::{self, Comments};
 use super::descriptor;
 use super::keys::{self, OwnerRecord, VersionRecord};
 use super::object_record;
@@ -72,6 +73,8 @@ struct Objects {
     /// Those among `others`, by id.
     databases: BTreeMap<DatabaseId, Database>,
     schemas: BTreeMap<SchemaId, Schema>,
+    /// The comments on objects.
+    comments: BTreeMap<ObjectId, Comments>,
     /// The closed tables, with the transactions that close them.
     closed: HashMap<TableId, Timestamp>,
 }
@@ -231,7 +234,12 @@ impl Catalog {
             tables.push(shared.cloned().unwrap_or_else(|| Arc::new(table)));
         }
         let mut others = Vec::new();
-        for (_, value) in read_range(txn, keys::objects()).await? {
+        let mut comments = BTreeMap::new();
+        for (key, value) in read_range(txn, keys::objects()).await? {
+            if let Some(object) = keys::commented(&key) {
+                comments.insert(object, comments::decode(&value)?);
+                continue;
+            }
             let object = object_record::decode(&value)?;
             let shared = previous.and_then(|previous| previous.object(object.id())).filter(|known| ***known == object);
             others.push(shared.cloned().unwrap_or_else(|| Arc::new(object)));
@@ -241,7 +249,8 @@ impl Catalog {
             let table = keys::closed_table(&key).ok_or_else(|| CodecError::new("closed table", "malformed key"))?;
             closed.insert(table, OwnerRecord::decode(&value)?.owner);
         }
-        Ok(Catalog::of(version, Objects::new(tables, others, closed)))
+        let objects = Objects { comments, ..Objects::new(tables, others, closed) };
+        Ok(Catalog::of(version, objects))
     }
 
     /// The same with the statistics of the node.
@@ -520,6 +529,24 @@ impl Catalog {
     /// This catalog without an object, under another version.
     pub(super) fn without_object(&self, version: u64, id: ObjectId) -> Catalog {
         self.changed(version, |objects| objects.remove(id))
+    }
+
+    /// The comments on an object.
+    pub(crate) fn comments(&self, object: ObjectId) -> Option<&Comments> {
+        self.objects.comments.get(&object)
+    }
+
+    /// All comments, of all databases.
+    pub(crate) fn all_comments(&self) -> impl Iterator<Item = (ObjectId, &Comments)> {
+        self.objects.comments.iter().map(|(object, comments)| (*object, comments))
+    }
+
+    /// This catalog with other comments on an object, under another version.
+    pub(super) fn with_comments(&self, version: u64, object: ObjectId, comments: Comments) -> Catalog {
+        self.changed(version, |objects| match comments.is_empty() {
+            true => drop(objects.comments.remove(&object)),
+            false => drop(objects.comments.insert(object, comments)),
+        })
     }
 
     fn changed(&self, version: u64, change: impl FnOnce(&mut Objects)) -> Catalog {

@@ -88,7 +88,7 @@ impl Group {
     /// The row of the group: its keys, then the aggregates.
     pub(crate) fn row(self, aggregation: &Aggregation, env: &Env<'_>, budget: &mut Budget) -> Result<Row, SqlError> {
         let mut row = self.keys;
-        for (accumulator, call) in self.accumulators.into_iter().zip(&aggregation.calls) {
+        for (mut accumulator, call) in self.accumulators.into_iter().zip(&aggregation.calls) {
             row.push(accumulator.finish(call, env, budget)?);
         }
         Ok(row)
@@ -168,9 +168,14 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Whether rows can be added after [`Accumulator::finish`].
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.is_lasting())
+    }
+
     /// The result over all added rows.
     pub(crate) fn finish(
-        mut self,
+        &mut self,
         call: &AggregateCall,
         env: &Env<'_>,
         budget: &mut Budget,

@@ -1,8 +1,13 @@
 //! Accounting of the memory that a statement buffers, refused above a limit.
+//!
+//! What reads rows has `work_mem`: each sort, hash table, set of groups, and what is kept of a query of WITH or of a
+//! sub-query. What is written, and the rows that RETURNING gives of it, have a limit of their own, which no setting
+//! changes.
 
 use crate::error::{SqlError, SqlState};
+use crate::expr::SessionAccess;
 
-/// Limit of bytes that a statement holds in sorts, DISTINCT and returned rows.
+/// Limit of bytes that a statement keeps of what it writes and returns.
 const STATEMENT_LIMIT: usize = 128 << 20;
 
 /// The memory account of a statement.
@@ -18,6 +23,11 @@ impl Budget {
         Budget::new(STATEMENT_LIMIT)
     }
 
+    /// The empty account of a sort, a hash table, or whatever else keeps rows that are read.
+    pub(crate) fn of_work(session: &dyn SessionAccess) -> Budget {
+        Budget::new(session.work_mem())
+    }
+
     fn new(limit: usize) -> Budget {
         Budget { used: 0, limit }
     }
@@ -28,10 +38,8 @@ impl Budget {
         if self.used <= self.limit {
             return Ok(());
         }
-        let detail = format!(
-            "The statement needs more than {} MiB of memory for sorts, groups, joins or returned rows.",
-            self.limit >> 20
-        );
+        let limit = self.limit >> 10;
+        let detail = format!("The statement needs more than {limit} kB for sorts, groups, joins or returned rows.");
         Err(SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").detail(detail))
     }
 

@@ -4,7 +4,10 @@
 //! are enough to be stored together. So the memory of a statement is that of one batch and of the row that is being
 //! received, apart from the transaction's own writes. Every error names the line of the data.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+use kv::Key;
 
 use super::changes::rehearse;
 use super::constraints::{check_row, complete};
@@ -47,15 +50,41 @@ pub(crate) struct CopyIn {
     lines: Vec<u64>,
     waiting_bytes: usize,
     stored: u64,
+    /// The lines of unique keys, if the commit finds those that exist.
+    keys: KeyLines,
     /// What foreign keys ask for at the end.
     references: ReferenceQueue,
     turn: Turn,
+}
+
+/// The lines of the data of a COPY FROM that have given unique keys, by hashes of the keys: a commit that finds an
+/// existing one names its line.
+#[derive(Debug, Default)]
+pub(crate) struct KeyLines {
+    table: String,
+    lines: Vec<(u64, u64)>,
+}
+
+impl KeyLines {
+    /// The context of an error about a key; `None` if the data did not have it.
+    pub(crate) fn context(&self, key: &Key) -> Option<String> {
+        let hash = hash_of(key);
+        let (_, line) = self.lines.iter().find(|(known, _)| *known == hash)?;
+        Some(format!("COPY {}, line {line}", self.table))
+    }
+}
+
+fn hash_of(key: &Key) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.as_bytes().hash(&mut hasher);
+    hasher.finish()
 }
 
 impl CopyIn {
     /// Begins. `plan` is one of COPY FROM.
     pub(crate) fn new(plan: Arc<Plan>, reader: CopyReader, format: Format) -> CopyIn {
         let (waiting, lines) = (Vec::new(), Vec::new());
+        let keys = KeyLines { table: table_name(&plan).to_owned(), lines: Vec::new() };
         CopyIn {
             plan,
             reader,
@@ -64,6 +93,7 @@ impl CopyIn {
             lines,
             waiting_bytes: 0,
             stored: 0,
+            keys,
             references: ReferenceQueue::default(),
             turn: Turn::new(),
         }
@@ -94,6 +124,11 @@ impl CopyIn {
             Box::pin(references::settle(found, ctx)).await?;
         }
         Ok(self.stored)
+    }
+
+    /// Takes the lines of the unique keys that the commit will check.
+    pub(crate) fn take_key_lines(&mut self) -> KeyLines {
+        std::mem::take(&mut self.keys)
     }
 
     /// An error that comes from outside, with its place in the data.
@@ -169,7 +204,13 @@ impl CopyIn {
         self.stored += rows.len() as u64;
         std::mem::swap(&mut self.references, &mut ctx.references);
         ctx.references.begin(&self.plan);
-        let written = RowWriter::new(&body.write, ctx).insert_rows(rows, ctx).await;
+        let found = &mut self.keys.lines;
+        let note = |row: usize, key: &Key| found.extend(lines.get(row).map(|line| (hash_of(key), *line)));
+        let mut writer = RowWriter::new(&body.write, ctx);
+        let written = match ctx.locks_rows {
+            true => writer.insert_rows(rows, ctx).await,
+            false => writer.insert_noting(rows, note, ctx).await,
+        };
         std::mem::swap(&mut self.references, &mut ctx.references);
         match written {
             Ok(_) => Ok(()),

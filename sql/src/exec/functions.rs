@@ -12,8 +12,8 @@ use crate::expr::eval::{Env, eval};
 use crate::expr::system_env;
 use crate::plan::{FunctionScan, SetCall, SetValues};
 use crate::system::{self, Rows};
-use pgtypes::Datum;
 use pgtypes::functions::{Args, Run, SetRows};
+use pgtypes::{Datum, Record, SqlType};
 
 /// The rows of a call, as they come.
 enum CallRows {
@@ -21,15 +21,20 @@ enum CallRows {
     Set(SetRows),
     /// Of one of the system catalog.
     System(Rows),
+    /// Rows that are one value each, with the types of their fields.
+    Records(Box<CallRows>, Vec<SqlType>),
     /// The one row that is left of another expression.
     One(Option<Datum>),
 }
 
 impl CallRows {
-    /// Begins a call over a row.
-    fn begin(call: &SetCall, row: &[Datum], env: &Env<'_>) -> Result<CallRows, SqlError> {
+    /// Begins a call over a row. `is_inner`: its rows stay as they are.
+    fn begin(call: &SetCall, row: &[Datum], env: &Env<'_>, is_inner: bool) -> Result<CallRows, SqlError> {
         match call {
             SetCall::One(expr) => Ok(CallRows::One(Some(eval(expr, row, env)?.into_owned()))),
+            SetCall::Set { fields: Some(fields), .. } if !is_inner => {
+                Ok(CallRows::Records(Box::new(CallRows::begin(call, row, env, true)?), fields.clone()))
+            }
             SetCall::Set { function, args, types, result, .. } => {
                 let values = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<Cow<'_, Datum>>, _>>()?;
                 let args = Args::new(&values, types, *result, &env.io);
@@ -54,6 +59,10 @@ impl CallRows {
         match self {
             CallRows::Set(rows) => Ok(rows.next().transpose()?),
             CallRows::System(rows) => Ok(rows.next()),
+            CallRows::Records(rows, fields) => Ok(rows.next()?.map(|row| {
+                let record = Record::new(fields.iter().copied().zip(row).collect());
+                vec![Datum::Record(Box::new(record))]
+            })),
             CallRows::One(value) => Ok(value.take().map(|value| vec![value])),
         }
     }
@@ -92,7 +101,7 @@ impl FunctionRun {
                 let args = |env: &Env<'_>| scan.call.args().iter().try_for_each(|arg| eval(arg, &[], env).map(drop));
                 ctx.rehearse(frame, args).await?;
             }
-            self.rows = Some(CallRows::begin(&scan.call, &[], &ctx.env(frame))?);
+            self.rows = Some(CallRows::begin(&scan.call, &[], &ctx.env(frame), false)?);
         }
         let mut out = Vec::new();
         let Some(rows) = &mut self.rows else { return Ok(out) };
@@ -146,7 +155,7 @@ impl SetValuesRun {
                 ctx.rehearse(frame, args).await?;
             }
             let env = ctx.env(frame);
-            let calls = values.calls.iter().map(|call| CallRows::begin(call, &row, &env));
+            let calls = values.calls.iter().map(|call| CallRows::begin(call, &row, &env, false));
             let calls = calls.collect::<Result<Vec<_>, SqlError>>()?;
             self.current = Some((row, calls));
         }

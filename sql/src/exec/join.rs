@@ -21,7 +21,7 @@ pub(super) struct JoinRun {
     built: Option<Built>,
     out: VecDeque<Row>,
     is_left_at_end: bool,
-    budget: Budget,
+    budget: Option<Budget>,
     turn: Turn,
 }
 
@@ -37,13 +37,7 @@ struct Built {
 impl JoinRun {
     /// The state of a join before its first row.
     pub(super) fn new() -> JoinRun {
-        JoinRun {
-            built: None,
-            out: VecDeque::new(),
-            is_left_at_end: false,
-            budget: Budget::of_statement(),
-            turn: Turn::new(),
-        }
+        JoinRun { built: None, out: VecDeque::new(), is_left_at_end: false, budget: None, turn: Turn::new() }
     }
 
     /// The next rows, at most `most`, and none only at the end.
@@ -102,7 +96,7 @@ impl JoinRun {
                 let kept = keys.iter().map(|(left, right)| if join.builds_left { left } else { right });
                 let key = key_of(kept, &row, &env)?;
                 let bytes = row_bytes(&row) + key.as_ref().map_or(0, |key| key.len() + size_of::<Vec<usize>>());
-                self.budget.charge(bytes)?;
+                self.budget.get_or_insert_with(|| Budget::of_work(ctx.session)).charge(bytes)?;
                 if let Some(key) = key {
                     built.by_key.entry(key).or_default().push(built.rows.len());
                 }

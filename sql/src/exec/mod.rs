@@ -15,17 +15,18 @@
 //! 5. `cursor`, `foreign_key`, `plain`, `sample`: reading, the keys that a row refers to, rows of plain columns,
 //!    what ANALYZE makes of rows
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
-//! 7. `functions`, `join`, `set_operation`: nodes over inputs
-//! 8. `query`: running queries and the nodes that they read
-//! 9. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
+//! 7. `frame`: the frames of windows
+//! 8. `functions`, `join`, `set_operation`, `window`: nodes over inputs
+//! 9. `query`: running queries and the nodes that they read
+//! 10. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
 //!    others refer to
-//! 10. `writer`: the writer of rows and of their entries in indexes
-//! 11. `upsert`: ON CONFLICT
-//! 12. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
+//! 11. `writer`: the writer of rows and of their entries in indexes
+//! 12. `upsert`: ON CONFLICT
+//! 13. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
-//! 13. `references`: foreign keys, when the changes of a statement are done
-//! 14. `alter`, `copy`, `statistics`, `with_changes`: changes of tables; COPY FROM; ANALYZE; changes inside WITH
-//! 15. `analyze`, `objects`: EXPLAIN ANALYZE; CREATE and ALTER of other objects
+//! 14. `references`: foreign keys, when the changes of a statement are done
+//! 15. `alter`, `copy`, `statistics`, `with_changes`: changes of tables; COPY FROM; ANALYZE; changes inside WITH
+//! 16. `analyze`, `objects`: EXPLAIN ANALYZE; CREATE and ALTER of other objects
 
 mod aggregate;
 mod alter;
@@ -39,6 +40,7 @@ mod context;
 mod copy;
 mod cursor;
 mod foreign_key;
+mod frame;
 mod functions;
 mod index_cursor;
 mod input;
@@ -61,6 +63,7 @@ mod set_operation;
 mod statistics;
 mod subqueries;
 mod upsert;
+mod window;
 mod with_changes;
 mod writer;
 
@@ -78,7 +81,7 @@ use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, Tabl
 pub(crate) use check::check_with_progress;
 pub use check::{CheckedTable, check_table};
 pub use context::{ExecContext, StatementState};
-pub(crate) use copy::CopyIn;
+pub(crate) use copy::{CopyIn, KeyLines};
 use pgtypes::Datum;
 use plain::Sink;
 use query::QueryRun;
@@ -182,6 +185,13 @@ impl Execution {
             values.clear();
             values.extend(row.iter().map(Datum::borrow));
             sink(&values)?;
+        }
+        // Fewer rows mean the end to the caller: an error behind them is the end.
+        if rows.len() < max_rows
+            && let State::Query(run) = &mut self.state
+            && let Some(error) = run.take_error()
+        {
+            return Err(error);
         }
         Ok(rows.len())
     }

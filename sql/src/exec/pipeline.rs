@@ -67,7 +67,7 @@ impl Pipeline {
             seen: HashSet::new(),
             unsorted: Vec::new(),
             out: VecDeque::new(),
-            budget: Budget::of_statement(),
+            budget: Budget::of_work(env.session),
             plain,
             deferred: Vec::new(),
             counts: RowCounts::default(),

@@ -21,6 +21,7 @@ use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
 use super::rows::{Row, distinct_key, row_bytes};
 use super::set_operation::SetRun;
+use super::window::WindowRun;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
@@ -37,6 +38,8 @@ pub(super) struct QueryRun {
     rel: Option<RelRun>,
     pipeline: Pipeline,
     exhausted: bool,
+    /// The error of the row behind those that are ready. It is reported when they are taken.
+    failed: Option<SqlError>,
     /// Stored rows that are read and not sent, of a query for plain columns.
     pairs: VecDeque<(Key, Bytes)>,
     /// Rows that it reads instead of its source, and how many it has taken.
@@ -94,6 +97,7 @@ impl QueryRun {
                 _ => None,
             },
             exhausted: false,
+            failed: None,
             pairs,
             kept: None,
             waiting: VecDeque::new(),
@@ -104,6 +108,11 @@ impl QueryRun {
             is_started: false,
             has_read: false,
         })
+    }
+
+    /// The error of the row behind those that were taken.
+    pub(super) fn take_error(&mut self) -> Option<SqlError> {
+        self.failed.take()
     }
 
     /// Reads these rows instead of its source.
@@ -145,7 +154,11 @@ impl QueryRun {
             return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
-        Ok(self.pipeline.take(plan, max_rows))
+        let rows = self.pipeline.take(plan, max_rows);
+        match self.failed.take_if(|_| rows.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(rows),
+        }
     }
 
     /// Reads until `max_rows` rows are complete. A query that has no view reads through that of the query around it.
@@ -201,7 +214,10 @@ impl QueryRun {
             self.read_through_view(plan, ctx, params, wanted).await?;
             let read = self.pipeline.take_keyed(plan, wanted);
             if read.is_empty() {
-                break;
+                match self.failed.take_if(|_| rows.is_empty()) {
+                    Some(error) => return Err(error),
+                    None => break,
+                }
             }
             let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
             let locked = lock_read(access, read, (Lock { mode: lock.mode, wait }, params), ctx, again).await?;
@@ -289,7 +305,15 @@ impl QueryRun {
             match page {
                 Some(rows) => {
                     for (key, row) in rows {
-                        self.pipeline.push(plan, key, row, &env)?;
+                        if let Err(error) = self.pipeline.push(plan, key, row, &env) {
+                            // The rows before it come first.
+                            self.exhausted = true;
+                            self.failed = Some(error);
+                            break;
+                        }
+                        if self.pipeline.is_satisfied() {
+                            break;
+                        }
                         if self.pipeline.is_overfull() {
                             self.pipeline.sort(plan).await?;
                         }
@@ -395,6 +419,8 @@ enum RelState {
     Function(FunctionRun),
     /// Functions over the rows of a node.
     SetValues(Box<(SetValuesRun, RelRun)>),
+    /// Window functions over the rows of a node.
+    Windows(Box<(WindowRun, RelRun)>),
     /// The rows of WITH, and how many were given.
     With(Option<Arc<Vec<Row>>>, usize),
 }
@@ -431,6 +457,7 @@ impl RelRun {
             Rel::Set(set) => RelState::Set(Box::new((SetRun::new(), RelRun::new(&set.left), RelRun::new(&set.right)))),
             Rel::Function(_) => RelState::Function(FunctionRun::new()),
             Rel::SetValues(values) => RelState::SetValues(Box::new((SetValuesRun::new(), RelRun::new(&values.input)))),
+            Rel::Windows(windows) => RelState::Windows(Box::new((WindowRun::new(), RelRun::new(&windows.input)))),
             Rel::With(_) => RelState::With(None, 0),
         };
         RelRun { state, is_started: false }
@@ -495,6 +522,11 @@ impl RelState {
                     let mut input = Node { run: input, rel: &values.input };
                     run.next(values, &mut input, ctx, frame, most).await
                 }
+                (RelState::Windows(run), Rel::Windows(windows)) => {
+                    let (run, input) = &mut **run;
+                    let mut input = Node { run: input, rel: &windows.input };
+                    run.next(windows, &mut input, ctx, frame, most).await
+                }
                 (RelState::With(rows, given), Rel::With(scan)) => {
                     if rows.is_none() {
                         *rows = Some(with_rows(scan, ctx, frame).await?);
@@ -551,7 +583,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
     }
     let plan = Arc::clone(&statement.plan);
     let with = plan.with.get(scan.query).ok_or_else(|| SqlError::internal("a query of WITH is missing"))?;
-    let mut budget = Budget::of_statement();
+    let mut budget = Budget::of_work(ctx.session);
     let rows = match &with.body {
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
         WithBody::Change(_) => return Err(SqlError::internal("a change of WITH has not run")),

@@ -16,14 +16,14 @@ pub(super) struct SetRun {
     is_left_at_end: bool,
     /// How often a row of the right side may still be matched, or has been given.
     counts: Option<HashMap<Vec<u8>, usize>>,
-    budget: Budget,
+    budget: Option<Budget>,
     turn: Turn,
 }
 
 impl SetRun {
     /// The state of a set operation before its first row.
     pub(super) fn new() -> SetRun {
-        SetRun { is_left_at_end: false, counts: None, budget: Budget::of_statement(), turn: Turn::new() }
+        SetRun { is_left_at_end: false, counts: None, budget: None, turn: Turn::new() }
     }
 
     /// The next rows, at most `most`, and none only at the end.
@@ -35,6 +35,7 @@ impl SetRun {
         frame: &[Datum],
         most: usize,
     ) -> Result<Vec<Row>, SqlError> {
+        self.budget.get_or_insert_with(|| Budget::of_work(ctx.session));
         if set.kind != SetKind::Union && self.counts.is_none() {
             self.count_right(right, ctx, frame).await?;
         }
@@ -83,7 +84,7 @@ impl SetRun {
                 let bytes = key.len() + size_of::<(Vec<u8>, usize)>();
                 let count = counts.entry(key).or_default();
                 if *count == 0 {
-                    self.budget.charge(bytes)?;
+                    charge(&mut self.budget, bytes)?;
                 }
                 *count += 1;
             }
@@ -104,7 +105,7 @@ impl SetRun {
             (SetKind::Union, _) => {
                 let is_new = counts.insert(key, 1).is_none();
                 if is_new {
-                    self.budget.charge(bytes)?;
+                    charge(&mut self.budget, bytes)?;
                 }
                 is_new
             }
@@ -134,11 +135,16 @@ impl SetRun {
                 // A row that was given is not given again.
                 let is_new = !counts.contains_key(&key);
                 if is_new {
-                    self.budget.charge(bytes)?;
+                    charge(&mut self.budget, bytes)?;
                     counts.insert(key, 1);
                 }
                 is_new
             }
         })
     }
+}
+
+/// Charges bytes to the account, which the first call of [`SetRun::next`] opens.
+fn charge(budget: &mut Option<Budget>, bytes: usize) -> Result<(), SqlError> {
+    budget.as_mut().map_or(Ok(()), |budget| budget.charge(bytes))
 }

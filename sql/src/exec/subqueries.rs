@@ -70,7 +70,7 @@ async fn some_rows(
     (ctx, frame): (&mut ExecContext<'_>, &[Datum]),
     most: usize,
 ) -> Result<Vec<Row>, SqlError> {
-    let mut budget = Budget::of_statement();
+    let mut budget = Budget::of_work(ctx.session);
     let mut run = QueryRun::new(plan, ROW_UNITS, ctx, frame).await?;
     if let Some(rows) = kept {
         run = run.over(rows);
@@ -126,7 +126,7 @@ async fn rows_of_run(
 }
 
 async fn read(kept: &KeptRows, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Result<ByKey, SqlError> {
-    let (mut budget, mut turn) = (Budget::of_statement(), Turn::new());
+    let (mut budget, mut turn) = (Budget::of_work(ctx.session), Turn::new());
     let mut run = QueryRun::new(&kept.base, UNITS, ctx, frame).await?;
     let mut found: HashMap<Vec<u8>, Vec<Row>> = HashMap::new();
     loop {

@@ -157,17 +157,39 @@ impl<'p> RowWriter<'p> {
         self.write(rows.into_iter().map(RowChange::Insert).collect(), ctx).await
     }
 
+    /// Writes new rows, and passes the positions and the keys of those that must be the only ones to `note`.
+    pub(crate) async fn insert_noting(
+        &mut self,
+        rows: Vec<Row>,
+        note: impl FnMut(usize, &Key) + Send,
+        ctx: &mut ExecContext<'_>,
+    ) -> Result<Vec<Row>, WriteError> {
+        self.write_noting(rows.into_iter().map(RowChange::Insert).collect(), note, ctx).await
+    }
+
     /// Writes changes, in their order. Returns the new rows, and the deleted ones.
     pub(super) async fn write(
         &mut self,
         changes: Vec<RowChange>,
         ctx: &mut ExecContext<'_>,
     ) -> Result<Vec<Row>, WriteError> {
+        self.write_noting(changes, |_, _| {}, ctx).await
+    }
+
+    async fn write_noting(
+        &mut self,
+        changes: Vec<RowChange>,
+        mut note: impl FnMut(usize, &Key) + Send,
+        ctx: &mut ExecContext<'_>,
+    ) -> Result<Vec<Row>, WriteError> {
+        let is_hidden = self.write.table.has_hidden_key();
         let prepared = self.prepare(changes, ctx).await?;
         self.lock(&prepared, ctx).await?;
         let mut rows = Vec::with_capacity(prepared.len());
         for (at, change) in prepared.into_iter().enumerate() {
             self.apply(&change, Uniqueness::Required, ctx).map_err(WriteError::of_row(at))?;
+            let placed = change.new_key().filter(|_| !is_hidden);
+            placed.into_iter().chain(change.unique_entries().map(|(_, key)| key)).for_each(|key| note(at, key));
             rows.push(change.into_row());
         }
         check_early(ctx).await?;

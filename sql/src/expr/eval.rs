@@ -93,6 +93,10 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             decided(function, &left, &array, env)
         }
         Expr::Array { element, items, is_nested } => array(*element, evaluated(items, row, env)?, *is_nested),
+        Expr::Field { record, at } => owned(match &*eval(record, row, env)? {
+            Datum::Record(record) => record.fields().get(*at).map_or(Datum::Null, |(_, field)| field.clone()),
+            _ => Datum::Null,
+        }),
         Expr::Row { types, items, names } => row_of(types, evaluated(items, row, env)?, names.as_ref()),
         Expr::Subscript { array, subscripts } => subscript(&*eval(array, row, env)?, subscripts, row, env),
         other => eval_conditional(other, row, env),
@@ -310,7 +314,8 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     let children = expr.children();
     let is_call_without_args = matches!(&expr, Expr::Call(_));
     let is_leaf = children.is_empty() && !is_call_without_args;
-    if is_leaf || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
+    let is_styled = matches!(&expr, Expr::Cast { cast, .. } if cast.is_styled());
+    if is_leaf || is_styled || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
         return expr;
     }
     let zone = TimeZone::utc();

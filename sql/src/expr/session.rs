@@ -31,6 +31,9 @@ pub trait SessionAccess: Sync {
     /// Those of SET.
     fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<String, SqlError>;
 
+    /// How many bytes a sort, a hash table or a set of groups may keep: `work_mem`.
+    fn work_mem(&self) -> usize;
+
     /// The process id of BackendKeyData.
     fn backend_pid(&self) -> i32;
 
@@ -83,6 +86,10 @@ impl SessionAccess for NoSession {
 
     fn set(&self, name: &str, _: Option<&str>, _: bool) -> Result<String, SqlError> {
         Err(unknown_setting(name))
+    }
+
+    fn work_mem(&self) -> usize {
+        0
     }
 
     fn backend_pid(&self) -> i32 {

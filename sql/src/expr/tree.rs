@@ -54,6 +54,8 @@ pub(crate) enum Expr {
     Array { element: SqlType, items: Vec<Expr>, is_nested: bool },
     /// `array[...]`
     Subscript { array: Box<Expr>, subscripts: Vec<Subscript> },
+    /// A field of a row, from 0. NULL of what is none.
+    Field { record: Box<Expr>, at: usize },
     /// `ROW(...)`
     Row { types: Vec<SqlType>, items: Vec<Expr>, names: Option<Arc<[Box<str>]>> },
     /// A function that reads or changes the session. Never folded.
@@ -68,6 +70,8 @@ pub(crate) enum Expr {
     Aggregate(usize),
     /// A value of a function that returns a set, from 0. The binder puts a column in its place.
     SetValue(usize),
+    /// A value of a window function of the query, from 0. The binder puts a column in its place.
+    WindowValue(usize),
     /// Values computed once, and an expression that uses them as [`Expr::Local`].
     Let { values: Vec<Expr>, body: Box<Expr> },
     /// A value of the innermost enclosing `Let`, from 0.
@@ -350,6 +354,7 @@ impl Expr {
             | Expr::Outer(_)
             | Expr::Aggregate(_)
             | Expr::SetValue(_)
+            | Expr::WindowValue(_)
             | Expr::Local(_) => Vec::new(),
             Expr::Subquery(Subquery { args, kind, .. }) => {
                 let left: &[Expr] = match kind {
@@ -361,6 +366,7 @@ impl Expr {
             }
             Expr::Cast { expr, .. }
             | Expr::Domain { expr, .. }
+            | Expr::Field { record: expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
@@ -396,6 +402,7 @@ impl Expr {
             | Expr::Outer(_)
             | Expr::Aggregate(_)
             | Expr::SetValue(_)
+            | Expr::WindowValue(_)
             | Expr::Local(_) => Vec::new(),
             Expr::Subquery(Subquery { args, kind, .. }) => {
                 let left: &mut [Expr] = match kind {
@@ -407,6 +414,7 @@ impl Expr {
             }
             Expr::Cast { expr, .. }
             | Expr::Domain { expr, .. }
+            | Expr::Field { record: expr, .. }
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }

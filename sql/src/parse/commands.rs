@@ -68,13 +68,47 @@ pub(super) fn unsupported(text: &str) -> Option<SqlError> {
     if matches!(command.as_str(), "UPDATE" | "DELETE") && names_cursor(text) {
         return Some(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "WHERE CURRENT OF is not supported"));
     }
+    if let Some(at) = frame_exclusion(text) {
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "EXCLUDE of a frame is not supported yet");
+        let position = text.get(..at).map_or(0, |before| before.chars().count() + 1);
+        return Some(error.at(u32::try_from(position).unwrap_or(0)));
+    }
     let known = match command.split_once(' ') {
+        None if command == "COMMENT" => !is_comment_on_known(text),
         None => SINGLE.contains(&&*command),
         Some(("ALTER", "TABLE")) => true,
         Some(("CREATE" | "ALTER" | "DROP", object)) => OBJECTS.contains(&object.split(' ').next().unwrap_or(object)),
         Some(_) => false,
     };
     known.then(|| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{command} is not supported yet")))
+}
+
+/// Whether a text is a COMMENT on an object of a kind that the parser knows: what is wrong with it is its syntax.
+fn is_comment_on_known(text: &str) -> bool {
+    const KINDS: [&str; 9] =
+        ["table", "column", "view", "sequence", "index", "constraint", "schema", "database", "type"];
+    let mut lexer = Lexer::new(text);
+    let kind = (0..3).filter_map(|_| lexer.next()).last();
+    matches!(kind.map(|kind| kind.token), Some(Token::Word(word)) if KINDS.iter().any(|k| word.eq_ignore_ascii_case(k)))
+}
+
+/// The byte of EXCLUDE behind the frame of a window.
+fn frame_exclusion(text: &str) -> Option<usize> {
+    let mut lexer = Lexer::new(text);
+    let (mut has_over, mut exclude) = (false, None);
+    while let Some(found) = lexer.next() {
+        let Token::Word(word) = found.token else {
+            exclude = None;
+            continue;
+        };
+        let is = |words: &[&str]| words.iter().any(|other| word.eq_ignore_ascii_case(other));
+        match exclude {
+            Some(at) if is(&["current", "group", "ties", "no"]) => return Some(at),
+            _ => exclude = (has_over && is(&["exclude"])).then_some(found.start),
+        }
+        has_over |= is(&["over", "window"]);
+    }
+    None
 }
 
 /// Whether a text has WHERE CURRENT OF.

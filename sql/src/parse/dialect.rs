@@ -334,6 +334,11 @@ impl Dialect for CortadoDialect {
         BASE.supports_create_table_like_parenthesized()
     }
 
+    // `(row).*`
+    fn supports_select_expr_star(&self) -> bool {
+        true
+    }
+
     fn supports_select_wildcard_with_alias(&self) -> bool {
         BASE.supports_select_wildcard_with_alias()
     }

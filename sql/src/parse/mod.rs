@@ -8,7 +8,7 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `maintenance`, `operators`: VACUUM and ANALYZE; the ends of operators
+//! 2. `comments`, `maintenance`, `operators`: forms of COMMENT; VACUUM and ANALYZE; the ends of operators
 //! 3. `normalize`, `rewrite`: token edits
 //! 4. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
 //! 5. `dialect`: the parser's dialect
@@ -24,6 +24,7 @@ use crate::error::{SqlError, SqlState};
 use crate::lexer::{self, Lexer};
 
 mod commands;
+mod comments;
 mod depth;
 mod dialect;
 mod domains;
@@ -35,6 +36,7 @@ mod rewrite;
 mod sequences;
 mod text;
 
+pub(crate) use comments::CONSTRAINT as COMMENT_ON_CONSTRAINT;
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub use maintenance::Maintenance;
 pub(crate) use domains::domain_name;

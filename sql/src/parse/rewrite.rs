@@ -7,6 +7,7 @@ use sqlparser::ast::{Expr, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
+use super::comments;
 use super::maintenance::{self, Maintenance};
 use super::text::{NO_LOCATION, SourceText, syntax_error, word};
 use crate::error::{SqlError, SqlState};
@@ -44,6 +45,7 @@ pub(super) fn rewrite(
             Some(verb) if ["begin", "start", "set"].iter().any(|v| verb.eq_ignore_ascii_case(v)) => {
                 kept.extend(without_deferrable(statement));
             }
+            Some(verb) if verb.eq_ignore_ascii_case("comment") => kept.extend(comments::rewritten(statement)),
             Some(verb) if verb.eq_ignore_ascii_case("alter") => kept.extend(without_no_inherit(statement.to_vec())),
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
                 let statement = without_no_inherit(without_unlogged(statement));
@@ -78,6 +80,7 @@ fn may_need_rewrite(token: &Token) -> bool {
         "only",
         "concurrently",
         "create",
+        "comment",
         "alter",
         "overriding",
     ];

@@ -1,6 +1,4 @@
-//! Aggregates of a query: their calls, and what the binder has found so far.
-
-use sqlparser::tokenizer::Location;
+//! Aggregates of a query: their calls.
 
 use crate::expr::Expr;
 use pgtypes::SqlType;
@@ -43,17 +41,4 @@ impl AggregateCall {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(&self.filter).chain(self.order.iter().map(|key| &key.expr))
     }
-}
-
-/// The aggregates of the current query.
-#[derive(Debug, Default)]
-pub(super) struct AggregateState {
-    /// Whether the current clause allows aggregates.
-    pub(super) allowed: bool,
-    /// Whether an aggregate's argument is being bound.
-    pub(super) inside: bool,
-    /// The aggregates found so far.
-    pub(super) calls: Vec<AggregateCall>,
-    /// The references to columns outside of aggregates: places, names, locations.
-    pub(super) references: Vec<(usize, String, Location)>,
 }

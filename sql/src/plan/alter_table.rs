@@ -17,6 +17,7 @@ use super::bound_index::TableWrite;
 use super::constraints::{CheckDef, ForeignKeyDef, check_types, free_constraint};
 use super::ddl::Parts;
 use super::dependents::{Dependents, of_column, of_key, without_column};
+use super::index::normal_condition;
 use super::names::fold_ident;
 use super::node::{Alteration, Body, Notice};
 use crate::error::{SqlError, SqlState};
@@ -616,6 +617,13 @@ impl Binder<'_> {
             && let Some(slot) = change.row.get_mut(place)
         {
             *slot = value.expr;
+        }
+        // Casts in checks may be needed no more.
+        let table = change.alteration.new.clone();
+        for check in &mut change.alteration.new.checks {
+            if let Some(text) = normal_condition(&check.text, &table, self.catalog) {
+                check.text = text;
+            }
         }
         self.check_references(&change.alteration.new, place)
     }

@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
+use super::names::fold_ident;
 use super::type_name;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
@@ -275,7 +276,14 @@ impl Binder<'_> {
             names.push(name.clone());
             chain = rest;
         }
-        let array = if names.len() > 1 { self.column(&names, scope)? } else { self.expr(root, scope)? };
+        let mut array = if names.len() > 1 { self.column(&names, scope)? } else { self.expr(root, scope)? };
+        while let Some((AccessExpr::Dot(Ast::Identifier(name)), rest)) = chain.split_first() {
+            array = self.field(array, name)?;
+            chain = rest;
+        }
+        if chain.is_empty() {
+            return Ok(array);
+        }
         if array.ty.base() == SqlType::JSONB {
             return self.json_subscripted(array, (root, chain), scope);
         }
@@ -300,6 +308,29 @@ impl Binder<'_> {
         let ty = if is_slice { array.ty } else { element };
         let expr = Expr::Subscript { array: Box::new(array.expr), subscripts };
         Ok(Typed::new(fold(expr), ty, at))
+    }
+
+    /// `(row).field`
+    fn field(&mut self, record: Typed, name: &Ident) -> Result<Typed, SqlError> {
+        let (wanted, at) = (fold_ident(name), record.at);
+        let fields = fields_of(&record).ok_or_else(|| {
+            let ty = self.type_text(record.ty);
+            let message = format!("column notation .{wanted} applied to type {ty}, which is not a composite type");
+            self.error(SqlState::WRONG_OBJECT_TYPE, message, at)
+        })?;
+        if fields.is_empty() {
+            return Err(self.unsupported("a field of a row that comes from elsewhere is", at));
+        }
+        match fields.iter().position(|(name, _)| *name == wanted) {
+            Some(place) => {
+                let ty = fields.get(place).map_or(SqlType::UNKNOWN, |(_, ty)| *ty);
+                Ok(Typed::new(fold(Expr::Field { record: Box::new(record.expr), at: place }), ty, at))
+            }
+            None => {
+                let message = format!("could not identify column \"{wanted}\" in record data type");
+                Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
+            }
+        }
     }
 
     /// `json['a'][1]`: as `json -> 'a' -> 1`.
@@ -495,6 +526,27 @@ impl Binder<'_> {
         }
         self.resolve_unknown(value)
     }
+}
+
+/// The names and types of the fields of a row; `None` for another value. A record from elsewhere has none that are known.
+pub(super) fn fields_of(record: &Typed) -> Option<Vec<(String, SqlType)>> {
+    if record.ty.base() != SqlType::RECORD {
+        return None;
+    }
+    if let Some(fields) = pgtypes::functions::fields_of(record.ty) {
+        return Some(fields.into_iter().map(|(name, ty)| (name.to_owned(), ty)).collect());
+    }
+    Some(match &record.expr {
+        Expr::Row { types, names, .. } => {
+            let name = |at: usize| names.as_ref().and_then(|names| names.get(at)).map(ToString::to_string);
+            let fields = types.iter().enumerate();
+            fields.map(|(at, ty)| (name(at).unwrap_or_else(|| format!("f{}", at + 1)), *ty)).collect()
+        }
+        Expr::Const(Datum::Record(record)) => {
+            record.fields().iter().enumerate().map(|(at, (ty, _))| (record.name(at).into_owned(), *ty)).collect()
+        }
+        _ => Vec::new(),
+    })
 }
 
 /// A number literal, possibly in parentheses and after minus signs. Returns whether it is negative.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
-use super::aggregation::AggregateState;
+use super::found::AggregateState;
 use super::known::Known;
 use super::node::{Lookup, Notice, References, WithQuery};
 use super::rel::{SetCall, Subplan};

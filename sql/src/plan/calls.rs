@@ -4,6 +4,7 @@ use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
+use super::rel::SetCall;
 use crate::advisory::LockCall;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
@@ -94,6 +95,10 @@ impl Binder<'_> {
             [] => Ok(word),
             [schema] if schema == "pg_catalog" => Ok(word),
             [schema] if schema == "information_schema" => {
+                let name = format!("{schema}.{word}");
+                if !functions::named(&name).is_empty() {
+                    return Ok(name);
+                }
                 Err(self.unsupported(&format!("function {schema}.{word} is"), at))
             }
             schemas => {
@@ -145,9 +150,17 @@ impl Binder<'_> {
             let message = format!("set-returning functions are not allowed in {}", self.clause);
             return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
         }
-        let (call, ty) = self.set_call(name, args.values, at)?;
-        if call.width() != 1 {
-            return Err(self.unsupported("a function that returns several columns here is", at));
+        let (mut call, mut ty) = self.set_call(name, args.values, at)?;
+        if let SetCall::Set { function, types, width, fields, .. } = &mut call
+            && *width > 1
+        {
+            let row = functions::row_type(function, types);
+            let columns = row.and_then(functions::fields_of);
+            let (Some(row), Some(columns)) = (row, columns) else {
+                return Err(self.unsupported("a function that returns several columns here is", at));
+            };
+            // Its row is one value.
+            (*width, *fields, ty) = (1, Some(columns.into_iter().map(|(_, ty)| ty).collect()), row);
         }
         let calls = self.set_calls.get_or_insert_default();
         calls.push(call);

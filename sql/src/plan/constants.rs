@@ -140,6 +140,10 @@ fn visit_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             visit_rel(&values.input, visitor)?;
             values.calls.iter().flat_map(SetCall::args).try_for_each(visitor)
         }
+        Rel::Windows(windows) => {
+            visit_rel(&windows.input, visitor)?;
+            windows.offsets().try_for_each(visitor)
+        }
         Rel::With(_) => Ok(()),
     }
 }

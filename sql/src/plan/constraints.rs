@@ -50,11 +50,20 @@ impl Binder<'_> {
             binder.condition(ast, &Scope::of_columns(table), "CHECK")
         });
         let (condition, mut read) = bound?;
-        let text = ast.to_string();
-        match stored_condition(&text, table, self.catalog) {
-            Ok(again) if again == condition => {}
-            _ => return Err(self.unsupported("this CHECK is", start_of(ast))),
-        }
+        let is_same = |text: &str| stored_condition(text, table, self.catalog).is_ok_and(|again| again == condition);
+        let normal = self.stored(("check constraints", "check constraint"), |binder| {
+            Ok(binder.normal_text(ast, &Scope::of_columns(table)))
+        });
+        // A list of IN is one of an array then, which is bound to another expression.
+        let has_list = |text: &str| text.contains(" (ARRAY[") || text.contains(" ((ARRAY[");
+        let is_condition = |text: &str| has_list(text) && stored_condition(text, table, self.catalog).is_ok();
+        let normal = normal.ok().and_then(|(text, _)| text).filter(|text| is_same(text) || is_condition(text));
+        let text = match normal {
+            Some(text) => text,
+            None => Some(ast.to_string())
+                .filter(|text| is_same(text))
+                .ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?,
+        };
         read.sort_unstable_by_key(|(place, ..)| *place);
         read.dedup_by_key(|(place, ..)| *place);
         let column = match read.as_slice() {

@@ -478,7 +478,8 @@ impl Binder<'_> {
         if ordinality {
             columns.push(ResultColumn { name: "ordinality".to_owned(), ty: SqlType::INT8, origin: (0, 0) });
         }
-        let scope = self.result_scope(&columns, alias, name)?;
+        let own_name = name.rsplit('.').next().unwrap_or(name);
+        let scope = self.result_scope(&columns, alias, own_name)?;
         let rel = Rel::Function(FunctionScan { call, ordinality });
         Ok(Item { rel, scope, lateral: Some(outer) })
     }
@@ -574,8 +575,9 @@ impl Binder<'_> {
         }
         let (call, ty) = self.set_call(name, values, at)?;
         let columns = match &call {
-            SetCall::Set { function, .. } if !function.columns.is_empty() => {
-                function.columns.iter().map(|(name, ty)| column(name, *ty)).collect()
+            SetCall::Set { function, types, .. } if !function.columns.is_empty() => {
+                let fields = pgtypes::functions::row_type(function, types).and_then(pgtypes::functions::fields_of);
+                fields.as_deref().unwrap_or(function.columns).iter().map(|(name, ty)| column(name, *ty)).collect()
             }
             _ => vec![column(name, ty)],
         };
@@ -598,7 +600,7 @@ impl Binder<'_> {
         }
         let width = function.columns.len().max(1);
         let args = args.into_iter().map(fold).collect();
-        Ok((SetCall::Set { function, args, types, result: choice.result, width }, choice.result))
+        Ok((SetCall::Set { function, args, types, result: choice.result, width, fields: None }, choice.result))
     }
 }
 

@@ -45,13 +45,17 @@ impl Binder<'_> {
             return self.array_subquery(query, scope);
         }
         let name = self.function_name(&call.name, at)?;
-        if call.over.is_some() {
-            return Err(self.unsupported("window functions are", at));
-        }
         if call.null_treatment.is_some() || call.parameters != FunctionArguments::None {
             return Err(self.unsupported("this form of function call is", at));
         }
         let list = self.argument_list(&call.args, at)?;
+        if let Some(over) = &call.over {
+            return self.window_call(&name, (call, over), &list, scope);
+        }
+        if functions::named(&name).iter().any(|row| row.is_window()) {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+        }
         if functions::named(&name).iter().any(|row| row.is_aggregate()) {
             return self.aggregate(&name, call, &list, scope);
         }

@@ -69,6 +69,10 @@ impl Binder<'_> {
                 self.resolve_unknown(value)?.expr
             }
         };
+        if expr.any(&|part| matches!(part, Expr::WindowValue(_))) {
+            let message = "window functions are not allowed in GROUP BY";
+            return Err(self.error(SqlState::WINDOWING_ERROR, message, at));
+        }
         if expr.any(&|part| matches!(part, Expr::Aggregate(_))) {
             let message = "aggregate functions are not allowed in GROUP BY";
             return Err(self.error(SqlState::GROUPING_ERROR, message, at));

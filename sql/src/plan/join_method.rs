@@ -97,6 +97,7 @@ fn is_analyzed(rel: &Rel, known: &Known) -> bool {
         Rel::Join(join) => is_analyzed(&join.left, known) || is_analyzed(&join.right, known),
         Rel::Set(set) => is_analyzed(&set.left, known) || is_analyzed(&set.right, known),
         Rel::SetValues(values) => is_analyzed(&values.input, known),
+        Rel::Windows(windows) => is_analyzed(&windows.input, known),
         Rel::Function(_) | Rel::With(_) => false,
     }
 }
@@ -159,6 +160,7 @@ fn estimate_rel(rel: &Rel, known: &Known) -> Option<Estimate> {
             Some(Estimate { rows: left.rows + right.rows, cost: left.cost + right.cost })
         }
         Rel::Function(_) => Some(Estimate { rows: FUNCTION_ROWS, cost: FUNCTION_ROWS }),
+        Rel::Windows(windows) => estimate_rel(&windows.input, known),
         Rel::SetValues(_) | Rel::With(_) => None,
     }
 }
@@ -282,5 +284,6 @@ fn is_bounded(rel: &Rel, known: &Known) -> bool {
         Rel::Function(_) | Rel::With(_) => true,
         Rel::Set(set) => is_bounded(&set.left, known) && is_bounded(&set.right, known),
         Rel::SetValues(values) => is_bounded(&values.input, known),
+        Rel::Windows(windows) => is_bounded(&windows.input, known),
     }
 }

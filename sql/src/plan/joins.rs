@@ -202,6 +202,7 @@ pub(super) fn rel_width(rel: &Rel) -> usize {
         Rel::SetValues(values) => {
             rel_width(&values.input) + values.calls.iter().map(super::rel::SetCall::width).sum::<usize>()
         }
+        Rel::Windows(windows) => windows.width + windows.values(),
         Rel::With(scan) => scan.width,
     }
 }

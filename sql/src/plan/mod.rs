@@ -12,9 +12,9 @@
 //!    of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, statistics,
 //!    what conditions leave of a table's rows, expressions as text
 //! 2. `index_path`: scans of secondary indexes
-//! 3. `path_cost`: what paths cost
-//! 4. `access`: access paths
-//! 5. `rel`: queries and the nodes that they read
+//! 3. `path_cost`, `window`: what paths cost; window functions and their frames
+//! 4. `access`, `found`: access paths; what was found of a query
+//! 5. `rel`: queries and the nodes that they read (`windowed` makes that of window functions)
 //! 6. `join_method`, `joins`, `node`: how joins find partners; where conditions go; the plan of a statement
 //! 7. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
 //!    WITH
@@ -25,16 +25,17 @@
 //! 11. `domains`, `object_names`, `operators`: constraints of domains, names in literals, operators
 //! 12. `comparison`: comparisons and constructs built from them
 //! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 14. `aggregate`, `index`: aggregates; binding of indexes
+//! 14. `aggregate`, `deparse`, `index`: aggregates; conditions as text; binding of indexes
 //! 15. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
 //!     column; FROM, output columns; names in stored texts; what views read
 //! 16. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 17. `select`, `sequence_ddl`, `with_change`: queries; sequences; INSERT, UPDATE and DELETE inside WITH
+//! 17. `frames`, `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE
+//!     and DELETE inside WITH
 //! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
 //!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
-//! 19. `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: tables that are made from others; domains; enums;
-//!     schemas, databases, DROP; views
+//! 19. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
+//!     others; domains; enums; schemas, databases, DROP; views
 //! 20. `ddl`: CREATE TABLE, TRUNCATE
 //! 21. `alter_identity`: sequences in ALTER TABLE
 //! 22. `alter_table`: ALTER TABLE
@@ -53,6 +54,7 @@ mod binder;
 mod bound_index;
 mod calls;
 mod coerce;
+mod comments;
 mod comparison;
 mod conditions;
 mod constants;
@@ -62,6 +64,7 @@ mod correlated;
 mod cost;
 mod create_as;
 mod ddl;
+mod deparse;
 mod dependents;
 mod domain_ddl;
 mod domains;
@@ -69,6 +72,8 @@ mod drops;
 mod enum_ddl;
 mod explain;
 mod explained;
+mod found;
+mod frames;
 mod from;
 mod functions;
 mod grouping;
@@ -87,6 +92,7 @@ mod object_ddl;
 mod object_names;
 mod operators;
 mod order_limit;
+mod over;
 mod parameters;
 mod path_cost;
 mod plain;
@@ -108,6 +114,8 @@ mod subquery;
 mod type_name;
 mod view_uses;
 mod views;
+mod window;
+mod windowed;
 mod with_change;
 mod with_name;
 
@@ -130,10 +138,11 @@ pub use node::{Notice, Plan, ResultColumn};
 pub(crate) use parameters::{bind_parameters, wrong_number};
 pub(crate) use rel::{
     Aggregation, FunctionScan, Join, JoinMethod, KeptRows, Rel, RowLock, RowWait, SelectPlan, SetCall, SetKind,
-    SetOperation, SetValues, SortKey, Source, Subplan, WithScan,
+    SetOperation, SetValues, SortKey, Source, Subplan, Window, WindowCall, Windows, WithScan,
 };
 pub use statement::bind;
 pub(crate) use type_name::resolve as type_of_name;
+pub(crate) use window::{Frame, FrameBound, FrameUnits, RangeBound, WindowFunction};
 pub(crate) use with_name::has_changes;
 
 #[cfg(test)]

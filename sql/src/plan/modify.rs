@@ -182,5 +182,6 @@ fn is_small(rel: &Rel) -> bool {
         Rel::Join(_) => false,
         Rel::Set(set) => is_small(&set.left) && is_small(&set.right),
         Rel::SetValues(values) => is_small(&values.input),
+        Rel::Windows(windows) => is_small(&windows.input),
     }
 }

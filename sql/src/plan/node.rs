@@ -9,11 +9,11 @@ use super::bound_index::TableWrite;
 use super::explained::Explain;
 use super::rel::{SelectPlan, Source, Subplan};
 use crate::catalog::ddl::NewTable;
-use crate::catalog::{Catalog, Relation, Sight};
+use crate::catalog::{Catalog, Part, Relation, Sight};
 use crate::coop::drop_elsewhere;
 use crate::error::SqlState;
 use crate::expr::Expr;
-use crate::object::{DatabaseId, Object, SchemaId, Sequence};
+use crate::object::{DatabaseId, Object, ObjectId, SchemaId, Sequence};
 use crate::table::{ColumnId, StorageId, Table, TableId};
 use pgtypes::SqlType;
 
@@ -357,6 +357,8 @@ pub(crate) enum NewObject {
     Database(String),
     /// A view.
     Relation(Object),
+    /// The comment on an object, or on a part of it; none without a text.
+    Comment(ObjectId, Part, Option<String>),
 }
 
 /// What is dropped: what the statement names, and what goes with it.

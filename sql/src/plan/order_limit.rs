@@ -144,7 +144,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn row_count(&mut self, ast: &Ast, scope: &Scope, clause: &'static str) -> Result<Expr, SqlError> {
+    /// A number of rows that no row tells.
+    pub(super) fn row_count(&mut self, ast: &Ast, scope: &Scope, clause: &'static str) -> Result<Expr, SqlError> {
         self.clause = clause;
         let value = self.expr(ast, scope)?;
         let (ty, at) = (self.type_text(value.ty), value.at);

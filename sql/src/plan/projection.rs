@@ -6,12 +6,14 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Location;
 
+use super::bind_expr::fields_of;
 use super::binder::{Binder, Scope, ScopeColumn, ScopeTable, Typed};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::expr::eval::fold;
 use crate::parse::is_empty_list;
 use crate::table::quote_identifier;
 use pgtypes::SqlType;
@@ -48,10 +50,30 @@ impl Binder<'_> {
                     let table = self.name_parts(name)?.pop().unwrap_or_default();
                     self.wildcard(Some(&table), name.span().start, scope, &mut output)?;
                 }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(ast), _) => {
+                    self.fields(ast, scope, &mut output)?;
+                }
                 other => return Err(self.unsupported("this form of output column is", other.span().start)),
             }
         }
         Ok(output)
+    }
+
+    /// `(row).*`
+    fn fields(&mut self, ast: &Ast, scope: &Scope, output: &mut Output) -> Result<(), SqlError> {
+        let record = self.expr(ast, scope)?;
+        let Some(fields) = fields_of(&record) else {
+            let message = format!("type {} is not composite", self.type_text(record.ty));
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        if fields.is_empty() {
+            return Err(self.unsupported("the fields of a row that comes from elsewhere are", record.at));
+        }
+        for (at, (name, ty)) in fields.into_iter().enumerate() {
+            output.exprs.push(fold(Expr::Field { record: Box::new(record.expr.clone()), at }));
+            output.columns.push(ResultColumn { name, ty, origin: (0, 0) });
+        }
+        Ok(())
     }
 
     fn push(

@@ -7,6 +7,8 @@ use kv::api::LockMode;
 
 use super::access::TableAccess;
 use super::aggregation::AggregateCall;
+use super::show::plain;
+use super::window::{Frame, WindowFunction};
 use crate::expr::Expr;
 use crate::system::Relation;
 use crate::table::TableId;
@@ -92,6 +94,18 @@ impl SelectPlan {
         });
         let own = self.fixed().chain(values.iter().flatten()).chain(&self.filter).chain(&self.output);
         own.chain(aggregation).any(Expr::has_subquery)
+    }
+
+    /// Names of the columns that the output expressions refer to, for EXPLAIN.
+    pub(crate) fn row_names(&self) -> Vec<String> {
+        let Some(aggregation) = &self.aggregation else { return self.names.clone() };
+        let keys = aggregation.keys.iter().map(|key| plain(key, &self.names));
+        let calls = aggregation.calls.iter().map(|call| {
+            let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &self.names)).collect();
+            let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+            format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
+        });
+        keys.chain(calls).collect()
     }
 
     /// Whether it only filters and projects.
@@ -193,6 +207,8 @@ pub(crate) enum Rel {
     Function(FunctionScan),
     /// Functions that return sets, in a select list.
     SetValues(Box<SetValues>),
+    /// Window functions.
+    Windows(Box<Windows>),
     /// A reference to a query of WITH.
     With(WithScan),
 }
@@ -205,6 +221,7 @@ impl Rel {
             Rel::Join(join) => join.left.reads(table) || join.right.reads(table),
             Rel::Set(set) => set.left.reads(table) || set.right.reads(table),
             Rel::SetValues(values) => values.input.reads(table),
+            Rel::Windows(windows) => windows.input.reads(table),
             Rel::Function(_) => false,
             Rel::With(_) => true,
         }
@@ -291,7 +308,15 @@ pub(crate) struct FunctionScan {
 #[derive(Clone, Debug)]
 pub(crate) enum SetCall {
     /// Of a function that returns a set.
-    Set { function: &'static ProcRow, args: Vec<Expr>, types: Vec<SqlType>, result: SqlType, width: usize },
+    Set {
+        function: &'static ProcRow,
+        args: Vec<Expr>,
+        types: Vec<SqlType>,
+        result: SqlType,
+        width: usize,
+        /// The types of its columns, if they are to be one value.
+        fields: Option<Vec<SqlType>>,
+    },
     /// Of any other expression: one row.
     One(Expr),
 }
@@ -302,6 +327,14 @@ impl SetCall {
         match self {
             SetCall::Set { args, .. } => args,
             SetCall::One(expr) => std::slice::from_ref(expr),
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn args_mut(&mut self) -> &mut [Expr] {
+        match self {
+            SetCall::Set { args, .. } => args,
+            SetCall::One(expr) => std::slice::from_mut(expr),
         }
     }
 
@@ -320,6 +353,62 @@ impl SetCall {
 pub(crate) struct SetValues {
     pub(crate) input: Rel,
     pub(crate) calls: Vec<SetCall>,
+}
+
+/// Windows over the rows of an input. Their values follow the columns of the input.
+///
+/// The input gives the columns of the query and behind them the keys and arguments of the windows that are no columns
+/// themselves. So everything here is a column, and nothing but the offsets of frames is evaluated.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    pub(crate) input: Rel,
+    /// The number of columns of the input.
+    pub(crate) width: usize,
+    /// In the order in which they run: the rows come in the order of the last one.
+    pub(crate) windows: Vec<Window>,
+}
+
+/// Partitions of the rows, their order, and what is computed over them.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// Columns that all rows of a partition have in common.
+    pub(crate) partition: Vec<usize>,
+    /// The order within a partition.
+    pub(crate) order: Vec<SortKey>,
+    pub(crate) calls: Vec<WindowCall>,
+}
+
+/// A call over a window.
+#[derive(Debug)]
+pub(crate) struct WindowCall {
+    /// The place of its value behind the columns of the input.
+    pub(crate) place: usize,
+    pub(crate) function: WindowFunction,
+    pub(crate) frame: Frame,
+}
+
+impl Windows {
+    /// The number of values.
+    pub(crate) fn values(&self) -> usize {
+        self.windows.iter().map(|window| window.calls.len()).sum()
+    }
+
+    /// The expressions that are evaluated before the first row.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = &Expr> {
+        self.windows.iter().flat_map(|window| window.calls.iter().flat_map(|call| call.frame.offsets()))
+    }
+
+    /// Marks the columns of the input that the windows read.
+    pub(crate) fn mark_columns(&self, used: &mut [bool]) {
+        for window in &self.windows {
+            let keys = window.partition.iter().copied().chain(window.order.iter().map(|key| key.column));
+            for at in keys.chain(window.calls.iter().flat_map(|call| call.function.columns())) {
+                if let Some(used) = used.get_mut(at) {
+                    *used = true;
+                }
+            }
+        }
+    }
 }
 
 /// A reference to a query of WITH.

@@ -6,10 +6,10 @@ use kv::api::LockMode;
 use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Spanned, Values};
 use sqlparser::tokenizer::Location;
 
-use super::aggregation::AggregateState;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::conditions::{conjunction, conjuncts};
+use super::found::AggregateState;
 use super::from::From;
 use super::index::bind_indexes;
 use super::joins::{push, source};
@@ -17,6 +17,7 @@ use super::names::{fold_ident, is_default};
 use super::node::ResultColumn;
 use super::projection::Output;
 use super::rel::{Aggregation, Rel, RowLock, RowWait, SelectPlan, SetCall, SetValues, SortKey, Source};
+use super::windowed::set_windows;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
@@ -103,9 +104,12 @@ impl Binder<'_> {
         };
         self.aggregates = AggregateState { allowed: true, ..Default::default() };
         self.clause = "SELECT";
+        self.named_windows(&select.named_window, &scope)?;
+        self.aggregates.windows.allowed = true;
         let outer_calls = self.set_calls.replace(Vec::new());
         let output = self.projection(&select.projection, &scope);
-        let set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
+        self.aggregates.windows.allowed = false;
+        let mut set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
         let mut output = output?;
         let mut keys = self.group_by(&select.group_by, &scope, &output)?;
         self.clause = "HAVING";
@@ -115,15 +119,19 @@ impl Binder<'_> {
         };
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
+        self.aggregates.windows.allowed = true;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
         let distinct_on = match &select.distinct {
             Some(Distinct::On(asts)) => self.distinct_on(asts, &scope, &mut output, &order_limit.sort)?,
             _ => Vec::new(),
         };
+        self.aggregates.windows.allowed = false;
+        let mut windows = std::mem::take(&mut self.aggregates.windows);
         let tables = from.tables();
         let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
         let aggregation = if is_grouped {
-            let mut exprs: Vec<&mut Expr> = output.exprs.iter_mut().chain(&mut having).collect();
+            let own = output.exprs.iter_mut().chain(&mut having);
+            let mut exprs: Vec<&mut Expr> = own.chain(windows.exprs_mut()).collect();
             self.over_groups(&mut keys, &mut exprs, &tables)?;
             let calls = std::mem::take(&mut self.aggregates.calls);
             Some(Aggregation { keys, calls, having })
@@ -132,7 +140,8 @@ impl Binder<'_> {
         };
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
-        let lock = self.locks(query, aggregation.is_some() || distinct, &scope)?;
+        let has_windows = !windows.calls.is_empty();
+        let lock = self.locks(query, (aggregation.is_some() || distinct, has_windows), &scope)?;
         let Output { exprs, columns } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
@@ -150,7 +159,13 @@ impl Binder<'_> {
             has_subqueries: true,
         };
         self.set_source(&mut plan, from, filter, lock, query)?;
-        self.set_values(&mut plan, set_calls, scope.width(), query_start(query))?;
+        let mut width = scope.width();
+        if has_windows {
+            let groups = plan.aggregation.as_ref().map(|groups| groups.keys.len() + groups.calls.len());
+            let calls = (windows.found, windows.calls);
+            width = set_windows(&mut plan, calls, &mut set_calls, groups.unwrap_or(width));
+        }
+        self.set_values(&mut plan, set_calls, (width, is_grouped), query_start(query))?;
         Ok((plan, columns))
     }
 
@@ -192,13 +207,13 @@ impl Binder<'_> {
         &self,
         plan: &mut SelectPlan,
         calls: Vec<SetCall>,
-        width: usize,
+        (width, is_grouped): (usize, bool),
         at: Location,
     ) -> Result<(), SqlError> {
         if calls.is_empty() {
             return Ok(());
         }
-        if plan.aggregation.is_some() || plan.lock.is_some() {
+        if is_grouped || plan.lock.is_some() {
             return Err(self.unsupported("functions that return sets beside aggregates or row locks are", at));
         }
         let source = std::mem::replace(&mut plan.source, Source::Single);
@@ -251,15 +266,13 @@ impl Binder<'_> {
 
     fn refuse_clauses(&mut self, select: &Select) -> Result<(), SqlError> {
         let at = select.select_token.0.span.start;
-        if !select.named_window.is_empty() || select.qualify.is_some() {
-            return Err(self.unsupported("window functions are", at));
-        }
         let allows_into = std::mem::take(&mut self.allows_into);
         if let Some(into) = select.into.as_ref().filter(|_| !allows_into) {
             let message = "SELECT ... INTO is not allowed here";
             return Err(self.error(SqlState::SYNTAX_ERROR, message, into.name.span().start));
         }
         let has_unsupported_clause = select.top.is_some()
+            || select.qualify.is_some()
             || select.exclude.is_some()
             || !select.lateral_views.is_empty()
             || select.prewhere.is_some()
@@ -333,7 +346,12 @@ impl Binder<'_> {
     }
 
     /// How to lock the rows. Of several clauses the strongest lock counts, and NOWAIT before SKIP LOCKED.
-    fn locks(&self, query: &Query, collapsed: bool, scope: &Scope) -> Result<Option<RowLock>, SqlError> {
+    fn locks(
+        &self,
+        query: &Query,
+        (collapsed, has_windows): (bool, bool),
+        scope: &Scope,
+    ) -> Result<Option<RowLock>, SqlError> {
         let mut locks: Option<RowLock> = None;
         let mut is_of_key = false;
         for clause in &query.locks {
@@ -345,6 +363,10 @@ impl Binder<'_> {
             let mode = lock_mode(clause.lock_type, std::mem::take(&mut is_of_key));
             if collapsed {
                 let message = format!("{} is not allowed with DISTINCT or aggregate functions", lock_name(mode));
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            if has_windows {
+                let message = format!("{} is not allowed with window functions", lock_name(mode));
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
             if let Some(of) = of.filter(|of| !scope.tables.iter().any(|table| table.name == fold_ident(of))) {

@@ -176,6 +176,12 @@ fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked, known: &Known) -> boo
             }
             settle_rel(&mut values.input, &needed, &asked.of_first(width), known)
         }
+        Rel::Windows(windows) => {
+            let mut needed = used.get(..windows.width).unwrap_or(used).to_vec();
+            windows.mark_columns(&mut needed);
+            settle_rel(&mut windows.input, &needed, &Asked::default(), known);
+            false
+        }
         Rel::Function(_) | Rel::With(_) => false,
     }
 }

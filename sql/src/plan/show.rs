@@ -59,9 +59,12 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
             format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, each(items).join(", "))
         }
         Expr::Call(call) => show_call(call, names),
-        Expr::Elements { .. } | Expr::Array { .. } | Expr::Row { .. } | Expr::Subscript { .. } | Expr::Subquery(_) => {
-            show_composite(expr, names)
-        }
+        Expr::Elements { .. }
+        | Expr::Array { .. }
+        | Expr::Row { .. }
+        | Expr::Field { .. }
+        | Expr::Subscript { .. }
+        | Expr::Subquery(_) => show_composite(expr, names),
         Expr::Session { call, args } => format!("{}({})", session_call(*call), each(args).join(", ")),
         Expr::Context(value) => context(*value).to_owned(),
         Expr::Let { values, body } => {
@@ -77,6 +80,7 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
         Expr::Outer(at) => format!("${at}"),
         Expr::Aggregate(at) => format!("aggregate{}", at + 1),
         Expr::SetValue(at) => format!("set{}", at + 1),
+        Expr::WindowValue(at) => format!("window{}", at + 1),
     }
 }
 
@@ -90,6 +94,7 @@ fn show_composite(expr: &Expr, names: &[String]) -> String {
         }
         Expr::Array { items, .. } => format!("ARRAY[{}]", each(items).join(", ")),
         Expr::Row { items, .. } => format!("ROW({})", each(items).join(", ")),
+        Expr::Field { record, at } => format!("({}).column{}", show(record, names), at + 1),
         Expr::Subscript { array, subscripts } => {
             let bound = |expr: &Option<Expr>| expr.as_ref().map(|expr| show(expr, names)).unwrap_or_default();
             let shown = subscripts.iter().map(|subscript| match subscript {

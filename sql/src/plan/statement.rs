@@ -320,6 +320,9 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
             Ok((binder.create_type(name, representation.as_ref())?, None))
         }
         Statement::AlterType(alter) => Ok((binder.alter_type(alter)?, None)),
+        Statement::Comment { object_type, object_name, comment, if_exists: false } => {
+            Ok((binder.comment(*object_type, object_name, comment.as_ref())?, None))
+        }
         Statement::AlterSchema(alter) => Ok((binder.alter_schema(alter)?, None)),
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),

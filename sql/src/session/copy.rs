@@ -58,7 +58,10 @@ impl Session {
         self.sync_follows = false;
         let mut input = input.lock().await;
         match self.receive(&mut copy, &mut run, &mut input).await {
-            Ok(rows) => Ok(format!("COPY {rows}")),
+            Ok(rows) => {
+                self.active.iter_mut().for_each(|active| active.copied = copy.take_key_lines());
+                Ok(format!("COPY {rows}"))
+            }
             Err(Fault::Statement(error)) => Err(Fault::Statement(copy.interrupted(error))),
             // The client cannot be asked for its data again.
             Err(Fault::Retry(error)) => Err(Fault::Retry(copy.interrupted(error))),

@@ -61,7 +61,8 @@ impl Session {
             [span] => {
                 self.char_offset = span.char_offset;
                 let parsed = self.parse_statement(span.text(text), &[]);
-                let body = parsed.map_err(|error| span.locate(error))?;
+                let mut body = parsed.map_err(|error| span.locate(error))?;
+                body.within(text);
                 self.run_only(&body, span.char_offset, out).await
             }
             several => self.run_multi(text, several, out).await,
@@ -73,7 +74,8 @@ impl Session {
         self.begin_parsing();
         match self.split_long(text).await? {
             SplitText::Single(span, parsed) => {
-                let body = parsed?;
+                let mut body = parsed?;
+                body.within(text);
                 self.run_only(&body, span.char_offset, out).await
             }
             SplitText::Spans(none) if none.is_empty() => {
@@ -115,7 +117,8 @@ impl Session {
         for (at, span) in spans.iter().enumerate() {
             self.begin_statement(span.char_offset);
             let text = span.text(query);
-            let body = self.parse_any(text, &[]).await?;
+            let mut body = self.parse_any(text, &[]).await?;
+            body.within(query);
             (self.is_alone, self.in_string) = (false, true);
             let tag = self.run_body(&body, false, out).await?;
             if at + 1 == spans.len() {

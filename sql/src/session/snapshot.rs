@@ -25,6 +25,7 @@ use super::statement::{BoundStatement, Query};
 use super::txn_state::Block;
 use crate::catalog::Lease;
 use crate::error::{SqlError, SqlState};
+use crate::exec::KeyLines;
 
 /// A transaction that begins.
 struct Begun {
@@ -77,8 +78,9 @@ impl Session {
         let is_started = txn.start_ts() > Timestamp::ZERO;
         // One in the past has no other.
         let by_statement = self.state.isolation().is_by_statement() && (wanted == Wanted::Own || floor.is_some());
-        let (schema, writes) = (None, false);
-        self.active = Some(ActiveTxn { txn, lease, wanted, floor, is_started, live, schema, by_statement, writes });
+        let (schema, writes, copied) = (None, false, KeyLines::default());
+        self.active =
+            Some(ActiveTxn { txn, lease, wanted, floor, is_started, live, schema, by_statement, writes, copied });
         Ok(())
     }
 

@@ -31,6 +31,7 @@ use crate::catalog::{
 use crate::clock::{self, Chance, WallClock};
 use crate::coop::{MANY, Workers, drop_elsewhere};
 use crate::error::{SqlError, SqlState};
+use crate::exec::KeyLines;
 use crate::metrics::SqlMetrics;
 use crate::protocol::input::SharedInput;
 use crate::protocol::output::{Notice, Output, Severity};
@@ -148,6 +149,8 @@ pub(crate) struct ActiveTxn {
     pub(crate) by_statement: bool,
     /// Whether a statement that writes has begun.
     pub(crate) writes: bool,
+    /// Where the data of its last COPY FROM has unique keys that the commit checks.
+    pub(crate) copied: KeyLines,
 }
 
 impl ActiveTxn {
@@ -249,7 +252,7 @@ impl ActiveTxn {
             schema.begin_commit();
         }
         let catalog = self.catalog().0.clone();
-        let ActiveTxn { txn, live, schema, .. } = self;
+        let ActiveTxn { txn, live, schema, copied, .. } = self;
         let committed = txn.commit().await;
         drop(live);
         match (committed, schema) {
@@ -261,7 +264,13 @@ impl ActiveTxn {
                 Err(TxnError::Conflict(why).into())
             }
             (Err(error), _) => match constraint_error(&catalog, &error, zone) {
-                Some(violation) => Err(Fault::Statement(violation)),
+                Some(violation) => {
+                    let line = || match &error {
+                        TxnError::AlreadyExists { key } => copied.context(key),
+                        _ => None,
+                    };
+                    Err(Fault::Statement(violation.context(line)))
+                }
                 None => Err(error.into()),
             },
         }

@@ -45,6 +45,21 @@ pub(crate) enum StatementBody {
     Declare(Arc<Declare>, Arc<Query>),
 }
 
+impl StatementBody {
+    /// Makes it a statement of a query string: what it prepares or declares is shown with the whole string.
+    pub(crate) fn within(&mut self, string: &str) {
+        match self {
+            StatementBody::Prepare(prepare, _) => {
+                Arc::get_mut(prepare).into_iter().for_each(|prepare| string.clone_into(&mut prepare.text));
+            }
+            StatementBody::Declare(declare, _) => {
+                Arc::get_mut(declare).into_iter().for_each(|declare| string.clone_into(&mut declare.text));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A statement that is bound and executed.
 #[derive(Debug)]
 pub(crate) struct Query {
@@ -237,7 +252,8 @@ pub(crate) fn describe(columns: &[ResultColumn], formats: &Formats) -> Result<By
             column.origin.1,
             column.ty.oid.0,
             column.ty.row().len,
-            column.ty.typmod,
+            // The modifier of a row tells its fields to the binder only.
+            if column.ty.oid == SqlType::RECORD.oid { -1 } else { column.ty.typmod },
             formats.code(index),
         )
     };

@@ -216,6 +216,10 @@ impl SessionAccess for SessionValues<'_> {
         Ok(settings.show(name).map_or_else(|_| String::new(), |(_, value)| value.into_owned()))
     }
 
+    fn work_mem(&self) -> usize {
+        self.requests.lock().changed.as_ref().unwrap_or(self.settings).work_mem()
+    }
+
     fn backend_pid(&self) -> i32 {
         self.pid
     }

@@ -74,7 +74,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
     Producer { relation: "pg_user", constants: HIDDEN_USER, columns: &["usesysid", "usename"], rows: role_rows },
     Producer {
         relation: "pg_settings",
-        constants: &[("category", "Settings of Cortado"), ("pending_restart", "f")],
+        constants: &[("pending_restart", "f")],
         columns: &[
             "name",
             "setting",
@@ -88,6 +88,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "enumvals",
             "boot_val",
             "reset_val",
+            "category",
         ],
         rows: settings,
     },
@@ -187,9 +188,8 @@ fn settings(env: &SystemEnv<'_>) -> Rows {
             [] => Datum::Null,
             words => array(SqlType::TEXT, words.iter().map(text).collect()),
         };
-        let (least, greatest) = setting.range.map_or((Datum::Null, Datum::Null), |(least, greatest)| {
-            (text(least.to_string()), text(greatest.to_string()))
-        });
+        let (least, greatest) =
+            setting.range.map_or((Datum::Null, Datum::Null), |(least, greatest)| (text(least), text(greatest)));
         let unit = if setting.unit.is_empty() { Datum::Null } else { text(setting.unit) };
         vec![
             text(&setting.name),
@@ -198,12 +198,13 @@ fn settings(env: &SystemEnv<'_>) -> Rows {
             text(setting.about),
             text(setting.context),
             text(setting.kind),
-            text(if setting.is_set { "session" } else { "default" }),
+            text(setting.source),
             least,
             greatest,
             words,
             text(setting.default),
-            text(setting.default),
+            text(setting.reset),
+            text(setting.group),
         ]
     };
     Box::new(env.session.settings().into_iter().map(row))

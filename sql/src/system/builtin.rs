@@ -365,7 +365,13 @@ fn function(row: &'static ProcRow) -> Vec<Datum> {
         text(row.name),
         Datum::Float(if row.is_listed_as_set() { 1000.0 } else { 0.0 }),
         oid(variadic(row)),
-        text(if row.is_aggregate() { "a" } else { "f" }),
+        text(if row.is_aggregate() {
+            "a"
+        } else if row.is_window() {
+            "w"
+        } else {
+            "f"
+        }),
         Datum::Bool(row.is_strict && !row.is_aggregate()),
         Datum::Bool(row.is_listed_as_set()),
         text(row.volatility.letter().to_string()),

@@ -1,12 +1,14 @@
 //! Constraints and indexes in the system catalog: `pg_constraint`, `pg_index`, and what `information_schema` says of
 //! them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::describe::{action_text, foreign_key_definition, key_definition};
 use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
 use super::facts;
 use super::objects::{IndexView, domains, indexes, schema_of};
+use super::pretty::pretty;
 use super::producer::Producer;
 use super::tables::{each_index, tables};
 use crate::catalog::Catalog;
@@ -114,7 +116,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             let of_tables = each(env, |place| {
                 let row = |constraint: &Constraint<'_>| {
                     let clause = match constraint.kind {
-                        Kind::Check(check) => format!("({})", check.text),
+                        Kind::Check(check) => format!("({})", whole(&check.text)),
                         Kind::NotNull(column) => format!("{} IS NOT NULL", column.name),
                         Kind::Key(_) | Kind::Foreign(_) => return None,
                     };
@@ -451,11 +453,38 @@ fn letter(action: ReferenceAction) -> &'static str {
     }
 }
 
+/// A condition in parentheses, unless it is a name or a call, or has them already.
+fn whole(text: &str) -> Cow<'_, str> {
+    let name_end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let rest = text.get(name_end..).unwrap_or_default();
+    if rest.is_empty() || closes_at_end(rest) { text.into() } else { format!("({text})").into() }
+}
+
+/// Whether a text is one pair of parentheses with all that is in them.
+fn closes_at_end(text: &str) -> bool {
+    let (mut depth, mut in_text) = (0_usize, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' => in_text = !in_text,
+            '(' if !in_text => depth += 1,
+            ')' if !in_text => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1 == text.len();
+                }
+            }
+            _ if depth == 0 => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
 /// The definition of a constraint by its OID. `is_pretty`: without parentheses that are not needed.
 pub(super) fn definition(catalog: &Catalog, number: Oid, is_pretty: bool) -> Option<String> {
     let shown = |check: &Check| match is_pretty {
-        true => format!("CHECK ({})", check.text),
-        false => format!("CHECK (({}))", check.text),
+        true => format!("CHECK ({})", pretty(&check.text)),
+        false => format!("CHECK ({})", whole(&check.text)),
     };
     let is_it = |check: &&Check| check.id.0 == number.0;
     let Some(table) = catalog.table_of_part(number.0) else {

@@ -11,10 +11,12 @@ use pgtypes::{Array, Datum, IoEnv, Oid, SqlType};
 pub struct SettingInfo {
     /// The name.
     pub name: String,
-    /// The value, as SHOW prints it.
+    /// The value, in its unit.
     pub value: String,
     /// The unit of the value; empty without one.
     pub unit: &'static str,
+    /// The chapter that it belongs to.
+    pub group: &'static str,
     /// What it is for.
     pub about: &'static str,
     /// Who can change it: `user`, `internal`, `superuser`.
@@ -24,11 +26,13 @@ pub struct SettingInfo {
     /// The words that it accepts, if it accepts words alone.
     pub words: &'static [&'static str],
     /// Least and greatest value.
-    pub range: Option<(i64, i64)>,
-    /// The value without SET.
-    pub default: &'static str,
-    /// Whether the session has another value than the default one.
-    pub is_set: bool,
+    pub range: Option<(String, String)>,
+    /// The value of a session that sets nothing.
+    pub default: String,
+    /// The value that RESET restores.
+    pub reset: String,
+    /// Where the value is from: `default`, `client`, `session`.
+    pub source: &'static str,
 }
 
 /// What the rows of a relation are computed from that the node has to ask others for.

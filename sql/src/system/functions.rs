@@ -3,11 +3,13 @@
 //! A function is known by its name; its variants differ in the types of the arguments. Where PostgreSQL answers NULL
 //! for an OID of no object, so do these. Sizes are not measured: they are 0.
 
+use super::comments;
 use super::constraints;
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
 use super::names::{find_relation, is_visible};
 use super::objects::{described, index_by_oid, indexes, roles, schema_name, schema_of, sequences, table_of, views};
+use super::pretty::pretty;
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
 use super::rows;
@@ -94,7 +96,11 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         }
         "pg_get_viewdef" => view_text(args, env),
         // What is stored is text already.
-        "pg_get_expr" => Ok(args.first().map_or(Datum::Null, |node| (*node).clone())),
+        "pg_get_expr" => Ok(match args {
+            [Datum::Text(expr), _, Datum::Bool(true)] => text(pretty(expr)),
+            [expr, ..] => (*expr).clone(),
+            [] => Datum::Null,
+        }),
         "pg_get_serial_sequence" => serial_sequence(args, env),
         "pg_get_function_arguments" => Ok(maybe(proc(args).map(|row| arguments(row, true)))),
         "pg_get_function_identity_arguments" => Ok(maybe(proc(args).map(|row| arguments(row, false)))),
@@ -125,11 +131,10 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
         "pg_tablespace_size" => Ok(int(0)),
         // There are those of the system alone.
         "pg_tablespace_location" => Ok(text("")),
-        // None of these objects exists, or none has a comment.
-        "obj_description"
-        | "col_description"
-        | "shobj_description"
-        | "pg_get_ruledef"
+        "obj_description" | "shobj_description" => Ok(comments::object_comment(args, env)),
+        "col_description" => Ok(comments::column_comment(args, env)),
+        // None of these objects exists.
+        "pg_get_ruledef"
         | "pg_get_triggerdef"
         | "pg_get_function_sqlbody"
         | "pg_get_partkeydef"

@@ -13,17 +13,18 @@
 //! 1. `env`, `facts`: values for rows, and what they are computed from; facts of PostgreSQL's catalogs
 //! 2. `producer`, `relations`: what a topic says about a relation; the descriptors
 //! 3. `objects`: schemas, roles, indexes, OIDs of defaults
-//! 4. `describe`: definitions as text
+//! 4. `describe`, `pretty`: definitions as text; expressions without superfluous parentheses
 //! 5. `names`: names of objects
 //! 6. `builtin`, `tables`: types, functions, operators, casts; tables, columns, keys
-//! 7. `activity`, `constraints`, `information`, `sequences`, `statistics`: the server and its sessions; indexes and
-//!    constraints; `information_schema`; sequences; what ANALYZE has found
+//! 7. `activity`, `comments`, `constraints`, `information`, `sequences`, `statistics`: the server and its sessions;
+//!    comments; indexes and constraints; `information_schema`; sequences; what ANALYZE has found
 //! 8. `domains`: domains in `information_schema`
 //! 9. `privileges`, `rows`: `has_table_privilege` and its kin; from a relation to its rows
 //! 10. `functions`: the functions
 
 mod activity;
 mod builtin;
+mod comments;
 mod constraints;
 mod describe;
 mod domains;
@@ -33,6 +34,7 @@ mod functions;
 mod information;
 mod names;
 mod objects;
+mod pretty;
 mod privileges;
 mod producer;
 mod relations;

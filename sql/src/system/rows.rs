@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::env::{ClusterSource, Rows, SystemEnv, no_rows};
 use super::producer::Producer;
 use super::relations::{self, Relation};
-use super::{activity, builtin, constraints, domains, facts, information, sequences, statistics, tables};
+use super::{activity, builtin, comments, constraints, domains, facts, information, sequences, statistics, tables};
 use crate::error::{SqlError, SqlState};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
@@ -15,6 +15,7 @@ use pgtypes::{Datum, IoEnv, Oid, TimeZone, wire};
 static TOPICS: &[&[Producer]] = &[
     activity::PRODUCERS,
     builtin::PRODUCERS,
+    comments::PRODUCERS,
     constraints::PRODUCERS,
     domains::PRODUCERS,
     information::PRODUCERS,
@@ -31,8 +32,6 @@ static EMPTY: &[&str] = &[
     "pg_conversion",
     "pg_db_role_setting",
     "pg_default_acl",
-    "pg_depend",
-    "pg_description",
     "pg_event_trigger",
     "pg_extension",
     "pg_foreign_data_wrapper",
@@ -61,7 +60,6 @@ static EMPTY: &[&str] = &[
     "pg_seclabel",
     "pg_seclabels",
     "pg_shdepend",
-    "pg_shdescription",
     "pg_shseclabel",
     "pg_stat_replication",
     "pg_stat_subscription",

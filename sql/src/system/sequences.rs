@@ -29,6 +29,20 @@ pub(super) static PRODUCERS: &[Producer] = &[
         },
     },
     Producer {
+        relation: "pg_depend",
+        constants: &[("classid", "1259"), ("objsubid", "0"), ("refclassid", "1259")],
+        columns: &["objid", "refobjid", "refobjsubid", "deptype"],
+        rows: |env| {
+            // A column has its sequence; of nothing else it is known what depends on it.
+            let row = |sequence: Sequence| {
+                let (table, column) = sequence.owner?;
+                let kind = if is_identity(env, &sequence) { "i" } else { "a" };
+                Some(vec![int(sequence.id.0), int(table.0), int(column), text(kind)])
+            };
+            rows_of(sequences(env.catalog()).into_iter().filter_map(row).collect())
+        },
+    },
+    Producer {
         relation: "pg_sequences",
         constants: &[("sequenceowner", "postgres")],
         columns: &[
@@ -76,13 +90,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
         rows: |env| {
             let database = env.session.database();
             // The sequences of identity columns are no objects of the standard.
-            let is_identity = |sequence: &Sequence| {
-                let table = sequence.owner.and_then(|(table, _)| env.catalog().by_id(crate::table::TableId(table.0)));
-                let column = table.and_then(|table| {
-                    table.columns.iter().find(|column| Some(column.id.0) == sequence.owner.map(|owner| owner.1))
-                });
-                column.is_some_and(|column| column.identity.is_some())
-            };
             let row = |sequence: &Sequence, schema: &str| {
                 vec![
                     text(database),
@@ -97,7 +104,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
                     text(if sequence.cycles { "YES" } else { "NO" }),
                 ]
             };
-            let shown = sequences(env.catalog()).into_iter().filter(|sequence| !is_identity(sequence));
+            let shown = sequences(env.catalog()).into_iter().filter(|sequence| !is_identity(env, sequence));
             rows_of(shown.map(|sequence| row(&sequence, schema_of(env, &sequence))).collect())
         },
     },
@@ -110,6 +117,14 @@ fn each(env: &SystemEnv<'_>, row: fn(&Sequence, &str) -> Vec<Datum>) -> Rows {
 
 fn schema_of<'e>(env: &SystemEnv<'e>, sequence: &Sequence) -> &'e str {
     schema_name(env.catalog(), Oid(sequence.schema.0)).unwrap_or_default()
+}
+
+/// Whether a sequence belongs to an identity column.
+fn is_identity(env: &SystemEnv<'_>, sequence: &Sequence) -> bool {
+    let Some((table, number)) = sequence.owner else { return false };
+    let table = env.catalog().by_id(crate::table::TableId(table.0));
+    let column = table.and_then(|table| table.columns.iter().find(|column| column.id.0 == number));
+    column.is_some_and(|column| column.identity.is_some())
 }
 
 fn bits(ty: SqlType) -> u32 {

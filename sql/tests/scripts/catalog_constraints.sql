@@ -26,7 +26,7 @@ confdeltype, confmatchtype, condeferrable, confrelid::regclass, conindid::regcla
 from pg_constraint where conrelid in ('p'::regclass, 'c'::regclass) order by conrelid::regclass::text, conname;
 ----
 conname:name|contype:char|pg_get_constraintdef:text|pg_get_constraintdef:text|conkey:_int2|confkey:_int2|confupdtype:char|confdeltype:char|confmatchtype:char|condeferrable:bool|confrelid:regclass|conindid:regclass
-big|c|CHECK ((n < 100 OR a IS NULL))|CHECK (n < 100 OR a IS NULL)|NULL|NULL| | | |f|-|-
+big|c|CHECK (((n < 100) OR (a IS NULL)))|CHECK (n < 100 OR a IS NULL)|NULL|NULL| | | |f|-|-
 c_a_n_key|u|UNIQUE (a, n)|UNIQUE (a, n)|{2,4}|NULL| | | |f|-|c_a_n_key
 c_b_fkey|f|FOREIGN KEY (b) REFERENCES p(b) DEFERRABLE|FOREIGN KEY (b) REFERENCES p(b) DEFERRABLE|{3}|{2}|a|a|s|t|p|p_b_key
 c_n_check|c|CHECK ((n > 0))|CHECK (n > 0)|NULL|NULL| | | |f|-|-

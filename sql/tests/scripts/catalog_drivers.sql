@@ -212,9 +212,13 @@ NULL|public|u|TABLE|NULL|||||
 # pgjdbc: getColumns
 SELECT * FROM (SELECT n.nspname,c.relname,a.attname,a.atttypid,a.attnotnull OR (t.typtype = 'd' AND t.typnotnull) AS attnotnull,a.atttypmod,a.attlen,t.typtypmod,row_number() OVER (PARTITION BY a.attrelid ORDER BY a.attnum) AS attnum, nullif(a.attidentity, '') as attidentity,nullif(a.attgenerated, '') as attgenerated,pg_catalog.pg_get_expr(def.adbin, def.adrelid) AS adsrc,dsc.description,t.typbasetype,t.typtype FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON (c.relnamespace = n.oid) JOIN pg_catalog.pg_attribute a ON (a.attrelid=c.oid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid) LEFT JOIN pg_catalog.pg_attrdef def ON (a.attrelid=def.adrelid AND a.attnum = def.adnum) LEFT JOIN pg_catalog.pg_description dsc ON (c.oid=dsc.objoid AND a.attnum = dsc.objsubid) LEFT JOIN pg_catalog.pg_class dc ON (dc.oid=dsc.classoid AND dc.relname='pg_class') LEFT JOIN pg_catalog.pg_namespace dn ON (dc.relnamespace=dn.oid AND dn.nspname='pg_catalog') WHERE c.relkind in ('r','p','v','f','m') and a.attnum > 0 AND NOT a.attisdropped AND n.nspname LIKE 'public' AND c.relname LIKE 't') c WHERE true AND attname LIKE '%' ORDER BY nspname,c.relname,attnum;
 ----
-ERROR 0A000: window functions are not supported yet [at 162]
+nspname:name|relname:name|attname:name|atttypid:oid|attnotnull:bool|atttypmod:int4|attlen:int2|typtypmod:int4|attnum:int8|attidentity:char|attgenerated:char|adsrc:text|description:text|typbasetype:oid|typtype:char
+public|t|a|23|t|-1|4|-1|1|NULL|NULL|NULL|NULL|0|b
+public|t|b|25|t|-1|-1|-1|2|NULL|NULL|'x'::text|NULL|0|b
+public|t|c|1700|f|655366|-1|-1|3|NULL|NULL|NULL|NULL|0|b
 
 # pgjdbc: getPrimaryKeys
 SELECT result.TABLE_CAT, result.TABLE_SCHEM, result.TABLE_NAME, result.COLUMN_NAME, result.KEY_SEQ, result.PK_NAME FROM (SELECT NULL AS TABLE_CAT, n.nspname AS TABLE_SCHEM, ct.relname AS TABLE_NAME, a.attname AS COLUMN_NAME, (information_schema._pg_expandarray(i.indkey)).n AS KEY_SEQ, ci.relname AS PK_NAME, information_schema._pg_expandarray(i.indkey) AS KEYS, a.attnum AS A_ATTNUM FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_attribute a ON (ct.oid = a.attrelid) JOIN pg_catalog.pg_namespace n ON (ct.relnamespace = n.oid) JOIN pg_catalog.pg_index i ON ( a.attrelid = i.indrelid) JOIN pg_catalog.pg_class ci ON (ci.oid = i.indexrelid) WHERE true AND n.nspname = 'public' AND ct.relname = 't' AND i.indisprimary ) result where result.A_ATTNUM = (result.KEYS).x ORDER BY result.table_name, result.pk_name, result.key_seq;
 ----
-ERROR 0A000: function information_schema._pg_expandarray is not supported yet [at 227]
+table_cat:text|table_schem:name|table_name:name|column_name:name|key_seq:int4|pk_name:name
+NULL|public|t|a|1|t_pkey

@@ -131,7 +131,8 @@ pg_partition_ancestors:regclass
 unnest:name
 pg_catalog
 public
-ERROR 0A000: a function that returns several columns here is not supported yet [at 8]
+pg_options_to_table:record
+(a,1)
 ERROR 0A000: set-returning functions are not allowed in WHERE [at 16]
 
 # WITH inside a sub-query that uses values around it.

@@ -92,7 +92,8 @@ INSERT 0 2
 a:int4
 1
 2
-ERROR 22012: division by zero
+?column?:int4
+1
 ?column?:int4
 1
 

@@ -165,7 +165,7 @@ INSERT 0 2
 CREATE TABLE
 CREATE TABLE
 CREATE TABLE
-ERROR 0A000: LIKE of a table whose expressions name the table is not supported yet
+CREATE TABLE
 INSERT 0 1
 a:int4|b:int4
 1|2

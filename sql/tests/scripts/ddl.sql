@@ -346,7 +346,7 @@ ERROR 0A000: DROP FUNCTION is not supported yet
 ERROR 0A000: DROP EXTENSION is not supported yet
 ERROR 0A000: GRANT is not supported yet
 ERROR 0A000: REVOKE is not supported yet
-ERROR 0A000: COMMENT is not supported yet
+ERROR 42P01: relation "t" does not exist
 ERROR 0A000: LOCK is not supported yet
 ERROR 0A000: DO is not supported yet
 ERROR 0A000: CALL is not supported yet [at 6]

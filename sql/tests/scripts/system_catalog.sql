@@ -187,16 +187,16 @@ select name, setting, vartype, context, source, enumvals from pg_settings where 
 ----
 name:text|setting:text|vartype:text|context:text|source:text|enumvals:_text
 IntervalStyle|postgres|enum|user|default|{postgres,postgres_verbose,sql_standard,iso_8601}
-lock_timeout|0|string|user|default|NULL
+lock_timeout|0|integer|user|default|NULL
 search_path|"$user", public|string|user|default|NULL
-server_version_num|150000|string|internal|default|NULL
+server_version_num|150000|integer|internal|default|NULL
 
 set extra_float_digits = 3;
 select setting, boot_val, source, min_val, max_val from pg_settings where name = 'extra_float_digits';
 ----
 SET
 setting:text|boot_val:text|source:text|min_val:text|max_val:text
-3|1|session|1|3
+3|1|session|-15|3
 
 select datname, usename, state, backend_type, client_port > 0, backend_start = now() from pg_stat_activity where pid = pg_backend_pid();
 ----
@@ -473,13 +473,13 @@ BEGIN
 DECLARE CURSOR
 DECLARE CURSOR
 name:text|statement:text|prepare_time:timestamptz|parameter_types:_regtype|from_sql:bool|generic_plans:int8|custom_plans:int8
-q|prepare q (int, text) as select $1, $2|2024-05-05 07:08:09.500678+00|{integer,text}|t|NULL|NULL
+q|prepare q (int, text) as select $1, $2;|2024-05-05 07:08:09.500678+00|{integer,text}|t|NULL|NULL
 name:text|statement:text|is_holdable:bool|is_binary:bool|is_scrollable:bool|creation_time:timestamptz
-c|declare c scroll cursor for select 1|f|f|t|2024-05-05 07:08:09.500678+00
-h|declare h binary no scroll cursor with hold for values (1)|t|t|f|2024-05-05 07:08:09.500678+00
+c|declare c scroll cursor for select 1;|f|f|t|2024-05-05 07:08:09.500678+00
+h|declare h binary no scroll cursor with hold for values (1);|t|t|f|2024-05-05 07:08:09.500678+00
 name:text|statement:text
-c|declare c scroll cursor for select 1
-h|declare h binary no scroll cursor with hold for values (1)
+c|declare c scroll cursor for select 1;
+h|declare h binary no scroll cursor with hold for values (1);
 COMMIT
 name:text|is_holdable:bool
 h|t

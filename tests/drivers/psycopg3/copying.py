@@ -20,7 +20,9 @@ def copy():
             equal(cursor.rowcount, 3)
             with cursor.copy(f"COPY (SELECT * FROM psycopg3_copy ORDER BY id) TO STDOUT {options}") as copying:
                 copying.set_types(["int4", "text", "bytea"])
-                equal(list(copying.rows()), ROWS)
+                # Earlier versions of the driver give bytes as views of them.
+                plain = lambda value: bytes(value) if isinstance(value, memoryview) else value
+                equal([tuple(map(plain, row)) for row in copying.rows()], ROWS)
         with cursor.copy("COPY (SELECT id, name FROM psycopg3_copy ORDER BY id) TO STDOUT (FORMAT csv, HEADER)") as out:
             equal(b"".join(bytes(part) for part in out),
                   b'id,name\n1,plain\n2,"tab\t, line\n, back\\slash"\n3,""\n')
@@ -28,7 +30,8 @@ def copy():
             with cursor.copy("COPY psycopg3_copy FROM STDIN") as copying:
                 copying.write_row((4, "four", None))
                 raise ValueError("ours")
-        except ValueError:
+        # Earlier versions of the driver raise the server's answer.
+        except (ValueError, psycopg.errors.QueryCanceled):
             pass
         try:
             with cursor.copy("COPY psycopg3_copy FROM STDIN") as copying:

@@ -15,7 +15,9 @@ def prepared():
         conn.execute("PREPARE plus (int) AS SELECT $1 + 1")
         equal(conn.execute("EXECUTE plus (41)").fetchone(), (42,))
         conn.execute("DEALLOCATE ALL")
-        equal(conn.execute("SELECT %s + 1", (1,)).fetchone(), (2,))
+        # Earlier versions of the driver do not notice that their statements are gone.
+        if tuple(int(part) for part in psycopg.__version__.split(".")[:2]) >= (3, 2):
+            equal(conn.execute("SELECT %s + 1", (1,)).fetchone(), (2,))
 
 def batch():
     with psycopg.connect(autocommit=True) as conn:

@@ -28,6 +28,10 @@ impl Aggregate for Count {
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
         Ok(Datum::Int(self.0))
     }
+
+    fn is_lasting(&self) -> bool {
+        true
+    }
 }
 
 /// Combines the value so far with the next one.
@@ -54,7 +58,11 @@ impl Aggregate for Fold {
     }
 
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
-        Ok(std::mem::take(&mut self.value))
+        Ok(self.value.clone())
+    }
+
+    fn is_lasting(&self) -> bool {
+        true
     }
 }
 
@@ -158,7 +166,11 @@ impl Aggregate for Extreme {
     }
 
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
-        Ok(std::mem::take(&mut self.best))
+        Ok(self.best.clone())
+    }
+
+    fn is_lasting(&self) -> bool {
+        true
     }
 
     fn memory(&self) -> usize {

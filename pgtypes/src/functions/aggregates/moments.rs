@@ -98,6 +98,10 @@ impl Aggregate for Moments {
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
         Ok(datum((self.result)(self)))
     }
+
+    fn is_lasting(&self) -> bool {
+        true
+    }
 }
 
 /// The aggregates of two variables: the first argument depends on the second one.
@@ -215,5 +219,9 @@ impl Aggregate for Regression {
 
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
         Ok(datum((self.result)(self)))
+    }
+
+    fn is_lasting(&self) -> bool {
+        true
     }
 }

@@ -37,6 +37,10 @@ impl Aggregate for Sum {
         (self.result)(&self.state).map(datum)
     }
 
+    fn is_lasting(&self) -> bool {
+        true
+    }
+
     fn memory(&self) -> usize {
         self.state.memory()
     }
@@ -68,6 +72,10 @@ impl Aggregate for Variance {
         (self.result)(&self.state).map(datum)
     }
 
+    fn is_lasting(&self) -> bool {
+        true
+    }
+
     fn memory(&self) -> usize {
         self.state.memory()
     }
@@ -96,5 +104,9 @@ impl Aggregate for IntervalAverage {
 
     fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
         if self.count == 0.0 { Ok(Datum::Null) } else { self.sum.divide(self.count).map(Datum::Interval) }
+    }
+
+    fn is_lasting(&self) -> bool {
+        true
     }
 }

@@ -14,7 +14,7 @@ use crate::plan::join_method::limit_of;
 use crate::plan::node::{Body, Conflict, Joined, RowCounts, Whole, WithBody};
 use crate::plan::rel::{
     FunctionScan, Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, SetOperation, SortKey, Source,
-    WithScan,
+    Windows, WithScan,
 };
 use crate::plan::show::{plain, show};
 use crate::table::{Table, quote_identifier};
@@ -171,7 +171,7 @@ impl Walk<'_> {
                 node.detail("Group Key", keys.collect::<Vec<_>>());
             }
             if let Some(having) = &aggregation.having {
-                node.detail("Filter", show(having, &output_names(plan)));
+                node.detail("Filter", show(having, &plan.row_names()));
             }
             stages.push((node, |rows| rows.grouped));
         }
@@ -180,7 +180,7 @@ impl Walk<'_> {
         }
         if !plan.sort.is_empty() {
             let mut node = ExplainNode::of("Sort");
-            let names = output_names(plan);
+            let names = plan.row_names();
             node.detail("Sort Key", plan.sort.iter().map(|key| sort_key(key, plan, &names)).collect::<Vec<_>>());
             stages.push((node, pulled));
         }
@@ -196,7 +196,7 @@ impl Walk<'_> {
     /// VERBOSE: the output columns of a query.
     fn output(&self, node: &mut ExplainNode, plan: &SelectPlan) {
         if self.options.verbose {
-            let names = output_names(plan);
+            let names = plan.row_names();
             let columns = plan.output.iter().take(plan.visible).map(|expr| plain(expr, &names));
             node.detail("Output", columns.collect::<Vec<_>>());
         }
@@ -215,7 +215,7 @@ impl Walk<'_> {
             Source::Table(access) => self.table(access),
             Source::Rel(rel) => match (&**rel, &plan.filter) {
                 (rel, None) => return self.rel(rel, &plan.names),
-                (Rel::Query(_) | Rel::Set(_) | Rel::SetValues(_), Some(_)) => {
+                (Rel::Query(_) | Rel::Set(_) | Rel::SetValues(_) | Rel::Windows(_), Some(_)) => {
                     let mut node = ExplainNode::of("Subquery Scan");
                     node.add(Relation::Outer, self.rel(rel, &plan.names));
                     node
@@ -262,6 +262,7 @@ impl Walk<'_> {
                 node.add(Relation::Outer, self.rel(&values.input, names));
                 node
             }
+            Rel::Windows(windows) => self.windows(windows),
             Rel::With(scan) => self.with(scan),
         };
         let run = self.counted(NodeKey::rel(rel)).map(|counted| self.totals(&counted, counted.rows.returned, true));
@@ -284,6 +285,32 @@ impl Walk<'_> {
         node.add(Relation::Member, self.rel(&set.left, &[]));
         node.add(Relation::Member, self.rel(&set.right, &[]));
         node
+    }
+
+    /// Windows, the last one above the others.
+    fn windows(&self, windows: &Windows) -> ExplainNode {
+        let names: Vec<String> = match &windows.input {
+            Rel::Query(input) => {
+                let own = input.row_names();
+                input.output.iter().map(|output| plain(output, &own)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let name = |at: &usize| names.get(*at).cloned().unwrap_or_default();
+        let mut below = self.rel(&windows.input, &[]);
+        for window in &windows.windows {
+            let mut node = ExplainNode::of("WindowAgg");
+            if !window.partition.is_empty() {
+                node.detail("Partition Key", window.partition.iter().map(name).collect::<Vec<_>>());
+            }
+            if !window.order.is_empty() {
+                let keys = window.order.iter().map(|key| shown_key(key, name(&key.column)));
+                node.detail("Sort Key", keys.collect::<Vec<_>>());
+            }
+            node.add(Relation::Outer, below);
+            below = node;
+        }
+        below
     }
 
     fn with(&self, scan: &WithScan) -> ExplainNode {
@@ -405,23 +432,16 @@ fn function(scan: &FunctionScan) -> ExplainNode {
 }
 
 fn sort_key(key: &SortKey, plan: &SelectPlan, names: &[String]) -> String {
+    shown_key(key, plain(&plan.output[key.column], names))
+}
+
+/// A sort key whose expression is shown.
+fn shown_key(key: &SortKey, shown: String) -> String {
     let direction = if key.descending { " DESC" } else { "" };
     let nulls = match (key.descending, key.nulls_first) {
         (false, true) => " NULLS FIRST",
         (true, false) => " NULLS LAST",
         _ => "",
     };
-    format!("{}{direction}{nulls}", plain(&plan.output[key.column], names))
-}
-
-/// Names of the columns that the output expressions refer to.
-fn output_names(plan: &SelectPlan) -> Vec<String> {
-    let Some(aggregation) = &plan.aggregation else { return plan.names.clone() };
-    let keys = aggregation.keys.iter().map(|key| plain(key, &plan.names));
-    let calls = aggregation.calls.iter().map(|call| {
-        let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &plan.names)).collect();
-        let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
-        format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
-    });
-    keys.chain(calls).collect()
+    format!("{shown}{direction}{nulls}")
 }

@@ -8,8 +8,9 @@
 //! # Layers
 //!
 //! 1. `table`: the names and kinds of settings
-//! 2. `value`: checks and display forms of values
+//! 2. `value`, `number`: checks and display forms of values
 
+mod number;
 mod table;
 mod value;
 
@@ -28,13 +29,16 @@ use crate::session::reads::{self, LastRead, ReadSettings, Staleness};
 use crate::session::txn_state::Defaults;
 use crate::system::SettingInfo;
 use pgtypes::datetime::{DateOrder, IntervalStyle, Now};
-use pgtypes::{DateFormat, DateStyle, IoEnv, Names, TimeZone};
+use pgtypes::{DateFormat, DateStyle, IoEnv, Names, OutputStyle, TimeZone};
 pub(crate) use table::{GC_TTL, LAST_READ, SESSION_TOKEN};
 use table::{SETTINGS, Setting};
 pub(crate) use value::{gc_ttl, on_off};
 
 /// Limit of custom settings (`myapp.user_id`).
 const MAX_CUSTOM: usize = 64;
+
+/// The most bytes that `work_mem` gives.
+const MAX_WORK_MEM: usize = 1 << 30;
 
 /// The values of all settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ struct ParsedValues {
     zone: TimeZone,
     order: DateOrder,
     interval_style: IntervalStyle,
+    style: OutputStyle,
+    work_mem: usize,
     statement_timeout: Option<Duration>,
     idle_in_transaction_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
@@ -249,7 +255,7 @@ impl Settings {
 
     /// Name, value and description of every setting.
     pub(crate) fn show_all(&self) -> Vec<[String; 3]> {
-        let known = SETTINGS.iter().enumerate();
+        let known = SETTINGS.iter().enumerate().filter(|(_, setting)| setting.is_listed());
         let known = known.map(|(at, s)| [s.name.to_owned(), self.shown(at).into_owned(), s.about.to_owned()]);
         let custom = self.current.custom.iter().map(|(n, v)| [n.clone(), v.clone(), String::new()]);
         known.chain(custom).collect()
@@ -257,18 +263,25 @@ impl Settings {
 
     /// Every setting as `pg_settings` has it.
     pub(crate) fn describe(&self) -> Vec<SettingInfo> {
-        let known = SETTINGS.iter().enumerate().map(|(at, setting)| SettingInfo {
-            name: setting.name.to_owned(),
-            value: self.shown(at).into_owned(),
-            is_set: self.shown(at) != setting.default,
-            ..setting.info()
+        let listed = SETTINGS.iter().enumerate().filter(|(_, setting)| setting.is_listed());
+        let known = listed.map(|(at, setting)| {
+            let (value, initial) = (self.shown(at), &self.initial.known[at]);
+            SettingInfo {
+                name: setting.name.to_owned(),
+                value: setting.in_its_unit(&value),
+                reset: setting.in_its_unit(initial),
+                source: source_of(value != *initial, initial != setting.default),
+                ..setting.info()
+            }
         });
         let custom = self.current.custom.iter().map(|(name, value)| SettingInfo {
             name: name.clone(),
             value: value.clone(),
+            reset: self.initial.custom.get(name).cloned().unwrap_or_default(),
             context: "user",
+            group: "Customized Options",
             kind: "string",
-            is_set: true,
+            source: source_of(self.initial.custom.get(name) != Some(value), true),
             ..SettingInfo::default()
         });
         known.chain(custom).collect()
@@ -292,8 +305,13 @@ impl Settings {
 
     /// What text forms and functions read of the session.
     pub(crate) fn io<'a>(&'a self, now: i64, names: &'a dyn Names) -> IoEnv<'a> {
-        let ParsedValues { zone, order, interval_style, .. } = &self.parsed;
-        IoEnv { zone, order: *order, interval_style: *interval_style, now: Now(now), names }
+        let ParsedValues { zone, order, interval_style, style, .. } = &self.parsed;
+        IoEnv { zone, order: *order, interval_style: *interval_style, style: *style, now: Now(now), names }
+    }
+
+    /// `work_mem`, in bytes.
+    pub(crate) fn work_mem(&self) -> usize {
+        self.parsed.work_mem
     }
 
     /// The session's time zone and the style of its dates.
@@ -408,6 +426,15 @@ fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> R
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))
 }
 
+/// Where a value is from: `pg_settings.source`.
+fn source_of(is_set: bool, is_given: bool) -> &'static str {
+    match (is_set, is_given) {
+        (true, _) => "session",
+        (false, true) => "client",
+        (false, false) => "default",
+    }
+}
+
 fn is_token(name: &str) -> bool {
     name.eq_ignore_ascii_case(SESSION_TOKEN)
 }
@@ -427,6 +454,11 @@ fn parse_values(values: &Values) -> ParsedValues {
         zone: value::zone(text("TimeZone")).unwrap_or_else(TimeZone::utc).with_style(style_of(text("DateStyle"))),
         order: order_of(text("DateStyle")),
         interval_style: interval_style_of(text("IntervalStyle")),
+        style: OutputStyle {
+            float_digits: text("extra_float_digits").parse().unwrap_or(1),
+            escapes_bytes: text("bytea_output") == "escape",
+        },
+        work_mem: usize::try_from(number::blocks(text("work_mem"), 1024) * 1024).unwrap_or(0).min(MAX_WORK_MEM),
         statement_timeout: duration("statement_timeout"),
         idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
         idle_timeout: duration("idle_session_timeout"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::number;
 use super::table::{self, GC_TTL, Kind, SETTINGS, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
@@ -56,9 +57,12 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
             let message = format!("parameter \"{}\" requires a Boolean value", setting.name);
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
         }),
-        Kind::Int(low, high) => integer(setting, value, low, high),
+        Kind::Int(low, high) => number::integer(setting, value, (low, high)),
+        Kind::Real(low, high) => number::real(setting, value, (low, high)),
+        Kind::Size(block, low, high) => number::size(setting, value, block, (low, high)),
         Kind::Millis => millis(setting, value, 0).map(show_millis),
         Kind::MillisAbove0 => millis(setting, value, 1).map(show_millis),
+        Kind::MillisOrOff => millis(setting, value, -1).map(show_millis),
         Kind::OneOf(words) => one_of(words, value)
             .ok_or_else(|| invalid_word(setting, value).hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Fixed(words) => fixed(setting, words, value),
@@ -197,7 +201,7 @@ fn offset_zone(hours: f64) -> String {
     format!("<{sign}{size}>{inverse}{size}")
 }
 
-fn invalid(setting: &Setting, value: &str) -> SqlError {
+pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
     let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
@@ -213,29 +217,20 @@ fn refused(setting: &Setting, value: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }
 
-fn integer(setting: &Setting, value: &str, low: i64, high: i64) -> Result<String, SqlError> {
-    let number: i64 = value.trim().parse().map_err(|_| invalid(setting, value))?;
-    if !(low..=high).contains(&number) {
-        let message =
-            format!("{number} is outside the valid range for parameter \"{}\" ({low} .. {high})", setting.name);
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    }
-    Ok(number.to_string())
-}
-
 /// A time of at least `least` milliseconds.
-fn millis(setting: &Setting, value: &str, least: u64) -> Result<u64, SqlError> {
+fn millis(setting: &Setting, value: &str, least: i32) -> Result<i32, SqlError> {
     let parsed = parse_time(value).map_err(|bad| match bad {
         BadTime::NoNumber => invalid(setting, value),
         BadTime::Unit => invalid(setting, value)
             .hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."),
         BadTime::TooLong => invalid(setting, value).hint("Value exceeds integer range."),
     })?;
-    u64::try_from(parsed).ok().filter(|millis| *millis >= least).ok_or_else(|| {
+    if parsed < least {
         let (name, most) = (setting.name, i32::MAX);
         let message = format!("{parsed} ms is outside the valid range for parameter \"{name}\" ({least} .. {most})");
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-    })
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(parsed)
 }
 
 /// The value of `cortado.gc_ttl`. 22023 if it is no time, or below `least`.
@@ -247,7 +242,7 @@ pub(crate) fn gc_ttl(words: &[String], least: Duration) -> Result<Duration, SqlE
         let message = format!("SET {} takes only one argument", setting.name);
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     };
-    let ttl = Duration::from_millis(millis(setting, value, 0)?);
+    let ttl = Duration::from_millis(millis(setting, value, 0)?.unsigned_abs().into());
     if ttl < least {
         let (given, least) = (show_time(ttl), show_time(least));
         let message = format!("{given} is outside the valid range for parameter \"{}\" ({least} ..)", setting.name);
@@ -258,15 +253,16 @@ pub(crate) fn gc_ttl(words: &[String], least: Duration) -> Result<Duration, SqlE
 
 /// Prints a time as settings show it.
 pub(crate) fn show_time(time: Duration) -> String {
-    show_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    show_millis(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Prints a time in the largest unit that divides it.
-fn show_millis(millis: u64) -> String {
+fn show_millis(millis: impl Into<i64>) -> String {
+    let millis: i64 = millis.into();
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")];
-    match units.iter().find(|(size, _)| millis > 0 && millis.is_multiple_of(*size)) {
+    match units.iter().find(|(size, _)| millis > 0 && millis % size == 0) {
         Some((size, unit)) => format!("{}{unit}", millis / size),
-        None if millis == 0 => "0".to_owned(),
+        None if millis <= 0 => millis.to_string(),
         None => format!("{millis}ms"),
     }
 }
@@ -455,7 +451,7 @@ mod tests {
 
     #[test]
     fn values_are_normalized() {
-        let cases: [(&str, &[&str], Result<&str, &str>); 60] = [
+        let cases: [(&str, &[&str], Result<&str, &str>); 76] = [
             ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
             ("statement_timeout", &["90s"], Ok("90s")),
             ("statement_timeout", &["120 s"], Ok("2min")),
@@ -466,10 +462,26 @@ mod tests {
             ("default_transaction_read_only", &["of"], Ok("off")),
             ("default_transaction_read_only", &["o"], Err("22023")),
             ("extra_float_digits", &["3"], Ok("3")),
-            ("extra_float_digits", &["0"], Err("22023")),
+            ("extra_float_digits", &["0"], Ok("0")),
+            ("extra_float_digits", &["-0x2"], Ok("-2")),
+            ("extra_float_digits", &["0.5"], Ok("0")),
+            ("extra_float_digits", &["4"], Err("22023")),
+            ("extra_float_digits", &["1 kB"], Err("22023")),
+            ("work_mem", &["64"], Ok("64kB")),
+            ("work_mem", &["1.5MB"], Ok("1536kB")),
+            ("work_mem", &["1 GB"], Ok("1GB")),
+            ("work_mem", &["1e3kB"], Ok("1000kB")),
+            ("work_mem", &["63kB"], Err("22023")),
+            ("work_mem", &["3TB"], Err("22023")),
+            ("work_mem", &["1 XB"], Err("22023")),
+            ("effective_cache_size", &["10"], Ok("80kB")),
+            ("random_page_cost", &["1.10"], Ok("1.1")),
+            ("random_page_cost", &["-1"], Err("22023")),
+            ("random_page_cost", &["nan"], Err("22023")),
+            ("log_min_duration_statement", &["-1"], Ok("-1")),
             ("server_version", &["16"], Err("55P02")),
             ("standard_conforming_strings", &["off"], Err("0A000")),
-            ("bytea_output", &["escape"], Err("0A000")),
+            ("bytea_output", &["ESCAPE"], Ok("escape")),
             ("client_encoding", &["utf-8"], Ok("UTF8")),
             ("client_encoding", &["LATIN1"], Err("0A000")),
             ("datestyle", &["ISO"], Ok("ISO, MDY")),
