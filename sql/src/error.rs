@@ -46,7 +46,17 @@ pub struct ConstraintFields {
     pub constraint: Option<String>,
 }
 
+/// The message of a prepared statement whose result columns have changed.
+pub(crate) const CHANGED_RESULT: &str = "cached plan must not change result type";
+
 impl SqlError {
+    /// PostgreSQL's function that reports it, where drivers look at that: asyncpg and pgjdbc prepare such a statement
+    /// again.
+    pub(crate) fn routine(&self) -> Option<&'static str> {
+        let is_changed = self.code == SqlState::FEATURE_NOT_SUPPORTED && self.message == CHANGED_RESULT;
+        is_changed.then_some("RevalidateCachedQuery")
+    }
+
     /// An error with a code and a message.
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
         SqlError {

@@ -124,6 +124,9 @@ impl Output {
                 add(b'n', name);
             }
         }
+        if let Some(routine) = error.routine() {
+            fields.push((b'R', routine.to_owned()));
+        }
         self.put(&ErrorResponse::new(fields))
     }
 

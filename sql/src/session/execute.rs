@@ -19,7 +19,7 @@ use super::values::{SessionValues, Shown};
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::coop::Turn;
-use crate::error::{SqlError, SqlState};
+use crate::error::{CHANGED_RESULT, SqlError, SqlState};
 use crate::exec::{ExecContext, Execution, ReferenceQueue, Row, Tag};
 use crate::lexer;
 use crate::metrics::StatementKind;
@@ -558,7 +558,7 @@ fn tag_text(tag: &Tag, rows: usize) -> String {
 
 /// The error of a prepared statement whose result columns have changed. Drivers prepare it again.
 pub(crate) fn changed_result() -> SqlError {
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, CHANGED_RESULT)
 }
 
 fn missing_transaction() -> SqlError {
