@@ -1,6 +1,6 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test drivers clients setup build seeds stack nightly bench bench-system bench-tpcb bench-distance \
+.PHONY: demo test differential drivers clients setup build seeds stack nightly bench bench-system bench-tpcb bench-distance \
 	bench-expensive bench-hot bench-tail bench-gc bench-peers soak
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
@@ -18,6 +18,12 @@ test:
 drivers:
 	@tools/setup.sh drivers
 	@tools/drivers.py $(ARGS)
+
+# Generated statements on Cortado and on PostgreSQL 15, which are started for it (tests/differential/README.md). CORTADO
+# names the binary. ARGS are options of the runner: make differential ARGS="--seed 7 --count 5000"
+differential:
+	@tools/setup.sh differential
+	@tools/differential.py $(or $(ARGS),--count 100000)
 
 # sysbench, pgbench, go-ycsb and go-tpc, unmodified, on a single node that is started for them: 10 minutes. Any error
 # beyond 40001, 40P01 and 23505 fails. ARGS as above: make clients ARGS="--seconds 10 sysbench"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the build dependencies on Debian and Ubuntu; on other systems it lists what is missing. With the argument
-# `test` it also installs what only the tests need, with `drivers` or `clients` what these need. If nothing is missing,
-# it exits at once.
+# `test` it also installs what only the tests need, with `drivers`, `clients` or `differential` what these need. If
+# nothing is missing, it exits at once.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -33,6 +33,10 @@ drivers)
     need go golang-go
     need javac default-jdk-headless
     need mvn maven
+    ;;
+differential)
+    need psql postgresql-client
+    [ -x /usr/lib/postgresql/15/bin/initdb ] || need initdb postgresql-15
     ;;
 clients)
     need psql postgresql-client

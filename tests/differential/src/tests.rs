@@ -1,0 +1,85 @@
+//! The parts of the runner without servers: trees, comparisons, rules.
+
+use crate::compare::{Class, compare};
+use crate::report::normalized;
+use crate::rules;
+use crate::tree::{Kind, Parameter, Part, Tree};
+use crate::wire::{Answer, Column, ServerError};
+
+fn answer(rows: &[&str]) -> Answer {
+    let row = |text: &&str| vec![Some(text.as_bytes().to_vec())];
+    let columns = vec![Column { name: "a".to_string(), type_oid: 25, modifier: -1 }];
+    Answer { columns, rows: rows.iter().map(row).collect(), tags: vec!["SELECT 1".to_string()], ..Answer::default() }
+}
+
+fn error(code: &str, message: &str, position: &str) -> Answer {
+    let [code, message, position] = [code, message, position].map(str::to_string);
+    Answer { error: Some(ServerError { code, message, position, severity: "ERROR".to_string() }), ..Answer::default() }
+}
+
+fn class(expected: &Answer, found: &Answer, ordered: bool) -> Option<Class> {
+    compare(expected, found, ordered).map(|difference| difference.class)
+}
+
+#[test]
+fn each_class_is_found() {
+    let right = answer(&["x", "y"]);
+    assert_eq!(class(&right, &right, true), None);
+    assert_eq!(class(&right, &answer(&["y", "x"]), false), None, "a multiset");
+    assert_eq!(class(&right, &answer(&["y", "x"]), true), Some(Class::Rows));
+    assert_eq!(class(&right, &answer(&["x"]), false), Some(Class::Rows));
+    assert_eq!(class(&answer(&["x", "x", "y"]), &answer(&["x", "y", "y"]), false), Some(Class::Rows));
+    let mut other = right.clone();
+    other.columns[0].modifier = 5;
+    assert_eq!(class(&right, &other, true), Some(Class::Types));
+    other = Answer { parameters: vec![23], ..right.clone() };
+    assert_eq!(class(&right, &other, true), Some(Class::Types));
+    other = Answer { tags: vec!["SELECT 2".to_string()], ..right.clone() };
+    assert_eq!(class(&right, &other, true), Some(Class::Tag));
+    let wrong = error("22012", "division by zero", "");
+    assert_eq!(class(&wrong, &right, true), Some(Class::Accepted));
+    assert_eq!(class(&right, &wrong, true), Some(Class::Refused));
+    assert_eq!(class(&wrong, &error("22003", "division by zero", ""), true), Some(Class::SqlState));
+    assert_eq!(class(&wrong, &error("22012", "zero", ""), true), Some(Class::Message));
+    assert_eq!(class(&wrong, &error("22012", "division by zero", "3"), true), Some(Class::Position));
+    assert_eq!(class(&wrong, &error("XX000", "bug", ""), true), Some(Class::Fault));
+    assert_eq!(class(&wrong, &Answer { is_lost: true, ..Answer::default() }, true), Some(Class::Fault));
+}
+
+#[test]
+fn parameters_are_numbered_by_their_place() {
+    let parameter = |value: &str| Part::Parameter(Parameter { declared: 0, value: Some(value.to_string()) });
+    let tree = Tree::list(vec![Tree::expression(vec![parameter("1")]), Tree::expression(vec![parameter("2")])]);
+    let (text, parameters) = tree.render();
+    assert_eq!((&*text, parameters.len()), ("$1, $2", 2));
+    let smaller: Vec<String> = tree.smaller().iter().map(|tree| tree.render().0).collect();
+    assert_eq!(smaller, ["$1", "$1", "NULL, $1", "$1, NULL"]);
+}
+
+#[test]
+fn a_tree_becomes_smaller_by_one_piece() {
+    let sum = Tree::expression(vec![Tree::atom("1").into(), " + ".into(), Tree::atom("2").into()]);
+    let filter = Tree::optional(vec![" WHERE ".into(), Tree::atom("true").into()]);
+    let tree = Tree::fixed(vec!["SELECT ".into(), sum.into(), filter.into()]);
+    let smaller: Vec<String> = tree.smaller().iter().map(|tree| tree.render().0).collect();
+    for expected in ["SELECT 1 WHERE true", "SELECT 2 WHERE true", "SELECT 1 + 2", "SELECT 1 + 2 WHERE NULL"] {
+        assert!(smaller.iter().any(|text| text == expected), "{expected}: {smaller:?}");
+    }
+    assert!(Tree { kind: Kind::List, parts: vec!["a".into()] }.smaller().is_empty(), "one item stays");
+}
+
+#[test]
+fn statements_of_one_form_are_one_group() {
+    assert_eq!(normalized("SELECT abs(-12.5), 'it''s' || \"x\""), normalized("SELECT abs(-3), 'a''b' || \"long\""));
+    assert_ne!(normalized("SELECT abs(1)"), normalized("SELECT abs(-1)"));
+}
+
+#[test]
+fn known_differences_are_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
+    let words = std::fs::read_to_string(path).unwrap();
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    for documented in rules::documented() {
+        assert!(words.contains(documented), "docs/compatibility.md does not say: {documented}");
+    }
+}
