@@ -3,6 +3,7 @@
 use super::row::mismatch;
 use crate::datum::{Datum, unpadded};
 use crate::error::ValueError;
+use crate::forms::string::{byte_of_char, char_of_byte, char_text};
 use crate::row::IoEnv;
 use crate::sql_type::SqlType;
 use crate::wire;
@@ -25,19 +26,25 @@ pub(super) fn padded_to_name(value: Datum, to: SqlType, env: &IoEnv<'_>) -> Resu
     wire::parse(to, unpadded(&text), env)
 }
 
-/// The code of a character.
-pub(super) fn char_to_int(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    let Datum::Text(text) = value else { return Err(mismatch()) };
-    Ok(Datum::Int(text.chars().next().map_or(0, |c| i64::from(u32::from(c)))))
+/// The text of a `"char"`.
+pub(super) fn char_to_text(value: Datum, to: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
+    let Datum::Text(value) = value else { return Err(mismatch()) };
+    let text = char_text(&value).into_boxed_str();
+    Ok(if to.oid == SqlType::BPCHAR.oid { Datum::Padded(text) } else { Datum::Text(text) })
 }
 
-/// The character of a code.
+/// The code of a `"char"`, with a sign.
+pub(super) fn char_to_int(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
+    let Datum::Text(value) = value else { return Err(mismatch()) };
+    Ok(Datum::Int(byte_of_char(&value).cast_signed().into()))
+}
+
+/// The `"char"` of a code.
 pub(super) fn int_to_char(value: Datum, _: SqlType, _: &IoEnv<'_>) -> Result<Datum, ValueError> {
     let Datum::Int(code) = value else { return Err(mismatch()) };
     let Ok(byte) = i8::try_from(code) else {
         let message = "\"char\" out of range";
         return Err(ValueError::new(crate::sqlstate::SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
     };
-    let text = if byte == 0 { String::new() } else { char::from(byte.cast_unsigned()).to_string() };
-    Ok(Datum::Text(text.into()))
+    Ok(char_of_byte(byte.cast_unsigned()))
 }

@@ -39,17 +39,41 @@ pub(crate) const NAME_IO: TypeIo = TypeIo {
     send: write,
 };
 
-/// A single byte in PostgreSQL, a single character here. Of a longer text the first one counts, also in binary form:
-/// clients declare parameters so and send whole texts.
+/// A single byte, held as the character of its code; the byte 0 as no character. Of a longer text the first byte counts,
+/// also in binary form: clients declare parameters so and send whole texts.
 pub(crate) const CHAR_IO: TypeIo = TypeIo {
-    input: |text, _, _| Ok(first_char(text)),
-    output: write,
-    receive: |bytes, _, _| utf8(bytes).map(first_char),
-    send: write,
+    input: |text, _, _| Ok(char_of_byte(char_byte(text))),
+    output: |value, _, _, out| out.extend_from_slice(char_text(value.str()).as_bytes()),
+    receive: |bytes, _, _| Ok(char_of_byte(bytes.first().copied().unwrap_or_default())),
+    send: |value, _, _, out| out.extend_from_slice(&[byte_of_char(value.str())]),
 };
 
-fn first_char(text: &str) -> Datum {
-    Datum::Text(text.chars().next().map_or_else(String::new, String::from).into_boxed_str())
+/// The byte that a text stands for: its first one, or that of `\ooo` with three octal digits.
+fn char_byte(text: &str) -> u8 {
+    let octal = text.strip_prefix('\\').filter(|digits| digits.len() == 3);
+    let code = octal.filter(|digits| digits.bytes().all(|digit| matches!(digit, b'0'..=b'7')));
+    match code.and_then(|digits| u16::from_str_radix(digits, 8).ok()) {
+        // PostgreSQL drops the bits beyond the eighth, too.
+        Some(code) => code.to_be_bytes()[1],
+        None => text.bytes().next().unwrap_or_default(),
+    }
+}
+
+/// The value of a byte.
+pub(crate) fn char_of_byte(byte: u8) -> Datum {
+    let text = if byte == 0 { String::new() } else { char::from(byte).to_string() };
+    Datum::Text(text.into_boxed_str())
+}
+
+/// The byte of a value.
+pub(crate) fn byte_of_char(value: &str) -> u8 {
+    value.chars().next().and_then(|c| u8::try_from(u32::from(c)).ok()).unwrap_or_default()
+}
+
+/// The text of a value. A byte that is not ASCII is `\ooo`.
+pub(crate) fn char_text(value: &str) -> String {
+    let byte = byte_of_char(value);
+    if byte.is_ascii() { value.to_owned() } else { format!("\\{byte:03o}") }
 }
 
 fn write(value: &DatumRef<'_>, _: SqlType, _: &IoEnv<'_>, out: &mut BytesMut) {

@@ -42,6 +42,7 @@ mod windows;
 pub use aggregate::Aggregate;
 pub use args::Args;
 pub use common::common_type;
+pub use compare::{has_equality, has_order};
 pub use operator::OperatorRow;
 pub use polymorphic::Mismatch;
 pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility, WindowFn};

@@ -2,10 +2,13 @@
 
 use super::common::common_type;
 use crate::sql_type::SqlType;
+use crate::sqlstate::SqlState;
 
-/// Why the arguments do not fit together: PostgreSQL's message, and its detail.
+/// Why the arguments do not fit together: PostgreSQL's SQLSTATE and message, and its detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
+    /// The SQLSTATE.
+    pub code: SqlState,
     /// The message.
     pub message: String,
     /// The detail.
@@ -55,12 +58,13 @@ struct Family {
 }
 
 fn mismatch(message: impl Into<String>) -> Mismatch {
-    Mismatch { message: message.into(), detail: None }
+    Mismatch { code: SqlState::DATATYPE_MISMATCH, message: message.into(), detail: None }
 }
 
 fn set(slot: &mut Option<SqlType>, ty: SqlType, name: &str) -> Result<(), Mismatch> {
     match slot {
         Some(before) if before.oid != ty.oid => Err(Mismatch {
+            code: SqlState::DATATYPE_MISMATCH,
             message: format!("arguments declared \"{name}\" are not all alike"),
             detail: Some(format!("{} versus {}", before.base_name(), ty.base_name())),
         }),
@@ -88,6 +92,7 @@ fn simple_family(given: &[SqlType], declared: &[SqlType]) -> Result<Family, Mism
         match family.element {
             Some(given) if given.oid != element.oid => {
                 return Err(Mismatch {
+                    code: SqlState::DATATYPE_MISMATCH,
                     message: "argument declared anyarray is not consistent with argument declared anyelement".into(),
                     detail: Some(format!("{} versus {}", array.base_name(), given.base_name())),
                 });
@@ -153,7 +158,12 @@ pub(super) fn solve(given: &[SqlType], declared: &[SqlType], result: SqlType) ->
             ty if is_compatible(ty) => compatible.element,
             ty => Some(ty),
         };
-        found.ok_or_else(|| mismatch("could not find array type"))
+        found.ok_or_else(|| {
+            let element = if is_compatible(ty) { compatible.element } else { simple.element };
+            let element = element.map_or("unknown", SqlType::base_name);
+            let message = format!("could not find array type for data type {element}");
+            Mismatch { code: SqlState::UNDEFINED_OBJECT, ..mismatch(message) }
+        })
     };
     let pairs = declared.iter().zip(given);
     let args = pairs.map(|(declared, given)| concrete(*declared, Some(given.base()))).collect::<Result<_, _>>()?;

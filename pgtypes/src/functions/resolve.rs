@@ -4,7 +4,7 @@
 //! several, those with the most exact matches stay, then those with the most preferred types; then the arguments of
 //! unknown type choose a category. Polymorphic types are solved at the end.
 
-use crate::cast::{CastContext, cast_context, is_relabel};
+use crate::cast::{CastContext, cast_context};
 use crate::row::Category;
 use crate::sql_type::SqlType;
 
@@ -58,6 +58,8 @@ pub struct Given<'a> {
     pub names: &'a [&'a str],
     /// Whether the last one is the array of VARIADIC.
     pub is_variadic: bool,
+    /// Whether the only one is a literal of unknown type. A parameter is none.
+    pub is_literal: bool,
 }
 
 /// A way to call a function.
@@ -83,7 +85,7 @@ pub fn function(name: &str, given: Given<'_>) -> Result<Choice, Failure> {
     }
     if let ([from], []) = (given.types, given.names)
         && let Some(to) = crate::find_name(name).filter(|row| !row.name.starts_with('_'))
-        && casts_by_name(*from, to.ty())
+        && (given.is_literal || casts_by_name(*from, to.ty()))
     {
         return Err(Failure::Cast(to.ty()));
     }
@@ -92,13 +94,18 @@ pub fn function(name: &str, given: Given<'_>) -> Result<Choice, Failure> {
     chosen(candidates.swap_remove(at), given.types)
 }
 
-/// Whether `type(value)` is a cast: of a literal, of a value that stays as it is, or between strings and others by
-/// text.
+/// Whether `type(value)` is a cast of a typed value: one that keeps its bits, or one by text, from or to a string. A row
+/// is no string by this way.
 fn casts_by_name(from: SqlType, to: SqlType) -> bool {
     let is_string = |ty: SqlType| ty.row().category == Category::String;
-    from.oid == SqlType::UNKNOWN.oid
-        || is_relabel(from, to)
-        || (is_string(to) && !is_string(from) && cast_context(from, to).is_some())
+    if from.oid == SqlType::UNKNOWN.oid || cast_context(from, to).is_none() {
+        return false;
+    }
+    let rows = crate::cast::rows();
+    match rows.iter().find(|row| (row.from, row.to) == (from.oid, to.oid)) {
+        Some(row) => row.function == crate::oid::Oid::NONE,
+        None => from.oid == to.oid || (is_string(from) || is_string(to)) && from.oid != SqlType::RECORD.oid,
+    }
 }
 
 fn candidate(row: &'static ProcRow, given: Given<'_>) -> Option<Candidate> {

@@ -308,10 +308,11 @@ pub(crate) fn fold(expr: Expr) -> Expr {
         Expr::Or(items) => cut(items, true, Expr::Or),
         other => other,
     };
-    if is_null_by_operand(&expr) {
+    let children = expr.children();
+    // A constant part that is left has an error.
+    if is_null_by_operand(&expr) && !children.iter().any(|child| has_constant_part(child)) {
         return Expr::Const(Datum::Null);
     }
-    let children = expr.children();
     let is_call_without_args = matches!(&expr, Expr::Call(_));
     let is_leaf = children.is_empty() && !is_call_without_args;
     let is_styled = matches!(&expr, Expr::Cast { cast, .. } if cast.is_styled());
@@ -377,6 +378,9 @@ pub(crate) fn has_constant_part(expr: &Expr) -> bool {
 /// `text || any` and `any || text`. PostgreSQL calls them stable, and asks of what type the other operand is.
 const TO_TEXT: [Oid; 2] = [Oid(2003), Oid(2004)];
 
+/// `age(timestamptz, timestamptz)`. PostgreSQL calls it immutable, and reads the session's time zone.
+const AGE: Oid = Oid(1199);
+
 /// Whether a node depends on the session: a function of it, or a cast that uses its settings.
 pub(crate) fn needs_session(expr: &Expr) -> bool {
     match expr {
@@ -385,7 +389,7 @@ pub(crate) fn needs_session(expr: &Expr) -> bool {
             let shown = |ty: &SqlType| Cast::find(*ty, SqlType::TEXT, true);
             call.types.iter().filter_map(shown).any(|cast| cast.is_stable())
         }
-        Expr::Call(call) => call.function.volatility != Volatility::Immutable,
+        Expr::Call(call) => call.function.volatility != Volatility::Immutable || call.function.oid == AGE,
         Expr::Elements { function, .. } => function.function.volatility != Volatility::Immutable,
         Expr::Cast { cast, .. } => cast.is_stable(),
         _ => false,

@@ -10,7 +10,9 @@ use super::calls::Arguments;
 use super::functions::ArgumentList;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use pgtypes::functions::Run;
+use crate::parse::start_of;
+use pgtypes::SqlType;
+use pgtypes::functions::{ProcRow, Run};
 
 /// The bound parts of an aggregate's call.
 struct Parts {
@@ -75,13 +77,25 @@ impl Binder<'_> {
             // The keys of WITHIN GROUP are the converted arguments.
             let expr = match exprs.get(at_key).filter(|_| is_within) {
                 Some(expr) => expr.clone(),
-                None => self.resolve_unknown(value)?.expr,
+                None => {
+                    let value = self.resolve_unknown(value)?;
+                    self.check_sortable(value.ty, value.at)?;
+                    value.expr
+                }
             };
             order.push(AggregateOrder { expr, descending, nulls_first });
         }
         if list.distinct && order.iter().any(|key| !exprs.contains(&key.expr)) {
             let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
+        }
+        if list.distinct {
+            for (ty, ast) in types.iter().zip(&list.asts) {
+                self.check_groupable(*ty, start_of(ast))?;
+            }
+            if depends_on_order(choice.function, &types) {
+                sort_arguments(&exprs, &mut order);
+            }
         }
         let (function, result, distinct) = (choice.function, choice.result, list.distinct);
         self.aggregates.calls.push(AggregateCall {
@@ -122,5 +136,23 @@ impl Binder<'_> {
             None => None,
         };
         Ok(Parts { args, ordered, filter })
+    }
+}
+
+/// Whether the result of an aggregate depends on the order of its rows.
+fn depends_on_order(function: &ProcRow, types: &[SqlType]) -> bool {
+    const FREE: [&str; 9] =
+        ["count", "min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor"];
+    let is_float = |ty: &SqlType| matches!(ty.base(), SqlType::FLOAT4 | SqlType::FLOAT8);
+    let is_sum = ["sum", "avg"].contains(&function.name) && !types.iter().any(is_float);
+    !is_sum && !FREE.contains(&function.name)
+}
+
+/// DISTINCT sorts by the arguments, behind the keys of ORDER BY.
+fn sort_arguments(args: &[Expr], order: &mut Vec<AggregateOrder>) {
+    for arg in args {
+        if !order.iter().any(|key| key.expr == *arg) {
+            order.push(AggregateOrder { expr: arg.clone(), descending: false, nulls_first: false });
+        }
     }
 }

@@ -198,7 +198,7 @@ impl Binder<'_> {
             if links.len() > 1 {
                 return Err(self.unsupported_expr(ast));
             }
-            return self.compare_rows(compared, scope);
+            return self.compare_rows(&compared, scope);
         }
         let mut value = self.expr(rest, scope)?;
         for (op, left, right) in links.into_iter().rev() {
@@ -427,9 +427,9 @@ impl Binder<'_> {
     fn cast_position(&self, operand: &Ast) -> u32 {
         let mut casts = 0;
         let mut innermost = operand;
-        while let Ast::Cast { kind: CastKind::DoubleColon, expr, .. } = innermost {
+        while let Ast::Cast { expr, .. } | Ast::Nested(expr) = innermost {
+            casts += usize::from(matches!(innermost, Ast::Cast { kind: CastKind::DoubleColon, .. }));
             innermost = expr;
-            casts += 1;
         }
         let text = &self.statement.text;
         let start = text.offset(innermost.span().end).unwrap_or(text.as_str().len());
@@ -475,6 +475,7 @@ impl Binder<'_> {
         let subject = match operand {
             Some(ast) => {
                 let subject = self.expr(ast, scope)?;
+                let subject = self.resolve_unknown(subject)?;
                 Some(self.share(subject, &mut shared)?)
             }
             None => None,
@@ -485,8 +486,10 @@ impl Binder<'_> {
             tests.push(match (&subject, operand) {
                 (Some(subject), Some(ast)) => {
                     let value = self.expr(&when.condition, scope)?;
-                    let subject = self.typed_again(subject.clone());
-                    self.compare(CompareOp::Eq, subject, value, (ast, &when.condition))?.expr
+                    let (subject, at) = (subject.clone(), value.at);
+                    // The operator is nowhere in the text.
+                    let test = self.compare(CompareOp::Eq, subject, value, (ast, &when.condition));
+                    test.map_err(|error| self.operator_at(error, self.position_before(at, "when")))?.expr
                 }
                 _ => self.condition(&when.condition, scope, "CASE/WHEN")?,
             });

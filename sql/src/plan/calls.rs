@@ -40,7 +40,7 @@ pub(super) fn failure(failed: &Failure, named: Named<'_>) -> SqlError {
     };
     match (failed, named) {
         (Failure::Mismatch(mismatch), _) => {
-            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, mismatch.message.clone());
+            let error = SqlError::new(mismatch.code, mismatch.message.clone());
             match &mismatch.detail {
                 Some(detail) => error.detail(detail.clone()),
                 None => error,
@@ -73,6 +73,11 @@ pub(super) struct Arguments<'a> {
     pub(super) is_variadic: bool,
 }
 
+/// The name of a function without its schema, which only errors show.
+fn unqualified(name: &str) -> &str {
+    name.strip_prefix("pg_catalog.").unwrap_or(name)
+}
+
 impl Arguments<'_> {
     /// Arguments by their places.
     pub(super) fn of(values: Vec<Typed>) -> Arguments<'static> {
@@ -82,7 +87,12 @@ impl Arguments<'_> {
     /// The function of a name that takes them.
     fn resolve(&self, name: &str) -> Result<Choice, Failure> {
         let types: Vec<SqlType> = self.values.iter().map(|arg| arg.ty).collect();
-        resolve::function(name, Given { types: &types, names: &self.names, is_variadic: self.is_variadic })
+        let is_literal = match self.values.as_slice() {
+            [only] => only.ty == SqlType::UNKNOWN && matches!(only.expr, Expr::Const(_)),
+            _ => false,
+        };
+        let given = Given { types: &types, names: &self.names, is_variadic: self.is_variadic, is_literal };
+        resolve::function(unqualified(name), given)
     }
 }
 
@@ -116,11 +126,14 @@ impl Binder<'_> {
     fn no_function(&self, failed: &Failure, name: &str, args: &Arguments<'_>, at: Location) -> SqlError {
         let shown: Vec<String> = args.values.iter().map(|arg| self.type_text(arg.ty)).collect();
         let shown = format!("{name}({})", shown.join(", "));
-        failure(failed, Named::Function(&shown)).at(self.position(at))
+        let error = failure(failed, Named::Function(&shown));
+        // PostgreSQL gives no position to what polymorphic types lack.
+        if matches!(failed, Failure::Mismatch(_)) { error } else { error.at(self.position(at)) }
     }
 
-    /// Applies the function of a name to bound arguments.
-    pub(super) fn call(&mut self, name: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
+    /// Applies the function of a name to bound arguments. The name may be qualified with `pg_catalog`.
+    pub(super) fn call(&mut self, written: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
+        let name = unqualified(written);
         if functions::named(name).first().is_some_and(|row| matches!(row.run, Run::Internal)) {
             return Err(self.unsupported(&format!("a call of function {name} is"), at));
         }
@@ -131,7 +144,7 @@ impl Binder<'_> {
                 let value = self.coerce(arg.clone(), ty, CastContext::Explicit)?;
                 return value.ok_or_else(|| self.unsupported("this cast is", at));
             }
-            (Err(failed), _) => return Err(self.no_function(&failed, name, &args, at)),
+            (Err(failed), _) => return Err(self.no_function(&failed, written, &args, at)),
         };
         if args.is_variadic && choice.function.args.last() == Some(&SqlType::ANY) {
             return Err(self.unsupported(&format!("VARIADIC of function {name} is"), at));

@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{Expr, Position};
 use pgtypes::cast::{Cast, CastContext, cast_context, is_relabel};
-use pgtypes::datetime::{Date, Interval, IntervalTypmod, Session, Time, TimeTz, Timestamp, TimestampTz, Uses};
+use pgtypes::datetime::{Date, DateOrder, Interval, IntervalTypmod, Session, Time, TimeTz, Timestamp, TimestampTz, Uses};
 use pgtypes::functions::common_type;
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
@@ -48,6 +48,20 @@ fn uses(ty: SqlType, text: &str) -> Uses {
             _ => Uses::default(),
         },
     }
+}
+
+/// The error of a text that no session reads as the type: PostgreSQL reports it while it analyzes the statement.
+fn certain_error(ty: SqlType, text: &str) -> Option<SqlError> {
+    if ty.base() == SqlType::REGCLASS {
+        return None;
+    }
+    let zone = TimeZone::utc();
+    let read = |order| wire::parse(ty, text, &IoEnv { order, ..IoEnv::new(&zone, Now(0)) }).err();
+    let error = read(DateOrder::Mdy)?;
+    read(DateOrder::Dmy).and(read(DateOrder::Ymd))?;
+    // In another time zone it may be in range.
+    let is_certain = !error.message().contains("timestamp out of range");
+    is_certain.then(|| SqlError::from(error))
 }
 
 impl Binder<'_> {
@@ -112,6 +126,9 @@ impl Binder<'_> {
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
         if uses(ty, text).any() {
+            if let Some(error) = certain_error(ty, text) {
+                return Err(error.at(position));
+            }
             return Ok(Expr::Input { ty, text: text.into(), position: Position(position) });
         }
         self.note_enum(ty);
@@ -150,11 +167,16 @@ impl Binder<'_> {
         })
     }
 
-    /// Converts all values to their common type.
+    /// Converts all values to their common type. The first one of CASE is that of ELSE.
     pub(super) fn unify(&mut self, values: Vec<Typed>, construct: &str) -> Result<Unified, SqlError> {
         let ty = self.common_type(&values, construct)?;
         let mut exprs = Vec::with_capacity(values.len());
         for value in values {
+            let construct = match (construct, exprs.len()) {
+                ("CASE", 0) => "CASE/ELSE",
+                ("CASE", _) => "CASE/WHEN",
+                _ => construct,
+            };
             let (from, at) = (self.type_text(value.ty), value.at);
             match self.coerce(value, ty, CastContext::Implicit)? {
                 Some(value) => exprs.push(value.expr),

@@ -3,7 +3,9 @@
 //! Some constructs use an operand several times. It is bound once, and evaluated once unless that is free
 //! ([`SharedOperands`]). Copies would make nested constructs exponentially large.
 
-use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
+use sqlparser::ast::{
+    BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+};
 use sqlparser::tokenizer::Span;
 
 use super::binder::{Binder, Scope, Typed};
@@ -66,12 +68,18 @@ impl Binder<'_> {
         self.operator(op.symbol(), op.symbol(), left, right, ast)
     }
 
-    /// Converts two operands to types whose values compare alike.
-    fn comparable(&mut self, left: Typed, right: Typed, ast: Operands<'_>) -> Result<(Expr, Expr), SqlError> {
+    /// Converts two operands to types whose values compare alike. `position` is that of the operator.
+    fn comparable(
+        &mut self,
+        op: CompareOp,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<(Expr, Expr), SqlError> {
         let types = (left.ty, right.ty);
-        let (_, choice) = resolve::binary("=", left.ty, right.ty).map_err(|failed| {
-            let shown = format!("{} = {}", self.type_text(types.0), self.type_text(types.1));
-            failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(ast.0.span(), "=", ast.1.span()))
+        let (_, choice) = resolve::binary(op.symbol(), left.ty, right.ty).map_err(|failed| {
+            let shown = format!("{} {} {}", self.type_text(types.0), op.symbol(), self.type_text(types.1));
+            failure(&failed, Named::Operator(&shown, 2)).at(position)
         })?;
         let (mut l, mut r) = match choice.args.as_slice() {
             [(_, l), (_, r)] => (*l, *r),
@@ -100,27 +108,57 @@ impl Binder<'_> {
         ast: Operands<'_>,
     ) -> Result<Typed, SqlError> {
         let at = left.at;
-        let bound = self.comparable(left, right, ast);
-        let (left, right) = bound.map_err(|error| self.keyword_position(error, ast.0, "is", ast.1))?;
+        let is_null = |value: &Typed| value.ty == SqlType::UNKNOWN && value.expr == Expr::Const(Datum::Null);
+        let of_row = [left.ty, right.ty].contains(&SqlType::RECORD);
+        if !of_row && (is_null(&left) || is_null(&right)) {
+            // A test for NULL. A parameter gets no type by it.
+            let value = if is_null(&right) { left } else { right };
+            let expr = Expr::IsNull { expr: Box::new(value.expr), negated: !negated };
+            return Ok(Typed::new(fold(expr), SqlType::BOOL, at));
+        }
+        let position = self.position_between(ast.0.span(), "is", ast.1.span());
+        let (left, right) = self.comparable(CompareOp::Eq, left, right, position)?;
         let expr = Expr::Distinct { left: Box::new(left), right: Box::new(right), negated };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
-    /// `(a, b) = (c, d)` and the other comparisons.
-    pub(super) fn compare_rows(&mut self, rows: RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
-        let (op, left, right) = rows;
-        let at = left.first().map_or(NO_LOCATION, start_of);
-        self.check_row_width(left, right)?;
-        let mut operands = Vec::with_capacity(left.len());
-        for ast in left {
-            operands.push(self.expr(ast, scope)?);
+    /// `(a, b) = (c, d)` and the other comparisons. Errors of operators are at the one between the rows.
+    pub(super) fn compare_rows(&mut self, rows: &RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
+        let RowOperands { op, left, right } = rows;
+        let at = left.first().map_or(NO_LOCATION, |ast| start_of(ast));
+        let position = match (left.last(), right.first()) {
+            (Some(left), Some(right)) => self.position_between(left.span(), op.symbol(), right.span()),
+            _ => 0,
+        };
+        let mut sides = [Vec::with_capacity(left.len()), Vec::with_capacity(right.len())];
+        for (side, asts) in sides.iter_mut().zip([left, right]) {
+            for ast in asts {
+                side.push(self.expr(ast, scope)?);
+            }
         }
+        let [left, right] = sides;
+        if left.len() != right.len() {
+            return Err(unequal_rows().at(position));
+        }
+        let pairs: Vec<_> = left.into_iter().zip(right).collect();
         let expr = match op {
-            CompareOp::Eq => self.rows_equal(operands, left, right, scope)?,
-            CompareOp::NotEq => Expr::Not(Box::new(self.rows_equal(operands, left, right, scope)?)),
-            op => self.rows_ordered(op, operands, (left, right), scope)?,
+            CompareOp::Eq | CompareOp::NotEq => {
+                let mut items = Vec::with_capacity(pairs.len());
+                for (left, right) in pairs {
+                    items.push(self.compared(*op, left, right, position)?);
+                }
+                fold(if *op == CompareOp::Eq { Expr::And(items) } else { Expr::Or(items) })
+            }
+            op => self.rows_ordered(*op, pairs, position)?,
         };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
+    }
+
+    /// A comparison of fields of two rows.
+    fn compared(&mut self, op: CompareOp, left: Typed, right: Typed, position: u32) -> Result<Expr, SqlError> {
+        let nowhere = Ast::Tuple(Vec::new());
+        let compared = self.compare(op, left, right, (&nowhere, &nowhere));
+        compared.map(|compared| compared.expr).map_err(|error| self.operator_at(error, position))
     }
 
     fn check_row_width(&self, left: &[Ast], right: &[Ast]) -> Result<(), SqlError> {
@@ -128,7 +166,7 @@ impl Binder<'_> {
             return Ok(());
         }
         let position = self.position_before(right.first().map_or(NO_LOCATION, start_of), "=");
-        Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions").at(position))
+        Err(unequal_rows().at(position))
     }
 
     /// The equality of two rows of the same width. `operands` are the bound columns of the left one.
@@ -148,26 +186,20 @@ impl Binder<'_> {
     }
 
     /// `(a, b) < (c, d)`: `a < c OR a = c AND b < d`.
-    fn rows_ordered(
-        &mut self,
-        op: CompareOp,
-        operands: Vec<Typed>,
-        (left, right): (&[Ast], &[Ast]),
-        scope: &Scope,
-    ) -> Result<Expr, SqlError> {
+    fn rows_ordered(&mut self, op: CompareOp, fields: Vec<(Typed, Typed)>, position: u32) -> Result<Expr, SqlError> {
         let strict = match op {
             CompareOp::Less | CompareOp::LessEq => CompareOp::Less,
             CompareOp::Greater | CompareOp::GreaterEq => CompareOp::Greater,
             _ => return Err(no_row_operator(op.symbol())),
         };
         let mut shared = SharedOperands::default();
-        let mut pairs = Vec::with_capacity(left.len());
-        for ((operand, l), r) in operands.into_iter().zip(left).zip(right) {
-            let other = self.expr(r, scope)?;
-            let (a, b) = self.comparable(operand, other, (l, r))?;
+        let mut pairs = Vec::with_capacity(fields.len());
+        for (left, right) in fields {
+            let places = (left.at, right.at);
+            let (a, b) = self.comparable(op, left, right, position)?;
             let ty = SqlType::BOOL;
-            let a = self.share(Typed::new(a, ty, start_of(l)), &mut shared)?.expr;
-            let b = self.share(Typed::new(b, ty, start_of(r)), &mut shared)?.expr;
+            let a = self.share(Typed::new(a, ty, places.0), &mut shared)?.expr;
+            let b = self.share(Typed::new(b, ty, places.1), &mut shared)?.expr;
             pairs.push((a, b));
         }
         let compare = |op: CompareOp, (a, b): &(Expr, Expr)| {
@@ -250,12 +282,17 @@ impl Binder<'_> {
         }
     }
 
-    /// Sets the position of an operator error to the keyword of the construct.
-    pub(super) fn keyword_position(&self, mut error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
+    /// Sets the position of an operator error.
+    pub(super) fn operator_at(&self, mut error: SqlError, position: u32) -> SqlError {
         if matches!(error.code, SqlState::UNDEFINED_FUNCTION | SqlState::AMBIGUOUS_FUNCTION) {
-            error.position = Some(self.position_between(left.span(), word, right.span()));
+            error.position = Some(position);
         }
         error
+    }
+
+    /// Sets the position of an operator error to the keyword of the construct.
+    pub(super) fn keyword_position(&self, error: SqlError, left: &Ast, word: &str, right: &Ast) -> SqlError {
+        self.operator_at(error, self.position_between(left.span(), word, right.span()))
     }
 
     /// `value [NOT] IN (list)`.
@@ -509,14 +546,39 @@ fn in_list_expr(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
     Expr::InSet { expr, values, with_null, negated }
 }
 
-/// A comparison, and the columns of both rows.
-pub(super) type RowOperands<'a> = (CompareOp, &'a [Ast], &'a [Ast]);
+/// 42601 for rows of different widths.
+fn unequal_rows() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions")
+}
+
+/// A comparison, and the fields of both rows.
+pub(super) struct RowOperands<'a> {
+    op: CompareOp,
+    left: Vec<&'a Ast>,
+    right: Vec<&'a Ast>,
+}
 
 /// Two row values under a comparison.
 pub(super) fn row_operands<'a>(op: &BinaryOperator, left: &'a Ast, right: &'a Ast) -> Option<RowOperands<'a>> {
     let op = CompareOp::named(symbol_of(op)?)?;
-    match (left, right) {
-        (Ast::Tuple(left), Ast::Tuple(right)) => Some((op, left, right)),
+    Some(RowOperands { op, left: row_fields(left)?, right: row_fields(right)? })
+}
+
+/// The fields of `(a, b)` and of `ROW(a, b)`.
+fn row_fields(ast: &Ast) -> Option<Vec<&Ast>> {
+    match ast {
+        Ast::Tuple(fields) => Some(fields.iter().collect()),
+        Ast::Function(call) if call.name.to_string().eq_ignore_ascii_case("row") => match &call.args {
+            FunctionArguments::List(list) => list
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(field)) => Some(field),
+                    _ => None,
+                })
+                .collect(),
+            _ => None,
+        },
         _ => None,
     }
 }

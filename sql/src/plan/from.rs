@@ -471,8 +471,9 @@ impl Binder<'_> {
     ) -> Result<Item, SqlError> {
         let (bound, outer) = self.within_from(before, |binder| binder.call_in_from(name, asts, at));
         let (call, mut columns) = bound?;
-        if let (Some(alias), [only]) = (alias, columns.as_mut_slice()) {
-            // The column of a function with an alias has its name.
+        let has_named_columns = matches!(&call, SetCall::Set { function, .. } if !function.columns.is_empty());
+        if let (Some(alias), [only], false) = (alias, columns.as_mut_slice(), has_named_columns) {
+            // The column of a function with an alias has its name, if the function does not name it.
             only.name = self.alias(&alias.name)?;
         }
         if ordinality {

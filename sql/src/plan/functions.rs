@@ -84,7 +84,8 @@ impl Binder<'_> {
             return Ok(value);
         }
         let names = list.names.iter().map(String::as_str).collect();
-        self.call(&name, Arguments { values, names, is_variadic: list.is_variadic }, at)
+        let written = if call.name.0.len() > 1 { format!("pg_catalog.{name}") } else { name };
+        self.call(&written, Arguments { values, names, is_variadic: list.is_variadic }, at)
     }
 
     /// The constructs with the syntax of functions.
@@ -104,6 +105,11 @@ impl Binder<'_> {
                 let greatest = name == "greatest";
                 let Unified { exprs: items, ty } =
                     self.unify(values.to_vec(), if greatest { "GREATEST" } else { "LEAST" })?;
+                if !functions::has_order(ty) {
+                    let message =
+                        format!("could not identify a comparison function for type {}", self.type_text(ty));
+                    return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+                }
                 Typed::new(fold(Expr::Extreme { greatest, items }), ty, at)
             }
             ("nullif", 2) => self.nullif(values, (asts[0], asts[1]), at)?,

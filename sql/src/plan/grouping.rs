@@ -62,17 +62,19 @@ impl Binder<'_> {
                 None => None,
             },
         };
-        let expr = match chosen {
-            Some(column) => output.exprs[column].clone(),
+        let (expr, ty) = match chosen {
+            Some(column) => (output.exprs[column].clone(), output.columns[column].ty),
             None => {
                 let value = self.expr(ast, scope)?;
-                self.resolve_unknown(value)?.expr
+                let value = self.resolve_unknown(value)?;
+                (value.expr, value.ty)
             }
         };
         if expr.any(&|part| matches!(part, Expr::WindowValue(_))) {
             let message = "window functions are not allowed in GROUP BY";
             return Err(self.error(SqlState::WINDOWING_ERROR, message, at));
         }
+        self.check_groupable(ty, at)?;
         if expr.any(&|part| matches!(part, Expr::Aggregate(_))) {
             let message = "aggregate functions are not allowed in GROUP BY";
             return Err(self.error(SqlState::GROUPING_ERROR, message, at));

@@ -1,6 +1,7 @@
 //! Binding of ORDER BY, LIMIT, OFFSET and FETCH.
 
 use sqlparser::ast::{Expr as Ast, LimitClause, OrderBy, OrderByKind, Query, Spanned, Value, ValueWithSpan};
+use sqlparser::tokenizer::Location;
 
 use super::bind_expr::literal;
 use super::binder::{Binder, Scope};
@@ -11,6 +12,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{query_start, start_of};
 use pgtypes::cast::CastContext;
+use pgtypes::functions::{has_equality, has_order};
 use pgtypes::{Datum, SqlType};
 
 /// ORDER BY, LIMIT and OFFSET of a query.
@@ -39,10 +41,14 @@ impl Binder<'_> {
         let visible = output.columns.len();
         for key in keys {
             let column = match self.order_target(&key.expr, output, visible)? {
-                Some(column) => column,
+                Some(column) => {
+                    self.check_sortable(output.columns[column].ty, start_of(&key.expr))?;
+                    column
+                }
                 None => {
                     let value = self.expr(&key.expr, scope)?;
                     let value = self.resolve_unknown(value)?;
+                    self.check_sortable(value.ty, start_of(&key.expr))?;
                     match output.exprs.iter().position(|expr| *expr == value.expr) {
                         Some(column) => column,
                         None if distinct => {
@@ -64,6 +70,25 @@ impl Binder<'_> {
             }
         }
         Ok(order_limit)
+    }
+
+    /// 42883 if values of a type cannot be sorted.
+    pub(super) fn check_sortable(&self, ty: SqlType, at: Location) -> Result<(), SqlError> {
+        if has_order(ty) {
+            return Ok(());
+        }
+        let message = format!("could not identify an ordering operator for type {}", self.type_text(ty));
+        let error = self.error(SqlState::UNDEFINED_FUNCTION, message, at);
+        Err(error.hint("Use an explicit ordering operator or modify the query."))
+    }
+
+    /// 42883 if values of a type cannot be equal.
+    pub(super) fn check_groupable(&self, ty: SqlType, at: Location) -> Result<(), SqlError> {
+        if has_equality(ty) {
+            return Ok(());
+        }
+        let message = format!("could not identify an equality operator for type {}", self.type_text(ty));
+        Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at))
     }
 
     /// The output column of a name or number in ORDER BY; `None` for an expression.

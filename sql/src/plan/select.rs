@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kv::api::LockMode;
-use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SetExpr, Spanned, Values};
+use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SelectItem, SetExpr, Spanned, Values};
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope, Typed};
@@ -119,6 +119,9 @@ impl Binder<'_> {
         };
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
+        if distinct {
+            self.check_distinct(&select.projection, &output)?;
+        }
         self.aggregates.windows.allowed = true;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
         let distinct_on = match &select.distinct {
@@ -246,6 +249,7 @@ impl Binder<'_> {
         for ast in asts {
             let value = self.expr(ast, scope)?;
             let value = self.resolve_unknown(value)?;
+            self.check_groupable(value.ty, start_of(ast))?;
             let column = match output.exprs.iter().position(|expr| *expr == value.expr) {
                 Some(column) => column,
                 None => {
@@ -262,6 +266,15 @@ impl Binder<'_> {
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at));
         }
         Ok(columns)
+    }
+
+    /// 42883 if the rows cannot be told apart.
+    fn check_distinct(&self, items: &[SelectItem], output: &Output) -> Result<(), SqlError> {
+        for (at, column) in output.columns.iter().enumerate() {
+            let item = items.get(at.min(items.len().saturating_sub(1)));
+            self.check_groupable(column.ty, item.map_or(NO_LOCATION, |item| item.span().start))?;
+        }
+        Ok(())
     }
 
     fn refuse_clauses(&mut self, select: &Select) -> Result<(), SqlError> {

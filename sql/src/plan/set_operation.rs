@@ -63,6 +63,9 @@ impl Binder<'_> {
             let item = |items: &[Location]| items.get(place).copied().unwrap_or(at);
             let (l_at, r_at) = (item(&left_items), item(&right_items));
             let ty = self.common_type(&[typed(place, l.ty, l_at), typed(place, r.ty, r_at)], word)?;
+            if !(all && word == "UNION") {
+                self.check_groupable(ty, l_at)?;
+            }
             self.convert_column(&mut left, typed(place, l.ty, l_at), ty, word)?;
             self.convert_column(&mut right, typed(place, r.ty, r_at), ty, word)?;
             columns.push(ResultColumn { ty, origin: (0, 0), ..l });

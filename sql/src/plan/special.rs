@@ -50,7 +50,7 @@ impl Binder<'_> {
                 let mut args = vec![self.expr(expr, scope)?];
                 args.push(Typed::new(Expr::Const(Datum::Int(1)), SqlType::INT4, at));
                 args.push(self.expr(length, scope)?);
-                return self.call("substring", Arguments::of(args), at);
+                return self.system_call("substring", args, at);
             }
             Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
                 let base: [&Ast; 3] = [expr, overlay_what, overlay_from];
@@ -71,8 +71,10 @@ impl Binder<'_> {
                     DateTimeField::Custom(ident) => ident.value.clone(),
                     field => field.to_string().to_ascii_lowercase(),
                 };
-                let args = vec![word(&field, at), self.expr(expr, scope)?];
-                return self.call("extract", Arguments::of(args), at);
+                // The field is a literal without a type, as PostgreSQL's grammar makes it.
+                let field = Typed { ty: SqlType::UNKNOWN, ..word(&field, at) };
+                let value = self.expr(expr, scope)?;
+                return self.system_call("extract", vec![field, value], at);
             }
             _ => return Err(self.unsupported_expr(ast)),
         };
@@ -80,7 +82,25 @@ impl Binder<'_> {
         for ast in &asts {
             args.push(self.expr(ast, scope)?);
         }
-        self.call(name, Arguments::of(args), at)
+        let is_plain = matches!(ast, Ast::Ceil { .. } | Ast::Floor { .. })
+            || matches!(ast, Ast::Substring { special: true, .. });
+        if is_plain {
+            return self.call(name, Arguments::of(args), at);
+        }
+        self.system_call(name, args, at)
+    }
+
+    /// A call that PostgreSQL's grammar makes of a construct. Errors show the function with its schema, at the construct.
+    fn system_call(&mut self, name: &str, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
+        let keyword = match name {
+            "btrim" | "ltrim" | "rtrim" => "trim",
+            "timezone" => "",
+            name => name,
+        };
+        self.call(&format!("pg_catalog.{name}"), Arguments::of(args), at).map_err(|error| match keyword {
+            "" => error,
+            keyword => self.operator_at(error, self.position_before(at, keyword)),
+        })
     }
 
     /// `INTERVAL '1' DAY`

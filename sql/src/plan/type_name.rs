@@ -67,10 +67,10 @@ pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<NamedType, 
 /// The name that a type gives to the column of a cast.
 pub(super) fn column_name(name: &DataType) -> Option<String> {
     match (resolve(name, &|_, _| None), name) {
+        (_, DataType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => column_name(element),
         (Ok(named), _) => Some(named.ty.row().name.to_owned()),
         // A user's type. If there is none, the statement is refused.
         (Err(_), DataType::Custom(name, _)) => name.0.last().and_then(|part| part.as_ident()).map(fold_ident),
-        (Err(_), DataType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => column_name(element),
         (Err(_), _) => None,
     }
 }

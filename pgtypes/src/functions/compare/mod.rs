@@ -17,6 +17,7 @@ mod times;
 mod values;
 
 use super::row::ProcRow;
+pub use special::{has_equality, has_order};
 pub(super) use special::{check_equality, check_order, lsn, order_of};
 
 /// Numbers, and what is stored as one.

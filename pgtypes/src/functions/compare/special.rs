@@ -200,6 +200,16 @@ fn check(ty: T, need: Need) -> Result<(), ValueError> {
     Err(ValueError::new(SqlState::UNDEFINED_FUNCTION, message))
 }
 
+/// Whether the values of a type have an order.
+pub fn has_order(ty: T) -> bool {
+    check(ty.element().unwrap_or(ty), Need::Order).is_ok()
+}
+
+/// Whether the values of a type can be equal.
+pub fn has_equality(ty: T) -> bool {
+    check(ty.element().unwrap_or(ty), Need::Equality).is_ok()
+}
+
 /// The position that the text form of a `pg_lsn` denotes.
 pub(in crate::functions) fn lsn(text: &str) -> Result<u64, ValueError> {
     let half = |digits: &str| {
