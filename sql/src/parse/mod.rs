@@ -38,8 +38,8 @@ mod text;
 
 pub(crate) use comments::CONSTRAINT as COMMENT_ON_CONSTRAINT;
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
-pub use maintenance::Maintenance;
 pub(crate) use domains::domain_name;
+pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};

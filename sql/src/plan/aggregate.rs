@@ -141,8 +141,7 @@ impl Binder<'_> {
 
 /// Whether the result of an aggregate depends on the order of its rows.
 fn depends_on_order(function: &ProcRow, types: &[SqlType]) -> bool {
-    const FREE: [&str; 9] =
-        ["count", "min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor"];
+    const FREE: [&str; 9] = ["count", "min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor"];
     let is_float = |ty: &SqlType| matches!(ty.base(), SqlType::FLOAT4 | SqlType::FLOAT8);
     let is_sum = ["sum", "avg"].contains(&function.name) && !types.iter().any(is_float);
     !is_sum && !FREE.contains(&function.name)

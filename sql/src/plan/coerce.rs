@@ -8,7 +8,9 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::eval::fold;
 use crate::expr::{Expr, Position};
 use pgtypes::cast::{Cast, CastContext, cast_context, is_relabel};
-use pgtypes::datetime::{Date, DateOrder, Interval, IntervalTypmod, Session, Time, TimeTz, Timestamp, TimestampTz, Uses};
+use pgtypes::datetime::{
+    Date, DateOrder, Interval, IntervalTypmod, Session, Time, TimeTz, Timestamp, TimestampTz, Uses,
+};
 use pgtypes::functions::common_type;
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};

@@ -3,9 +3,7 @@
 //! Some constructs use an operand several times. It is bound once, and evaluated once unless that is free
 //! ([`SharedOperands`]). Copies would make nested constructs exponentially large.
 
-use sqlparser::ast::{
-    BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
-};
+use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 use sqlparser::tokenizer::Span;
 
 use super::binder::{Binder, Scope, Typed};

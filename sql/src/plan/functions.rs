@@ -106,8 +106,7 @@ impl Binder<'_> {
                 let Unified { exprs: items, ty } =
                     self.unify(values.to_vec(), if greatest { "GREATEST" } else { "LEAST" })?;
                 if !functions::has_order(ty) {
-                    let message =
-                        format!("could not identify a comparison function for type {}", self.type_text(ty));
+                    let message = format!("could not identify a comparison function for type {}", self.type_text(ty));
                     return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
                 }
                 Typed::new(fold(Expr::Extreme { greatest, items }), ty, at)

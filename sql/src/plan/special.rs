@@ -82,8 +82,8 @@ impl Binder<'_> {
         for ast in &asts {
             args.push(self.expr(ast, scope)?);
         }
-        let is_plain = matches!(ast, Ast::Ceil { .. } | Ast::Floor { .. })
-            || matches!(ast, Ast::Substring { special: true, .. });
+        let is_plain =
+            matches!(ast, Ast::Ceil { .. } | Ast::Floor { .. }) || matches!(ast, Ast::Substring { special: true, .. });
         if is_plain {
             return self.call(name, Arguments::of(args), at);
         }

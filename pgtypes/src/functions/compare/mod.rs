@@ -17,8 +17,8 @@ mod times;
 mod values;
 
 use super::row::ProcRow;
-pub use special::{has_equality, has_order};
 pub(super) use special::{check_equality, check_order, lsn, order_of};
+pub use special::{has_equality, has_order};
 
 /// Numbers, and what is stored as one.
 pub(super) static NUMBERS: &[ProcRow] = numbers::ROWS;
