@@ -60,12 +60,17 @@ impl CortadoDialect {
     }
 }
 
-/// The DEFAULT expression of a column and its span in the text.
-pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
-    match option {
-        Expr::Prefixed { prefix, value } if prefix.value == DEFAULT => Some((value, prefix.span)),
+/// An expression behind a prefix of ours, and the span that the prefix carries.
+fn prefixed<'e>(expr: &'e Expr, name: &str) -> Option<(&'e Expr, Span)> {
+    match expr {
+        Expr::Prefixed { prefix, value } if prefix.value == name => Some((value, prefix.span)),
         _ => None,
     }
+}
+
+/// The DEFAULT expression of a column and its span in the text.
+pub(crate) fn default_span(option: &Expr) -> Option<(&Expr, Span)> {
+    prefixed(option, DEFAULT)
 }
 
 /// Parses `DEFAULT expr` of a column. The tree lacks the ends of expressions, so a prefix node that nothing else
@@ -86,10 +91,7 @@ fn column_default(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, Parse
 
 /// The first bound of BETWEEN SYMMETRIC.
 pub(crate) fn symmetric_bound(bound: &Expr) -> Option<&Expr> {
-    match bound {
-        Expr::Prefixed { prefix, value } if prefix.value == SYMMETRIC => Some(value),
-        _ => None,
-    }
+    prefixed(bound, SYMMETRIC).map(|(value, _)| value)
 }
 
 /// Parses the word after BETWEEN and the first bound. Both words are reserved in PostgreSQL.
@@ -103,10 +105,7 @@ fn bound(parser: &mut Parser<'_>, is_symmetric: bool) -> Result<Expr, ParserErro
 
 /// The argument after VARIADIC.
 pub(crate) fn variadic_argument(argument: &Expr) -> Option<&Expr> {
-    match argument {
-        Expr::Prefixed { prefix, value } if prefix.value == VARIADIC => Some(value),
-        _ => None,
-    }
+    prefixed(argument, VARIADIC).map(|(value, _)| value)
 }
 
 /// Parses VARIADIC, which is reserved in PostgreSQL, and the argument after it.
@@ -186,14 +185,14 @@ impl Dialect for CortadoDialect {
             Token::Minus => Some(prefix(parser, UnaryOperator::Minus, precedence::SIGN)),
             Token::Plus => Some(prefix(parser, UnaryOperator::Plus, precedence::SIGN)),
             Token::Tilde => Some(prefix(parser, UnaryOperator::BitwiseNot, precedence::OPERATOR)),
-            Token::Word(ref word) if word.quote_style.is_none() => match word.value.to_ascii_lowercase().as_str() {
-                SYMMETRIC => Some(bound(parser, true)),
-                "asymmetric" => Some(bound(parser, false)),
-                VARIADIC => Some(variadic(parser)),
-                _ if word.keyword == Keyword::NoKeyword => typed_literal(parser),
+            // A quoted word is no keyword.
+            Token::Word(ref word) => match word.keyword {
+                Keyword::SYMMETRIC => Some(bound(parser, true)),
+                Keyword::ASYMMETRIC => Some(bound(parser, false)),
+                Keyword::VARIADIC => Some(variadic(parser)),
+                Keyword::NoKeyword => typed_literal(parser),
                 _ => None,
             },
-            Token::Word(_) => typed_literal(parser),
             _ => None,
         }
     }

@@ -2,7 +2,10 @@
 //! exist.
 //!
 //! PostgreSQL takes as many characters of operators as there are. A name of several characters ends in `+` or `-` only
-//! if it has one of `~ ! @ # % ^ & | ?` too, so `a=-1` means what it seems to.
+//! if it has one of `~ ! @ # % ^ & | ?` too, so `a=-1` means what it seems to. The work is linear in the text, whatever
+//! it consists of.
+
+use std::ops::Range;
 
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
@@ -11,56 +14,116 @@ use super::text::SourceText;
 const CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
 /// An operator with one of these may end in `+` or `-`.
 const SPECIAL: &str = "~!@#%^&|`?";
+const SIGNS: [char; 2] = ['+', '-'];
 
 /// Joins the tokens that are one operator.
 pub(super) fn joined(text: &SourceText, tokens: &mut Vec<TokenWithSpan>) {
+    let mut cursor = Cursor { text, at: Location { line: 0, column: 0 }, byte: 0 };
     // Edits in place: there may be many tokens, and few are operators.
     let (mut kept, mut at) = (0, 0);
     while at < tokens.len() {
-        let count = parts_of_operator(text, &tokens[at..]);
-        if count > 1 {
-            let (start, end) = (tokens[at].span.start, tokens[at + count - 1].span.end);
-            let span = Span { start, end };
-            let name = text.source(span).to_owned();
-            tokens[kept] = TokenWithSpan { token: Token::CustomBinaryOperator(name), span };
-        } else if kept != at {
-            tokens.swap(kept, at);
+        let parts = cursor.run(&tokens[at..]);
+        for operator in operators(text, &parts) {
+            let (first, last) = (at + operator.start, at + operator.end - 1);
+            tokens.swap(kept, first);
+            if first != last {
+                let span = Span { start: tokens[kept].span.start, end: tokens[last].span.end };
+                let name = text.as_str()[parts[operator.start].start..parts[operator.end - 1].end].to_owned();
+                tokens[kept] = TokenWithSpan { token: Token::CustomBinaryOperator(name), span };
+            }
+            kept += 1;
         }
-        (kept, at) = (kept + 1, at + count.max(1));
+        if parts.is_empty() {
+            tokens.swap(kept, at);
+            (kept, at) = (kept + 1, at + 1);
+        }
+        at += parts.len();
     }
     tokens.truncate(kept);
 }
 
-/// How many of the first tokens are one operator of PostgreSQL. 1 if the first token stays as it is.
-fn parts_of_operator(text: &SourceText, tokens: &[TokenWithSpan]) -> usize {
-    let Some(first) = tokens.first().filter(|token| is_operator(token, text)) else { return 1 };
-    let (mut run, mut end, mut ends) = (text.source(first.span).to_owned(), first.span.end, Vec::new());
-    ends.push(run.len());
-    for next in &tokens[1..] {
-        if !follows(end, next) || !is_operator(next, text) {
-            break;
+/// The operators of PostgreSQL in a run of parts, as ranges of parts.
+fn operators(text: &SourceText, parts: &[Range<usize>]) -> Vec<Range<usize>> {
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Vec::new() };
+    let run = &text.as_str()[first.start..last.end];
+    let last_special = run.rfind(|c| SPECIAL.contains(c)).map(|at| first.start + at);
+    let last_plain = run.rfind(|c| !SIGNS.contains(&c)).map(|at| first.start + at);
+    let (mut found, mut next) = (Vec::new(), 0);
+    while next < parts.len() {
+        let start = parts[next].start;
+        let end = match (last_special, last_plain) {
+            (Some(special), _) if special >= start => last.end,
+            (_, Some(plain)) if plain >= start => plain + 1,
+            _ => start + 1,
+        };
+        // A name that ends inside of a token is left to the parser.
+        let count = parts[next..].binary_search_by_key(&end, |part| part.end).map_or(1, |at| at + 1);
+        found.push(next..next + count);
+        next += count;
+    }
+    found
+}
+
+/// Finds the bytes of locations that follow one another.
+struct Cursor<'a> {
+    text: &'a SourceText,
+    at: Location,
+    byte: usize,
+}
+
+impl Cursor<'_> {
+    /// The bytes of the tokens before the first that is not an operator, or that does not follow at once.
+    fn run(&mut self, tokens: &[TokenWithSpan]) -> Vec<Range<usize>> {
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for token in tokens {
+            if !may_be_operator(&token.token) {
+                break;
+            }
+            let Some(part) = self.bytes(token.span) else { break };
+            let source = &self.text.as_str()[part.clone()];
+            let follows = parts.last().is_none_or(|last| last.end == part.start);
+            if source.is_empty() || !follows || !source.chars().all(|c| CHARACTERS.contains(c)) {
+                break;
+            }
+            parts.push(part);
         }
-        run.push_str(text.source(next.span));
-        (end, _) = (next.span.end, ends.push(run.len()));
+        parts
     }
-    let mut length = run.len();
-    while length > 1 && run[..length].ends_with(['+', '-']) && !run[..length - 1].contains(|c| SPECIAL.contains(c)) {
-        length -= 1;
+
+    fn bytes(&mut self, span: Span) -> Option<Range<usize>> {
+        let (start, end) = (self.byte_of(span.start)?, self.byte_of(span.end)?);
+        (start <= end).then_some(start..end)
     }
-    ends.iter().position(|end| *end == length).map_or(1, |at| at + 1)
+
+    /// The byte of a location. Linear in the distance from the location before, or from the start of its line.
+    fn byte_of(&mut self, location: Location) -> Option<usize> {
+        if location.line != self.at.line || location.column < self.at.column {
+            self.at = Location { line: location.line, column: 1 };
+            self.byte = self.text.offset(self.at)?;
+        }
+        let rest = &self.text.as_str()[self.byte..];
+        let distance = usize::try_from(location.column - self.at.column).ok()?;
+        self.byte += rest.char_indices().nth(distance).map_or(rest.len(), |(at, _)| at);
+        self.at = location;
+        Some(self.byte)
+    }
 }
 
-fn follows(end: Location, next: &TokenWithSpan) -> bool {
-    next.span.start == end
-}
-
-/// Whether a token consists of characters of operators. A comment is white space.
-fn is_operator(token: &TokenWithSpan, text: &SourceText) -> bool {
-    if matches!(token.token, Token::Whitespace(_) | Token::Word(_) | Token::Number(..) | Token::EOF) {
-        return false;
-    }
-    let source = text.source(token.span);
-    !source.is_empty() && source.chars().all(|c| CHARACTERS.contains(c))
+/// Whether a token can consist of characters of operators. A comment is white space.
+fn may_be_operator(token: &Token) -> bool {
+    !matches!(
+        token,
+        Token::Whitespace(_)
+            | Token::Word(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Comma
+            | Token::LParen
+            | Token::RParen
+            | Token::Period
+            | Token::SemiColon
+            | Token::EOF
+    )
 }
 
 #[cfg(test)]
@@ -74,8 +137,11 @@ mod tests {
         let mut tokens = Tokenizer::new(&CortadoDialect::for_tokenizer(), sql).tokenize_with_location().unwrap();
         let text = SourceText::new(sql);
         joined(&text, &mut tokens);
-        let found = tokens.iter().filter(|token| is_operator(token, &text));
-        found.map(|token| text.source(token.span).to_owned()).collect()
+        let sources = tokens.iter().filter(|token| may_be_operator(&token.token)).map(|token| text.source(token.span));
+        sources
+            .filter(|source| !source.is_empty() && source.chars().all(|c| CHARACTERS.contains(c)))
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -92,5 +158,18 @@ mod tests {
         assert_eq!(operators("1+-- to the end\n2"), ["+"]);
         assert_eq!(operators("@ -1"), ["@", "-"]);
         assert_eq!(operators("count(*)-1"), ["*", "-"]);
+    }
+    #[test]
+    fn operators_behind_other_letters_and_lines_are_found() {
+        assert_eq!(operators("'ä' % -1, 'ö' %-1\n+ 'ü'=-1"), ["%", "-", "%-", "+", "=", "-"]);
+        assert_eq!(operators("E'\\nä\n' <>-1"), ["<>", "-"]);
+    }
+
+    /// Quadratic work would take minutes.
+    #[test]
+    fn long_runs_and_long_lines_are_linear() {
+        assert_eq!(operators(&"+".repeat(200_000)).len(), 200_000);
+        assert_eq!(operators(&format!("1 @{}", "+".repeat(200_000))).len(), 1);
+        assert_eq!(operators(&"('ä' = -1), ".repeat(100_000)).len(), 200_000);
     }
 }

@@ -97,21 +97,18 @@ fn with_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let solid: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
-    let mut gone = Vec::new();
+    let mut kept = vec![true; tokens.len()];
     for three in solid.windows(3) {
         let [rows, from, list] = [three[0], three[1], three[2]];
         let is_call = tokens[list].token == Token::LParen && is_word(&tokens[from], Keyword::FROM);
         if is_call && is_word(&tokens[rows], Keyword::ROWS) {
             let name = Word { value: ROWS.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
             tokens[rows].token = Token::Word(name);
-            gone.push(from);
+            kept[from] = false;
         }
     }
-    let mut at = 0;
-    tokens.retain(|_| {
-        at += 1;
-        !gone.contains(&(at - 1))
-    });
+    let mut kept = kept.into_iter();
+    tokens.retain(|_| kept.next().unwrap_or(true));
     tokens
 }
 
@@ -123,29 +120,30 @@ fn with_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
-    let (mut before, mut is_create) = (Token::SemiColon, false);
+    let (mut begins_statement, mut may_begin_query, mut is_create) = (true, true, false);
     for token in tokens {
-        if before == Token::SemiColon && !matches!(token.token, Token::Whitespace(_)) {
+        if matches!(token.token, Token::Whitespace(_)) {
+            out.push(token);
+            continue;
+        }
+        if begins_statement {
             is_create = word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("create"));
         }
-        let begins_query = match &before {
+        let begins_query = may_begin_query && !is_create && is_table(&token);
+        begins_statement = token.token == Token::SemiColon;
+        may_begin_query = match &token.token {
             Token::SemiColon | Token::LParen => true,
             Token::Word(word) => {
                 matches!(word.keyword, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL)
             }
             _ => false,
         };
-        let span = token.span;
-        if is_table(&token) && begins_query && !is_create {
+        if begins_query {
             let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
-            out.extend(words.map(|token| TokenWithSpan { token, span }));
-            before = Token::Mul;
-            continue;
+            out.extend(words.map(|word| TokenWithSpan { token: word, span: token.span }));
+        } else {
+            out.push(token);
         }
-        if !matches!(token.token, Token::Whitespace(_)) {
-            before = token.token.clone();
-        }
-        out.push(token);
     }
     out
 }

@@ -12,6 +12,7 @@ use sqlparser::ast::{
 use super::bind_expr::literal;
 use super::binder::{Binder, Scope};
 use super::operators::symbol_of;
+use crate::catalog::NamedType;
 use crate::expr::Expr;
 use crate::parse::NO_LOCATION;
 use crate::table::quote_identifier;
@@ -125,10 +126,10 @@ impl Deparser<'_, '_> {
                 self.operator(if *negated { "!~~*" } else { "~~*" }, value, pattern)
             }
             Ast::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, format: None } => {
-                let ty = self.binder.type_named(data_type, NO_LOCATION).ok()?;
+                let NamedType { ty, domain } = self.binder.type_named(data_type, NO_LOCATION).ok()?;
                 let part = self.part(expr)?;
                 // A length is a call of a function of its own.
-                (ty.typmod == -1).then_some(())?;
+                (ty.typmod == -1 && domain.is_none()).then_some(())?;
                 Some(Part::new(part.converted(ty)?, ty))
             }
             Ast::Function(call) => self.call(call),
@@ -251,7 +252,8 @@ impl Deparser<'_, '_> {
             let shown = parts.into_iter().map(|part| part.converted(common)).collect::<Option<Vec<String>>>()?;
             return Some(Part::new(format!("{construct}({})", shown.join(", ")), common));
         }
-        let choice: Choice = resolve::function(&name, Given { types: &types, names: &[], is_variadic: false }).ok()?;
+        let given = Given { types: &types, names: &[], is_variadic: false, is_literal: false };
+        let choice: Choice = resolve::function(&name, given).ok()?;
         let is_scalar = matches!(choice.function.run, Run::Scalar(_));
         (is_scalar && choice.collected.is_none() && choice.args.len() == parts.len()).then_some(())?;
         let mut shown = Vec::with_capacity(parts.len());

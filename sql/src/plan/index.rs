@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use super::binder::Scope;
+use sqlparser::ast::Expr as Ast;
+
+use super::binder::{Binder, Scope};
 use super::bound_index::{BoundIndex, TableWrite};
 use super::domains::column_checks;
 use super::stored::bind_stored;

@@ -13,6 +13,7 @@ fn table() -> Table {
         id: ColumnId(id),
         name: name.to_owned(),
         ty,
+        domain: None,
         not_null: id == 1,
         default: None,
         generated: None,
