@@ -85,6 +85,11 @@ impl SqlType {
         }
     }
 
+    /// The type of the elements of an array; any other type itself.
+    pub fn scalar(self) -> SqlType {
+        self.element().unwrap_or(self)
+    }
+
     /// The type of arrays with elements of this type; `None` if there is none.
     pub fn array(self) -> Option<SqlType> {
         let row = self.row();

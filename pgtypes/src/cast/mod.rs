@@ -96,7 +96,7 @@ impl Cast {
             Method::Relabel => false,
             Method::Function(_) => zoned(self.from) || zoned(self.to),
             Method::Text => {
-                let inner = |ty: SqlType| ty.element().unwrap_or(ty);
+                let inner = SqlType::scalar;
                 by_session(inner(self.from)) || by_session(inner(self.to))
             }
             Method::Elements => match (self.from.element(), self.to.element()) {
@@ -109,7 +109,7 @@ impl Cast {
     /// Whether the result has the form of floats or of bytes that the session chooses. Indexes may hold it all the same,
     /// as in PostgreSQL.
     pub fn is_styled(&self) -> bool {
-        let from = self.from.element().unwrap_or(self.from);
+        let from = self.from.scalar();
         matches!(self.method, Method::Text) && matches!(from.base(), SqlType::FLOAT4 | SqlType::FLOAT8 | SqlType::BYTEA)
     }
 

@@ -454,7 +454,7 @@ fn keep_types(txn: &mut Transaction, table: &Table) -> Result<(), SqlError> {
 
 /// The transaction fails if another one drops the domain, or the enum.
 fn keep_type(txn: &mut Transaction, domain: Option<ObjectId>, ty: SqlType) -> Result<(), SqlError> {
-    let element = ty.element().unwrap_or(ty);
+    let element = ty.scalar();
     match domain.or_else(|| element.is_enum().then_some(ObjectId(element.oid.0))) {
         Some(id) => txn.share(keys::object(id), LockMode::KeyShare).map_err(storage_error),
         None => Ok(()),

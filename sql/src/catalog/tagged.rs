@@ -41,10 +41,10 @@ pub(super) fn get_type(fields: &Fields<'_>, tag: u64) -> Result<SqlType, CodecEr
     let oid = Oid(fields.u32(tag)?);
     let is_known = !oid.is_builtin() || pgtypes::find(oid).is_some();
     let ty = SqlType { oid, typmod };
-    match ty {
-        _ if is_known && !matches!(ty.row().category, Category::Pseudo | Category::Unknown) => Ok(ty),
-        _ => Err(CodecError::new(WHAT, "unknown type")),
+    if is_known && !matches!(ty.row().category, Category::Pseudo | Category::Unknown) {
+        return Ok(ty);
     }
+    Err(CodecError::new(WHAT, "unknown type"))
 }
 
 /// A position in a list.

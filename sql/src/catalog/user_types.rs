@@ -47,14 +47,24 @@ impl NamedType {
 impl Catalog {
     /// What the folded name of a type means that a user has made.
     pub(crate) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<NamedType> {
+        self.find_type_by(schema, name, |schema, name| self.user_type(schema, name).cloned())
+    }
+
+    /// The same with a look-up of the caller's, of the names that the type may have.
+    pub(crate) fn find_type_by(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        look_up: impl Fn(Option<SchemaId>, &str) -> Option<Arc<Object>>,
+    ) -> Option<NamedType> {
         let schema = match schema {
             Some(schema) => Some(self.schema(schema)?.id),
             None => None,
         };
-        // Also its array has a name.
-        match self.user_type(schema, name) {
-            Some(found) => NamedType::of(found),
-            None => NamedType::of(self.user_type(schema, name.strip_prefix('_')?)?)?.array(),
+        // An array has its element's name after an underscore.
+        match look_up(schema, name) {
+            Some(found) => NamedType::of(&found),
+            None => NamedType::of(&*look_up(schema, name.strip_prefix('_')?)?)?.array(),
         }
     }
 
@@ -96,7 +106,7 @@ impl Catalog {
 
     /// A type as SQL, with its modifier. That of a user has its schema, unless the search path finds it.
     pub(crate) fn type_text(&self, ty: SqlType) -> String {
-        let element = ty.element().unwrap_or(ty);
+        let element = ty.scalar();
         let Some(found) = self.enum_type(element.oid) else { return ty.name() };
         let brackets = if element == ty { "" } else { "[]" };
         format!("{}{brackets}", self.qualified_type(found.schema, &found.name))

@@ -99,7 +99,7 @@ pub(super) async fn alter(
         *oid = schema.allocate_id().await?;
     }
     for table in schema.catalog().tables() {
-        if table.columns.iter().any(|column| column.ty.element().unwrap_or(column.ty) == ty.ty()) {
+        if table.columns.iter().any(|column| column.ty.scalar() == ty.ty()) {
             schema.exclude(txn, &table).await?;
         }
     }

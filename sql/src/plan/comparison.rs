@@ -249,10 +249,12 @@ impl Binder<'_> {
         bounds: (&Ast, &Ast),
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
-        if let Some(first) = symmetric_bound(bounds.0) {
+        let first = symmetric_bound(bounds.0);
+        let (low, word) = (first.unwrap_or(bounds.0), if negated { "not" } else { "between" });
+        self.refuse_nonassociative(Level::Between, value, Some(low), word)?;
+        if let Some(first) = first {
             return self.between_symmetric(value, negated, (first, bounds.1), scope);
         }
-        self.refuse_nonassociative(Level::Between, value, Some(bounds.0), if negated { "not" } else { "between" })?;
         let at = start_of(value);
         let (low_op, high_op) = match negated {
             false => (CompareOp::GreaterEq, CompareOp::LessEq),

@@ -217,7 +217,7 @@ impl Binder<'_> {
         let mut found = Vec::new();
         for table in self.catalog.tables() {
             for column in &table.columns {
-                let element = column.ty.element().unwrap_or(column.ty);
+                let element = column.ty.scalar();
                 if column.domain.map_or(element.oid.0 == ty.0, |domain| domain == ty) {
                     let dropped = Dropped::Column(Arc::clone(&table), column.id);
                     found.push(Dependent { found: dropped, is_owned: false });
@@ -373,6 +373,6 @@ impl Binder<'_> {
 
 /// Whether a domain is made of another type, directly.
 fn is_made_of(domain: &Domain, id: ObjectId) -> bool {
-    let element = domain.base.element().unwrap_or(domain.base);
+    let element = domain.base.scalar();
     domain.parent.map_or(element.oid.0 == id.0, |parent| parent == id)
 }

@@ -74,7 +74,7 @@ fn is_operator_class(name: &str, ty: SqlType) -> bool {
 
 /// Whether the values of a type have an order: PostgreSQL has an operator class for it.
 pub(crate) fn has_order(ty: SqlType) -> bool {
-    let compared = ty.element().unwrap_or(ty).base();
+    let compared = ty.scalar().base();
     let without =
         [SqlType::JSON, SqlType::REFCURSOR, SqlType::PG_NODE_TREE, SqlType::XID, SqlType::CID, SqlType::ACLITEM];
     !without.contains(&compared)

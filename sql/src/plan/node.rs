@@ -170,13 +170,19 @@ impl Plan {
             return false;
         }
         let is_same = |lookup: &Lookup| {
-            let users = || catalog.user_type(lookup.schema, &lookup.name).cloned().map(Relation::Object);
+            if lookup.is_type {
+                let now = catalog.user_type(lookup.schema, &lookup.name);
+                return match (&lookup.found, now) {
+                    (None, None) => true,
+                    (Some(Relation::Object(then)), Some(now)) => Arc::ptr_eq(then, now) || then == now,
+                    _ => false,
+                };
+            }
             let now = match lookup.schema {
-                _ if lookup.is_type => users(),
-                Some(schema) => catalog.relation_in(schema, &lookup.name).cloned(),
-                None => catalog.relation(None, &lookup.name).cloned(),
+                Some(schema) => catalog.relation_in(schema, &lookup.name),
+                None => catalog.relation(None, &lookup.name),
             };
-            match (&lookup.found, &now) {
+            match (&lookup.found, now) {
                 (None, None) => true,
                 (Some(then), Some(now)) => then.is_same(now),
                 _ => false,

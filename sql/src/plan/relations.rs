@@ -50,23 +50,17 @@ impl Binder<'_> {
 
     /// The user's type of a folded name.
     pub(super) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<NamedType> {
-        let schema = match schema {
-            Some(schema) => Some(self.catalog.schema(schema)?.id),
-            None => None,
-        };
-        // An array has its element's name after an underscore.
-        match self.look_up_type(schema, name) {
-            Some(found) => NamedType::of(&found),
-            None => NamedType::of(&*self.look_up_type(schema, name.strip_prefix('_')?)?)?.array(),
-        }
+        self.catalog.find_type_by(schema, name, |schema, name| self.look_up_type(schema, name))
     }
 
     /// The user's type of a folded name: in the schema, or in the first one of the search path that has it. A stored
     /// text may have been written with another search path: there the name is that of the only such type.
     pub(super) fn look_up_type(&self, schema: Option<SchemaId>, name: &str) -> Option<Arc<Object>> {
-        let mut found = self.catalog.user_type(schema, name);
+        let (mut schema, mut found) = (schema, self.catalog.user_type(schema, name));
         if self.is_stored && schema.is_none() && found.is_none() {
             found = self.catalog.schemas().find_map(|schema| self.catalog.user_type(Some(schema.id), name));
+            // The text means this type as long as it is there, whatever the search path finds.
+            schema = found.and_then(|found| found.schema());
         }
         self.note_type(schema, name, found);
         found.cloned()
@@ -74,7 +68,7 @@ impl Binder<'_> {
 
     /// The statement depends on an enum, whose labels it has looked up.
     pub(super) fn note_enum(&self, ty: SqlType) {
-        let element = ty.element().unwrap_or(ty);
+        let element = ty.scalar();
         if let Some(found) = self.catalog.object(ObjectId(element.oid.0)).filter(|_| element.is_enum()) {
             self.note_type(found.schema(), found.name(), Some(found));
         }

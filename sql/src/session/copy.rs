@@ -95,9 +95,8 @@ impl Session {
         active.txn.set_statement(run.snapshot.clone());
         let (user, database) = (&*self.user, &*self.database);
         let kept = (&self.statements, &self.portals);
-        let started = self.activity.statement_started().unwrap_or(self.now);
-        let seen = (&self.node.view, started, &self.chance);
-        let shown = Shown::new(&catalog, (user, database), active.id(), seen, kept);
+        let (seen, since) = ((&self.node.view, &self.chance), (&*self.activity, self.now));
+        let shown = Shown::new(&catalog, (user, database), active.id(), seen, since, kept);
         let own = (shown, &self.sequences);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {

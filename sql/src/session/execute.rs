@@ -379,8 +379,8 @@ impl Session {
         let io = self.settings.io(self.now, &*catalog);
         let (user, database) = (&*self.user, &*self.database);
         let kept = (&self.statements, &self.portals);
-        let seen = (&self.node.view, self.activity.statement_started().unwrap_or(self.now), &self.chance);
-        let shown = Shown::new(&catalog, (user, database), active.id(), seen, kept);
+        let (seen, since) = ((&self.node.view, &self.chance), (&*self.activity, self.now));
+        let shown = Shown::new(&catalog, (user, database), active.id(), seen, since, kept);
         let own = (shown, &self.sequences);
         let values = SessionValues::new(&self.settings, (&self.state, !self.savepoints.is_empty()), self.pid, own);
         let mut context = ExecContext {

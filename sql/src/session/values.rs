@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
+use super::activity::Activity;
 use super::bounded_map::BoundedMap;
 use super::settings::{Settings, transaction_modes};
 use super::statement::{Hold, Portal, Prepared};
@@ -53,8 +54,10 @@ pub(crate) struct Shown<'s> {
     /// The id of the transaction, if it has one.
     pub(crate) transaction: Option<i64>,
     pub(crate) node: &'s NodeView,
-    /// When the client's statement came, in microseconds since 2000-01-01 UTC.
-    pub(crate) statement_started: i64,
+    /// It knows when the client's statement came. Without one that time is the start of the statement that runs, in
+    /// microseconds since 2000-01-01 UTC.
+    pub(crate) activity: &'s Activity,
+    pub(crate) now: i64,
     pub(crate) chance: &'s Chance,
     pub(crate) statements: &'s BoundedMap<Prepared>,
     pub(crate) portals: &'s BoundedMap<Portal>,
@@ -66,10 +69,11 @@ impl<'s> Shown<'s> {
         catalog: &'s Arc<Catalog>,
         (user, database): (&'s str, &'s str),
         transaction: Option<i64>,
-        (node, statement_started, chance): (&'s NodeView, i64, &'s Chance),
+        (node, chance): (&'s NodeView, &'s Chance),
+        (activity, now): (&'s Activity, i64),
         (statements, portals): (&'s BoundedMap<Prepared>, &'s BoundedMap<Portal>),
     ) -> Shown<'s> {
-        Shown { catalog, user, database, transaction, node, statement_started, chance, statements, portals }
+        Shown { catalog, user, database, transaction, node, activity, now, chance, statements, portals }
     }
 }
 
@@ -310,7 +314,7 @@ impl SystemSession for SessionValues<'_> {
     }
 
     fn statement_started(&self) -> i64 {
-        self.shown.statement_started
+        self.shown.activity.statement_started().unwrap_or(self.shown.now)
     }
 
     fn random(&self) -> f64 {

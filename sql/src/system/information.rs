@@ -324,7 +324,7 @@ pub(super) fn schema_text(catalog: &Catalog, schema: SchemaId) -> Datum {
 
 /// Schema and name of a user's type.
 pub(super) fn user_type(catalog: &Catalog, ty: SqlType) -> Option<(String, String)> {
-    let element = ty.element().unwrap_or(ty);
+    let element = ty.scalar();
     let found = catalog.enum_type(element.oid)?;
     let schema = catalog.schema_by_id(found.schema)?.name.clone();
     let underscore = if element == ty { "" } else { "_" };

@@ -202,12 +202,12 @@ fn check(ty: T, need: Need) -> Result<(), ValueError> {
 
 /// Whether the values of a type have an order.
 pub fn has_order(ty: T) -> bool {
-    check(ty.element().unwrap_or(ty), Need::Order).is_ok()
+    check(ty.scalar(), Need::Order).is_ok()
 }
 
 /// Whether the values of a type can be equal.
 pub fn has_equality(ty: T) -> bool {
-    check(ty.element().unwrap_or(ty), Need::Equality).is_ok()
+    check(ty.scalar(), Need::Equality).is_ok()
 }
 
 /// The position that the text form of a `pg_lsn` denotes.
