@@ -3,6 +3,8 @@
 //! An enum is a type of its own. A domain is not: its name means the base type, and the constraints of a line of
 //! domains.
 
+use std::sync::Arc;
+
 use super::snapshot::Catalog;
 use crate::object::{Domain, EnumType, Object, ObjectId, SchemaId};
 use crate::table::quote_identifier;

@@ -36,7 +36,7 @@ mod rewrite;
 mod sequences;
 mod text;
 
-pub(crate) use comments::CONSTRAINT as COMMENT_ON_CONSTRAINT;
+pub(crate) use comments::{CONSTRAINT as COMMENT_ON_CONSTRAINT, DOMAIN_CONSTRAINT as COMMENT_ON_DOMAIN_CONSTRAINT};
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
 pub use maintenance::Maintenance;

@@ -168,8 +168,13 @@ mod tests {
     /// Quadratic work would take minutes.
     #[test]
     fn long_runs_and_long_lines_are_linear() {
-        assert_eq!(operators(&"+".repeat(200_000)).len(), 200_000);
-        assert_eq!(operators(&format!("1 @{}", "+".repeat(200_000))).len(), 1);
-        assert_eq!(operators(&"('ä' = -1), ".repeat(100_000)).len(), 200_000);
+        let count = |sql: String| {
+            let mut tokens = Tokenizer::new(&CortadoDialect::for_tokenizer(), &sql).tokenize_with_location().unwrap();
+            joined(&SourceText::new(&sql), &mut tokens);
+            tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).count()
+        };
+        assert_eq!(count("+".repeat(200_000)), 200_000);
+        assert_eq!(count(format!("1 @{}", "+".repeat(200_000))), 2);
+        assert_eq!(count("('ä' = -1), ".repeat(100_000)), 700_000);
     }
 }

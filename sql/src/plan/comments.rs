@@ -6,8 +6,8 @@ use super::binder::Binder;
 use super::node::{Body, NewObject, Notice};
 use crate::catalog::{Part, Relation};
 use crate::error::{SqlError, SqlState};
-use crate::object::{Object, ObjectId};
-use crate::parse::COMMENT_ON_CONSTRAINT;
+use crate::object::{Domain, Object, ObjectId};
+use crate::parse::{COMMENT_ON_CONSTRAINT, COMMENT_ON_DOMAIN_CONSTRAINT};
 use crate::table::{ColumnId, Table};
 
 impl Binder<'_> {
@@ -39,6 +39,7 @@ impl Binder<'_> {
                 };
                 (ObjectId(database.0), Part::Whole)
             }
+            CommentObject::Domain => (self.commented_domain(name)?.id, Part::Whole),
             CommentObject::Type => {
                 let parts = self.name_parts(name)?;
                 match self.find_user_type(&parts) {
@@ -49,6 +50,19 @@ impl Binder<'_> {
             other => return Err(self.unsupported(&format!("COMMENT ON {other} is"), name.span().start)),
         };
         Ok(Body::CreateObject("COMMENT", Some(NewObject::Comment(object, part, text.cloned()))))
+    }
+
+    /// The domain of a name. 42704 if there is no such type, 42809 if it is no domain.
+    fn commented_domain(&self, name: &ObjectName) -> Result<Domain, SqlError> {
+        let parts = self.name_parts(name)?;
+        let shown = parts.join(".");
+        match self.find_user_type(&parts).as_deref() {
+            Some(Object::Domain(domain)) => Ok(domain.clone()),
+            None if self.system_type(&parts).is_none() => {
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{shown}\" does not exist")))
+            }
+            _ => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not a domain"))),
+        }
     }
 
     /// A relation of a kind.
@@ -83,9 +97,10 @@ impl Binder<'_> {
     /// A column, or a constraint, whose name stands behind that of its relation.
     fn commented_part(&self, name: &ObjectName) -> Result<(ObjectId, Part), SqlError> {
         let mut parts = name.0.clone();
-        let first = parts.first().and_then(|part| part.as_ident());
-        let is_constraint = first.is_some_and(|ident| ident.value == COMMENT_ON_CONSTRAINT);
-        if is_constraint {
+        let first = parts.first().and_then(|part| part.as_ident()).map(|ident| ident.value.as_str());
+        let is_of_domain = first == Some(COMMENT_ON_DOMAIN_CONSTRAINT);
+        let is_constraint = first == Some(COMMENT_ON_CONSTRAINT);
+        if is_constraint || is_of_domain {
             parts.remove(0);
         }
         let last = parts.pop().map(|part| ObjectName(vec![part]));
@@ -95,6 +110,9 @@ impl Binder<'_> {
         };
         if parts.is_empty() {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
+        }
+        if is_of_domain {
+            return constraint_of_domain(&self.commented_domain(&ObjectName(parts))?, &wanted);
         }
         let (relation, last) = self.relation_of(&ObjectName(parts))?;
         match (&relation, is_constraint) {
@@ -123,6 +141,17 @@ impl Binder<'_> {
 fn no_column(column: &str, relation: &str) -> SqlError {
     let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+}
+
+/// A check of a domain.
+fn constraint_of_domain(domain: &Domain, name: &str) -> Result<(ObjectId, Part), SqlError> {
+    match domain.checks.iter().find(|check| check.name == name) {
+        Some(check) => Ok((ObjectId(check.id.0), Part::Whole)),
+        None => {
+            let message = format!("constraint \"{name}\" for domain {} does not exist", domain.name);
+            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+    }
 }
 
 /// A constraint of a table. That of a key is a part of its index.

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::env::{SystemEnv, int, maybe, number, oid, rows_of, text, words};
+use super::objects::domains;
 use super::producer::Producer;
 use super::relations;
 use crate::catalog::{Catalog, Part};
-use crate::object::{Object, ObjectId};
+use crate::object::{Domain, Object, ObjectId};
 use pgtypes::{Datum, Oid};
 
 const PG_CLASS: u32 = 1259;
@@ -105,7 +106,11 @@ fn class_of(catalog: &Catalog, object: ObjectId, part: Part) -> Option<u32> {
     }
     match catalog.name_of_relation(object.0) {
         Some(_) => Some(PG_CLASS),
-        None => catalog.table_of_part(object.0).map(|_| PG_CONSTRAINT),
+        None if catalog.table_of_part(object.0).is_some() => Some(PG_CONSTRAINT),
+        None => {
+            let is_its = |domain: &Domain| domain.checks.iter().any(|check| check.id.0 == object.0);
+            domains(catalog).iter().any(is_its).then_some(PG_CONSTRAINT)
+        }
     }
 }
 
