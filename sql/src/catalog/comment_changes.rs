@@ -1,5 +1,5 @@
-//! Changes of comments. A comment is dropped with its object, whatever drops that: what a schema change removes, it also
-//! forgets here. A comment closes no table.
+//! Changes of comments. A comment is dropped with its object, whatever drops that: what a schema change removes, it
+//! also forgets here. A comment closes no table.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -134,7 +134,7 @@ impl<'f> Frames<'f> {
             (FrameBound::Offset { follows, .. }, FrameUnits::Groups) => {
                 self.partition.group(moved(group, &self.offsets.start, *follows)).0
             }
-            (FrameBound::Offset { range, .. }, FrameUnits::Range) => self.first_in_range(at, range.as_ref(), env)?,
+            (FrameBound::Offset { range, .. }, FrameUnits::Range) => self.first_in_range(at, range.as_deref(), env)?,
         };
         let end = match (&frame.end, frame.units) {
             (FrameBound::Unbounded, _) => last,
@@ -147,7 +147,7 @@ impl<'f> Frames<'f> {
                     None => 0,
                 }
             }
-            (FrameBound::Offset { range, .. }, FrameUnits::Range) => self.behind_range(at, range.as_ref(), env)?,
+            (FrameBound::Offset { range, .. }, FrameUnits::Range) => self.behind_range(at, range.as_deref(), env)?,
         };
         let end = end.min(last);
         Ok((start.min(end), end))

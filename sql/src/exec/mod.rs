@@ -19,7 +19,7 @@
 //! 8. `functions`, `join`, `set_operation`, `window`: nodes over inputs
 //! 9. `query`: running queries and the nodes that they read
 //! 10. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
-//!    others refer to
+//!     others refer to
 //! 11. `writer`: the writer of rows and of their entries in indexes
 //! 12. `upsert`: ON CONFLICT
 //! 13. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;

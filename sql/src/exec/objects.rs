@@ -106,8 +106,8 @@ pub(super) async fn alter(
     schema.alter_object(txn, old, Object::Enum(ty))
 }
 
-/// Replaces a domain. If it has got a constraint, others are excluded from the tables with columns of it, or of a domain
-/// that is made of it, and their rows are checked.
+/// Replaces a domain. If it has got a constraint, others are excluded from the tables with columns of it, or of a
+/// domain that is made of it, and their rows are checked.
 async fn alter_domain(
     old: &Domain,
     new: &Domain,

@@ -1,5 +1,5 @@
-//! COMMENT: forms of it that the parser lacks. `COMMENT ON CONSTRAINT c ON [DOMAIN] s.t` becomes one on a column of that
-//! name, behind a mark; a string with escapes becomes a plain one.
+//! COMMENT: forms of it that the parser lacks. `COMMENT ON CONSTRAINT c ON [DOMAIN] s.t` becomes one on a column of
+//! that name, behind a mark; a string with escapes becomes a plain one.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};

@@ -6,6 +6,7 @@ use kv::api::LockMode;
 use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SelectItem, SetExpr, Spanned, Values};
 use sqlparser::tokenizer::Location;
 
+use super::aggregation::AggregateCall;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::conditions::{conjunction, conjuncts};
@@ -111,7 +112,7 @@ impl Binder<'_> {
         self.aggregates.windows.allowed = false;
         let mut set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
         let mut output = output?;
-        let mut keys = self.group_by(&select.group_by, &scope, &output)?;
+        let keys = self.group_by(&select.group_by, &scope, &output)?;
         self.clause = "HAVING";
         let mut having = match &select.having {
             Some(ast) => Some(self.condition(ast, &scope, "HAVING")?),
@@ -130,17 +131,10 @@ impl Binder<'_> {
         };
         self.aggregates.windows.allowed = false;
         let mut windows = std::mem::take(&mut self.aggregates.windows);
-        let tables = from.tables();
         let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
-        let aggregation = if is_grouped {
-            let own = output.exprs.iter_mut().chain(&mut having);
-            let mut exprs: Vec<&mut Expr> = own.chain(windows.exprs_mut()).collect();
-            self.over_groups(&mut keys, &mut exprs, &tables)?;
-            let calls = std::mem::take(&mut self.aggregates.calls);
-            Some(Aggregation { keys, calls, having })
-        } else {
-            None
-        };
+        let exprs = output.exprs.iter_mut().chain(&mut having).chain(windows.exprs_mut()).collect();
+        let groups = if is_grouped { Some(self.groups(keys, exprs, &from)?) } else { None };
+        let aggregation = groups.map(|(keys, calls)| Aggregation { keys, calls, having });
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
         let has_windows = !windows.calls.is_empty();
@@ -170,6 +164,17 @@ impl Binder<'_> {
         }
         self.set_values(&mut plan, set_calls, (width, is_grouped), query_start(query))?;
         Ok((plan, columns))
+    }
+
+    /// The keys and the aggregates of a query with groups. The expressions are over its groups then.
+    fn groups(
+        &mut self,
+        mut keys: Vec<Expr>,
+        mut exprs: Vec<&mut Expr>,
+        from: &From,
+    ) -> Result<(Vec<Expr>, Vec<AggregateCall>), SqlError> {
+        self.over_groups(&mut keys, &mut exprs, &from.tables())?;
+        Ok((keys, std::mem::take(&mut self.aggregates.calls)))
     }
 
     /// Gives a plan its source and the condition over it.

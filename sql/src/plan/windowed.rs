@@ -7,6 +7,9 @@ use super::show::plain;
 use super::window::WindowFunction;
 use crate::expr::Expr;
 
+/// The columns of an order, and whether each descends and has NULLs first.
+type OrderKeys = Vec<(usize, bool, bool)>;
+
 /// Puts the windows of a query between its aggregation and its projection. They are over the row of the aggregation,
 /// or of the source, whose width is `width`. Functions that return sets follow. Returns the width of the new row.
 pub(super) fn set_windows(
@@ -16,7 +19,7 @@ pub(super) fn set_windows(
     width: usize,
 ) -> usize {
     let mut columns = Columns { width, extra: Vec::new() };
-    let mut ranked: Vec<(Vec<(usize, bool, bool)>, Window)> = Vec::new();
+    let mut ranked: Vec<(OrderKeys, Window)> = Vec::new();
     for window in windows {
         let partition: Vec<usize> = window.partition.into_iter().map(|key| columns.place(key)).collect();
         let order = window.order.into_iter().map(|AggregateOrder { expr, descending, nulls_first }| SortKey {

@@ -1,5 +1,5 @@
-//! Comments: `pg_description`, `pg_shdescription`, and the functions that look one up. Those on types and schemas of the
-//! system are PostgreSQL's.
+//! Comments: `pg_description`, `pg_shdescription`, and the functions that look one up. Those on types and schemas of
+//! the system are PostgreSQL's.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -127,7 +127,7 @@ pub(super) fn object_comment(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
     let own = |part| {
         let text = catalog.comments(ObjectId(object))?.get(&part)?;
         let found = class_of(catalog, ObjectId(object), part)?;
-        class.is_none_or(|class| class == found).then(|| text.as_str())
+        class.is_none_or(|class| class == found).then_some(text.as_str())
     };
     let of_system = || match class {
         Some(class) => OF_SYSTEM.get(&(class, object)).copied(),

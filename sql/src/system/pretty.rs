@@ -1,5 +1,5 @@
-//! Expressions without the parentheses that are not needed, as PostgreSQL prints them for people: of what it writes with
-//! all parentheses. A text of another form stays as it is.
+//! Expressions without the parentheses that are not needed, as PostgreSQL prints them for people: of what it writes
+//! with all parentheses. A text of another form stays as it is.
 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,

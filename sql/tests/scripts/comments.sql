@@ -271,3 +271,21 @@ comment on constraint cd on domain cd is 'another';
 drop domain cd;
 select classoid::regclass, objsubid, description from pg_description where objoid >= 16384 order by 1, 2, 3;
 ----
+CREATE DOMAIN
+CREATE TYPE
+COMMENT
+COMMENT
+obj_description:text|obj_description:text
+a domain|its check
+ERROR 42704: constraint "nope" for domain cd does not exist
+ERROR 42809: "int4" is not a domain
+ERROR 42704: type "nope" does not exist
+ERROR 42704: type "nope" does not exist
+ERROR 42809: "ce" is not a domain
+ALTER DOMAIN
+classoid:regclass|objsubid:int4|description:text
+pg_type|0|a domain
+ALTER DOMAIN
+COMMENT
+DROP DOMAIN
+classoid:regclass|objsubid:int4|description:text

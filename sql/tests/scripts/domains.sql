@@ -2,7 +2,7 @@
 
 create domain posint as int check (value > 0);
 create domain small as posint not null default 7 constraint below check (value < 100);
-create domain code varchar(3) constraint upper check (value = upper(value)) check (value <> 'XXX');
+create domain code varchar(3) constraint upper check (value = upper(value)) check (value <> 'ZZZ');
 create domain tags text[] default '{}' null;
 create domain posint as text;
 select 5::posint, 5::small, '7'::posint + 1, 'ABCD'::code, '{a,b}'::tags, null::posint, null::tags;
@@ -13,7 +13,7 @@ select 200::small;
 select (-200)::small;
 select null::small;
 select 'abc'::code;
-select 'XXX'::code;
+select 'ZZZ'::code;
 select true::posint;
 select case when false then (-1)::posint else 1 end;
 select x::posint from (values (1), (2), (-3)) as t (x);
@@ -424,7 +424,7 @@ posint|posint_check
 small|below
 constraint_name:name|check_clause:varchar
 below|((VALUE < 100))
-code_check|((VALUE <> 'XXX'))
+code_check|((VALUE <> 'ZZZ'))
 upper|((VALUE = upper(VALUE)))
 domain_name:name|table_name:name|column_name:name
 posint|made|a
@@ -459,7 +459,7 @@ _code|b|A|code|array_in
 _posint|b|A|posint|array_in
 conname:name|contype:char|contypid:regtype|conrelid:oid|pg_get_constraintdef:text|pg_get_constraintdef:text
 below|c|small|0|CHECK ((VALUE < 100))|CHECK (VALUE < 100)
-code_check|c|code|0|CHECK ((VALUE <> 'XXX'))|CHECK (VALUE <> 'XXX')
+code_check|c|code|0|CHECK ((VALUE <> 'ZZZ'))|CHECK (VALUE <> 'ZZZ')
 posint_check|c|posint|0|CHECK ((VALUE > 0))|CHECK (VALUE > 0)
 upper|c|code|0|CHECK ((VALUE = upper(VALUE)))|CHECK (VALUE = upper(VALUE))
 attname:name|atttypid:regtype|format_type:text|atttypmod:int4
@@ -605,7 +605,6 @@ ALTER DOMAIN
 ERROR 23514: value for domain own violates check constraint "own_check1"
 ROLLBACK
 ERROR 42704: type "own" does not exist [at 11]
-
 
 # What PostgreSQL has and Cortado has not.
 create domain plain as int;

@@ -4,8 +4,7 @@
 //! effect here accepts only the values that describe Cortado's behaviour. Others are refused with 0A000, so that no
 //! client relies on a missing feature.
 
-use super::number;
-use super::value::parse_millis;
+use super::number::{self, parse_millis};
 use crate::system::SettingInfo;
 use pgtypes::float::show_with;
 
