@@ -359,6 +359,10 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             }
             tag
         }
+        Body::Comment(object, part, text) => {
+            schema.comment(ctx.txn, (*object, *part), text.as_deref())?;
+            "COMMENT"
+        }
         Body::AlterObject(tag, old, new) => {
             objects::alter(old, new, schema, ctx.txn, &ctx.io).await?;
             tag

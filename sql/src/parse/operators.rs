@@ -159,6 +159,7 @@ mod tests {
         assert_eq!(operators("@ -1"), ["@", "-"]);
         assert_eq!(operators("count(*)-1"), ["*", "-"]);
     }
+
     #[test]
     fn operators_behind_other_letters_and_lines_are_found() {
         assert_eq!(operators("'ä' % -1, 'ö' %-1\n+ 'ü'=-1"), ["%", "-", "%-", "+", "=", "-"]);

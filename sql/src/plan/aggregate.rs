@@ -8,6 +8,7 @@ use super::aggregation::{AggregateCall, AggregateOrder};
 use super::binder::{Binder, Scope, Typed};
 use super::calls::Arguments;
 use super::functions::ArgumentList;
+use super::names::sort_options;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::start_of;
@@ -131,8 +132,8 @@ impl Binder<'_> {
         let mut ordered = Vec::with_capacity(keys.len());
         for key in keys {
             let value = self.expr(&key.expr, scope)?;
-            let descending = key.options.asc == Some(false);
-            ordered.push((value, descending, key.options.nulls_first.unwrap_or(descending)));
+            let (descending, nulls_first) = sort_options(&key.options);
+            ordered.push((value, descending, nulls_first));
         }
         let filter = match &call.filter {
             Some(filter) => Some(self.condition(filter, scope, "FILTER")?),

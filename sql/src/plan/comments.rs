@@ -3,10 +3,11 @@
 use sqlparser::ast::{CommentObject, ObjectName, Spanned};
 
 use super::binder::Binder;
-use super::node::{Body, NewObject, Notice};
+use super::domains::no_check;
+use super::node::{Body, Notice};
 use crate::catalog::{Part, Relation};
 use crate::error::{SqlError, SqlState};
-use crate::object::{Domain, Object, ObjectId};
+use crate::object::{Object, ObjectId};
 use crate::parse::{COMMENT_ON_CONSTRAINT, COMMENT_ON_DOMAIN_CONSTRAINT};
 use crate::table::{ColumnId, Table};
 
@@ -39,7 +40,7 @@ impl Binder<'_> {
                 };
                 (ObjectId(database.0), Part::Whole)
             }
-            CommentObject::Domain => (self.commented_domain(name)?.id, Part::Whole),
+            CommentObject::Domain => (self.domain_named(name, true)?.id, Part::Whole),
             CommentObject::Type => {
                 let parts = self.name_parts(name)?;
                 match self.find_user_type(&parts) {
@@ -49,20 +50,7 @@ impl Binder<'_> {
             }
             other => return Err(self.unsupported(&format!("COMMENT ON {other} is"), name.span().start)),
         };
-        Ok(Body::CreateObject("COMMENT", Some(NewObject::Comment(object, part, text.cloned()))))
-    }
-
-    /// The domain of a name. 42704 if there is no such type, 42809 if it is no domain.
-    fn commented_domain(&self, name: &ObjectName) -> Result<Domain, SqlError> {
-        let parts = self.name_parts(name)?;
-        let shown = parts.join(".");
-        match self.find_user_type(&parts).as_deref() {
-            Some(Object::Domain(domain)) => Ok(domain.clone()),
-            None if self.system_type(&parts).is_none() => {
-                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{shown}\" does not exist")))
-            }
-            _ => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not a domain"))),
-        }
+        Ok(Body::Comment(object, part, text.cloned()))
     }
 
     /// A relation of a kind.
@@ -112,7 +100,10 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
         }
         if is_of_domain {
-            return constraint_of_domain(&self.commented_domain(&ObjectName(parts))?, &wanted);
+            let domain = self.domain_named(&ObjectName(parts), true)?;
+            let check = domain.checks.iter().find(|check| check.name == wanted);
+            let check = check.ok_or_else(|| no_check(&wanted, &self.catalog.domain_text(&domain)))?;
+            return Ok((ObjectId(check.id.0), Part::Whole));
         }
         let (relation, last) = self.relation_of(&ObjectName(parts))?;
         match (&relation, is_constraint) {
@@ -141,17 +132,6 @@ impl Binder<'_> {
 fn no_column(column: &str, relation: &str) -> SqlError {
     let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-}
-
-/// A check of a domain.
-fn constraint_of_domain(domain: &Domain, name: &str) -> Result<(ObjectId, Part), SqlError> {
-    match domain.checks.iter().find(|check| check.name == name) {
-        Some(check) => Ok((ObjectId(check.id.0), Part::Whole)),
-        None => {
-            let message = format!("constraint \"{name}\" for domain {} does not exist", domain.name);
-            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
-        }
-    }
 }
 
 /// A constraint of a table. That of a key is a part of its index.

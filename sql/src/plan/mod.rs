@@ -129,7 +129,6 @@ pub(crate) use explain::{
     NodeKey, Profile, StatementRun, column as explain_column, format_of as explain_format, show_report,
 };
 pub(crate) use explained::Explain;
-pub(crate) use index_ddl::has_order;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
     Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,

@@ -1,15 +1,14 @@
 //! Comments: `pg_description`, `pg_shdescription`, and the functions that look one up. Those on types and schemas of
 //! the system are PostgreSQL's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::env::{SystemEnv, int, maybe, number, oid, rows_of, text, words};
-use super::objects::domains;
 use super::producer::Producer;
 use super::relations;
 use crate::catalog::{Catalog, Part};
-use crate::object::{Domain, Object, ObjectId};
+use crate::object::{Object, ObjectId};
 use pgtypes::{Datum, Oid};
 
 const PG_CLASS: u32 = 1259;
@@ -75,7 +74,7 @@ fn comments(catalog: &Catalog) -> Vec<Comment> {
             all.push(Comment { class, object: object.0, column, text: text.clone() });
         }
     }
-    let own: Vec<(u32, u32)> = all.iter().map(|comment| (comment.class, comment.object)).collect();
+    let own: HashSet<(u32, u32)> = all.iter().map(|comment| (comment.class, comment.object)).collect();
     let of_system = OF_SYSTEM.iter().filter(|(place, _)| !own.contains(place));
     all.extend(of_system.map(|((class, object), text)| Comment {
         class: *class,
@@ -106,10 +105,10 @@ fn class_of(catalog: &Catalog, object: ObjectId, part: Part) -> Option<u32> {
     }
     match catalog.name_of_relation(object.0) {
         Some(_) => Some(PG_CLASS),
-        None if catalog.table_of_part(object.0).is_some() => Some(PG_CONSTRAINT),
         None => {
-            let is_its = |domain: &Domain| domain.checks.iter().any(|check| check.id.0 == object.0);
-            domains(catalog).iter().any(is_its).then_some(PG_CONSTRAINT)
+            let is_constraint =
+                catalog.table_of_part(object.0).is_some() || catalog.check_of_domain(object.0).is_some();
+            is_constraint.then_some(PG_CONSTRAINT)
         }
     }
 }

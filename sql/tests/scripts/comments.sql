@@ -264,6 +264,7 @@ comment on domain int4 is 'x';
 comment on domain nope is 'x';
 comment on constraint nope on domain nope is 'x';
 comment on domain ce is 'x';
+comment on domain t is 'x';
 alter domain cd drop constraint cc;
 select classoid::regclass, objsubid, description from pg_description where objoid >= 16384 order by 1, 2, 3;
 alter domain cd add constraint cd check (value > 1);
@@ -282,6 +283,7 @@ ERROR 42809: "int4" is not a domain
 ERROR 42704: type "nope" does not exist
 ERROR 42704: type "nope" does not exist
 ERROR 42809: "ce" is not a domain
+ERROR 42809: "t" is not a domain
 ALTER DOMAIN
 classoid:regclass|objsubid:int4|description:text
 pg_type|0|a domain
@@ -289,3 +291,7 @@ ALTER DOMAIN
 COMMENT
 DROP DOMAIN
 classoid:regclass|objsubid:int4|description:text
+
+comment on domain cd is 5;
+----
+ERROR 42601: syntax error at or near "5" [at 25]
