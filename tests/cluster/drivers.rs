@@ -148,8 +148,8 @@ async fn psql_rolls_back_to_its_savepoint_after_an_error() {
     }
 }
 
-/// A name that was fetched ahead conflicts with commits since. INSERT is run again then; the data of a COPY is not there
-/// any more.
+/// A name that was fetched ahead conflicts with commits since. INSERT is run again then; the data of a COPY is not
+/// there any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_conflicts_with_nothing_that_was_committed_before_it() {
     let lock = ClusterLock::acquire();
