@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tso::Timestamp;
 
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, KeyError, LockInfo, LockMode, LockRef, LockedRow, Presence, Request,
+    AcquireRequest, Acquired, Blocked, KeyError, LockId, LockInfo, LockMode, LockRef, LockedRow, Presence, Request,
     RequestBody, Response, RowFound, ServerError, WaitReport, Waiting,
 };
 use crate::error::ActionError;
@@ -222,12 +222,12 @@ impl<H: RegionStore> Scheduler<H> {
                 return Ok(Step::Done(Outcome::Row(row)));
             }
         }
-        let held = match attempt {
-            Attempt::Held(held) => held,
+        let (held, lock) = match attempt {
+            Attempt::Held { before, lock } => (before, lock),
             #[cfg(feature = "planted-bugs")]
             Attempt::Queued(place) if self.planted_bug == Some(PlantedBug::LockHandedTwice) => {
                 place.leave();
-                None
+                (None, LockId::from_raw(1))
             }
             Attempt::Queued(place) => return Ok(Step::Queued(place)),
             Attempt::Frozen => return Err(handing_over(context.region).into()),
@@ -242,7 +242,8 @@ impl<H: RegionStore> Scheduler<H> {
                 if !row.is_locked {
                     undo();
                 }
-                Step::Done(Outcome::Row(row))
+                let lock = if row.is_locked { lock } else { LockId::NONE };
+                Step::Done(Outcome::Row(LockedRow { lock, ..row }))
             }
             // Registered under the latch, so that it is not missed.
             Look::Locked(record) if waits => {
@@ -345,9 +346,10 @@ impl<H: RegionStore> Scheduler<H> {
 /// The outcome for a row that another transaction has locked, if the request does not wait.
 fn refused(waiting: Waiting, holders: Vec<Timestamp>, record: Option<LockInfo>) -> Outcome {
     match waiting {
-        Waiting::Skip => {
-            Outcome::Row(LockedRow { is_locked: false, commit_ts: Timestamp::ZERO, row: RowFound::Skipped })
-        }
+        Waiting::Skip => Outcome::Row({
+            let (lock, commit_ts) = (LockId::NONE, Timestamp::ZERO);
+            LockedRow { is_locked: false, lock, commit_ts, row: RowFound::Skipped }
+        }),
         Waiting::Queue { .. } | Waiting::Fail => Outcome::Blocked(Blocked { holders, record }),
     }
 }

@@ -59,6 +59,8 @@ pub enum PlantedBug {
     DetectorDropsEdge,
     /// A prewrite does not confirm the row locks that its transaction shares.
     SharedNotConfirmed,
+    /// A prewrite does not ask whether the row locks that its transaction relies on were lost.
+    LostLockIgnored,
     /// A leader that hands over keeps its row locks to itself.
     LocksNotHandedOver,
     /// A leader that inherits row locks does not know whose they are: whoever waits for them is never served.
@@ -88,6 +90,9 @@ impl PlantedBug {
             // Without a reader, a plain lock is not pushed.
             (PlantedBug::SharedNotConfirmed, RequestBody::Prewrite(request)) => {
                 request.mutations.retain(|mutation| !matches!(mutation.op, MutationOp::Shared(_)));
+            }
+            (PlantedBug::LostLockIgnored, RequestBody::Prewrite(request)) => {
+                request.mutations.iter_mut().for_each(|mutation| mutation.lock = None);
             }
             (PlantedBug::ExpiredAsyncRolledBack, RequestBody::CheckTxnStatus(request)) => {
                 (request.fell_back, request.reader_ts) = (true, Timestamp::ZERO);

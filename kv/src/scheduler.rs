@@ -50,8 +50,8 @@ use raftstore::{Basis, Floor, Floors, LogIndex, Observer, ProposeError, RegionCo
 use tso::Timestamp;
 
 use crate::api::{
-    CommitBounds, CommitMode, KeyError, LockMode, LocksStatus, MutationOp, PrewriteRequest, Request, RequestBody,
-    Response, ServerError, TxnStatus,
+    CommitBounds, CommitMode, KeyError, LockMode, LocksStatus, Mutation, MutationOp, PrewriteRequest, Request,
+    RequestBody, Response, ServerError, TxnStatus,
 };
 use crate::concurrency::{ConcurrencyManager, Leadership, LockOwner, MemoryLocks};
 use crate::error::ActionError;
@@ -180,6 +180,9 @@ impl<H: RegionStore> Scheduler<H> {
         {
             self.confirm_term(context, basis.term).await?;
             return Err(held.into());
+        }
+        if let (RequestBody::Prewrite(prewrite), Some(rows)) = (&mut request.body, &rows) {
+            confirm_locks(rows, basis.term, prewrite);
         }
         if let (RequestBody::Prewrite(PrewriteRequest { start_ts, locker: Some(locker), .. }), Some(rows)) =
             (&request.body, &rows)
@@ -440,6 +443,15 @@ fn held_row(rows: &RegionLocks, term: Term, request: &PrewriteRequest) -> Option
         let holder = rows.blockers(term, key, (locker, mode), now).first().copied()?;
         Some(KeyError::Held { key: key.clone(), holder })
     })
+}
+
+/// Strikes out the row locks that the transaction relies on and has. What is left is lost, and refused where it is not
+/// prewritten yet. Under the latches: until the outcome is known, nobody gets what it has.
+fn confirm_locks(rows: &RegionLocks, term: Term, request: &mut PrewriteRequest) {
+    let (now, locker) = (now(), request.locker.unwrap_or(request.start_ts));
+    for Mutation { key, lock, .. } in request.mutations.iter_mut() {
+        *lock = lock.filter(|lock| !rows.holds(term, key, (locker, *lock), now));
+    }
 }
 
 /// A write that ends a transaction on keys whose rows may be locked in memory.

@@ -78,6 +78,8 @@ const TWICE: &[&str] = &[
 const LOST_LOCK: &[&str] = &["that had locked its rows met a conflict"];
 /// A row that a transaction relied on changed before that committed.
 const BROKEN: &[&str] = &["was relied on", "the read of \"cp", "the read of \"zp"];
+/// A row was removed although another one has come to refer to it.
+const ORPHANED: &[&str] = &["nobody referred to it"];
 /// A row was changed as it was before another change.
 const LOST_UPDATE: &[&str] = &["its additions make"];
 /// A transaction waits for ever.
@@ -275,6 +277,7 @@ planted! {
     lock_handed_twice: in_kv(InKv::LockHandedTwice), crowded, 10, LOST_LOCK;
     old_row_evaluated: in_kv(InKv::OldRowEvaluated), crowded, 10, LOST_UPDATE;
     shared_not_confirmed: in_kv(InKv::SharedNotConfirmed), families, 40, BROKEN;
+    lost_lock_ignored: in_kv(InKv::LostLockIgnored), families, 40, ORPHANED;
     locks_not_handed_over: in_kv(InKv::LocksNotHandedOver), handed_over_politely, 20, LOST_LOCK;
     waiter_forgotten: in_kv(InKv::WaiterForgotten), handed_over_politely, 20, ENDLESS;
     detector_drops_edge: in_kv(InKv::DetectorDropsEdge), crowded, 20, ENDLESS;

@@ -78,6 +78,7 @@ impl Outcome {
             to.additions += from.additions;
             to.family += from.family;
             to.children += from.children;
+            to.removals += from.removals;
             to.conflicts += from.conflicts;
             to.deadlocks += from.deadlocks;
             to.not_available += from.not_available;
@@ -168,6 +169,7 @@ impl Outcome {
             ("acknowledged transactions on counters", counts.additions, 300),
             ("acknowledged transactions on parents and children", counts.family, 300),
             ("children that relied on their parents", counts.children, 100),
+            ("removals of parents", counts.removals, 10),
             ("conflicts", counts.conflicts, 100),
             ("deadlocks", counts.deadlocks, 5),
             ("row locks that were not free in time", counts.not_available, 50),

@@ -76,6 +76,7 @@ pub(crate) async fn settle(
     book.check()?;
     if let Some(node) = world.nodes.values().next() {
         book.reads.check(&node.store.snapshot(), book.safe_point)?;
+        book.family.check()?;
     }
     registers::check(&book)?;
     check_lists(&mut book)?;

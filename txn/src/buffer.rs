@@ -208,7 +208,7 @@ impl WriteBuffer {
         let is_writer = self.entries.values().any(|entry| entry.op.is_exclusive());
         let counts = |entry: &Entry| is_writer || !matches!(entry.op, MutationOp::Shared(_));
         let entries = self.entries.into_iter().filter(|(_, entry)| counts(entry));
-        entries.map(|(key, Entry { op, seen_ts, .. })| Mutation { key, op, seen_ts }).collect()
+        entries.map(|(key, Entry { op, seen_ts, .. })| Mutation { key, op, seen_ts, lock: None }).collect()
     }
 
     /// Lays the buffer over `page`, the snapshot's answer to a scan of `range`. Returns at most `limit` pairs.

@@ -350,7 +350,10 @@ impl Committer {
         let error = match error {
             ClientError::Key(KeyError::AlreadyExists { key }) => TxnError::AlreadyExists { key },
             ClientError::Key(
-                error @ (KeyError::WriteConflict { .. } | KeyError::Held { .. } | KeyError::TooOld { .. }),
+                error @ (KeyError::WriteConflict { .. }
+                | KeyError::Held { .. }
+                | KeyError::LockLost { .. }
+                | KeyError::TooOld { .. }),
             ) => TxnError::Conflict(error.to_string()),
             ClientError::Key(error @ KeyError::RolledBack { .. }) => {
                 TxnError::Conflict(format!("locks expired: {error}"))
@@ -433,9 +436,9 @@ impl Committer {
             }
             // It is not refused for good: the rollback keeps a late copy out.
             // Nor is what came too late: it may have locked keys before.
-            Err(ClientError::Key(error @ (KeyError::Held { .. } | KeyError::TooOld { .. }))) => {
-                self.abort(TxnError::Conflict(error.to_string()))
-            }
+            Err(ClientError::Key(
+                error @ (KeyError::Held { .. } | KeyError::LockLost { .. } | KeyError::TooOld { .. }),
+            )) => self.abort(TxnError::Conflict(error.to_string())),
             Err(error) => self.abort(abort_error(error)),
         }
     }

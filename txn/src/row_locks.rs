@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use kv::Key;
 use kv::api::{
-    AcquireRequest, Acquired, DetectorClock, KeyError, LockMode, LockedRow, Presence, RowFound, WaitReport, Waiting,
+    AcquireRequest, Acquired, DetectorClock, KeyError, LockId, LockMode, LockedRow, Presence, RowFound, WaitReport,
+    Waiting,
 };
 use kv::client::ClientError;
 use tokio::task::JoinHandle;
@@ -71,6 +72,10 @@ struct Held {
     mode: LockMode,
     /// The newest commit of the row, when it was locked.
     seen_ts: Timestamp,
+    /// The holding at this strength, as its leader numbers it.
+    lock: LockId,
+    /// Whether the commit depends on it; see [`crate::Transaction::rely_on_lock`].
+    is_relied_on: bool,
 }
 
 impl Held {
@@ -80,7 +85,10 @@ impl Held {
         if self.mode == LockMode::KeyShare && to.mode > LockMode::KeyShare {
             self.seen_ts = to.seen_ts;
         }
-        self.mode = self.mode.max(to.mode);
+        // Of one that it had before, and has asked for again, the first holding counts: it may be lost.
+        if to.mode > self.mode {
+            (self.mode, self.lock) = (to.mode, to.lock);
+        }
     }
 }
 
@@ -148,8 +156,7 @@ impl RowLocks {
         ask: LockAsk,
         (snapshot, seen_ts): (Option<Timestamp>, Timestamp),
     ) -> Result<Vec<LockedRow>, TxnError> {
-        // A row that it has locked cannot have changed since, but for what it has written itself.
-        let known: Vec<Option<LockedRow>> = keys.iter().map(|key| self.known(key, ask)).collect();
+        let known: Vec<Option<LockedRow>> = keys.iter().map(|key| self.known(key, ask, seen_ts)).collect();
         let unknown = keys.iter().zip(&known).filter(|(_, known)| known.is_none());
         let wanted: Vec<Key> = unknown.map(|(key, _)| key.clone()).collect();
         let (mut found, asked_before) = (Vec::new().into_iter(), self.order.len());
@@ -168,7 +175,7 @@ impl RowLocks {
                 return Err(TxnError::Internal("a store left a row out of its answer".to_owned()));
             };
             if is_new && row.is_locked {
-                let held = Held { mode: ask.mode, seen_ts: row.commit_ts };
+                let held = Held { mode: ask.mode, seen_ts: row.commit_ts, lock: row.lock, is_relied_on: false };
                 self.held.entry(key.clone()).and_modify(|before| before.upgrade(held)).or_insert(held);
             }
             rows.push(row);
@@ -191,10 +198,13 @@ impl RowLocks {
         }));
     }
 
-    /// A row that was read and is locked already.
-    fn known(&self, key: &Key, ask: LockAsk) -> Option<LockedRow> {
-        let held = self.held.get(key).filter(|held| ask.was_read && held.mode >= ask.mode)?;
-        Some(LockedRow { is_locked: true, commit_ts: held.seen_ts, row: RowFound::Unchanged })
+    /// A row that was read at `read_ts` and is locked already. It cannot have changed since the lock, but for what the
+    /// transaction has written itself. It may have changed before: the lock of a row that is not there is taken although
+    /// the snapshot has one.
+    fn known(&self, key: &Key, ask: LockAsk, read_ts: Timestamp) -> Option<LockedRow> {
+        let counts = |held: &&Held| ask.was_read && held.mode >= ask.mode && held.seen_ts <= read_ts;
+        let held = self.held.get(key).filter(counts)?;
+        Some(LockedRow { is_locked: true, lock: held.lock, commit_ts: held.seen_ts, row: RowFound::Unchanged })
     }
 
     fn remember(&mut self, wanted: &[Key], mode: LockMode) {
@@ -340,6 +350,18 @@ impl RowLocks {
         self.held.get(key).map(|held| held.seen_ts)
     }
 
+    /// Has the commit depend on the lock of a row, as it is held now.
+    pub(crate) fn rely_on(&mut self, key: &Key) {
+        if let Some(held) = self.held.get_mut(key) {
+            held.is_relied_on = true;
+        }
+    }
+
+    /// The lock of a row that the commit depends on.
+    pub(crate) fn relied_on(&self, key: &Key) -> Option<LockId> {
+        self.held.get(key).filter(|held| held.is_relied_on).map(|held| held.lock)
+    }
+
     /// How a row is locked.
     pub(crate) fn mode(&self, key: &Key) -> Option<LockMode> {
         self.held.get(key).map(|held| held.mode)
@@ -372,7 +394,11 @@ impl RowLocks {
         for (key, keep) in rows {
             match (keep, self.held.get_mut(&key)) {
                 (Some(mode), Some(held)) => {
-                    held.mode = mode.min(held.mode);
+                    if mode < held.mode {
+                        // What it was relied on for is undone. Its leader gives the weaker one a number that is not
+                        // known here.
+                        *held = Held { mode, lock: LockId::NONE, is_relied_on: false, ..*held };
+                    }
                     lowered.entry(mode).or_default().push(key);
                 }
                 _ => {

@@ -551,6 +551,16 @@ impl Transaction {
         self.locks.as_ref().and_then(|locks| locks.mode(key))
     }
 
+    /// Has the commit depend on the lock that the transaction has on a row, which it changes or deletes: if the lock is
+    /// lost before, with its leader, by a split or because this node was not heard of, the commit is a conflict. To be
+    /// called before the transaction looks at what only that lock keeps others from adding: they leave no trace on the
+    /// row. Does nothing for a row that the transaction has not locked.
+    pub fn rely_on_lock(&mut self, key: &Key) {
+        if let Some(locks) = &mut self.locks {
+            locks.rely_on(key);
+        }
+    }
+
     /// Has the commit confirm a row lock below [`LockMode::Update`] that the transaction has taken: it fails if the row
     /// has changed since in a way that the lock forbids, and until it is decided, nobody changes it so. Without any
     /// write there is nothing to confirm. [`Transaction::lock_rows`] does it for locks below
@@ -674,7 +684,10 @@ impl Transaction {
             self.check_writes();
         }
         let Transaction { coordinator, start_ts, buffer, is_single_statement, bound, locks, live, .. } = self;
-        let (start_ts, mutations) = (start_ts.into_inner(), buffer.into_mutations());
+        let (start_ts, mut mutations) = (start_ts.into_inner(), buffer.into_mutations());
+        if let Some(locks) = &locks {
+            mutations.iter_mut().for_each(|mutation| mutation.lock = locks.relied_on(&mutation.key));
+        }
         if mutations.is_empty() {
             if let Some(locks) = locks {
                 locks.end().await;

@@ -1,6 +1,7 @@
 //! Row locks: who waits for whom, what is answered, and what a prewrite makes of them.
 
 mod handover;
+mod lost;
 mod shared;
 
 use bytes::Bytes;
@@ -55,8 +56,14 @@ impl Bench {
         Bench { scheduler: Scheduler::new(store, concurrency, 100, ReadPool::in_caller()), context }
     }
 
+    /// The answer, without the numbers of locks.
     async fn acquire(&self, request: &AcquireRequest) -> Result<Acquired, ServerError> {
-        self.scheduler.acquire(self.context, request.clone(), ()).await
+        let mut acquired = self.scheduler.acquire(self.context, request.clone(), ()).await?;
+        for row in &mut acquired.rows {
+            assert_eq!(row.is_locked, row.lock != LockId::NONE, "{row:?}");
+            row.lock = LockId::NONE;
+        }
+        Ok(acquired)
     }
 
     async fn run(&self, body: RequestBody) -> Result<Response, ServerError> {
@@ -106,7 +113,11 @@ impl Bench {
 }
 
 fn locked(commit_ms: u64, row: RowFound) -> LockedRow {
-    LockedRow { is_locked: true, commit_ts: ts(commit_ms), row }
+    LockedRow { is_locked: true, lock: LockId::NONE, commit_ts: ts(commit_ms), row }
+}
+
+fn unlocked(commit_ms: u64) -> LockedRow {
+    LockedRow { is_locked: false, lock: LockId::NONE, commit_ts: ts(commit_ms), row: RowFound::Absent }
 }
 
 fn rows(rows: Vec<LockedRow>) -> Result<Acquired, ServerError> {
@@ -236,7 +247,7 @@ async fn a_request_may_refuse_to_wait() {
         let fails = AcquireRequest { waiting: Waiting::Fail, ..request(&[name], 11) };
         assert!(bench.acquire(&fails).await.unwrap().blocked.is_some());
         let skips = AcquireRequest { waiting: Waiting::Skip, ..request(&[name, "free"], 11) };
-        let skipped = LockedRow { is_locked: false, commit_ts: Timestamp::ZERO, row: RowFound::Skipped };
+        let skipped = LockedRow { row: RowFound::Skipped, ..unlocked(0) };
         assert_eq!(bench.acquire(&skips).await, rows(vec![skipped, locked(0, RowFound::Absent)]));
     }
     bench.commit("r", 5, 6).await.unwrap();
@@ -249,10 +260,10 @@ async fn a_request_may_refuse_to_wait() {
 async fn presence_decides_what_is_locked() {
     let bench = Bench::new();
     bench.put("here", "v", (1, 2)).await;
-    let free = |row| LockedRow { is_locked: false, commit_ts: ts(2), row };
+    let free = |row| LockedRow { row, ..unlocked(2) };
     let ask = |presence, names: &[&'static str]| AcquireRequest { presence, ..request(names, 10) };
     let found = bench.acquire(&ask(Presence::Present, &["here", "gone"])).await.unwrap().rows;
-    let gone = LockedRow { is_locked: false, commit_ts: Timestamp::ZERO, row: RowFound::Absent };
+    let gone = unlocked(0);
     assert_eq!(found, vec![locked(2, present("v")), gone]);
     bench.scheduler.release(bench.context, &[key("here"), key("gone")], ts(10), None).unwrap();
     let found = bench.acquire(&ask(Presence::Absent, &["here", "gone"])).await.unwrap().rows;

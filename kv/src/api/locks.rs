@@ -3,7 +3,9 @@
 //! A transaction that locks a row before it writes it, as PostgreSQL does, asks the leader. The lock is no record: it
 //! is lost with its leader, and it frees itself when its transaction is not heard of for a while. So it makes others
 //! wait and protects nothing by itself. The prewrite checks again that nobody has changed the row since
-//! ([`Mutation::seen_ts`](super::Mutation::seen_ts)), and leaves the lock that counts.
+//! ([`Mutation::seen_ts`](super::Mutation::seen_ts)), and leaves the lock that counts. Whoever relies on more than
+//! that, because others that share the row leave no trace on it, has the prewrite check that the lock was held all the
+//! time ([`Mutation::lock`](super::Mutation::lock)).
 
 use std::fmt;
 
@@ -54,6 +56,26 @@ impl LockMode {
             LockMode::NoKeyUpdate => !matches!(other, LockMode::KeyShare),
             LockMode::Update => true,
         }
+    }
+}
+
+/// One holding of a row lock at one strength. A lock that was lost and taken again, or changed its strength, has
+/// another number. Numbers are told apart for one row and transaction only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockId(u64);
+
+impl LockId {
+    /// Of a row that is not locked.
+    pub const NONE: LockId = LockId(0);
+
+    /// The number.
+    pub const fn from_raw(raw: u64) -> LockId {
+        LockId(raw)
+    }
+
+    /// As [`LockId::from_raw`] takes it.
+    pub const fn raw(self) -> u64 {
+        self.0
     }
 }
 
@@ -151,6 +173,8 @@ pub struct Acquired {
 pub struct LockedRow {
     /// Whether the transaction has the lock.
     pub is_locked: bool,
+    /// Its holding of the lock; [`LockId::NONE`] if it has none.
+    pub lock: LockId,
     /// When the newest record of the key was committed; [`Timestamp::ZERO`] if there is none, or if the row is skipped.
     pub commit_ts: Timestamp,
     /// The row.

@@ -19,8 +19,8 @@ use crate::key::{Key, storage_range};
 pub use safe_point::OldLocksRequest;
 
 pub use locks::{
-    AcquireRequest, Acquired, Blocked, DetectorClock, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound,
-    WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, DetectorClock, LockId, LockInfo, LockMode, LockRef, LockedRow, Presence,
+    RowFound, WaitReport, Waiting,
 };
 
 /// A request to the leader of one region.
@@ -317,12 +317,15 @@ pub struct Mutation {
     /// What the transaction has seen of the key: the newest commit to it, or the snapshot that it was read in. A later
     /// commit is a conflict. Not above start_ts; `None` stands for that.
     pub seen_ts: Option<Timestamp>,
+    /// The holding of the row's lock in memory that the transaction relies on: if it is lost, the change is refused
+    /// ([`KeyError::LockLost`]). `None`: it relies on none.
+    pub lock: Option<LockId>,
 }
 
 impl Mutation {
     /// A change by a transaction that has seen the key as it was at start_ts.
     pub fn new(key: Key, op: MutationOp) -> Mutation {
-        Mutation { key, op, seen_ts: None }
+        Mutation { key, op, seen_ts: None, lock: None }
     }
 }
 
@@ -611,6 +614,13 @@ pub enum KeyError {
         key: Key,
         /// The other transaction.
         holder: Timestamp,
+    },
+    /// The transaction relies on its lock of the row in memory, and it was lost: with its leader, by a split, or because
+    /// the transaction was not heard of.
+    #[error("the lock of row {key:?} was lost")]
+    LockLost {
+        /// The row.
+        key: Key,
     },
     /// An `Insert` or `CheckNotExists` found a value.
     #[error("key {key:?} already exists")]

@@ -1,9 +1,9 @@
 //! The row locks of a region as the message carries them with which a leader hands over: holders, and waiters in order.
 //!
 //! ```text
-//! version u8: 1
+//! version u8: 2
 //! keys u32, then for each: length u32 and the key;
-//!     holders u32, then start_ts u64 and mode u8 each; waiters u32, then start_ts u64, mode u8, waited u32 each
+//!     holders u32, then start_ts u64, mode u8 and number u64 each; waiters u32, then start_ts u64, mode u8, waited u32 each
 //! names u32, then start_ts u64 and the name of its locks u64 each
 //! ```
 //!
@@ -12,11 +12,12 @@
 use bytes::Bytes;
 use tso::Timestamp;
 
-use crate::api::LockMode;
+use super::queue::Holder;
+use crate::api::{LockId, LockMode};
 use crate::key::Key;
 
 /// The format version that this program writes and reads.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// The most bytes that are handed over. More would hold up the message, and the election with it.
 pub(super) const BYTES_MAX: usize = 256 << 10;
 
@@ -24,7 +25,7 @@ pub(super) const BYTES_MAX: usize = 256 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedKey {
     pub(super) key: Key,
-    pub(super) holders: Vec<(Timestamp, LockMode)>,
+    pub(super) holders: Vec<Holder>,
     /// In their order, with the milliseconds for which they have waited.
     pub(super) waiting: Vec<(Timestamp, LockMode, u32)>,
 }
@@ -62,9 +63,10 @@ impl Packed {
             count(&mut out, key.as_bytes().len());
             out.extend_from_slice(key.as_bytes());
             count(&mut out, holders.len());
-            for (start_ts, mode) in holders {
+            for Holder { start_ts, mode, lock } in holders {
                 out.extend_from_slice(&start_ts.raw().to_be_bytes());
                 out.push(code(*mode));
+                out.extend_from_slice(&lock.raw().to_be_bytes());
             }
             count(&mut out, waiting.len());
             for (start_ts, mode, waited) in waiting {
@@ -101,7 +103,9 @@ impl Packed {
             rest = tail;
             let mut entry = PackedKey { key: Key::new(Bytes::copy_from_slice(key)), ..PackedKey::default() };
             for _ in 0..take_u32(&mut rest)? {
-                entry.holders.push((take_ts(&mut rest)?, take_mode(&mut rest)?));
+                let (start_ts, mode) = (take_ts(&mut rest)?, take_mode(&mut rest)?);
+                let lock = LockId::from_raw(take(&mut rest).map(u64::from_be_bytes)?);
+                entry.holders.push(Holder { start_ts, mode, lock });
             }
             for _ in 0..take_u32(&mut rest)? {
                 entry.waiting.push((take_ts(&mut rest)?, take_mode(&mut rest)?, take_u32(&mut rest)?));
@@ -153,12 +157,15 @@ mod tests {
     fn golden_bytes() {
         let held = PackedKey {
             key: Key::from_static(b"k"),
-            holders: vec![(ts(1), LockMode::KeyShare), (ts(2), LockMode::NoKeyUpdate)],
+            holders: vec![
+                Holder { start_ts: ts(1), mode: LockMode::KeyShare, lock: LockId::from_raw(6) },
+                Holder { start_ts: ts(2), mode: LockMode::NoKeyUpdate, lock: LockId::from_raw(7) },
+            ],
             waiting: vec![(ts(3), LockMode::Update, 250)],
         };
         let packed = Packed { keys: vec![held], names: vec![(ts(5), ts(2))] };
-        let expected = b"\x01\0\0\0\x01\0\0\0\x01k\0\0\0\x02\0\0\0\0\0\0\0\x01\x01\0\0\0\0\0\0\0\x02\x03\
-            \0\0\0\x01\0\0\0\0\0\0\0\x03\x04\0\0\0\xfa\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x02";
+        let expected = b"\x02\0\0\0\x01\0\0\0\x01k\0\0\0\x02\0\0\0\0\0\0\0\x01\x01\0\0\0\0\0\0\0\x06\
+            \0\0\0\0\0\0\0\x02\x03\0\0\0\0\0\0\0\x07\0\0\0\x01\0\0\0\0\0\0\0\x03\x04\0\0\0\xfa\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x02";
         let bytes = packed.encode().unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), expected.escape_ascii().to_string());
         assert_eq!(Packed::decode(&bytes), Ok(packed));
@@ -166,7 +173,7 @@ mod tests {
             assert!(Packed::decode(&bytes[..end]).is_err(), "{end} bytes");
         }
         assert_eq!(Packed::decode(&[&bytes[..], b"x"].concat()), Err(Malformed("something follows")));
-        assert_eq!(Packed::decode(b"\x02"), Err(Malformed("unknown version")));
+        assert_eq!(Packed::decode(b"\x03"), Err(Malformed("unknown version")));
     }
 
     #[test]

@@ -6,17 +6,46 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use raftstore::Term;
 use tso::Timestamp;
 
-use crate::api::LockMode;
+use crate::api::{LockId, LockMode};
 
 /// So many holders are named to a waiter, even if somebody before it waits for them too: people ask who it is.
 const NAMED_HOLDERS: usize = 8;
 
+/// A lock that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) start_ts: Timestamp,
+    pub(super) mode: LockMode,
+    /// Of this holding at this strength.
+    pub(super) lock: LockId,
+}
+
+/// Numbers holdings of locks: above those of all earlier terms.
+#[derive(Debug)]
+pub(super) struct LockIds(u64);
+
+/// The bits of a number below the term. Nothing depends on it that a term counts no further.
+const COUNT_BITS: u32 = 40;
+
+impl LockIds {
+    pub(super) fn of(term: Term) -> LockIds {
+        LockIds(term.get() << COUNT_BITS)
+    }
+
+    /// The next number. None is [`LockId::NONE`].
+    pub(super) fn take(&mut self) -> LockId {
+        self.0 = self.0.wrapping_add(1).max(1);
+        LockId::from_raw(self.0)
+    }
+}
+
 /// The locks of one key.
 #[derive(Debug, Default)]
 pub(super) struct KeyLocks {
-    pub(super) holders: Vec<(Timestamp, LockMode)>,
+    pub(super) holders: Vec<Holder>,
     pub(super) waiting: VecDeque<Waiter>,
 }
 
@@ -30,7 +59,11 @@ pub(super) struct Waiter {
 
 impl KeyLocks {
     pub(super) fn held(&self, start_ts: Timestamp) -> Option<LockMode> {
-        self.holders.iter().find(|(holder, _)| *holder == start_ts).map(|(_, mode)| *mode)
+        self.holder(start_ts).map(|holder| holder.mode)
+    }
+
+    pub(super) fn holder(&self, start_ts: Timestamp) -> Option<Holder> {
+        self.holders.iter().find(|holder| holder.start_ts == start_ts).copied()
     }
 
     pub(super) fn place(&self, start_ts: Timestamp) -> Option<usize> {
@@ -39,8 +72,8 @@ impl KeyLocks {
 
     /// The holders that are in the way of another transaction.
     pub(super) fn holders_against(&self, start_ts: Timestamp, mode: LockMode) -> Vec<Timestamp> {
-        let conflicts = |(holder, held): &&(Timestamp, LockMode)| *holder != start_ts && mode.conflicts_with(*held);
-        self.holders.iter().filter(conflicts).map(|(holder, _)| *holder).collect()
+        let conflicts = |holder: &&Holder| holder.start_ts != start_ts && mode.conflicts_with(holder.mode);
+        self.holders.iter().filter(conflicts).map(|holder| holder.start_ts).collect()
     }
 
     /// Whom a transaction waits for that comes behind the first `ahead` waiters: the holders in its way, and the
@@ -67,14 +100,16 @@ impl KeyLocks {
     }
 
     /// Locks the key for a transaction that nobody is in the way of. Returns whether it had no lock before.
-    pub(super) fn hold(&mut self, start_ts: Timestamp, mode: LockMode) -> bool {
-        match self.holders.iter_mut().find(|(holder, _)| *holder == start_ts) {
-            Some((_, held)) => {
-                *held = mode.max(*held);
+    pub(super) fn hold(&mut self, start_ts: Timestamp, mode: LockMode, ids: &mut LockIds) -> bool {
+        match self.holders.iter_mut().find(|holder| holder.start_ts == start_ts) {
+            Some(held) => {
+                if mode > held.mode {
+                    (held.mode, held.lock) = (mode, ids.take());
+                }
                 false
             }
             None => {
-                self.holders.push((start_ts, mode));
+                self.holders.push(Holder { start_ts, mode, lock: ids.take() });
                 true
             }
         }
@@ -82,9 +117,9 @@ impl KeyLocks {
 
     /// Makes holders of the waiters that nobody is in the way of any more. Returns them, and whether they had no lock
     /// before.
-    pub(super) fn promote(&mut self) -> Vec<(Timestamp, bool)> {
+    pub(super) fn promote(&mut self, ids: &mut LockIds) -> Vec<(Timestamp, bool)> {
         let mut promoted = Vec::new();
-        let mut strongest_holder = self.holders.iter().map(|(_, mode)| *mode).max();
+        let mut strongest_holder = self.holders.iter().map(|holder| holder.mode).max();
         // Of those that go on waiting.
         let mut strongest_waiter: Option<LockMode> = None;
         let mut place = 0;
@@ -104,7 +139,7 @@ impl KeyLocks {
                 continue;
             }
             self.waiting.remove(place);
-            promoted.push((start_ts, self.hold(start_ts, mode)));
+            promoted.push((start_ts, self.hold(start_ts, mode, ids)));
             strongest_holder = strongest_holder.max(Some(mode));
         }
         promoted

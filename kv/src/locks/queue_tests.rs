@@ -22,12 +22,12 @@ fn waiter(number: u64, mode: LockMode) -> Waiter {
 
 /// A random key that somebody waits for: holders, upgrades, and a queue.
 fn random_locks(rng: &mut StdRng) -> KeyLocks {
-    let mut locks = KeyLocks::default();
+    let (mut locks, mut ids) = (KeyLocks::default(), LockIds::of(Term::new(1)));
     let size = rng.random_range(2..14);
     for number in 1..size {
         let mode = MODES[rng.random_range(0..MODES.len())];
         if locks.behind(ts(number), mode, locks.waiting.len()).is_empty() {
-            locks.hold(ts(number), mode);
+            locks.hold(ts(number), mode, &mut ids);
         } else {
             locks.waiting.push_back(waiter(number, mode));
         }
@@ -92,8 +92,8 @@ fn each_waiter_reaches_all_that_are_in_its_way() {
 /// A row with 900 waiters took a second of every four, and leaders were lost.
 #[test]
 fn a_long_queue_has_few_edges() {
-    let mut locks = KeyLocks::default();
-    (1..=300).for_each(|number| assert!(locks.hold(ts(number), LockMode::Share)));
+    let (mut locks, mut ids) = (KeyLocks::default(), LockIds::of(Term::new(1)));
+    (1..=300).for_each(|number| assert!(locks.hold(ts(number), LockMode::Share, &mut ids)));
     for number in 301..=1_200 {
         let mode = if number % 3 == 0 { LockMode::Share } else { LockMode::NoKeyUpdate };
         locks.waiting.push_back(waiter(number, mode));
@@ -110,12 +110,12 @@ fn promotion_leaves_who_is_blocked_and_nobody_else() {
         let mut locks = random_locks(&mut rng);
         if let Some(gone) = locks.holders.first().copied() {
             locks.holders.remove(0);
-            locks.waiting.retain(|waiter| waiter.start_ts != gone.0);
+            locks.waiting.retain(|waiter| waiter.start_ts != gone.start_ts);
         }
-        promoted += locks.promote().len();
+        promoted += locks.promote(&mut LockIds::of(Term::new(2))).len();
         assert!(!locks.has_idle_waiter(), "round {round}: {locks:?}");
-        for (holder, mode) in &locks.holders {
-            assert!(locks.holders_against(*holder, *mode).is_empty(), "round {round}: {locks:?}");
+        for holder in &locks.holders {
+            assert!(locks.holders_against(holder.start_ts, holder.mode).is_empty(), "round {round}: {locks:?}");
         }
     }
     assert!(promoted > 10_000, "{promoted}");

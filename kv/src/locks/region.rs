@@ -13,7 +13,7 @@ use tso::Timestamp;
 use super::handover::Packed;
 use super::status::{RowLockStatus, RowWait};
 use super::table::{Listed, LockTable, LocksFull, RowLocksConfig, Step};
-use crate::api::LockMode;
+use crate::api::{LockId, LockMode};
 use crate::key::Key;
 
 /// Names that may be left behind by transactions that have ended.
@@ -55,8 +55,13 @@ struct Inherited {
 
 /// What an attempt to lock a key came to.
 pub(crate) enum Attempt {
-    /// The transaction has the lock. What it held before.
-    Held(Option<LockMode>),
+    /// The transaction has the lock.
+    Held {
+        /// What it held before.
+        before: Option<LockMode>,
+        /// What it has now.
+        lock: LockId,
+    },
     /// Others are in the way, and it is in the queue.
     Queued(Place),
     /// These transactions are in the way.
@@ -71,7 +76,7 @@ impl Attempt {
         match self {
             Attempt::Queued(..) => true,
             Attempt::Refused(holders) => !holders.is_empty(),
-            Attempt::Held(_) | Attempt::Frozen => false,
+            Attempt::Held { .. } | Attempt::Frozen => false,
         }
     }
 }
@@ -124,9 +129,10 @@ impl Drop for Place {
 
 impl RegionLocks {
     pub(super) fn new(config: RowLocksConfig) -> RegionLocks {
-        let table = LockTable::new(config.capacity, config.ttl);
+        let term = Term::new(0);
+        let table = LockTable::new(term, config.capacity, config.ttl);
         let state = State {
-            term: Term::new(0),
+            term,
             table,
             waiters: BTreeMap::new(),
             names: HashMap::new(),
@@ -161,7 +167,10 @@ impl RegionLocks {
         let step = state.table.acquire(key, (start_ts, mode), queue, now);
         state.wake();
         Ok(match step? {
-            Step::Held => Attempt::Held(held),
+            Step::Held => {
+                let lock = state.table.lock(key, start_ts).unwrap_or_default();
+                Attempt::Held { before: held, lock }
+            }
             Step::Blocked(by) if !queue => Attempt::Refused(by),
             Step::Blocked(_) => {
                 let (sender, handed) = oneshot::channel();
@@ -200,6 +209,15 @@ impl RegionLocks {
         }
         let blockers = self.within(term, |state| state.table.blockers(key, start_ts, mode, now));
         blockers.unwrap_or_default()
+    }
+
+    /// Whether a transaction has this very holding of a key under `term`.
+    pub(crate) fn holds(&self, term: Term, key: &Key, (start_ts, lock): (Timestamp, LockId), now: Instant) -> bool {
+        let holds = |state: &mut State| {
+            state.table.expire(now);
+            state.table.lock(key, start_ts) == Some(lock)
+        };
+        self.within(term, holds).unwrap_or(false)
     }
 
     /// A write is evaluated in `term`. What it ends has to end in the locks that the term inherits.
@@ -276,7 +294,7 @@ impl RegionLocks {
     /// This leader begins `term` with the locks of the one before.
     pub(super) fn inherit(&self, term: Term, packed: &[u8], now: Instant) -> Result<(), &'static str> {
         let Packed { keys, names } = Packed::decode(packed).map_err(|_| "they are malformed")?;
-        let table = LockTable::inherit(self.config.capacity, self.config.ttl, &keys, now);
+        let table = LockTable::inherit(term, (self.config.capacity, self.config.ttl), &keys, now);
         let table = table.ok_or("they contradict each other, or are too many")?;
         let mut state = self.state.lock();
         state.inherited = Some(Inherited { term, table, names: names.into_iter().collect() });
@@ -390,7 +408,7 @@ impl State {
             let inherited = self.inherited.take().filter(|inherited| inherited.term == term);
             (self.table, self.names) = match inherited {
                 Some(inherited) => (inherited.table, inherited.names),
-                None => (LockTable::new(config.capacity, config.ttl), HashMap::new()),
+                None => (LockTable::new(term, config.capacity, config.ttl), HashMap::new()),
             };
             self.waiters.clear();
             self.on_record.clear();

@@ -8,11 +8,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
+use raftstore::Term;
 use tso::Timestamp;
 
 use super::handover::PackedKey;
-use super::queue::{KeyLocks, Waiter};
-use crate::api::LockMode;
+use super::queue::{Holder, KeyLocks, LockIds, Waiter};
+use crate::api::{LockId, LockMode};
 use crate::key::Key;
 
 /// Settings of the row locks of a store.
@@ -71,6 +72,7 @@ pub(crate) struct LockTable {
     /// No owner expires before.
     none_expires_before: Option<Instant>,
     entries: usize,
+    ids: LockIds,
     capacity: usize,
     ttl: Duration,
 }
@@ -83,14 +85,15 @@ struct Owner {
 
 impl LockTable {
     /// An empty table for at most `capacity` holders and waiters, whose owners live for `ttl` after they were last
-    /// heard of.
-    pub(crate) fn new(capacity: usize, ttl: Duration) -> LockTable {
+    /// heard of. It is that of `term`.
+    pub(crate) fn new(term: Term, capacity: usize, ttl: Duration) -> LockTable {
         LockTable {
             keys: HashMap::new(),
             owners: HashMap::new(),
             granted: Vec::new(),
             none_expires_before: None,
             entries: 0,
+            ids: LockIds::of(term),
             capacity,
             ttl,
         }
@@ -99,16 +102,21 @@ impl LockTable {
     /// The table that a new leader inherits. Owners live for `ttl` from now on, and waiters have waited as long as it
     /// says. Who stands in nobody's way any more gets the lock. `None`: it has more than `capacity`, or contradicts
     /// itself.
-    pub(super) fn inherit(capacity: usize, ttl: Duration, packed: &[PackedKey], now: Instant) -> Option<LockTable> {
-        let mut table = LockTable::new(capacity, ttl);
+    pub(super) fn inherit(
+        term: Term,
+        (capacity, ttl): (usize, Duration),
+        packed: &[PackedKey],
+        now: Instant,
+    ) -> Option<LockTable> {
+        let mut table = LockTable::new(term, capacity, ttl);
         for PackedKey { key, holders, waiting } in packed {
             let mut locks = KeyLocks::default();
-            for (start_ts, mode) in holders {
+            for holder @ Holder { start_ts, mode, .. } in holders {
                 let is_new = locks.held(*start_ts).is_none() && locks.holders_against(*start_ts, *mode).is_empty();
                 if !is_new {
                     return None;
                 }
-                locks.holders.push((*start_ts, *mode));
+                locks.holders.push(*holder);
             }
             for (start_ts, mode, waited) in waiting {
                 if locks.place(*start_ts).is_some() || locks.held(*start_ts).is_some_and(|held| held >= *mode) {
@@ -122,7 +130,7 @@ impl LockTable {
                 return None;
             }
             let waiting = waiting.iter().map(|(start_ts, ..)| start_ts);
-            for start_ts in holders.iter().map(|(start_ts, _)| start_ts).chain(waiting) {
+            for start_ts in holders.iter().map(|holder| &holder.start_ts).chain(waiting) {
                 table.own(*start_ts, key, now);
             }
             table.promote(key);
@@ -140,7 +148,7 @@ impl LockTable {
         let mut packed: Vec<PackedKey> = Vec::with_capacity(self.keys.len());
         for (key, locks) in &self.keys {
             let lives = |start_ts: &Timestamp| !has_ended(key, *start_ts);
-            let holders = locks.holders.iter().filter(|(start_ts, _)| lives(start_ts)).copied().collect();
+            let holders = locks.holders.iter().filter(|holder| lives(&holder.start_ts)).copied().collect();
             let waiting = locks.waiting.iter().filter(|waiter| lives(&waiter.start_ts));
             let waited = |since| u32::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u32::MAX);
             let waiting = waiting.map(|waiter| (waiter.start_ts, waiter.mode, waited(waiter.since))).collect();
@@ -195,7 +203,7 @@ impl LockTable {
         if found.is_empty() {
             // One that waits and is not in anybody's way has been handed the lock.
             assert!(place.is_none(), "invariant 2: {start_ts} waits for nothing");
-            self.entries += usize::from(locks.hold(start_ts, mode));
+            self.entries += usize::from(locks.hold(start_ts, mode, &mut self.ids));
         } else if queue {
             match place.and_then(|place| locks.waiting.get_mut(place)) {
                 Some(waiter) => waiter.mode = mode,
@@ -260,8 +268,9 @@ impl LockTable {
             locks.waiting.remove(place);
             self.entries -= 1;
         }
-        if let Some((_, mode)) = locks.holders.iter_mut().find(|(holder, _)| *holder == start_ts) {
-            *mode = held.min(*mode);
+        if let Some(holder) = locks.holders.iter_mut().find(|holder| holder.start_ts == start_ts && holder.mode > held)
+        {
+            (holder.mode, holder.lock) = (held, self.ids.take());
         }
         self.promote(key);
     }
@@ -279,6 +288,11 @@ impl LockTable {
     /// What a transaction holds of a key.
     pub(crate) fn held(&self, key: &Key, start_ts: Timestamp) -> Option<LockMode> {
         self.keys.get(key)?.held(start_ts)
+    }
+
+    /// Which holding of a key a transaction has.
+    pub(crate) fn lock(&self, key: &Key, start_ts: Timestamp) -> Option<LockId> {
+        self.keys.get(key)?.holder(start_ts).map(|holder| holder.lock)
     }
 
     /// Gives up all locks and places of a transaction.
@@ -312,7 +326,7 @@ impl LockTable {
         }
         keys.sort_unstable_by(order);
         let of_key = |(is_quiet, key, locks): (bool, _, &'_ KeyLocks)| {
-            let holders = locks.holders.iter().map(|(start_ts, mode)| (*start_ts, *mode, None));
+            let holders = locks.holders.iter().map(|holder| (holder.start_ts, holder.mode, None));
             let waiting = locks.waiting.iter().enumerate().map(|(ahead, waiter)| {
                 let Waiter { start_ts, mode, since } = *waiter;
                 (start_ts, mode, Some((since, locks.behind(start_ts, mode, ahead))))
@@ -366,7 +380,7 @@ impl LockTable {
     fn remove(&mut self, key: &Key, start_ts: Timestamp) {
         let Some(locks) = self.keys.get_mut(key) else { panic!("invariant 4: {start_ts} owns {key:?}") };
         let before = locks.holders.len() + locks.waiting.len();
-        locks.holders.retain(|(holder, _)| *holder != start_ts);
+        locks.holders.retain(|holder| holder.start_ts != start_ts);
         locks.waiting.retain(|waiter| waiter.start_ts != start_ts);
         self.entries -= before - locks.holders.len() - locks.waiting.len();
         self.promote(key);
@@ -375,7 +389,7 @@ impl LockTable {
     /// Makes holders of the waiters that nobody is in the way of any more.
     fn promote(&mut self, key: &Key) {
         let Some(locks) = self.keys.get_mut(key) else { return };
-        for (start_ts, is_new) in locks.promote() {
+        for (start_ts, is_new) in locks.promote(&mut self.ids) {
             // An upgrade makes one entry of two.
             self.entries -= usize::from(!is_new);
             self.granted.push((key.clone(), start_ts));
@@ -396,9 +410,9 @@ impl LockTable {
         for (key, locks) in &self.keys {
             entries += locks.holders.len() + locks.waiting.len();
             assert!(!locks.holders.is_empty(), "{key:?} has only waiters");
-            for (at, (holder, mode)) in locks.holders.iter().enumerate() {
+            for (at, Holder { start_ts: holder, mode, .. }) in locks.holders.iter().enumerate() {
                 assert!(locks.holders_against(*holder, *mode).is_empty(), "two holders of {key:?} conflict");
-                assert!(locks.holders.iter().skip(at + 1).all(|(other, _)| other != holder), "a holder twice");
+                assert!(locks.holders.iter().skip(at + 1).all(|other| other.start_ts != *holder), "a holder twice");
                 assert!(self.owners.get(holder).is_some_and(|owner| owner.keys.contains(key)));
             }
             for (place, waiter) in locks.waiting.iter().enumerate() {

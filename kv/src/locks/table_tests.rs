@@ -1,5 +1,7 @@
 //! The queue by example, and random steps under the invariants.
 
+use std::collections::BTreeSet;
+
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -24,7 +26,7 @@ struct Bench {
 impl Bench {
     #[expect(clippy::disallowed_methods, reason = "any moment will do")]
     fn new(capacity: usize) -> Bench {
-        Bench { table: LockTable::new(capacity, TTL), now: Instant::now() }
+        Bench { table: LockTable::new(Term::new(1), capacity, TTL), now: Instant::now() }
     }
 
     fn lock(&mut self, name: &str, number: u64, mode: LockMode) -> Result<Vec<u64>, LocksFull> {
@@ -166,15 +168,53 @@ fn a_full_table_refuses_and_changes_nothing() {
     assert_eq!(bench.lock("b", 3, LockMode::Update), Ok(vec![]));
 }
 
+fn holder(number: u64, mode: LockMode) -> Holder {
+    Holder { start_ts: ts(number), mode, lock: LockId::from_raw(number) }
+}
+
+/// What a transaction relies on is one holding at one strength.
+#[test]
+fn a_lock_has_a_number_until_it_is_lost_or_changes() {
+    let mut bench = Bench::new(10);
+    let number = |bench: &Bench| bench.table.lock(&key("k"), ts(1));
+    assert_eq!(number(&bench), None);
+    let mut seen = BTreeSet::new();
+    for (mode, is_new) in [
+        (LockMode::KeyShare, true),
+        (LockMode::KeyShare, false),
+        (LockMode::Update, true),
+        (LockMode::NoKeyUpdate, false),
+        (LockMode::Update, false),
+    ] {
+        bench.lock("k", 1, mode).unwrap();
+        assert_eq!(seen.insert(number(&bench)), is_new, "{mode:?}");
+    }
+    bench.table.cancel(&key("k"), ts(1), Some(LockMode::Update));
+    assert!(!seen.insert(number(&bench)), "nothing was given up");
+    bench.table.cancel(&key("k"), ts(1), Some(LockMode::KeyShare));
+    assert!(seen.insert(number(&bench)), "it is weaker");
+    bench.lock("k", 1, LockMode::Update).unwrap();
+    assert!(seen.insert(number(&bench)), "others may have had it meanwhile");
+    let packed = bench.table.pack(|_, _| false, bench.now);
+    let next = |term: u64| LockTable::inherit(Term::new(term), (10, TTL), &packed, bench.now).unwrap();
+    assert!(!seen.insert(next(2).lock(&key("k"), ts(1))), "whoever inherits it has the same");
+    bench.release("k", 1);
+    bench.lock("k", 1, LockMode::Update).unwrap();
+    assert!(seen.insert(number(&bench)), "it was lost");
+    let mut other = LockTable::new(Term::new(2), 10, TTL);
+    other.acquire(&key("k"), (ts(1), LockMode::Update), true, bench.now).unwrap();
+    assert!(seen.insert(other.lock(&key("k"), ts(1))), "the next leader knew nothing of it");
+}
+
 /// What no correct leader sends is refused before it breaks an invariant.
 #[test]
 fn a_table_that_contradicts_itself_is_not_inherited() {
     let bench = Bench::new(10);
     let inherit = |holders: &[(u64, LockMode)], waiting: &[(u64, LockMode)]| {
-        let holders = holders.iter().map(|(number, mode)| (ts(*number), *mode)).collect();
+        let holders = holders.iter().map(|(number, mode)| holder(*number, *mode)).collect();
         let waiting = waiting.iter().map(|(number, mode)| (ts(*number), *mode, 0)).collect();
         let packed = PackedKey { key: key("k"), holders, waiting };
-        LockTable::inherit(3, TTL, &[packed], bench.now).inspect(LockTable::check).is_some()
+        LockTable::inherit(Term::new(2), (3, TTL), &[packed], bench.now).inspect(LockTable::check).is_some()
     };
     let (weak, strong) = (LockMode::KeyShare, LockMode::Update);
     assert!(inherit(&[(1, weak), (2, weak)], &[(1, strong)]));
@@ -185,8 +225,15 @@ fn a_table_that_contradicts_itself_is_not_inherited() {
     assert!(!inherit(&[(1, strong)], &[(1, weak)]), "it has more than it waits for");
     assert!(!inherit(&[(1, weak)], &[(2, strong), (1, strong)]), "nobody is in the way of an upgrade");
     assert!(!inherit(&[(1, weak), (2, weak), (3, weak), (4, weak)], &[]), "more than fit");
-    let twice = vec![PackedKey { key: key("k"), holders: vec![(ts(1), weak)], waiting: Vec::new() }; 2];
-    assert!(LockTable::inherit(3, TTL, &twice, bench.now).is_none(), "a key twice");
+    let twice = vec![PackedKey { key: key("k"), holders: vec![holder(1, weak)], waiting: Vec::new() }; 2];
+    assert!(LockTable::inherit(Term::new(2), (3, TTL), &twice, bench.now).is_none(), "a key twice");
+}
+
+/// All holders and waiters, without the numbers of locks: who gets a lock by the handover gets a new one.
+fn unnumbered(table: &LockTable, now: Instant) -> Vec<PackedKey> {
+    let mut packed = table.pack(|_, _| false, now);
+    packed.iter_mut().flat_map(|key| &mut key.holders).for_each(|holder| holder.lock = LockId::NONE);
+    packed
 }
 
 /// Random steps. After each of them the invariants hold, and in the end everybody has had a turn.
@@ -216,9 +263,10 @@ fn random_steps_keep_the_invariants() {
                     // A handover: one transaction has ended on a key with a write that is in the log.
                     let ended = |at: &Key, start_ts| *at == key(name) && start_ts == ts(number);
                     let packed = bench.table.pack(ended, bench.now);
-                    let inherited = LockTable::inherit(20, TTL, &packed, bench.now).expect("a correct leader's");
+                    let inherited =
+                        LockTable::inherit(Term::new(2), (20, TTL), &packed, bench.now).expect("a correct leader's");
                     bench.table.release(&key(name), ts(number));
-                    assert_eq!(inherited.pack(|_, _| false, bench.now), bench.table.pack(|_, _| false, bench.now));
+                    assert_eq!(unnumbered(&inherited, bench.now), unnumbered(&bench.table, bench.now));
                     bench.table = inherited;
                 }
                 _ => bench.table.release(&key(name), ts(number)),

@@ -9,7 +9,7 @@ use tso::Timestamp;
 
 use super::common::{check_key, check_start_ts};
 use super::shared::locks_against;
-use crate::api::{AcquireRequest, KeyError, LockInfo, LockedRow, Presence, RowFound};
+use crate::api::{AcquireRequest, KeyError, LockId, LockInfo, LockedRow, Presence, RowFound};
 use crate::error::ActionError;
 use crate::key::Key;
 use crate::mvcc::WriteKind;
@@ -67,7 +67,12 @@ pub(crate) fn look<R: Reader + ?Sized>(reader: &R, key: &Key, request: &AcquireR
         }
         if request.presence == Presence::Present {
             // The transaction does not see it.
-            return Ok(Look::Row(LockedRow { is_locked: false, commit_ts: seen_ts, row: RowFound::Absent }));
+            return Ok(Look::Row(LockedRow {
+                is_locked: false,
+                lock: LockId::NONE,
+                commit_ts: seen_ts,
+                row: RowFound::Absent,
+            }));
         }
     }
     let is_locked = match request.presence {
@@ -81,7 +86,8 @@ pub(crate) fn look<R: Reader + ?Sized>(reader: &R, key: &Key, request: &AcquireR
         true => RowFound::Present(value(reader, &mut versions, &storage)?),
         false => RowFound::Absent,
     };
-    Ok(Look::Row(LockedRow { is_locked, commit_ts: seen_ts, row }))
+    // Whoever has the lock in memory numbers it.
+    Ok(Look::Row(LockedRow { is_locked, lock: LockId::NONE, commit_ts: seen_ts, row }))
 }
 
 fn newest(versions: &mut Versions, storage: &[u8]) -> Result<Newest, ActionError> {

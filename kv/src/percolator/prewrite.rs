@@ -51,6 +51,8 @@ pub enum PrewriteAction<'a> {
 ///    on.
 /// 5. A lock of another transaction, or shared ones, that conflict: remember them.
 /// 6. A value, for an `Insert` or `CheckNotExists`: fail.
+/// 7. A lock in memory that the transaction relies on ([`Mutation::lock`]): fail. The scheduler has struck out those
+///    that it has.
 ///
 /// Locks of other transactions are reported last and together: waiting for them helps only if nothing else refuses the
 /// request. A transaction that has a lock already is not committed at once: its other keys are locked too.
@@ -60,6 +62,7 @@ pub enum PrewriteAction<'a> {
 /// - [`KeyError::RolledBack`]: the transaction was rolled back on a key.
 /// - [`KeyError::WriteConflict`]: another transaction committed to a key above what ours has seen of it.
 /// - [`KeyError::AlreadyExists`]: an `Insert` or `CheckNotExists` found a value.
+/// - [`KeyError::LockLost`]: a lock in memory was lost.
 /// - [`KeyError::Locked`]: other transactions hold locks, and none of the above applies.
 /// - [`ActionError::Invalid`]: two mutations of one key, a `Shared` in an async commit or as the primary, or a
 ///   timestamp or key out of range.
@@ -76,7 +79,8 @@ pub fn prewrite<R: Reader + ?Sized>(
     let mut versions = Versions::of_keys(reader, first, last)?;
     let (mut free, mut own, mut locks) = (Vec::with_capacity(storage.len()), Vec::new(), BlockingLocks::default());
     for (mutation, storage) in request.mutations.iter().zip(&storage) {
-        match check_mutation(reader, &mut versions, mutation, storage, request.start_ts) {
+        let checked = check_mutation(reader, &mut versions, mutation, storage, request.start_ts);
+        match checked.and_then(|state| refuse_lost(mutation, state)) {
             Ok(KeyState::Free) if mutation.op == MutationOp::CheckNotExists => (),
             Ok(KeyState::Free) => free.push((mutation, storage.as_slice())),
             Ok(KeyState::Prewritten { async_min }) => own.push(async_min),
@@ -231,6 +235,14 @@ fn check_mutation<R: Reader + ?Sized>(
         return Err(KeyError::AlreadyExists { key: key.clone() }.into());
     }
     Ok(KeyState::Free)
+}
+
+/// Refuses a key that would be free if its transaction had not lost the row lock that it relies on.
+fn refuse_lost(mutation: &Mutation, state: KeyState) -> Result<KeyState, ActionError> {
+    match state {
+        KeyState::Free if mutation.lock.is_some() => Err(KeyError::LockLost { key: mutation.key.clone() }.into()),
+        state => Ok(state),
+    }
 }
 
 /// Checks a mutation that confirms a row lock.

@@ -5,8 +5,8 @@ use tso::Timestamp;
 use super::message::{MalformedMessage, malformed, pb, required};
 use super::request::{from_keys, to_keys};
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, DetectorClock, LockInfo, LockMode, LockRef, LockedRow, Presence, RowFound,
-    WaitReport, Waiting,
+    AcquireRequest, Acquired, Blocked, DetectorClock, LockId, LockInfo, LockMode, LockRef, LockedRow, Presence,
+    RowFound, WaitReport, Waiting,
 };
 use crate::key::Key;
 
@@ -158,7 +158,12 @@ impl From<LockedRow> for pb::LockedRow {
             RowFound::Present(value) => Row::Value(value),
             RowFound::Skipped => Row::Skipped(pb::Done {}),
         };
-        pb::LockedRow { is_locked: row.is_locked, commit_ts: row.commit_ts.raw(), row: Some(found) }
+        pb::LockedRow {
+            is_locked: row.is_locked,
+            commit_ts: row.commit_ts.raw(),
+            row: Some(found),
+            lock: row.lock.raw(),
+        }
     }
 }
 
@@ -173,6 +178,10 @@ impl TryFrom<pb::LockedRow> for LockedRow {
             Row::Value(value) => RowFound::Present(value),
             Row::Skipped(pb::Done {}) => RowFound::Skipped,
         };
-        Ok(LockedRow { is_locked: row.is_locked, commit_ts: Timestamp::from_raw(row.commit_ts), row: found })
+        if row.is_locked == (row.lock == 0) {
+            return Err(malformed("Acquired", "a lock without a number, or a number without a lock"));
+        }
+        let (commit_ts, lock) = (Timestamp::from_raw(row.commit_ts), LockId::from_raw(row.lock));
+        Ok(LockedRow { is_locked: row.is_locked, lock, commit_ts, row: found })
     }
 }

@@ -7,8 +7,8 @@ use super::message::pb::prewrite::Commit;
 use super::message::pb::request::Body;
 use super::message::{MalformedMessage, malformed, pb, required};
 use crate::api::{
-    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockMode, LockRef, Mutation, MutationOp,
-    OldLocksRequest, PrewriteRequest, ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
+    CheckLocksRequest, CheckTxnStatusRequest, CommitBounds, CommitMode, LockId, LockMode, LockRef, Mutation,
+    MutationOp, OldLocksRequest, PrewriteRequest, ReplicaProof, ReplicaRead, Request, RequestBody, ScanRequest,
 };
 use crate::key::Key;
 
@@ -307,6 +307,7 @@ impl From<Mutation> for pb::Mutation {
             value,
             seen_ts: mutation.seen_ts.map(Timestamp::raw),
             mode: mode.into(),
+            lock: mutation.lock.map(LockId::raw),
         }
     }
 }
@@ -328,7 +329,8 @@ impl TryFrom<pb::Mutation> for Mutation {
             pb::MutationKind::CheckNotExists => MutationOp::CheckNotExists,
             pb::MutationKind::Unspecified => return Err(malformed("Mutation", "no known kind")),
         };
-        Ok(Mutation { key: Key::new(mutation.key), op, seen_ts: mutation.seen_ts.map(Timestamp::from_raw) })
+        let (seen_ts, lock) = (mutation.seen_ts.map(Timestamp::from_raw), mutation.lock.map(LockId::from_raw));
+        Ok(Mutation { key: Key::new(mutation.key), op, seen_ts, lock })
     }
 }
 

@@ -280,6 +280,7 @@ impl From<KeyError> for pb::KeyError {
             KeyError::Held { key, holder } => {
                 Error::Held(pb::LockRef { key: key.into_bytes(), start_ts: holder.raw() })
             }
+            KeyError::LockLost { key } => Error::LockLost(key.into_bytes()),
             KeyError::AlreadyExists { key } => Error::AlreadyExists(key.into_bytes()),
             KeyError::RolledBack { start_ts } => Error::RolledBack(start_ts.raw()),
             KeyError::Committed { start_ts, commit_ts } => {
@@ -317,6 +318,7 @@ impl TryFrom<pb::KeyError> for KeyError {
                 conflict_commit_ts: Timestamp::from_raw(e.conflict_commit_ts),
             },
             Error::Held(e) => KeyError::Held { key: Key::new(e.key), holder: Timestamp::from_raw(e.start_ts) },
+            Error::LockLost(key) => KeyError::LockLost { key: Key::new(key) },
             Error::AlreadyExists(key) => KeyError::AlreadyExists { key: Key::new(key) },
             Error::RolledBack(start_ts) => KeyError::RolledBack { start_ts: Timestamp::from_raw(start_ts) },
             Error::Committed(e) => KeyError::Committed {

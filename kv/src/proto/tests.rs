@@ -10,10 +10,10 @@ use tso::Timestamp;
 
 use super::{MalformedMessage, pb};
 use crate::api::{
-    AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, DetectorClock, KeyError, LockInfo, LockMode, LockRef,
-    LockedRow, LocksStatus, Mutation, MutationOp, OldLocksRequest, Presence, PrewriteRequest, ReadPath, ReplicaProof,
-    ReplicaRead, Request, RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus, WaitReport,
-    Waiting,
+    AcquireRequest, Acquired, Blocked, CheckTxnStatusRequest, DetectorClock, KeyError, LockId, LockInfo, LockMode,
+    LockRef, LockedRow, LocksStatus, Mutation, MutationOp, OldLocksRequest, Presence, PrewriteRequest, ReadPath,
+    ReplicaProof, ReplicaRead, Request, RequestBody, Response, RowFound, ScanRequest, Served, ServerError, TxnStatus,
+    WaitReport, Waiting,
 };
 use crate::grant::{AskGrants, Exchange, GivenGrants, Grant, PushAnswer, PushGrants};
 use crate::key::Key;
@@ -63,7 +63,8 @@ fn bodies() -> Vec<RequestBody> {
         MutationOp::Shared(LockMode::KeyShare),
         MutationOp::CheckNotExists,
     ];
-    let mutations = mutations.into_iter().map(|op| Mutation::new(key(b"k"), op)).collect();
+    let relies = Mutation { lock: Some(LockId::from_raw(9)), ..Mutation::new(key(b"k"), MutationOp::Delete) };
+    let mutations = mutations.into_iter().map(|op| Mutation::new(key(b"k"), op)).chain([relies]).collect();
     let get = RequestBody::Get { key: key(b"k"), start_ts: Timestamp::ZERO, pass: Vec::new() };
     let replica = |read: &RequestBody, proof, floor| {
         RequestBody::Replica(ReplicaRead { read: Box::new(read.clone()), proof, floor })
@@ -126,7 +127,10 @@ fn wait() -> WaitReport {
 }
 
 fn acquired(lock: &LockInfo) -> Acquired {
-    let row = |is_locked, row| LockedRow { is_locked, commit_ts: T1, row };
+    let row = |is_locked, row| {
+        let lock = if is_locked { LockId::from_raw(9) } else { LockId::NONE };
+        LockedRow { is_locked, lock, commit_ts: T1, row }
+    };
     let rows = vec![
         row(true, RowFound::Unchanged),
         row(false, RowFound::Absent),
@@ -210,6 +214,7 @@ fn key_errors(lock: LockInfo) -> Vec<KeyError> {
         KeyError::WriteConflict { key: key(b"k"), start_ts: T1, conflict_start_ts: T1.next(), conflict_commit_ts: T2 },
         KeyError::AlreadyExists { key: key(b"k") },
         KeyError::Held { key: key(b"k"), holder: T2 },
+        KeyError::LockLost { key: key(b"k") },
         KeyError::RolledBack { start_ts: T1 },
         KeyError::Committed { start_ts: T1, commit_ts: T2 },
         KeyError::LockNotFound { start_ts: T1, key: key(b"k") },
@@ -301,6 +306,7 @@ fn errors_of_malformed_messages_name_the_field() {
         value: Bytes::from_static(value),
         seen_ts: None,
         mode: 0,
+        lock: None,
     };
     let bad = |mutation: pb::Mutation| Mutation::try_from(mutation).unwrap_err();
     let shared = |mode: i32| pb::Mutation { mode, ..mutation(pb::MutationKind::Shared.into(), b"") };

@@ -106,7 +106,7 @@ pub(super) async fn lock_read<T>(
             counted.extend(Some((key, row)).filter(|(key, _)| !skipped.contains(key)));
             continue;
         }
-        match found.next().filter(|found| found.is_locked).map(|found| found.row) {
+        match found.next().map(|found| found.row) {
             Some(RowFound::Unchanged) => counted.push((key, row)),
             Some(RowFound::Present(newest)) => {
                 let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
@@ -123,7 +123,8 @@ pub(super) async fn lock_read<T>(
                 };
                 counted.extend(row.map(|row| (key, row)));
             }
-            Some(RowFound::Absent | RowFound::Skipped) | None => {}
+            Some(RowFound::Absent) => ctx.references.note_gone(),
+            Some(RowFound::Skipped) | None => {}
         }
     }
     Ok(counted)

@@ -35,6 +35,8 @@ pub struct ReferenceQueue {
     changed: VecDeque<Changed>,
     /// The plan of the statement, if it may meet foreign keys.
     plan: Option<Arc<Plan>>,
+    /// Whether a row that was read was gone when it was locked.
+    met_gone: bool,
     budget: Budget,
 }
 
@@ -45,6 +47,7 @@ impl Default for ReferenceQueue {
             known: HashSet::new(),
             changed: VecDeque::new(),
             plan: None,
+            met_gone: false,
             budget: Budget::of_statement(),
         }
     }
@@ -75,6 +78,16 @@ impl ReferenceQueue {
         self.budget.charge(row_bytes(&changed.old) + changed.new.as_ref().map_or(0, row_bytes))?;
         self.changed.push_back(changed);
         Ok(())
+    }
+
+    /// A row that was read is gone now that it is locked. It may have moved: a row is its primary key.
+    pub(super) fn note_gone(&mut self) {
+        self.met_gone = true;
+    }
+
+    /// Whether a row was gone since the last call.
+    pub(super) fn take_gone(&mut self) -> bool {
+        std::mem::take(&mut self.met_gone)
     }
 
     /// The next row that has changed.

@@ -3,10 +3,15 @@
 //! A row that refers needs the row that it refers to: that one is locked FOR KEY SHARE, in its newest state. So nobody
 //! deletes it, or changes its key, before this transaction ends. A row that is deleted, or whose key has changed, is
 //! locked more strongly: that waits for all who have it FOR KEY SHARE. Only then the rows that refer to it are looked
-//! for, in a snapshot of their own. So of two transactions that delete a row and refer to it, one sees the other.
+//! for, in a snapshot of their own. So of two transactions that delete a row and refer to it, one sees the other. The
+//! lock is in the memory of a leader, and who refers leaves no trace on the row. So the commit depends on the lock: it
+//! is a conflict if that was lost since the look.
 //!
 //! This holds because statements over such tables lock rows before they write them
 //! ([`ExecContext::locks_rows`](super::ExecContext)).
+//!
+//! A row that refers, and that another transaction has moved to another primary key meanwhile, is gone where it was
+//! seen. Then it is looked for again: it refers as before, and moving it locks no row that it refers to.
 //!
 //! A transaction with one snapshot for all its statements does not see rows that others have committed since. It looks
 //! for them beside its snapshot, and fails with a conflict if there are some.
@@ -87,13 +92,23 @@ async fn change<'r>(
             ChildAction::Restrict => check_children(references, (parent, referring), &params, false, ctx).await?,
             ChildAction::Delete(plan) => {
                 refuse_unseen(referring, &params, ctx).await?;
+                ctx.references.take_gone();
                 modify::delete(plan, ROW_UNITS, ctx, &params).await?;
+                while ctx.references.take_gone() {
+                    renew_snapshot(ctx);
+                    modify::delete(plan, ROW_UNITS, ctx, &params).await?;
+                }
             }
             ChildAction::Update(plan) => {
                 refuse_unseen(referring, &params, ctx).await?;
                 let old = params.clone();
                 params.extend(new.as_ref().map_or_else(Vec::new, values));
+                ctx.references.take_gone();
                 modify::update(plan, ROW_UNITS, ctx, &params).await?;
+                while ctx.references.take_gone() {
+                    renew_snapshot(ctx);
+                    modify::update(plan, ROW_UNITS, ctx, &params).await?;
+                }
                 // Default values may be those of the row that is gone. Then nothing has changed.
                 pending.push((parent, referring, old));
             }
@@ -115,11 +130,11 @@ async fn check_children(
         return Err(SqlError::internal("a foreign key is missing"));
     };
     refuse_unseen(referring, values, ctx).await?;
-    let (access, filter) = (&referring.access, referring.filter.as_ref());
-    let mut rows = Target::new(access, filter, LockMode::KeyShare, ROW_UNITS, (ctx, values)).await?;
-    let mut is_referenced = false;
-    while !is_referenced && let Some(page) = rows.next(ctx, values).await? {
-        is_referenced = !page.is_empty();
+    ctx.references.take_gone();
+    let mut is_referenced = refers(referring, values, ctx).await?;
+    while !is_referenced && ctx.references.take_gone() {
+        renew_snapshot(ctx);
+        is_referenced = refers(referring, values, ctx).await?;
     }
     if !is_referenced {
         return Ok(());
@@ -138,7 +153,20 @@ async fn check_children(
     Err(still_referenced((&parent.table, &referring.columns), (&referring.child, key), values, &ctx.io))
 }
 
-/// Of a transaction with one snapshot: a conflict if rows refer to these values that it does not see.
+/// Whether a row refers to these values.
+async fn refers(referring: &Referring, values: &[Datum], ctx: &mut ExecContext<'_>) -> Result<bool, SqlError> {
+    let (access, filter) = (&referring.access, referring.filter.as_ref());
+    let mut rows = Target::new(access, filter, LockMode::KeyShare, ROW_UNITS, (ctx, values)).await?;
+    while let Some(page) = rows.next(ctx, values).await? {
+        if !page.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Of a transaction with one snapshot: a conflict if rows refer to these values that it does not see, or not as they
+/// are: they may refer to others there.
 async fn refuse_unseen(referring: &Referring, values: &[Datum], ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
     if ctx.txn.has_statements() {
         return Ok(());
@@ -161,9 +189,12 @@ async fn refuse_unseen(referring: &Referring, values: &[Datum], ctx: &mut ExecCo
         statement: None,
         references: ReferenceQueue::default(),
     };
-    for key in all_keys(referring, values, &mut beside).await? {
-        if !ctx.txn.has_written(&key) && ctx.txn.get(&key).await.map_err(storage_error)?.is_none() {
-            return Err(TxnError::Conflict("a row that refers to another one was added meanwhile".to_owned()).into());
+    let keys = all_keys(referring, values, &mut beside).await?;
+    for key in keys.into_iter().filter(|key| !ctx.txn.has_written(key)) {
+        let (now, seen) = (newest.get(&key).await.map_err(storage_error)?, ctx.txn.get(&key).await);
+        if now != seen.map_err(storage_error)? {
+            let what = "a row has come to refer to another one meanwhile";
+            return Err(TxnError::Conflict(what.to_owned()).into());
         }
     }
     Ok(())

@@ -377,6 +377,8 @@ impl<'p> RowWriter<'p> {
         match (&change.old_row, new) {
             (Some(old), Some(new)) if are_equal(referenced, old, new) => Ok(()),
             (Some(old), new) if !referenced.is_empty() => {
+                // Who may refer to the row is looked for when the statement is done, and not again at the commit.
+                change.old_key.iter().for_each(|key| ctx.txn.rely_on_lock(key));
                 ctx.references.change(Changed { table: table.id, old: old.clone(), new: new.cloned() })
             }
             _ => Ok(()),

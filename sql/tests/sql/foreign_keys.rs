@@ -77,6 +77,12 @@ async fn a_snapshot_hides_no_child_from_its_parent() {
         a.batch_execute("rollback").await.expect("rolls back");
         assert_eq!(state(&a, action).await, "23503", "{action}");
     }
+    // Nor does it see that a row has come to refer to another one.
+    a.batch_execute("insert into p values (8, 8), (9, 9); insert into c values (8, 8)").await.expect("rows");
+    a.batch_execute("begin isolation level repeatable read; select count(*) from c").await.expect("a snapshot");
+    b.batch_execute("update c set p = 9 where p = 8").await.expect("another parent");
+    assert_eq!(state(&a, "delete from p where id = 9").await, "40001");
+    a.batch_execute("rollback").await.expect("rolls back");
     a.batch_execute("begin isolation level repeatable read; select count(*) from p").await.expect("a snapshot");
     b.batch_execute("delete from c; delete from p where id = 0").await.expect("the parent is gone");
     assert_eq!(state(&a, "insert into c values (0, 1)").await, "40001", "it sees the parent");
@@ -105,6 +111,68 @@ async fn a_cascade_sees_what_it_has_waited_for() {
     }
     assert_eq!(numbers(&a, "select count(*) from c").await, [0]);
     assert_eq!(numbers(&a, "select count(*) from p").await, [0]);
+}
+
+/// A row that moves to another primary key refers as before, without a look at what it refers to. A deletion that has
+/// seen it where it was once removed only its parent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_that_moves_is_found_where_it_is_now() {
+    let (_servers, a, b) = two().await;
+    let tables = "create table p (id int primary key);
+                  create table cascades (id int primary key, p int references p on delete cascade);
+                  create table nulls (id int primary key, p int references p on delete set null);
+                  create table refuses (id int primary key, p int references p)";
+    a.batch_execute(tables).await.expect("tables");
+    for (at, (table, expected)) in [("cascades", ""), ("nulls", ""), ("refuses", "23503")].into_iter().enumerate() {
+        a.batch_execute(&format!("insert into p values ({at}); insert into {table} values (1, {at})"))
+            .await
+            .expect("rows");
+        b.batch_execute(&format!("begin; update {table} set id = 2 where id = 1")).await.expect("moves");
+        let delete = format!("delete from p where id = {at}");
+        let (deleted, ()) = tokio::join!(state(&a, &delete), async {
+            wait_for_waiter(&b).await;
+            b.batch_execute("commit").await.expect("commits");
+        });
+        assert_eq!(deleted, expected, "{table}");
+        let orphans = format!("select count(*) from {table} where p is not null and p not in (select id from p)");
+        assert_eq!(numbers(&a, &orphans).await, [0], "{table}");
+    }
+    assert_eq!(numbers(&a, "select count(*) from cascades").await, [0]);
+    assert_eq!(numbers(&a, "select id from nulls where p is null").await, [2]);
+    assert_eq!(numbers(&a, "select p from refuses").await, [2]);
+}
+
+/// Until some session waits for a row.
+async fn wait_for_waiter(client: &Client) {
+    for _ in 0..1_000 {
+        if numbers(client, "select count(*) from pg_locks where not granted").await != [0] {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("nobody waits");
+}
+
+/// The key of a row that was deleted after the snapshot can be locked, because nothing is there. What the snapshot has
+/// there cannot be changed all the same: it once came back, without its entries in indexes.
+#[tokio::test]
+async fn a_row_that_was_deleted_does_not_come_back() {
+    let (_servers, a, b) = two().await;
+    a.batch_execute("create table p (id int primary key, x int unique); insert into p values (1, 1), (2, 2)")
+        .await
+        .expect("rows");
+    for change in
+        ["update p set x = x where id = 1", "delete from p where x = 1", "select from p where x = 1 for update"]
+    {
+        a.batch_execute("begin isolation level repeatable read; select count(*) from p").await.expect("a snapshot");
+        b.batch_execute("delete from p where id = 1").await.expect("deletes");
+        a.batch_execute("insert into p values (1, 2) on conflict do nothing").await.expect("nothing to do");
+        assert_eq!(state(&a, change).await, "40001", "{change}");
+        a.batch_execute("rollback").await.expect("rolls back");
+        assert_eq!(numbers(&a, "select id from p order by id").await, [2]);
+        assert_eq!(numbers(&a, "select x from p where x = 1").await, [0i64; 0]);
+        a.batch_execute("insert into p values (1, 1)").await.expect("a row");
+    }
 }
 
 /// While a foreign key is added, others change both tables.

@@ -55,6 +55,8 @@ pub(crate) struct Counts {
     /// Acknowledged transactions on parents and children, and children among them whose parent was only locked.
     pub(crate) family: u64,
     pub(crate) children: u64,
+    /// Acknowledged removals of parents after a look for children.
+    pub(crate) removals: u64,
     pub(crate) conflicts: u64,
     pub(crate) deadlocks: u64,
     /// Row locks that were not free in time.
@@ -83,6 +85,7 @@ pub(crate) struct Book {
     pub(crate) additions: Vec<Known>,
     /// The number of transactions on parents and children.
     pub(crate) children: usize,
+    pub(crate) family: parents::Family,
     pub(crate) history: Vec<Txn>,
     /// The timestamps of those transactions that have read.
     pub(crate) times: Vec<Times>,

@@ -1,7 +1,8 @@
 //! Parents and children at READ COMMITTED: a child is written while its parent, or the parent's key, is locked for
 //! others to share. Other transactions change and delete parents. No record tells what a child relied on, so it notes
 //! its commit_ts and what it saw: in the snapshot right below the commit its parent must be there, and as it was seen
-//! if that is what was locked (`reads.rs`).
+//! if that is what was locked (`reads.rs`). Who removes a parent for good relies on its lock, and looks for children:
+//! none may commit between that look and the removal ([`Family`]).
 //!
 //! A child waits for a while between the lock and the commit, so that leaders fail in between. Half of the children are
 //! in another region than their parent.
@@ -13,6 +14,7 @@ use kv::Key;
 use kv::api::{LockMode, LockedRow, Presence, RowFound};
 use rand::Rng;
 use rand::rngs::StdRng;
+use simulator::checkers::{Checked, violated};
 use tso::Timestamp;
 use txn::{Database, LockAsk, LockWait, Transaction, TxnError};
 
@@ -39,18 +41,26 @@ enum Work {
     Change,
     /// Sets it if there is none, and otherwise deletes it.
     Flip,
+    /// Deletes it if there is one, after a look at those who rely on it and a pause.
+    Remove { pause: Duration },
 }
 
 impl Work {
     fn draw(rng: &mut StdRng) -> Work {
-        match rng.random_range(0..10) {
+        // Half of them at once, the others after up to so many milliseconds.
+        let pause = |rng: &mut StdRng, most| {
+            Duration::from_millis(if rng.random_bool(0.5) { 0 } else { rng.random_range(0..most) })
+        };
+        match rng.random_range(0..13) {
             0..6 => Work::Child {
                 mode: if rng.random_bool(0.5) { LockMode::KeyShare } else { LockMode::Share },
-                pause: Duration::from_millis(if rng.random_bool(0.5) { 0 } else { rng.random_range(0..400) }),
+                pause: pause(rng, 400),
                 changes: rng.random_bool(0.1),
             },
             6..8 => Work::Change,
-            _ => Work::Flip,
+            8..10 => Work::Flip,
+            // Long enough for another leader.
+            _ => Work::Remove { pause: pause(rng, 3_000) },
         }
     }
 }
@@ -63,22 +73,54 @@ pub(crate) struct Relied {
     value: Bytes,
 }
 
+/// Who refers to a parent, and who has removed one.
+#[derive(Default)]
+pub(crate) struct Family {
+    /// Acknowledged children whose parent was only locked, with their commit_ts.
+    children: Vec<(Key, Timestamp)>,
+    /// Acknowledged removals: the timestamps of the look at children, and of the commit.
+    removals: Vec<(Key, Timestamp, Timestamp)>,
+}
+
+impl Family {
+    /// A removal has seen all children that there are when it commits.
+    pub(crate) fn check(&self) -> Checked {
+        for (parent, looked, removed) in &self.removals {
+            let unseen =
+                |(of, committed): &&(Key, Timestamp)| of == parent && committed > looked && committed < removed;
+            if let Some((_, committed)) = self.children.iter().find(unseen) {
+                return violated(format!(
+                    "{parent:?} was removed at {removed}, and nobody referred to it at {looked}: one did at {committed}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an acknowledged transaction is checked for.
+enum Deed {
+    Relied(Relied),
+    /// Looked for children then, and removed the parent.
+    Removed(Key, Timestamp),
+}
+
 async fn lock(txn: &mut Transaction, key: &Key, mode: LockMode) -> Result<Option<LockedRow>, TxnError> {
     let presence = if mode == LockMode::Update { Presence::Any } else { Presence::Present };
     let ask = LockAsk { mode, presence, was_read: false, wait: LockWait::Queue(None) };
     Ok(txn.lock_rows(vec![key.clone()], ask).await?.into_iter().find(|row| row.is_locked))
 }
 
-/// Runs a transaction. Returns its commit_ts, if it has written anything, and what it relied on.
+/// Runs a transaction. Returns its commit_ts, if it has written anything, and what it is checked for.
 async fn transaction(
     db: &Database,
     number: usize,
     (at, work): (usize, Work),
-) -> Result<(Option<Timestamp>, Option<Relied>), TxnError> {
+) -> Result<(Option<Timestamp>, Option<Deed>), TxnError> {
     let (mut txn, key) = (db.begin_deferred(), parent(at));
     let newest = Bytes::from(number.to_string());
     txn.begin_statement();
-    let mut relied = None;
+    let mut deed = None;
     match work {
         Work::Child { mode, pause, changes } => {
             let Some(LockedRow { row: RowFound::Present(value), .. }) = lock(&mut txn, &key, mode).await? else {
@@ -92,7 +134,7 @@ async fn transaction(
                     txn.put(key, newest)?;
                 }
             } else {
-                relied = Some(Relied { parent: key, mode, value });
+                deed = Some(Deed::Relied(Relied { parent: key, mode, value }));
             }
         }
         Work::Change => {
@@ -105,8 +147,20 @@ async fn transaction(
             Some(_) => txn.put(key, newest)?,
             None => (),
         },
+        Work::Remove { pause } => {
+            let Some(LockedRow { row: RowFound::Present(_), .. }) = lock(&mut txn, &key, LockMode::Update).await?
+            else {
+                return Ok((None, None));
+            };
+            txn.rely_on_lock(&key);
+            txn.begin_statement();
+            let looked = txn.take_read_ts().await?;
+            tokio::time::sleep(pause).await;
+            deed = Some(Deed::Removed(key.clone(), looked));
+            txn.delete(key)?;
+        }
     }
-    Ok((txn.commit().await?, relied))
+    Ok((txn.commit().await?, deed))
 }
 
 /// Runs transactions until the book is closed. `is_strict`: nothing takes locks away, so that none meets a conflict.
@@ -126,12 +180,22 @@ pub(crate) async fn session(mut session: Session, is_strict: bool) {
             let what = format!("a transaction that had locked its rows met a conflict: {why}");
             session.book.borrow_mut().violation.get_or_insert(what);
         }
-        if let Some(Ok((Some(commit_ts), Some(Relied { parent, mode, value })))) = &outcome {
-            match mode {
-                LockMode::KeyShare => reads.add_present(parent.clone(), commit_ts.prev()),
-                _ => reads.add(parent.clone(), commit_ts.prev(), Some(value)),
+        match &outcome {
+            Some(Ok((Some(commit_ts), Some(Deed::Relied(Relied { parent, mode, value }))))) => {
+                match mode {
+                    LockMode::KeyShare => reads.add_present(parent.clone(), commit_ts.prev()),
+                    _ => reads.add(parent.clone(), commit_ts.prev(), Some(value)),
+                }
+                let mut book = session.book.borrow_mut();
+                book.counts.children += 1;
+                book.family.children.push((parent.clone(), *commit_ts));
             }
-            session.book.borrow_mut().counts.children += 1;
+            Some(Ok((Some(commit_ts), Some(Deed::Removed(parent, looked))))) => {
+                let mut book = session.book.borrow_mut();
+                book.counts.removals += 1;
+                book.family.removals.push((parent.clone(), *looked, *commit_ts));
+            }
+            _ => (),
         }
         let known = session.judge(outcome.map(|outcome| outcome.map(drop))).await;
         session.book.borrow_mut().counts.family += u64::from(known == Known::Committed);
