@@ -7,6 +7,7 @@ use super::snapshot::Catalog;
 use crate::object::{Domain, EnumType, Object, ObjectId, SchemaId};
 use crate::table::quote_identifier;
 use pgtypes::{Oid, SqlType};
+use std::sync::Arc;
 
 /// What the name of a type means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
