@@ -74,7 +74,7 @@ impl Binder<'_> {
         query: &Query,
     ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         let scope = Scope::default();
-        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns };
+        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns, untyped: Vec::new() };
         let visible = output.exprs.len();
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
         if output.exprs.len() > visible {
@@ -94,14 +94,10 @@ impl Binder<'_> {
     }
 
     fn select(&mut self, select: &Select, query: &Query) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        // The clauses are bound in PostgreSQL's order: parameters get their types, and errors come, in it.
         self.refuse_clauses(select)?;
+        let keeps_unknown = std::mem::take(&mut self.keeps_unknown);
         let (from, scope) = self.from(&select.from)?;
-        self.clause = "WHERE";
-        self.aggregates = AggregateState::default();
-        let filter = match &select.selection {
-            Some(ast) => Some(self.condition(ast, &scope, "WHERE")?),
-            None => None,
-        };
         self.aggregates = AggregateState { allowed: true, ..Default::default() };
         self.clause = "SELECT";
         self.named_windows(&select.named_window, &scope)?;
@@ -111,7 +107,7 @@ impl Binder<'_> {
         self.aggregates.windows.allowed = false;
         let mut set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
         let mut output = output?;
-        let mut keys = self.group_by(&select.group_by, &scope, &output)?;
+        let filter = self.filter(select.selection.as_ref(), &scope)?;
         self.clause = "HAVING";
         let mut having = match &select.having {
             Some(ast) => Some(self.condition(ast, &scope, "HAVING")?),
@@ -119,11 +115,14 @@ impl Binder<'_> {
         };
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
-        if distinct {
-            self.check_distinct(&select.projection, &output)?;
-        }
         self.aggregates.windows.allowed = true;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
+        self.aggregates.windows.allowed = false;
+        let mut keys = self.group_by(&select.group_by, &scope, &mut output)?;
+        if distinct {
+            self.check_distinct(&select.projection, &mut output)?;
+        }
+        self.aggregates.windows.allowed = true;
         let distinct_on = match &select.distinct {
             Some(Distinct::On(asts)) => self.distinct_on(asts, &scope, &mut output, &order_limit.sort)?,
             _ => Vec::new(),
@@ -143,9 +142,12 @@ impl Binder<'_> {
         };
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
+        if !keeps_unknown {
+            self.settle_all(&mut output)?;
+        }
         let has_windows = !windows.calls.is_empty();
         let lock = self.locks(query, (aggregation.is_some() || distinct, has_windows), &scope)?;
-        let Output { exprs, columns } = output;
+        let Output { exprs, columns, .. } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
             filter: None,
@@ -170,6 +172,16 @@ impl Binder<'_> {
         }
         self.set_values(&mut plan, set_calls, (width, is_grouped), query_start(query))?;
         Ok((plan, columns))
+    }
+
+    /// Binds WHERE. The aggregates of the query are not those of a condition over its rows.
+    fn filter(&mut self, ast: Option<&sqlparser::ast::Expr>, scope: &Scope) -> Result<Option<Expr>, SqlError> {
+        let Some(ast) = ast else { return Ok(None) };
+        self.clause = "WHERE";
+        let aggregates = std::mem::take(&mut self.aggregates);
+        let bound = self.condition(ast, scope, "WHERE");
+        self.aggregates = aggregates;
+        bound.map(Some)
     }
 
     /// Gives a plan its source and the condition over it.
@@ -269,7 +281,8 @@ impl Binder<'_> {
     }
 
     /// 42883 if the rows cannot be told apart.
-    fn check_distinct(&self, items: &[SelectItem], output: &Output) -> Result<(), SqlError> {
+    fn check_distinct(&mut self, items: &[SelectItem], output: &mut Output) -> Result<(), SqlError> {
+        self.settle_all(output)?;
         for (at, column) in output.columns.iter().enumerate() {
             let item = items.get(at.min(items.len().saturating_sub(1)));
             self.check_groupable(column.ty, item.map_or(NO_LOCATION, |item| item.span().start))?;
@@ -339,7 +352,7 @@ impl Binder<'_> {
         // ORDER BY uses the generated column names.
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
         self.limit(query, &scope, &mut order_limit)?;
-        let Output { exprs, columns } = output;
+        let Output { exprs, columns, .. } = output;
         let plan = SelectPlan {
             source: Source::Values(rows),
             filter: None,

@@ -201,7 +201,7 @@ fn a_comparison_of_two_types_is_an_internal_error() {
         Expr::Distinct { left: left(), right: right(), negated: false },
         Expr::InList { expr: left(), list: vec![other.clone()], negated: false },
         Expr::InSet { expr: left(), values: vec![Datum::Float(1.0)], with_null: false, negated: false },
-        Expr::Extreme { greatest: true, items: vec![one.clone(), other.clone()] },
+        Expr::Extreme { greatest: true, items: vec![one.clone(), other.clone()], ty: SqlType::INT4 },
     ] {
         assert_eq!(eval(&expr, &[], &env()).unwrap_err().code, SqlState::INTERNAL_ERROR, "{expr:?}");
     }
