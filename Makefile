@@ -1,7 +1,7 @@
 # The two commands of the README: `make demo` and `make test`. Both install what is missing first.
 
-.PHONY: demo test differential drivers clients setup build seeds stack nightly bench bench-system bench-tpcb bench-distance \
-	bench-expensive bench-hot bench-tail bench-gc bench-peers soak
+.PHONY: demo test differential drivers clients setup build seeds stack nightly bench bench-system bench-tpcb \
+	bench-distance bench-expensive bench-hot bench-tail bench-gc bench-peers soak
 
 # Starts three nodes on this machine and prints how to connect. `cargo run` replaces itself with the program, so Ctrl-C
 # reaches it, and it knows the target folder.

@@ -33,12 +33,14 @@ def postgres():
     os.chmod(folder, 0o777)
     data, port = f"{folder}/data", servers.free_port()
     options = f"-p {port} -c fsync=off -c listen_addresses=127.0.0.1 -c unix_socket_directories="
-    initdb = [program("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"]
+    initdb = [program("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync"]
+    initdb += ["--locale=C.UTF-8", "-E", "UTF8"]
     control = [program("pg_ctl"), "-D", data, "-w", "-s"]
     quiet = {"check": True, "cwd": "/", "stdout": subprocess.DEVNULL}
     try:
         subprocess.run(as_postgres(initdb), **quiet)
-        subprocess.run(as_postgres([*control, "-l", f"{folder}/log", "-o", options, "-t", str(START_S), "start"]), **quiet)
+        start = [*control, "-l", f"{folder}/log", "-o", options, "-t", str(START_S), "start"]
+        subprocess.run(as_postgres(start), **quiet)
         try:
             yield f"127.0.0.1:{port}"
         finally:

@@ -14,7 +14,7 @@
 //! 5. `metrics`: counters and histograms of the front end
 //! 6. `coop`, `deep_stack`: yields and work on other threads; runs deep recursion on a large stack
 //! 7. `lexer`: tokens; splits query strings
-//! 8. `object`: descriptors of databases, schemas, views, sequences
+//! 8. `object`: descriptors of databases, schemas, views, sequences, types
 //! 9. `table`: descriptors of tables and columns
 //! 10. `codec`: rows to keys and values
 //! 11. `catalog`: stored descriptors, their cache, schema changes

@@ -6,8 +6,6 @@
 
 use pgtypes::{Label, Oid, SqlType};
 
-use crate::table::{Check, Column, ColumnId};
-
 /// Identifies a database: its OID in `pg_database`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u32);
@@ -15,6 +13,11 @@ pub struct DatabaseId(pub u32);
 /// Identifies a schema: its OID in `pg_namespace`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemaId(pub u32);
+
+/// Identifies a CHECK or a foreign key: its OID in `pg_constraint`. Drawn from the same counter as [`ObjectId`]. 0
+/// before it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConstraintId(pub u32);
 
 /// Identifies any object: its OID in its catalog. Ids of databases, schemas, tables and indexes are drawn from the same
 /// counter.
@@ -118,6 +121,17 @@ pub struct EnumType {
     pub label_oids: Vec<u32>,
 }
 
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Its id.
+    pub id: ConstraintId,
+    /// The folded name, among those of the table's constraints.
+    pub name: String,
+    /// Text of the condition, valid SQL on its own.
+    pub text: String,
+}
+
 /// A domain: a name for those values of another type that pass its constraints. Neither rows nor expressions know it:
 /// their values are of the base type.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,22 +152,6 @@ pub struct Domain {
     pub default: Option<String>,
     /// Its own CHECKs, over `VALUE`, in the order of their names.
     pub checks: Vec<Check>,
-}
-
-impl Domain {
-    /// A column of the base type with its name and its default.
-    pub(crate) fn as_column(&self) -> Column {
-        Column {
-            id: ColumnId(1),
-            name: self.name.clone(),
-            ty: self.base,
-            not_null: false,
-            default: self.default.clone(),
-            generated: None,
-            identity: None,
-            domain: None,
-        }
-    }
 }
 
 /// How far apart the orders of labels are that are made together: there is room for 32 labels that are put between the

@@ -5,7 +5,8 @@ use std::fmt;
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
 
-use crate::object::{ObjectId, SchemaId};
+pub use crate::object::{Check, ConstraintId};
+use crate::object::{Domain, ObjectId, SchemaId};
 
 /// Identifies a table: its OID in `pg_class`. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,11 +20,6 @@ pub struct StorageId(pub u32);
 /// Identifies a column within its table across schema changes, from 1. Also its number in `pg_attribute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
-
-/// Identifies a CHECK or a foreign key: its OID in `pg_constraint`. Drawn from the same counter as [`TableId`]. 0
-/// before it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConstraintId(pub u32);
 
 /// Identifies an index: its OID in `pg_class`. Drawn from the same counter as [`TableId`] and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,15 +80,20 @@ pub(crate) fn drawn_sequence(default: &str) -> Option<ObjectId> {
     digits.parse().ok().map(ObjectId)
 }
 
-/// A CHECK constraint.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Check {
-    /// Its id.
-    pub id: ConstraintId,
-    /// The folded name, among those of the table's constraints.
-    pub name: String,
-    /// Text of the condition, valid SQL on its own.
-    pub text: String,
+impl Domain {
+    /// A column of the base type with its name and its default.
+    pub(crate) fn as_column(&self) -> Column {
+        Column {
+            id: ColumnId(1),
+            name: self.name.clone(),
+            ty: self.base,
+            not_null: false,
+            default: self.default.clone(),
+            generated: None,
+            identity: None,
+            domain: None,
+        }
+    }
 }
 
 /// What a foreign key does when the row that it refers to is deleted, or gets another key.

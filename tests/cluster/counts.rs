@@ -27,8 +27,8 @@ const STATEMENTS: i64 = 10;
 /// Rounds of a kind. Background work disturbs about one in ten. If one statement in five costs more, chance leaves
 /// 0.8^10 of the rounds undisturbed, a tenth: half of 8 are so in one case of 150.
 const ROUNDS: usize = 8;
-/// Further rounds, if too few of the first are within the table: at least so many, and at most. If one statement in five
-/// costs more, a tenth of the rounds that meet no background are within. They are half of at least so many quiet
+/// Further rounds, if too few of the first are within the table: at least so many, and at most. If one statement in
+/// five costs more, a tenth of the rounds that meet no background are within. They are half of at least so many quiet
 /// intervals in one case of 100.
 const MORE_ROUNDS: usize = 16;
 const MORE_ROUNDS_MAX: usize = 160;

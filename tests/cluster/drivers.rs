@@ -8,6 +8,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bytes::Bytes;
+use futures::SinkExt;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error};
+
 use crate::exclusive::ClusterLock;
 use crate::harness::Cluster;
 
@@ -141,4 +146,33 @@ async fn psql_rolls_back_to_its_savepoint_after_an_error() {
         let rows: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(rows, expected, "{mode}, at a terminal: {at_terminal}: {out:?}");
     }
+}
+
+/// A name that was fetched ahead conflicts with commits since. INSERT is run again then; the data of a COPY is not
+/// there any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_conflicts_with_nothing_that_was_committed_before_it() {
+    let lock = ClusterLock::acquire();
+    let cluster = Cluster::start(&lock, 3).await;
+    let setup = cluster.connect(0).await;
+    setup.batch_execute("CREATE TABLE copied (id int PRIMARY KEY)").await.unwrap();
+    for node in 0..cluster.nodes.len() {
+        let (own, other) = (cluster.connect(node).await, cluster.connect((node + 1) % cluster.nodes.len()).await);
+        for round in 0..8 {
+            let id = 100 * node as i32 + 2 * round;
+            // A commit in one request, for which names are fetched ahead.
+            own.execute("INSERT INTO copied VALUES ($1)", &[&(id + 1)]).await.unwrap();
+            other.execute("INSERT INTO copied VALUES ($1)", &[&id]).await.unwrap();
+            let refused = copy_row(&own, id).await.unwrap_err();
+            assert_eq!(refused.code(), Some(&SqlState::UNIQUE_VIOLATION), "node {node}, round {round}: {refused:?}");
+            other.execute("DELETE FROM copied WHERE id = $1", &[&id]).await.unwrap();
+            assert_eq!(copy_row(&own, id).await.unwrap(), 1, "node {node}, round {round}");
+        }
+    }
+}
+
+async fn copy_row(client: &Client, id: i32) -> Result<u64, Error> {
+    let mut sink = Box::pin(client.copy_in::<_, Bytes>("COPY copied FROM STDIN").await?);
+    sink.send(Bytes::from(format!("{id}\n"))).await?;
+    sink.as_mut().finish().await
 }

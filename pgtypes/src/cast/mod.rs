@@ -106,8 +106,8 @@ impl Cast {
         }
     }
 
-    /// Whether the result has the form of floats or of bytes that the session chooses. Indexes may hold it all the same,
-    /// as in PostgreSQL.
+    /// Whether the result has the form of floats or of bytes that the session chooses. Indexes may hold it all the
+    /// same, as in PostgreSQL.
     pub fn is_styled(&self) -> bool {
         let from = self.from.scalar();
         matches!(self.method, Method::Text) && matches!(from.base(), SqlType::FLOAT4 | SqlType::FLOAT8 | SqlType::BYTEA)

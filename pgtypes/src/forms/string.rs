@@ -39,8 +39,8 @@ pub(crate) const NAME_IO: TypeIo = TypeIo {
     send: write,
 };
 
-/// A single byte, held as the character of its code; the byte 0 as no character. Of a longer text the first byte counts,
-/// also in binary form: clients declare parameters so and send whole texts.
+/// A single byte, held as the character of its code; the byte 0 as no character. Of a longer text the first byte
+/// counts, also in binary form: clients declare parameters so and send whole texts.
 pub(crate) const CHAR_IO: TypeIo = TypeIo {
     input: |text, _, _| Ok(char_of_byte(char_byte(text))),
     output: |value, _, _, out| out.extend_from_slice(char_text(value.str()).as_bytes()),

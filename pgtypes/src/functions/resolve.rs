@@ -94,8 +94,8 @@ pub fn function(name: &str, given: Given<'_>) -> Result<Choice, Failure> {
     chosen(candidates.swap_remove(at), given.types)
 }
 
-/// Whether `type(value)` is a cast of a typed value: one that keeps its bits, or one by text, from or to a string. A row
-/// is no string by this way.
+/// Whether `type(value)` is a cast of a typed value: one that keeps its bits, or one by text, from or to a string. A
+/// row is no string by this way.
 fn casts_by_name(from: SqlType, to: SqlType) -> bool {
     let is_string = |ty: SqlType| ty.row().category == Category::String;
     if from.oid == SqlType::UNKNOWN.oid {

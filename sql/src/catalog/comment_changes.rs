@@ -1,5 +1,5 @@
-//! Changes of comments. A comment is dropped with its object, whatever drops that: what a schema change removes, it also
-//! forgets here. A comment closes no table.
+//! Changes of comments. A comment is dropped with its object, whatever drops that: what a schema change removes, it
+//! also forgets here. A comment closes no table.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::comments::{Comments, Part, encode};
 use super::ddl::SchemaChange;
 use super::keys;
 use crate::error::{SqlError, storage_error};
-use crate::object::ObjectId;
+use crate::object::{Object, ObjectId};
 use crate::table::Table;
 
 impl SchemaChange {
@@ -52,6 +52,18 @@ impl SchemaChange {
         if left == comments { Ok(()) } else { self.put_comments(txn, ObjectId(old.id.0), left) }
     }
 
+    /// Forgets the comments of the checks that a domain had and has not any more.
+    pub(super) fn forget_checks(
+        &mut self,
+        txn: &mut Transaction,
+        old: &Object,
+        new: Option<&Object>,
+    ) -> Result<(), SqlError> {
+        let kept: HashSet<u32> = new.into_iter().flat_map(checks_of).collect();
+        let gone = checks_of(old).filter(|id| !kept.contains(id));
+        gone.map(ObjectId).try_for_each(|check| self.forget(txn, check))
+    }
+
     /// Forgets the comments of an object that is dropped.
     pub(super) fn forget(&mut self, txn: &mut Transaction, object: ObjectId) -> Result<(), SqlError> {
         match self.catalog().comments(object) {
@@ -68,6 +80,15 @@ impl SchemaChange {
         self.replace_catalog(Arc::new(catalog));
         Ok(())
     }
+}
+
+/// The ids of a domain's checks.
+fn checks_of(object: &Object) -> impl Iterator<Item = u32> {
+    let checks = match object {
+        Object::Domain(domain) => domain.checks.as_slice(),
+        _ => &[],
+    };
+    checks.iter().map(|check| check.id.0)
 }
 
 /// The ids of a table and of its parts.

@@ -312,6 +312,7 @@ impl SchemaChange {
             txn.insert(after, keys::encode_id(new.id().0)).map_err(storage_error)?;
         }
         txn.put(keys::object(new.id()), object_record::encode(&new)).map_err(storage_error)?;
+        self.forget_checks(txn, old, Some(&new))?;
         self.catalog = Arc::new(self.catalog.with_object(self.node.own_version(), new));
         self.record(txn)
     }
@@ -325,6 +326,7 @@ impl SchemaChange {
         }
         self.catalog = Arc::new(self.catalog.without_object(self.node.own_version(), object.id()));
         self.forget(txn, object.id())?;
+        self.forget_checks(txn, object, None)?;
         self.record(txn)
     }
 

@@ -17,17 +17,18 @@
 //! | 10 tables that refer to it | | | | |
 //! | 11 last column id | | | | |
 //!
-//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3 positions of its columns, 4 table, 5 column ids
-//! there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
+//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3
+//! positions of its columns, 4 table, 5 column ids there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in
+//! `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
 
 use bytes::Bytes;
 
-use super::tagged::{self, Fields, Writer, get_type, position, put_type};
+use super::tagged::{self, Fields, Writer, get_check, get_type, position, put_check, put_type};
 use crate::codec::CodecError;
 use crate::object::{FIRST_SCHEMA, ObjectId, SchemaId};
 use crate::table::{
-    Check, Column, ColumnId, ConstraintId, ForeignKey, Identity, Index, IndexColumn, IndexId, IndexedValue,
-    ReferenceAction, StorageId, Table, TableId,
+    Column, ColumnId, ConstraintId, ForeignKey, Identity, Index, IndexColumn, IndexId, IndexedValue, ReferenceAction,
+    StorageId, Table, TableId,
 };
 use pgtypes::codec::key::KeyOrder;
 
@@ -62,11 +63,7 @@ pub fn encode(table: &Table) -> Bytes {
     if table.schema != FIRST_SCHEMA {
         out.number(7, table.schema.0.into());
     }
-    out.list(8, &table.checks, |check, out| {
-        out.number(1, check.id.0.into());
-        out.text(2, &check.name);
-        out.text(3, &check.text);
-    });
+    out.list(8, &table.checks, put_check);
     out.list(9, &table.foreign_keys, put_foreign_key);
     out.list(10, &table.referenced_by, |table, out| out.number(1, table.0.into()));
     if table.last_column != Table::last_of(&table.columns) {
@@ -183,11 +180,6 @@ fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
 
 fn column_id(number: u64) -> Result<ColumnId, CodecError> {
     u16::try_from(number).map(ColumnId).map_err(|_| CodecError::new(WHAT, "column id too large"))
-}
-
-fn get_check(bytes: &[u8]) -> Result<Check, CodecError> {
-    let fields = Fields::read(bytes, 3)?;
-    Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
 }
 
 fn get_foreign_key(bytes: &[u8]) -> Result<ForeignKey, CodecError> {

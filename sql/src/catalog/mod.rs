@@ -22,9 +22,8 @@
 //!    the live transactions of the node, catalogs of the past, errors of constraints
 //! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
 //! 7. `steps`, `temporary`: the steps of schema changes; the temporary relations of a session
-//! 8. `comment_changes`, `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins
-//!    reads in the past
-//! 9. `leftovers`: temporary relations of sessions that have ended
+//! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
+//! 9. `comment_changes`, `leftovers`: changes of comments; temporary relations of sessions that have ended
 //! 10. `keeper`: keeps the lease, and sweeps
 
 mod comment_changes;

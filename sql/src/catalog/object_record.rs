@@ -28,10 +28,9 @@
 
 use bytes::Bytes;
 
-use super::tagged::{self, Fields, Writer, get_type, put_type};
+use super::tagged::{self, Fields, Writer, get_check, get_type, put_check, put_type};
 use crate::codec::CodecError;
 use crate::object::{Database, DatabaseId, Domain, EnumType, Object, ObjectId, Schema, SchemaId, Sequence, View};
-use crate::table::{Check, ConstraintId};
 use pgtypes::{Label, SqlType};
 
 const WHAT: &str = "object of the catalog";
@@ -113,11 +112,7 @@ fn put_domain(domain: &Domain, out: &mut Writer) {
     if let Some(default) = &domain.default {
         out.body(24, default.as_bytes());
     }
-    out.list(25, &domain.checks, |check, out| {
-        out.number(1, check.id.0.into());
-        out.text(2, &check.name);
-        out.text(3, &check.text);
-    });
+    out.list(25, &domain.checks, put_check);
 }
 
 /// Decodes an object.
@@ -176,10 +171,6 @@ fn get_domain(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Domain,
     if !id.0.is_multiple_of(2) {
         return Err(CodecError::new(WHAT, "a domain with an odd OID"));
     }
-    let check = |bytes: &[u8]| {
-        let fields = Fields::read(bytes, 3)?;
-        Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
-    };
     Ok(Domain {
         id,
         schema: SchemaId(fields.u32(4)?),
@@ -188,7 +179,7 @@ fn get_domain(id: ObjectId, name: String, fields: &Fields<'_>) -> Result<Domain,
         parent: Some(ObjectId(fields.u32(22)?)).filter(|parent| parent.0 != 0),
         not_null: fields.flag(23),
         default: fields.optional_text(24)?,
-        checks: fields.list(25, check)?,
+        checks: fields.list(25, get_check)?,
     })
 }
 
@@ -228,6 +219,7 @@ fn unzigzag(number: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{Check, ConstraintId};
 
     #[test]
     fn objects_are_read_as_they_were_written() {

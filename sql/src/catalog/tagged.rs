@@ -6,7 +6,7 @@
 
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
-use crate::table::MAX_COLUMNS;
+use crate::table::{Check, ConstraintId, MAX_COLUMNS};
 use pgtypes::{Category, Oid, SqlType};
 
 const WHAT: &str = "descriptor";
@@ -45,6 +45,19 @@ pub(super) fn get_type(fields: &Fields<'_>, tag: u64) -> Result<SqlType, CodecEr
         return Ok(ty);
     }
     Err(CodecError::new(WHAT, "unknown type"))
+}
+
+/// A CHECK: 1 id, 2 name, 3 SQL text.
+pub(super) fn put_check(check: &Check, out: &mut Writer) {
+    out.number(1, check.id.0.into());
+    out.text(2, &check.name);
+    out.text(3, &check.text);
+}
+
+/// The CHECK that [`put_check`] has written.
+pub(super) fn get_check(bytes: &[u8]) -> Result<Check, CodecError> {
+    let fields = Fields::read(bytes, 3)?;
+    Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
 }
 
 /// A position in a list.

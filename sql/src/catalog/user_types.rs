@@ -3,11 +3,12 @@
 //! An enum is a type of its own. A domain is not: its name means the base type, and the constraints of a line of
 //! domains.
 
+use std::sync::Arc;
+
 use super::snapshot::Catalog;
 use crate::object::{Domain, EnumType, Object, ObjectId, SchemaId};
-use crate::table::quote_identifier;
+use crate::table::{Check, quote_identifier};
 use pgtypes::{Oid, SqlType};
-use std::sync::Arc;
 
 /// What the name of a type means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,15 @@ impl Catalog {
             Object::Domain(domain) => Some(domain),
             _ => None,
         }
+    }
+
+    /// The check with this OID of a domain of the session's database.
+    pub(crate) fn check_of_domain(&self, oid: u32) -> Option<Check> {
+        let check = |object: Arc<Object>| match &*object {
+            Object::Domain(domain) => domain.checks.iter().find(|check| check.id.0 == oid).cloned(),
+            _ => None,
+        };
+        self.relations().into_iter().find_map(check)
     }
 
     /// A domain and those that it is made of: all whose constraints hold for its values.

@@ -19,8 +19,8 @@ pub(super) fn complete(write: &TableWrite, row: &mut Row, env: &Env<'_>) -> Resu
     Ok(())
 }
 
-/// 23502 or 23514 for a row that the table does not take. The domains of its columns come first, as in PostgreSQL, where
-/// a value becomes one of the domain before the row is made.
+/// 23502 or 23514 for a row that the table does not take. The domains of its columns come first, as in PostgreSQL,
+/// where a value becomes one of the domain before the row is made.
 pub(super) fn check_row(write: &TableWrite, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
     for (at, check) in &write.domains {
         if let Some(value) = row.get(*at) {

@@ -134,7 +134,10 @@ impl<'f> Frames<'f> {
             (FrameBound::Offset { follows, .. }, FrameUnits::Groups) => {
                 self.partition.group(moved(group, &self.offsets.start, *follows)).0
             }
-            (FrameBound::Offset { range, .. }, FrameUnits::Range) => self.first_in_range(at, range.as_ref(), env)?,
+            (FrameBound::Offset { range, .. }, FrameUnits::Range) => {
+                self.from = self.bound_by_values((self.from, at), range.as_deref(), false, env)?;
+                self.from
+            }
         };
         let end = match (&frame.end, frame.units) {
             (FrameBound::Unbounded, _) => last,
@@ -147,50 +150,44 @@ impl<'f> Frames<'f> {
                     None => 0,
                 }
             }
-            (FrameBound::Offset { range, .. }, FrameUnits::Range) => self.behind_range(at, range.as_ref(), env)?,
+            (FrameBound::Offset { range, .. }, FrameUnits::Range) => {
+                self.to = self.bound_by_values((self.to, at), range.as_deref(), true, env)?;
+                self.to
+            }
         };
         let end = end.min(last);
         Ok((start.min(end), end))
     }
 
-    /// The first row whose value is not before the bound.
-    fn first_in_range(&mut self, at: usize, range: Option<&RangeBound>, env: &Env<'_>) -> Result<usize, SqlError> {
-        let (Some((column, nulls_first)), Some(range)) = (self.key, range) else { return Ok(at) };
+    /// The first row from `from` on that is not before the bound by values of a frame's start, or that is behind the
+    /// one of its end. NULLs are beside NULLs only.
+    fn bound_by_values(
+        &self,
+        (from, at): (usize, usize),
+        range: Option<&RangeBound>,
+        is_end: bool,
+        env: &Env<'_>,
+    ) -> Result<usize, SqlError> {
+        let (Some((column, nulls_first)), Some(range)) = (self.key, range) else { return Ok(at + usize::from(is_end)) };
         let current = self.partition.value(at, column);
-        let edge = edge_of(range, current, &self.offsets.start, env)?;
-        while self.from < self.partition.len() {
-            let value = self.partition.value(self.from, column);
-            let stops = match (value.is_null(), current.is_null()) {
-                (false, false) => in_range(range, value, edge.as_ref(), env)?,
-                (is_null, at_null) if nulls_first => !is_null || at_null,
-                (is_null, at_null) => is_null || !at_null,
+        let offset = if is_end { &self.offsets.end } else { &self.offsets.start };
+        let edge = edge_of(range, current, offset, env)?;
+        // Which of NULLs and values come first.
+        let rank = |value: &Datum| u8::from(value.is_null() != nulls_first);
+        let mut place = from;
+        while place < self.partition.len() {
+            let value = self.partition.value(place, column);
+            let stops = match (value.is_null() || current.is_null(), is_end) {
+                (true, false) => rank(value) >= rank(current),
+                (true, true) => rank(value) > rank(current),
+                (false, is_end) => in_range(range, value, edge.as_ref(), env)? != is_end,
             };
             if stops {
                 break;
             }
-            self.from += 1;
+            place += 1;
         }
-        Ok(self.from)
-    }
-
-    /// The first row whose value is behind the bound.
-    fn behind_range(&mut self, at: usize, range: Option<&RangeBound>, env: &Env<'_>) -> Result<usize, SqlError> {
-        let (Some((column, nulls_first)), Some(range)) = (self.key, range) else { return Ok(at + 1) };
-        let current = self.partition.value(at, column);
-        let edge = edge_of(range, current, &self.offsets.end, env)?;
-        while self.to < self.partition.len() {
-            let value = self.partition.value(self.to, column);
-            let stops = match (value.is_null(), current.is_null()) {
-                (false, false) => !in_range(range, value, edge.as_ref(), env)?,
-                (is_null, at_null) if nulls_first => !is_null && at_null,
-                (is_null, at_null) => is_null && !at_null,
-            };
-            if stops {
-                break;
-            }
-            self.to += 1;
-        }
-        Ok(self.to)
+        Ok(place)
     }
 }
 

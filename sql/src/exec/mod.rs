@@ -19,7 +19,7 @@
 //! 8. `functions`, `join`, `set_operation`, `window`: nodes over inputs
 //! 9. `query`: running queries and the nodes that they read
 //! 10. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
-//!    others refer to
+//!     others refer to
 //! 11. `writer`: the writer of rows and of their entries in indexes
 //! 12. `upsert`: ON CONFLICT
 //! 13. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
@@ -358,6 +358,10 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
                 objects::create(new, schema, ctx.txn).await?;
             }
             tag
+        }
+        Body::Comment(object, part, text) => {
+            schema.comment(ctx.txn, (*object, *part), text.as_deref())?;
+            "COMMENT"
         }
         Body::AlterObject(tag, old, new) => {
             objects::alter(old, new, schema, ctx.txn, &ctx.io).await?;

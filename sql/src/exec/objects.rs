@@ -16,12 +16,8 @@ use crate::table::{ColumnId, ConstraintId, Table};
 
 /// Creates an object, under an id of its own.
 pub(super) async fn create(new: &NewObject, schema: &mut SchemaChange, txn: &mut Transaction) -> Result<(), SqlError> {
-    if let NewObject::Comment(object, part, text) = new {
-        return schema.comment(txn, (*object, *part), text.as_deref());
-    }
     let id = schema.allocate_id().await?;
     match new {
-        NewObject::Comment(..) => Err(SqlError::internal("a comment has no id")),
         NewObject::Schema(database, name) => {
             let object = Schema { id: SchemaId(id), database: *database, name: name.clone(), session_node: None };
             schema.create_object(txn, Object::Schema(object))
@@ -106,8 +102,8 @@ pub(super) async fn alter(
     schema.alter_object(txn, old, Object::Enum(ty))
 }
 
-/// Replaces a domain. If it has got a constraint, others are excluded from the tables with columns of it, or of a domain
-/// that is made of it, and their rows are checked.
+/// Replaces a domain. If it has got a constraint, others are excluded from the tables with columns of it, or of a
+/// domain that is made of it, and their rows are checked.
 async fn alter_domain(
     old: &Domain,
     new: &Domain,

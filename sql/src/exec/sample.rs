@@ -7,6 +7,9 @@
 
 use std::collections::HashMap;
 
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+
 use super::rows::distinct_key;
 use crate::catalog::{ColumnStatistics, CommonValue};
 use crate::table::Column;
@@ -33,7 +36,7 @@ pub(super) struct Sample {
     /// The most rows that are kept.
     most: usize,
     bytes: usize,
-    random: u64,
+    random: SmallRng,
 }
 
 /// What is counted of a column.
@@ -61,7 +64,7 @@ impl Sample {
             distinct: HyperLogLog::default(),
         };
         let columns = columns.into_iter().map(counted).collect();
-        Sample { columns, rows: 0, kept: Vec::new(), most: SAMPLE_ROWS, bytes: 0, random: 0x9e37_79b9_7f4a_7c15 }
+        Sample { columns, rows: 0, kept: Vec::new(), most: SAMPLE_ROWS, bytes: 0, random: SmallRng::seed_from_u64(0) }
     }
 
     /// The rows so far.
@@ -101,7 +104,7 @@ impl Sample {
             self.bytes += bytes(&row);
             self.kept.push(row);
         } else {
-            let at = usize::try_from(self.random(self.rows)).unwrap_or(usize::MAX);
+            let at = usize::try_from(self.random.random_range(0..self.rows)).unwrap_or(usize::MAX);
             let Some(old) = self.kept.get_mut(at) else { return };
             self.bytes = (self.bytes + bytes(&row)).saturating_sub(bytes(old));
             *old = row;
@@ -110,19 +113,11 @@ impl Sample {
         while self.bytes > SAMPLE_BYTES && self.kept.len() > 1 {
             self.most = self.kept.len() / 2;
             while self.kept.len() > self.most {
-                let at = usize::try_from(self.random(self.kept.len() as u64)).unwrap_or(0);
+                let at = self.random.random_range(0..self.kept.len());
                 let old = self.kept.swap_remove(at);
                 self.bytes = self.bytes.saturating_sub(bytes(&old));
             }
         }
-    }
-
-    /// A random number below a limit: xorshift64*.
-    fn random(&mut self, limit: u64) -> u64 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit.max(1)
     }
 
     /// The statistics of the columns.

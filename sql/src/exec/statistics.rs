@@ -12,9 +12,10 @@ use super::sample::Sample;
 use crate::catalog::{Catalog, TableStatistics, keys};
 use crate::coop::on_other_thread;
 use crate::error::{SqlError, storage_error};
-use crate::plan::{AnalyzeTarget, Source, TableAccess, has_order};
+use crate::plan::{AnalyzeTarget, Source, TableAccess};
 use crate::table::Table;
 use pgtypes::Datum;
+use pgtypes::functions::has_order;
 
 /// Rows per page.
 const PAGE_ROWS: u32 = 1024;

@@ -61,14 +61,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             in_set(&*eval(expr, row, env)?, values, *with_null, *negated)
         }
         Expr::Call(call) => eval_call(call, row, env),
-        Expr::Session { call, args } => {
-            let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
-            let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
-            owned(match call {
-                SessionCall::System(function) => session::system(*function, &args, (env.session, &env.io))?,
-                call => session::call(*call, &args, env.session)?,
-            })
-        }
+        Expr::Session { call, args } => eval_session(*call, args, row, env),
         Expr::Context(value) => owned(context(*value, env)),
         Expr::Local(at) => {
             env.locals.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a local value is missing"))
@@ -117,6 +110,15 @@ fn eval_call<'a>(call: &'a Call, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
             apply(call, &values, env)
         }
     }
+}
+
+fn eval_session<'a>(call: SessionCall, args: &'a [Expr], row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    let args = args.iter().map(|arg| eval(arg, row, env)).collect::<Result<Vec<_>, _>>()?;
+    let args: Vec<&Datum> = args.iter().map(|arg| &**arg).collect();
+    owned(match call {
+        SessionCall::System(function) => session::system(function, &args, (env.session, &env.io))?,
+        call => session::call(call, &args, env.session)?,
+    })
 }
 
 fn eval_subquery<'a>(subquery: &'a Subquery, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {

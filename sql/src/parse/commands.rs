@@ -85,8 +85,8 @@ pub(super) fn unsupported(text: &str) -> Option<SqlError> {
 
 /// Whether a text is a COMMENT on an object of a kind that the parser knows: what is wrong with it is its syntax.
 fn is_comment_on_known(text: &str) -> bool {
-    const KINDS: [&str; 9] =
-        ["table", "column", "view", "sequence", "index", "constraint", "schema", "database", "type"];
+    const KINDS: [&str; 10] =
+        ["table", "column", "view", "sequence", "index", "constraint", "schema", "database", "type", "domain"];
     let mut lexer = Lexer::new(text);
     let kind = (0..3).filter_map(|_| lexer.next()).last();
     matches!(kind.map(|kind| kind.token), Some(Token::Word(word)) if KINDS.iter().any(|k| word.eq_ignore_ascii_case(k)))

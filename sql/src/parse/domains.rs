@@ -1,5 +1,5 @@
-//! Parses statements about domains: the parser knows CREATE DOMAIN without NOT NULL, no ALTER DOMAIN, and DROP DOMAIN of
-//! one.
+//! Parses statements about domains: the parser knows CREATE DOMAIN without NOT NULL, no ALTER DOMAIN, and DROP DOMAIN
+//! of one.
 //!
 //! CREATE and ALTER become trees of ALTER TABLE, DROP one of DROP TYPE. A first part of each name that no text of a
 //! client contains says what it is ([`domain_name`]).

@@ -15,7 +15,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Expr, SelectItem, SetExpr, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
@@ -36,7 +36,7 @@ mod rewrite;
 mod sequences;
 mod text;
 
-pub(crate) use comments::CONSTRAINT as COMMENT_ON_CONSTRAINT;
+pub(crate) use comments::{CONSTRAINT as COMMENT_ON_CONSTRAINT, DOMAIN_CONSTRAINT as COMMENT_ON_DOMAIN_CONSTRAINT};
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
 pub use maintenance::Maintenance;
@@ -73,6 +73,17 @@ impl Parsed {
     /// Whether walking the tree may need more stack than a worker thread has.
     pub(crate) fn is_deep(&self) -> bool {
         self.depth > MAX_SHALLOW_DEPTH
+    }
+
+    /// The expression of `SELECT expression`; `None` for any other statement. So texts that are no statements are
+    /// parsed: expressions of the catalog, names of types.
+    pub(crate) fn only_expression(&self) -> Option<&Expr> {
+        let Statement::Query(query) = &self.tree else { return None };
+        let SetExpr::Select(select) = &*query.body else { return None };
+        match select.projection.as_slice() {
+            [SelectItem::UnnamedExpr(expr)] if select.from.is_empty() => Some(expr),
+            _ => None,
+        }
     }
 
     /// The bytes of the text between the first AS outside of parentheses and the statement's end.

@@ -8,6 +8,7 @@ use super::aggregation::{AggregateCall, AggregateOrder};
 use super::binder::{Binder, Scope, Typed};
 use super::calls::Arguments;
 use super::functions::ArgumentList;
+use super::names::sort_options;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::start_of;
@@ -19,6 +20,21 @@ struct Parts {
     args: Vec<Typed>,
     ordered: Vec<(Typed, bool, bool)>,
     filter: Option<Expr>,
+}
+
+/// The message for WITHIN GROUP that is missing, or that is one too many.
+fn wrong_within(name: &str, is_ordered_set: bool) -> String {
+    match is_ordered_set {
+        true => format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
+        false => format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"),
+    }
+}
+
+/// Takes the direct arguments, the first ones, from those of an ordered-set aggregate.
+fn split_direct(exprs: &mut Vec<Expr>, types: &mut Vec<SqlType>, count: usize) -> Vec<(Expr, SqlType)> {
+    let rest = exprs.split_off(count.min(exprs.len()));
+    let rest_types = types.split_off(count.min(types.len()));
+    std::mem::replace(exprs, rest).into_iter().zip(std::mem::replace(types, rest_types)).collect()
 }
 
 impl Binder<'_> {
@@ -55,23 +71,11 @@ impl Binder<'_> {
             return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
         }
         let (mut exprs, mut types) = self.convert_arguments(arguments.values, &choice, at)?;
-        let direct = match choice.function.run {
-            Run::OrderedSet(..) if is_within => {
-                let rest = exprs.split_off(direct_count.min(exprs.len()));
-                let rest_types = types.split_off(direct_count.min(types.len()));
-                let direct = std::mem::replace(&mut exprs, rest);
-                direct.into_iter().zip(std::mem::replace(&mut types, rest_types)).collect()
-            }
-            Run::OrderedSet(..) => {
-                let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
-                return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
-            }
-            _ if is_within => {
-                let message = format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP");
-                return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
-            }
-            _ => Vec::new(),
-        };
+        let is_ordered_set = matches!(choice.function.run, Run::OrderedSet(..));
+        if is_ordered_set != is_within {
+            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, wrong_within(name, is_ordered_set), at));
+        }
+        let direct = if is_within { split_direct(&mut exprs, &mut types, direct_count) } else { Vec::new() };
         let mut order = Vec::with_capacity(ordered.len());
         for (at_key, (value, descending, nulls_first)) in ordered.into_iter().enumerate() {
             // The keys of WITHIN GROUP are the converted arguments.
@@ -128,8 +132,8 @@ impl Binder<'_> {
         let mut ordered = Vec::with_capacity(keys.len());
         for key in keys {
             let value = self.expr(&key.expr, scope)?;
-            let descending = key.options.asc == Some(false);
-            ordered.push((value, descending, key.options.nulls_first.unwrap_or(descending)));
+            let (descending, nulls_first) = sort_options(&key.options);
+            ordered.push((value, descending, nulls_first));
         }
         let filter = match &call.filter {
             Some(filter) => Some(self.condition(filter, scope, "FILTER")?),

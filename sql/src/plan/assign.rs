@@ -1,8 +1,6 @@
 //! Binding of values for columns: conversion to the column's type, DEFAULT, and assignments.
 
-use sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr as Ast, ObjectName, Query, SelectItem, SetExpr, Spanned, Statement,
-};
+use sqlparser::ast::{Assignment, AssignmentTarget, Expr as Ast, ObjectName, Query, Spanned};
 
 use super::binder::{Binder, Scope, Typed};
 use super::domains::default_text;
@@ -183,9 +181,7 @@ pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Re
         SqlError::new(SqlState::DATA_CORRUPTED, message)
     };
     let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
-    let Statement::Query(query) = &statement.tree else { return Err(damaged()) };
-    let SetExpr::Select(select) = &*query.body else { return Err(damaged()) };
-    let [SelectItem::UnnamedExpr(ast)] = &select.projection[..] else { return Err(damaged()) };
+    let ast = statement.only_expression().ok_or_else(damaged)?;
     let mut binder = Binder::new(&statement, None, catalog);
     binder.is_stored = true;
     bind_default_tree(binder, ast, column)

@@ -532,7 +532,8 @@ impl Binder<'_> {
     }
 }
 
-/// The names and types of the fields of a row; `None` for another value. A record from elsewhere has none that are known.
+/// The names and types of the fields of a row; `None` for another value. A record from elsewhere has none that are
+/// known.
 pub(super) fn fields_of(record: &Typed) -> Option<Vec<(String, SqlType)>> {
     if record.ty.base() != SqlType::RECORD {
         return None;

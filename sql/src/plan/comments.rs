@@ -3,11 +3,12 @@
 use sqlparser::ast::{CommentObject, ObjectName, Spanned};
 
 use super::binder::Binder;
-use super::node::{Body, NewObject, Notice};
+use super::domains::no_check;
+use super::node::{Body, Notice};
 use crate::catalog::{Part, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId};
-use crate::parse::COMMENT_ON_CONSTRAINT;
+use crate::parse::{COMMENT_ON_CONSTRAINT, COMMENT_ON_DOMAIN_CONSTRAINT};
 use crate::table::{ColumnId, Table};
 
 impl Binder<'_> {
@@ -39,6 +40,7 @@ impl Binder<'_> {
                 };
                 (ObjectId(database.0), Part::Whole)
             }
+            CommentObject::Domain => (self.domain_named(name, true)?.id, Part::Whole),
             CommentObject::Type => {
                 let parts = self.name_parts(name)?;
                 match self.find_user_type(&parts) {
@@ -48,7 +50,7 @@ impl Binder<'_> {
             }
             other => return Err(self.unsupported(&format!("COMMENT ON {other} is"), name.span().start)),
         };
-        Ok(Body::CreateObject("COMMENT", Some(NewObject::Comment(object, part, text.cloned()))))
+        Ok(Body::Comment(object, part, text.cloned()))
     }
 
     /// A relation of a kind.
@@ -83,9 +85,10 @@ impl Binder<'_> {
     /// A column, or a constraint, whose name stands behind that of its relation.
     fn commented_part(&self, name: &ObjectName) -> Result<(ObjectId, Part), SqlError> {
         let mut parts = name.0.clone();
-        let first = parts.first().and_then(|part| part.as_ident());
-        let is_constraint = first.is_some_and(|ident| ident.value == COMMENT_ON_CONSTRAINT);
-        if is_constraint {
+        let first = parts.first().and_then(|part| part.as_ident()).map(|ident| ident.value.as_str());
+        let is_of_domain = first == Some(COMMENT_ON_DOMAIN_CONSTRAINT);
+        let is_constraint = first == Some(COMMENT_ON_CONSTRAINT);
+        if is_constraint || is_of_domain {
             parts.remove(0);
         }
         let last = parts.pop().map(|part| ObjectName(vec![part]));
@@ -95,6 +98,12 @@ impl Binder<'_> {
         };
         if parts.is_empty() {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "column name must be qualified"));
+        }
+        if is_of_domain {
+            let domain = self.domain_named(&ObjectName(parts), true)?;
+            let check = domain.checks.iter().find(|check| check.name == wanted);
+            let check = check.ok_or_else(|| no_check(&wanted, &self.catalog.domain_text(&domain)))?;
+            return Ok((ObjectId(check.id.0), Part::Whole));
         }
         let (relation, last) = self.relation_of(&ObjectName(parts))?;
         match (&relation, is_constraint) {

@@ -97,6 +97,7 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
         }
         Body::CreateTableAs(parts) => visit_select(&parts.1, visitor),
         Body::CreateTable(_)
+        | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
         | Body::Drop(..)

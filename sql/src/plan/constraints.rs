@@ -54,12 +54,11 @@ impl Binder<'_> {
         let normal = self.stored(("check constraints", "check constraint"), |binder| {
             Ok(binder.normal_text(ast, &Scope::of_columns(table)))
         });
-        // A list of IN is one of an array then, which is bound to another expression.
-        let has_list = |text: &str| text.contains(" (ARRAY[") || text.contains(" ((ARRAY[");
-        let is_condition = |text: &str| has_list(text) && stored_condition(text, table, self.catalog).is_ok();
-        let normal = normal.ok().and_then(|(text, _)| text).filter(|text| is_same(text) || is_condition(text));
+        let is_condition = |text: &str| stored_condition(text, table, self.catalog).is_ok();
+        let normal = normal.ok().and_then(|(normal, _)| normal);
+        let normal = normal.filter(|normal| is_same(&normal.text) || normal.has_list && is_condition(&normal.text));
         let text = match normal {
-            Some(text) => text,
+            Some(normal) => normal.text,
             None => Some(ast.to_string())
                 .filter(|text| is_same(text))
                 .ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?,

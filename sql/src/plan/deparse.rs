@@ -21,6 +21,13 @@ use pgtypes::functions::{Run, common_type};
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, SqlType, TimeZone, wire};
 
+/// A condition as PostgreSQL writes it.
+pub(super) struct Normal {
+    pub(super) text: String,
+    /// Whether a list of IN is an array in it: then it is bound to another expression than the condition.
+    pub(super) has_list: bool,
+}
+
 /// A part: its text and its type. A literal without a type has its value.
 struct Part {
     text: String,
@@ -71,14 +78,17 @@ fn constant(shown: &str, ty: SqlType) -> String {
 
 impl Binder<'_> {
     /// The text of a condition over the columns of a scope; `None` if it is not known how PostgreSQL writes it.
-    pub(super) fn normal_text(&mut self, ast: &Ast, scope: &Scope) -> Option<String> {
-        Deparser { binder: self, scope }.part(ast)?.converted(SqlType::BOOL)
+    pub(super) fn normal_text(&mut self, ast: &Ast, scope: &Scope) -> Option<Normal> {
+        let mut deparser = Deparser { binder: self, scope, has_list: false };
+        let text = deparser.part(ast)?.converted(SqlType::BOOL)?;
+        Some(Normal { text, has_list: deparser.has_list })
     }
 }
 
 struct Deparser<'d, 'b> {
     binder: &'d mut Binder<'b>,
     scope: &'d Scope,
+    has_list: bool,
 }
 
 impl Deparser<'_, '_> {
@@ -218,6 +228,7 @@ impl Deparser<'_, '_> {
         let (_, choice) = resolve::binary(symbol, value.ty, common).ok()?;
         let [(_, first), (_, second)] = choice.args.as_slice() else { return None };
         let items = items.into_iter().map(|item| item.converted(common)).collect::<Option<Vec<String>>>()?;
+        self.has_list = true;
         let array = format!("ARRAY[{}]", items.join(", "));
         let array = match second.base() == common {
             true => array,

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::binder::Binder;
-use super::domains::{stored_value_condition, value_scope};
+use super::domains::{no_check, stored_value_condition, value_scope};
 use super::names::{fold_ident, object_name};
 use super::node::{Body, NewObject};
 use super::sequence_ddl::serial;
@@ -106,7 +106,7 @@ impl Binder<'_> {
 
     fn alter_domain(&mut self, name: &ObjectName, operation: &AlterTableOperation) -> Result<Body, SqlError> {
         let at = name.span().start;
-        let old = self.domain_named(name)?;
+        let old = self.domain_named(name, false)?;
         let mut new = old.clone();
         match operation {
             AlterTableOperation::AlterColumn { op, .. } => match op {
@@ -169,22 +169,25 @@ impl Binder<'_> {
         Ok(Body::AlterObject(tag, old, new))
     }
 
-    /// The domain of a name. 42704 if there is none, 42809 if it is another type.
-    fn domain_named(&self, name: &ObjectName) -> Result<Domain, SqlError> {
+    /// The domain of a name. 42704 if there is none, 42809 if it is another type, which errors name as it is written,
+    /// or as SQL.
+    pub(super) fn domain_named(&self, name: &ObjectName, as_written: bool) -> Result<Domain, SqlError> {
         let parts = self.name_parts(name)?;
-        if let Some(Object::Domain(found)) = self.find_user_type(&parts).as_deref() {
+        let found = self.find_user_type(&parts);
+        if let Some(Object::Domain(found)) = found.as_deref() {
             return Ok(found.clone());
         }
-        let of_user = self.find_user_type(&parts).and_then(|found| self.catalog.user_type_text(Oid(found.id().0)));
+        let written = parts.join(".");
+        let of_user = found.and_then(|found| self.catalog.user_type_text(Oid(found.id().0)));
         // The rows of a table have a type of its name.
         let of_rows = || self.find_relation(name).ok()?.filter(|(found, _)| found.table().is_some());
         let other = of_user.or_else(|| self.system_type(&parts)).or_else(|| Some(quote_identifier(&of_rows()?.1)));
         Err(match other {
-            Some(shown) => SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{shown} is not a domain")),
-            None => {
-                let message = format!("type \"{}\" does not exist", parts.join("."));
-                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            Some(shown) => {
+                let shown = if as_written { format!("\"{written}\"") } else { shown };
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{shown} is not a domain"))
             }
+            None => SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{written}\" does not exist")),
         })
     }
 
@@ -274,8 +277,7 @@ fn free_name(domain: &Domain) -> String {
 
 fn rename_check(domain: &mut Domain, old: &str, new: &str, shown: &str) -> Result<(), SqlError> {
     if !domain.checks.iter().any(|check| check.name == old) {
-        let message = format!("constraint \"{old}\" for domain {shown} does not exist");
-        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        return Err(no_check(old, shown));
     }
     if domain.checks.iter().any(|check| check.name == new) {
         return Err(double_check(new, shown));

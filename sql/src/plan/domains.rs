@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::binder::{Binder, Scope, ScopeColumn, ScopeTable, Typed};
 use super::stored::bind_stored;
 use crate::catalog::{Catalog, NamedType};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::{DomainCheck, Expr};
 use crate::object::{Domain, ObjectId};
 use crate::table::{Column, Table};
@@ -53,6 +53,11 @@ pub(super) fn value_scope(domain: &Domain) -> Scope {
     let (name, columns) = (String::new(), vec![column]);
     let table = ScopeTable { name, hidden_name: None, columns, offset: 0, oid: 0, relation: None };
     Scope { tables: vec![table], merged: Vec::new() }
+}
+
+/// 42704 for a check that a domain, as SQL, does not have.
+pub(super) fn no_check(name: &str, shown: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("constraint \"{name}\" for domain {shown} does not exist"))
 }
 
 /// The text of a column's DEFAULT: its own, or that of its domain.

@@ -145,7 +145,7 @@ impl Binder<'_> {
         let (value, bound) = (Typed::new(Expr::Column(0), key, at), Typed::new(Expr::Column(1), edge.ty, at));
         let test = self.operator(symbol, symbol, value, bound, (ast, ast))?;
         let range = RangeBound { edge: edge.expr, test: test.expr, beyond: subtracts != is_less };
-        Ok(FrameBound::Offset { offset: offset.expr, follows, range: Some(range) })
+        Ok(FrameBound::Offset { offset: offset.expr, follows, range: Some(Box::new(range)) })
     }
 
     /// Where the parentheses of a window and the bounds of its frame begin, behind a word that follows a location.

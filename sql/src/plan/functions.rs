@@ -84,7 +84,9 @@ impl Binder<'_> {
             return Ok(value);
         }
         let names = list.names.iter().map(String::as_str).collect();
-        let written = if call.name.0.len() > 1 { format!("pg_catalog.{name}") } else { name };
+        // Functions of `information_schema` have it in their names.
+        let is_shown = call.name.0.len() > 1 && !name.starts_with("information_schema.");
+        let written = if is_shown { format!("pg_catalog.{name}") } else { name };
         self.call(&written, Arguments { values, names, is_variadic: list.is_variadic }, at)
     }
 

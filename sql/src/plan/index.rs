@@ -92,7 +92,7 @@ pub(super) fn stored_generated(
 /// A stored condition as PostgreSQL writes it over the columns of a table; `None` if that is not known.
 pub(super) fn normal_condition(text: &str, table: &Table, catalog: &Catalog) -> Option<String> {
     let bind = |binder: &mut Binder<'_>, ast: &Ast| Ok(binder.normal_text(ast, &Scope::of_columns(table)));
-    let normal = bind_stored(text, catalog, bind).ok()??;
+    let normal = bind_stored(text, catalog, bind).ok()??.text;
     let is_same = stored_condition(&normal, table, catalog).ok()? == stored_condition(text, table, catalog).ok()?;
     is_same.then_some(normal)
 }

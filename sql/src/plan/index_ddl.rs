@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Scope};
 use super::dependents::of_key;
 use super::index::{is_immutable, stored_condition, stored_expression};
-use super::names::{fold_ident, index_columns_name, object_name};
+use super::names::{fold_ident, index_columns_name, object_name, sort_options};
 use super::node::{Alteration, Body, Notice};
 use super::projection::index_column_name;
 use crate::catalog::Relation;
@@ -21,6 +21,7 @@ use crate::parse::{NO_LOCATION, start_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
+use pgtypes::functions::has_order;
 
 /// The storage parameters of PostgreSQL's indexes. They are accepted, and mean nothing here.
 const STORAGE_PARAMETERS: [&str; 2] = ["fillfactor", "deduplicate_items"];
@@ -70,14 +71,6 @@ fn is_operator_class(name: &str, ty: SqlType) -> bool {
         "array" => ty.element().is_some(),
         base => base == ty.row().name,
     }
-}
-
-/// Whether the values of a type have an order: PostgreSQL has an operator class for it.
-pub(crate) fn has_order(ty: SqlType) -> bool {
-    let compared = ty.scalar().base();
-    let without =
-        [SqlType::JSON, SqlType::REFCURSOR, SqlType::PG_NODE_TREE, SqlType::XID, SqlType::CID, SqlType::ACLITEM];
-    !without.contains(&compared)
 }
 
 /// The hint for a name that leads to a relation of another kind.
@@ -223,8 +216,8 @@ impl Binder<'_> {
         }
         self.check_operator_class(column.operator_class.as_ref(), ty)?;
         let options = &column.column.options;
-        let descends = options.asc == Some(false);
-        Ok(IndexColumn { value, order: KeyOrder { descends, nulls_first: options.nulls_first.unwrap_or(descends) } })
+        let (descends, nulls_first) = sort_options(options);
+        Ok(IndexColumn { value, order: KeyOrder { descends, nulls_first } })
     }
 
     fn check_operator_class(&self, class: Option<&ObjectName>, ty: SqlType) -> Result<(), SqlError> {

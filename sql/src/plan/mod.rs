@@ -14,8 +14,9 @@
 //! 2. `index_path`: scans of secondary indexes
 //! 3. `path_cost`, `window`: what paths cost; window functions and their frames
 //! 4. `access`, `found`: access paths; what was found of a query
-//! 5. `rel`: queries and the nodes that they read (`windowed` makes that of window functions)
-//! 6. `join_method`, `joins`, `node`: how joins find partners; where conditions go; the plan of a statement
+//! 5. `rel`: queries and the nodes that they read
+//! 6. `join_method`, `joins`, `node`, `windowed`: how joins find partners; where conditions go; the plan of a
+//!    statement; window functions in a plan
 //! 7. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
 //!    WITH
 //! 8. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
@@ -25,13 +26,13 @@
 //! 11. `domains`, `object_names`, `operators`: constraints of domains, names in literals, operators
 //! 12. `comparison`: comparisons and constructs built from them
 //! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 14. `aggregate`, `deparse`, `index`: aggregates; conditions as text; binding of indexes
+//! 14. `aggregate`, `deparse`, `frames`, `index`: aggregates; conditions as text; frames of windows; binding of indexes
 //! 15. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
 //!     column; FROM, output columns; names in stored texts; what views read
 //! 16. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
-//! 17. `frames`, `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE
-//!     and DELETE inside WITH
+//! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
+//!     inside WITH
 //! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
 //!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
 //! 19. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
@@ -128,7 +129,6 @@ pub(crate) use explain::{
     NodeKey, Profile, StatementRun, column as explain_column, format_of as explain_format, show_report,
 };
 pub(crate) use explained::Explain;
-pub(crate) use index_ddl::has_order;
 pub(crate) use index_path::{IndexScan, PrefixValue};
 pub(crate) use node::{
     Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,

@@ -1,12 +1,18 @@
 //! Names: reserved words, keywords, folding.
 
-use sqlparser::ast::{Expr as Ast, Ident, ObjectName, ObjectNamePart, Spanned};
+use sqlparser::ast::{Expr as Ast, Ident, ObjectName, ObjectNamePart, OrderByOptions, Spanned};
 
 use super::binder::Binder;
 use crate::error::{SqlError, SqlState};
 
 /// Limit of identifiers, in bytes. Longer ones are truncated, as in PostgreSQL.
 const MAX_IDENTIFIER: usize = 63;
+
+/// Whether a key of an order descends, and whether NULLs come first. By default NULL counts as the greatest value.
+pub(super) fn sort_options(options: &OrderByOptions) -> (bool, bool) {
+    let descends = options.asc == Some(false);
+    (descends, options.nulls_first.unwrap_or(descends))
+}
 
 impl Binder<'_> {
     /// 42601 for a reserved word or a string in place of a name.

@@ -338,6 +338,8 @@ pub(crate) enum Body {
     Drop(&'static str, Drops),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.
     AlterTables(&'static str, Vec<Alteration>),
+    /// COMMENT: on an object, or on a part of it; none without a text.
+    Comment(ObjectId, Part, Option<String>),
     /// ANALYZE, or VACUUM with it, with its tag: the tables; `None` for all of the database.
     Analyze(&'static str, Option<Vec<AnalyzeTarget>>),
     /// A statement without effect. Holds its tag.
@@ -363,8 +365,6 @@ pub(crate) enum NewObject {
     Database(String),
     /// A view.
     Relation(Object),
-    /// The comment on an object, or on a part of it; none without a text.
-    Comment(ObjectId, Part, Option<String>),
 }
 
 /// What is dropped: what the statement names, and what goes with it.

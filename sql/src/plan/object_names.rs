@@ -1,7 +1,7 @@
 //! Names of objects for the text forms of `regclass`, `regtype` and the like. The system catalog knows them; the name
 //! of a type is one for the parser.
 
-use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
+use sqlparser::ast::Expr as Ast;
 
 use super::type_name;
 use crate::catalog::{Catalog, NamedType};
@@ -33,10 +33,8 @@ fn find_type(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
     let parsed = parse::parse(&format!("SELECT NULL::{name}"))
         .map_err(|_| ValueError::new(SqlState::SYNTAX_ERROR, format!("invalid type name \"{name}\"")))?;
     let [statement] = parsed.as_slice() else { return Err(missing()) };
-    let Statement::Query(query) = &statement.tree else { return Err(missing()) };
-    let SetExpr::Select(select) = &*query.body else { return Err(missing()) };
-    match select.projection.as_slice() {
-        [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] => {
+    match statement.only_expression() {
+        Some(Ast::Cast { data_type, .. }) => {
             let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
             type_name::resolve(data_type, &find).map(NamedType::oid).map_err(|_| missing())
         }

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Location;
 
 use super::bind_expr::literal;
 use super::binder::{Binder, Scope};
-use super::names::fold_ident;
+use super::names::{fold_ident, sort_options};
 use super::projection::Output;
 use super::rel::SortKey;
 use crate::error::{SqlError, SqlState};
@@ -64,8 +64,7 @@ impl Binder<'_> {
                     }
                 }
             };
-            let descending = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(descending);
+            let (descending, nulls_first) = sort_options(&key.options);
             if !order_limit.sort.iter().any(|earlier| earlier.column == column) {
                 order_limit.sort.push(SortKey { column, descending, nulls_first });
             }

@@ -15,7 +15,7 @@ use super::calls::Arguments;
 use super::found::{FoundCall, FoundFunction, FoundWindow, NamedWindow};
 use super::frames::Places;
 use super::functions::ArgumentList;
-use super::names::fold_ident;
+use super::names::{fold_ident, sort_options};
 use super::window::Frame;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -88,14 +88,8 @@ impl Binder<'_> {
                 filter,
                 order: Vec::new(),
             }),
-            Run::OrderedSet(..) => {
-                let message = format!("OVER is not supported for ordered-set aggregate {name}");
-                return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
-            }
-            _ => {
-                let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
-                return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
-            }
+            Run::OrderedSet(..) => return Err(self.over_ordered_set(name, at)),
+            _ => return Err(self.over_other(name, at)),
         };
         let (window, frame) = self.window_of(over, scope, at)?;
         let state = &mut self.aggregates.windows;
@@ -135,15 +129,13 @@ impl Binder<'_> {
             if functions::named(name).is_empty() {
                 return Ok(());
             }
-            let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
-            return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
+            return Err(self.over_other(name, at));
         }
         if list.distinct {
             return Err(missing("DISTINCT is not implemented for window functions"));
         }
         if !call.within_group.is_empty() {
-            let message = format!("OVER is not supported for ordered-set aggregate {name}");
-            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+            return Err(self.over_ordered_set(name, at));
         }
         if let FunctionArguments::List(list) = &call.args
             && !list.clauses.is_empty()
@@ -158,6 +150,16 @@ impl Binder<'_> {
             return Err(missing("FILTER is not implemented for non-aggregate window functions"));
         }
         Ok(())
+    }
+
+    fn over_ordered_set(&self, name: &str, at: Location) -> SqlError {
+        let message = format!("OVER is not supported for ordered-set aggregate {name}");
+        self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at)
+    }
+
+    fn over_other(&self, name: &str, at: Location) -> SqlError {
+        let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
+        self.error(SqlState::WRONG_OBJECT_TYPE, message, at)
     }
 
     fn window_parts(
@@ -266,8 +268,7 @@ impl Binder<'_> {
     fn window_key(&mut self, key: &OrderByExpr, scope: &Scope) -> Result<(AggregateOrder, SqlType), SqlError> {
         let value = self.expr(&key.expr, scope)?;
         let value = self.resolve_unknown(value)?;
-        let descending = key.options.asc == Some(false);
-        let nulls_first = key.options.nulls_first.unwrap_or(descending);
+        let (descending, nulls_first) = sort_options(&key.options);
         Ok((AggregateOrder { expr: value.expr, descending, nulls_first }, value.ty))
     }
 }

@@ -100,12 +100,7 @@ impl SelectPlan {
     pub(crate) fn row_names(&self) -> Vec<String> {
         let Some(aggregation) = &self.aggregation else { return self.names.clone() };
         let keys = aggregation.keys.iter().map(|key| plain(key, &self.names));
-        let calls = aggregation.calls.iter().map(|call| {
-            let args: Vec<String> = call.args.iter().map(|arg| plain(arg, &self.names)).collect();
-            let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
-            format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
-        });
-        keys.chain(calls).collect()
+        keys.chain(aggregation.calls.iter().map(|call| shown_call(call, &self.names))).collect()
     }
 
     /// Whether it only filters and projects.
@@ -387,7 +382,21 @@ pub(crate) struct WindowCall {
     pub(crate) frame: Frame,
 }
 
+/// The call of an aggregate, for EXPLAIN.
+pub(super) fn shown_call(call: &AggregateCall, names: &[String]) -> String {
+    let args: Vec<String> = call.args.iter().map(|arg| plain(arg, names)).collect();
+    let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
+    format!("{}({}{args})", call.function.name, if call.distinct { "DISTINCT " } else { "" })
+}
+
 impl Windows {
+    /// Names of the columns of the input, for EXPLAIN.
+    pub(crate) fn input_names(&self) -> Vec<String> {
+        let Rel::Query(input) = &self.input else { return Vec::new() };
+        let own = input.row_names();
+        input.output.iter().map(|output| plain(output, &own)).collect()
+    }
+
     /// The number of values.
     pub(crate) fn values(&self) -> usize {
         self.windows.iter().map(|window| window.calls.len()).sum()

@@ -6,6 +6,7 @@ use kv::api::LockMode;
 use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SelectItem, SetExpr, Spanned, Values};
 use sqlparser::tokenizer::Location;
 
+use super::aggregation::AggregateCall;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::conditions::{conjunction, conjuncts};
@@ -118,7 +119,7 @@ impl Binder<'_> {
         self.aggregates.windows.allowed = true;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
         self.aggregates.windows.allowed = false;
-        let mut keys = self.group_by(&select.group_by, &scope, &mut output)?;
+        let keys = self.group_by(&select.group_by, &scope, &mut output)?;
         if distinct {
             self.check_distinct(&select.projection, &mut output)?;
         }
@@ -129,17 +130,10 @@ impl Binder<'_> {
         };
         self.aggregates.windows.allowed = false;
         let mut windows = std::mem::take(&mut self.aggregates.windows);
-        let tables = from.tables();
         let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
-        let aggregation = if is_grouped {
-            let own = output.exprs.iter_mut().chain(&mut having);
-            let mut exprs: Vec<&mut Expr> = own.chain(windows.exprs_mut()).collect();
-            self.over_groups(&mut keys, &mut exprs, &tables)?;
-            let calls = std::mem::take(&mut self.aggregates.calls);
-            Some(Aggregation { keys, calls, having })
-        } else {
-            None
-        };
+        let exprs = output.exprs.iter_mut().chain(&mut having).chain(windows.exprs_mut()).collect();
+        let groups = if is_grouped { Some(self.groups(keys, exprs, &from)?) } else { None };
+        let aggregation = groups.map(|(keys, calls)| Aggregation { keys, calls, having });
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
         if !keeps_unknown {
@@ -182,6 +176,17 @@ impl Binder<'_> {
         let bound = self.condition(ast, scope, "WHERE");
         self.aggregates = aggregates;
         bound.map(Some)
+    }
+
+    /// The keys and the aggregates of a query with groups. The expressions are over its groups then.
+    fn groups(
+        &mut self,
+        mut keys: Vec<Expr>,
+        mut exprs: Vec<&mut Expr>,
+        from: &From,
+    ) -> Result<(Vec<Expr>, Vec<AggregateCall>), SqlError> {
+        self.over_groups(&mut keys, &mut exprs, &from.tables())?;
+        Ok((keys, std::mem::take(&mut self.aggregates.calls)))
     }
 
     /// Gives a plan its source and the condition over it.
@@ -280,9 +285,11 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// 42883 if the rows cannot be told apart.
+    /// 42883 if the rows cannot be told apart. Literals are text, also where INSERT has another type for them.
     fn check_distinct(&mut self, items: &[SelectItem], output: &mut Output) -> Result<(), SqlError> {
-        self.settle_all(output)?;
+        for column in 0..output.columns.len() {
+            self.settle(output, column)?;
+        }
         for (at, column) in output.columns.iter().enumerate() {
             let item = items.get(at.min(items.len().saturating_sub(1)));
             self.check_groupable(column.ty, item.map_or(NO_LOCATION, |item| item.span().start))?;

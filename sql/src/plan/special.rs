@@ -90,7 +90,8 @@ impl Binder<'_> {
         self.system_call(name, args, at)
     }
 
-    /// A call that PostgreSQL's grammar makes of a construct. Errors show the function with its schema, at the construct.
+    /// A call that PostgreSQL's grammar makes of a construct. Errors show the function with its schema, at the
+    /// construct.
     fn system_call(&mut self, name: &str, args: Vec<Typed>, at: Location) -> Result<Typed, SqlError> {
         let keyword = match name {
             "btrim" | "ltrim" | "rtrim" => "trim",

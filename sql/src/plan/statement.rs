@@ -53,6 +53,7 @@ fn bind_on_this_stack(
         Body::Select(select) => (select.lock.is_some() || changes_in_with, false),
         Body::Insert(_) | Body::Update(_) | Body::Delete(_) | Body::CopyFrom(_) => (true, false),
         Body::CreateTable(_)
+        | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
         | Body::Drop(..)

@@ -1,11 +1,11 @@
 //! Binding of expressions that the catalog stores as SQL.
 
-use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
+use sqlparser::ast::Expr as Ast;
 
 use super::binder::Binder;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{self, Parsed};
+use crate::parse;
 
 /// Binds the stored text of an expression.
 pub(super) fn bind_stored<T>(
@@ -14,20 +14,11 @@ pub(super) fn bind_stored<T>(
     bind: impl FnOnce(&mut Binder<'_>, &Ast) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
     let statement = parse::parse(&format!("SELECT {text}"))?.pop().ok_or_else(damaged)?;
-    let ast = only_expression(&statement).ok_or_else(damaged)?;
+    let ast = statement.only_expression().ok_or_else(damaged)?;
     let mut binder = Binder::new(&statement, None, catalog);
     binder.is_stored = true;
     binder.clause = "index expressions";
     bind(&mut binder, ast)
-}
-
-fn only_expression(statement: &Parsed) -> Option<&Ast> {
-    let Statement::Query(query) = &statement.tree else { return None };
-    let SetExpr::Select(select) = &*query.body else { return None };
-    match &select.projection[..] {
-        [SelectItem::UnnamedExpr(ast)] => Some(ast),
-        _ => None,
-    }
 }
 
 fn damaged() -> SqlError {

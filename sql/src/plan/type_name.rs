@@ -23,7 +23,8 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
 /// Finds a user's type by its folded schema, if it is named, and name.
 pub(crate) type FindType<'f> = &'f dyn Fn(Option<&str>, &str) -> Option<NamedType>;
 
-/// What the name of a type means. 42704 if there is no such type, 0A000 if it is one of PostgreSQL that is not supported here.
+/// What the name of a type means. 42704 if there is no such type, 0A000 if it is one of PostgreSQL that is not
+/// supported here.
 pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<NamedType, SqlError> {
     let (ty, modifiers) = match name {
         DataType::Bool | DataType::Boolean => (SqlType::BOOL, Vec::new()),

@@ -44,7 +44,7 @@ pub(crate) enum FrameBound {
         offset: Expr,
         follows: bool,
         /// How values are compared, of RANGE.
-        range: Option<RangeBound>,
+        range: Option<Box<RangeBound>>,
     },
 }
 

@@ -2,10 +2,12 @@
 
 use super::aggregation::AggregateOrder;
 use super::found::{FoundCall, FoundFunction, FoundWindow};
-use super::rel::{Rel, SelectPlan, SetCall, SortKey, Source, Window, WindowCall, Windows};
-use super::show::plain;
+use super::rel::{Rel, SelectPlan, SetCall, SortKey, Source, Window, WindowCall, Windows, shown_call};
 use super::window::WindowFunction;
 use crate::expr::Expr;
+
+/// The columns of an order, and whether each descends and has NULLs first.
+type OrderKeys = Vec<(usize, bool, bool)>;
 
 /// Puts the windows of a query between its aggregation and its projection. They are over the row of the aggregation,
 /// or of the source, whose width is `width`. Functions that return sets follow. Returns the width of the new row.
@@ -16,7 +18,7 @@ pub(super) fn set_windows(
     width: usize,
 ) -> usize {
     let mut columns = Columns { width, extra: Vec::new() };
-    let mut ranked: Vec<(Vec<(usize, bool, bool)>, Window)> = Vec::new();
+    let mut ranked: Vec<(OrderKeys, Window)> = Vec::new();
     for window in windows {
         let partition: Vec<usize> = window.partition.into_iter().map(|key| columns.place(key)).collect();
         let order = window.order.into_iter().map(|AggregateOrder { expr, descending, nulls_first }| SortKey {
@@ -75,9 +77,7 @@ pub(super) fn set_windows(
 
 /// The names of the columns of a node's rows, for EXPLAIN.
 fn names_of(windows: &Windows) -> Vec<String> {
-    let Rel::Query(input) = &windows.input else { return Vec::new() };
-    let own = input.row_names();
-    let mut names: Vec<String> = input.output.iter().map(|output| plain(output, &own)).collect();
+    let mut names = windows.input_names();
     let name = |at: &usize| names.get(*at).cloned().unwrap_or_default();
     let calls = windows.windows.iter().flat_map(|window| &window.calls).map(|call| {
         let shown = match &call.function {
@@ -85,11 +85,7 @@ fn names_of(windows: &Windows) -> Vec<String> {
                 let args: Vec<String> = args.iter().map(name).collect();
                 format!("{}({})", kind.name(), args.join(", "))
             }
-            WindowFunction::Aggregate(aggregate) => {
-                let args: Vec<String> = aggregate.args.iter().map(|arg| plain(arg, &names)).collect();
-                let args = if args.is_empty() { "*".to_owned() } else { args.join(", ") };
-                format!("{}({args})", aggregate.function.name)
-            }
+            WindowFunction::Aggregate(call) => shown_call(call, &names),
         };
         (call.place, format!("{shown} OVER (?)"))
     });

@@ -59,7 +59,14 @@ impl Session {
         let mut input = input.lock().await;
         match self.receive(&mut copy, &mut run, &mut input).await {
             Ok(rows) => {
-                self.active.iter_mut().for_each(|active| active.copied = copy.take_key_lines());
+                if let Some(active) = &mut self.active {
+                    active.copied = copy.take_key_lines();
+                    // A commit that follows may take a name from before commits that the client has seen, and conflict
+                    // with them. Other statements are run again then. The client cannot send its data again.
+                    let named = async { active.txn.take_start_ts().await.map(drop).map_err(Fault::from) };
+                    self.interrupt.guard(self.deadline, named).await?;
+                    active.check(&self.node.catalog)?;
+                }
                 Ok(format!("COPY {rows}"))
             }
             Err(Fault::Statement(error)) => Err(Fault::Statement(copy.interrupted(error))),

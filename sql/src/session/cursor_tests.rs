@@ -39,7 +39,8 @@ async fn prepared_statements_are_listed() {
         list_statements(&session.statements),
         [
             info("A", "prepare \"A\" as values (1)", &[]),
-            info("b", "prepare b (int, unknown) as select $1, $2::text", &[SqlType::INT4, SqlType::TEXT]),
+            // PostgreSQL keeps the text of the whole query.
+            info("b", "select 1; prepare b (int, unknown) as select $1, $2::text", &[SqlType::INT4, SqlType::TEXT],),
         ]
     );
     run(&mut session, &mut out, "deallocate b").await;

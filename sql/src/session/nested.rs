@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::parse;
 use crate::plan;
 use pgtypes::SqlType;
-use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, Statement};
+use sqlparser::ast::Expr as Ast;
 
 /// A statement around a query, with the text of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,22 +95,14 @@ impl Prepare {
 fn type_named(text: &str, catalog: &Catalog) -> Result<SqlType, SqlError> {
     let malformed = || SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{text}\""));
     let parsed = parse::parse(&format!("SELECT NULL::{text}")).map_err(|_| malformed())?;
-    let Some(Statement::Query(query)) = parsed.first().map(|statement| &statement.tree) else {
+    let Some(Ast::Cast { data_type, .. }) = parsed.first().and_then(|statement| statement.only_expression()) else {
         return Err(malformed());
     };
-    match &*query.body {
-        SetExpr::Select(select) => match select.projection.as_slice() {
-            [SelectItem::UnnamedExpr(Ast::Cast { data_type, .. })] if select.from.is_empty() => {
-                if text.eq_ignore_ascii_case("unknown") {
-                    return Ok(SqlType::UNKNOWN);
-                }
-                let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
-                plan::type_of_name(data_type, &find).map(|named| named.ty.base())
-            }
-            _ => Err(malformed()),
-        },
-        _ => Err(malformed()),
+    if text.eq_ignore_ascii_case("unknown") {
+        return Ok(SqlType::UNKNOWN);
     }
+    let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
+    plan::type_of_name(data_type, &find).map(|named| named.ty.base())
 }
 
 /// Parses a statement around a query; `None` if the text is another one.

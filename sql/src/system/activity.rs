@@ -4,7 +4,7 @@
 //! computed ([`super::env::ClusterSource`]).
 
 use super::env::{Rows, SystemEnv, array, int, maybe, oid, one_row, rows_of, text};
-use super::objects::{IndexView, indexes, role_oid, roles};
+use super::objects::{DATABASE_OWNER, IndexView, all_roles, indexes, role_oid, roles};
 use super::producer::Producer;
 use super::tables::named_tables;
 use crate::lock_name::{DATABASE_OID, LockName};
@@ -12,33 +12,17 @@ use crate::sessions::{SessionInfo, SessionState, SessionWait};
 use crate::table::Table;
 use kv::api::LockMode;
 use pgtypes::datetime::{self, ZoneEntry};
-use pgtypes::{Datum, SqlType};
+use pgtypes::{Datum, Oid, SqlType};
 
 /// What every role may do, as nothing is refused to anybody.
-const ROLE: &[(&str, &str)] = &[
-    ("rolsuper", "t"),
-    ("rolinherit", "t"),
-    ("rolcreaterole", "t"),
-    ("rolcreatedb", "t"),
-    ("rolcanlogin", "t"),
-    ("rolreplication", "f"),
-    ("rolbypassrls", "t"),
-    ("rolconnlimit", "-1"),
-];
+const ROLE: &[(&str, &str)] = &[("rolinherit", "t"), ("rolreplication", "f"), ("rolconnlimit", "-1")];
+const HIDDEN_ROLE: &[(&str, &str)] =
+    &[("rolinherit", "t"), ("rolreplication", "f"), ("rolconnlimit", "-1"), ("rolpassword", "********")];
+const ROLE_COLUMNS: &[&str] =
+    &["oid", "rolname", "rolsuper", "rolcreaterole", "rolcreatedb", "rolcanlogin", "rolbypassrls"];
 const USER: &[(&str, &str)] = &[("usecreatedb", "t"), ("usesuper", "t"), ("userepl", "f"), ("usebypassrls", "t")];
 const HIDDEN_USER: &[(&str, &str)] =
     &[("usecreatedb", "t"), ("usesuper", "t"), ("userepl", "f"), ("usebypassrls", "t"), ("passwd", "********")];
-const HIDDEN_ROLE: &[(&str, &str)] = &[
-    ("rolsuper", "t"),
-    ("rolinherit", "t"),
-    ("rolcreaterole", "t"),
-    ("rolcreatedb", "t"),
-    ("rolcanlogin", "t"),
-    ("rolreplication", "f"),
-    ("rolbypassrls", "t"),
-    ("rolconnlimit", "-1"),
-    ("rolpassword", "********"),
-];
 
 pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
@@ -68,10 +52,10 @@ pub(super) static PRODUCERS: &[Producer] = &[
         columns: &[],
         rows: |_| one_row(Vec::new()),
     },
-    Producer { relation: "pg_authid", constants: ROLE, columns: &["oid", "rolname"], rows: role_rows },
-    Producer { relation: "pg_roles", constants: HIDDEN_ROLE, columns: &["oid", "rolname"], rows: role_rows },
-    Producer { relation: "pg_shadow", constants: USER, columns: &["usesysid", "usename"], rows: role_rows },
-    Producer { relation: "pg_user", constants: HIDDEN_USER, columns: &["usesysid", "usename"], rows: role_rows },
+    Producer { relation: "pg_authid", constants: ROLE, columns: ROLE_COLUMNS, rows: role_rows },
+    Producer { relation: "pg_roles", constants: HIDDEN_ROLE, columns: ROLE_COLUMNS, rows: role_rows },
+    Producer { relation: "pg_shadow", constants: USER, columns: &["usesysid", "usename"], rows: user_rows },
+    Producer { relation: "pg_user", constants: HIDDEN_USER, columns: &["usesysid", "usename"], rows: user_rows },
     Producer {
         relation: "pg_settings",
         constants: &[("pending_restart", "f")],
@@ -179,6 +163,15 @@ const STATISTICS: &[&str] = &["relid", "schemaname", "relname"];
 const INDEXES: &[&str] = &["relid", "indexrelid", "schemaname", "relname", "indexrelname"];
 
 fn role_rows(env: &SystemEnv<'_>) -> Rows {
+    let row = |(number, name): (Oid, &str)| {
+        // Who can log in may do everything.
+        let may = Datum::Bool(number != DATABASE_OWNER.0);
+        vec![oid(number), text(name), may.clone(), may.clone(), may.clone(), may.clone(), may]
+    };
+    rows_of(all_roles(env.session.user()).into_iter().map(row).collect())
+}
+
+fn user_rows(env: &SystemEnv<'_>) -> Rows {
     rows_of(roles(env.session.user()).into_iter().map(|(number, name)| vec![oid(number), text(name)]).collect())
 }
 

@@ -1,7 +1,7 @@
-//! Comments: `pg_description`, `pg_shdescription`, and the functions that look one up. Those on types and schemas of the
-//! system are PostgreSQL's.
+//! Comments: `pg_description`, `pg_shdescription`, and the functions that look one up. Those on types and schemas of
+//! the system are PostgreSQL's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::env::{SystemEnv, int, maybe, number, oid, rows_of, text, words};
@@ -74,7 +74,7 @@ fn comments(catalog: &Catalog) -> Vec<Comment> {
             all.push(Comment { class, object: object.0, column, text: text.clone() });
         }
     }
-    let own: Vec<(u32, u32)> = all.iter().map(|comment| (comment.class, comment.object)).collect();
+    let own: HashSet<(u32, u32)> = all.iter().map(|comment| (comment.class, comment.object)).collect();
     let of_system = OF_SYSTEM.iter().filter(|(place, _)| !own.contains(place));
     all.extend(of_system.map(|((class, object), text)| Comment {
         class: *class,
@@ -105,7 +105,11 @@ fn class_of(catalog: &Catalog, object: ObjectId, part: Part) -> Option<u32> {
     }
     match catalog.name_of_relation(object.0) {
         Some(_) => Some(PG_CLASS),
-        None => catalog.table_of_part(object.0).map(|_| PG_CONSTRAINT),
+        None => {
+            let is_constraint =
+                catalog.table_of_part(object.0).is_some() || catalog.check_of_domain(object.0).is_some();
+            is_constraint.then_some(PG_CONSTRAINT)
+        }
     }
 }
 
@@ -122,7 +126,7 @@ pub(super) fn object_comment(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
     let own = |part| {
         let text = catalog.comments(ObjectId(object))?.get(&part)?;
         let found = class_of(catalog, ObjectId(object), part)?;
-        class.is_none_or(|class| class == found).then(|| text.as_str())
+        class.is_none_or(|class| class == found).then_some(text.as_str())
     };
     let of_system = || match class {
         Some(class) => OF_SYSTEM.get(&(class, object)).copied(),

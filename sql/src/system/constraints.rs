@@ -488,8 +488,7 @@ pub(super) fn definition(catalog: &Catalog, number: Oid, is_pretty: bool) -> Opt
     };
     let is_it = |check: &&Check| check.id.0 == number.0;
     let Some(table) = catalog.table_of_part(number.0) else {
-        let domains = domains(catalog);
-        return domains.iter().flat_map(|domain| &domain.checks).find(is_it).map(shown);
+        return catalog.check_of_domain(number.0).as_ref().map(shown);
     };
     if let Some(index) = indexes(table).into_iter().find(|index| index.constraint == Some(number)) {
         return Some(key_definition(table, &index));

@@ -8,7 +8,7 @@ use super::constraints;
 use super::describe::{arguments, index_definition, result, type_name};
 use super::env::{Rows, SystemEnv, array, int, maybe, no_rows, number, oid, rows_of, text, words};
 use super::names::{find_relation, is_visible};
-use super::objects::{described, index_by_oid, indexes, roles, schema_name, schema_of, sequences, table_of, views};
+use super::objects::{all_roles, described, index_by_oid, indexes, schema_name, schema_of, sequences, table_of, views};
 use super::pretty::pretty;
 use super::privileges;
 use super::relations::{self, PG_CATALOG};
@@ -266,7 +266,8 @@ fn current_schemas(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {
 }
 
 fn user_by_id(wanted: Oid, env: &SystemEnv<'_>) -> Datum {
-    let name = roles(env.session.user()).into_iter().find(|(oid, _)| *oid == wanted).map(|(_, name)| name.to_owned());
+    let name =
+        all_roles(env.session.user()).into_iter().find(|(oid, _)| *oid == wanted).map(|(_, name)| name.to_owned());
     text(name.unwrap_or_else(|| format!("unknown (OID={wanted})")))
 }
 

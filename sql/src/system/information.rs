@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::env::{Rows, SystemEnv, int, maybe, one_row, rows_of, text, yes};
 use super::facts;
 use super::names::shown_default;
-use super::objects::{roles, schemas, sequences, views};
+use super::objects::{owner_of_schema, roles, schemas, sequences, views};
 use super::producer::Producer;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use super::tables::named_tables;
@@ -31,10 +31,11 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "information_schema.schemata",
-        constants: &[("schema_owner", "postgres")],
-        columns: &["catalog_name", "schema_name"],
+        constants: &[],
+        columns: &["catalog_name", "schema_name", "schema_owner"],
         rows: |env| {
-            rows_of(schemas(env.catalog()).into_iter().map(|(_, name)| vec![database(env), text(name)]).collect())
+            let row = |(_, name)| vec![database(env), text(name), text(owner_of_schema(name).1)];
+            rows_of(schemas(env.catalog()).into_iter().map(row).collect())
         },
     },
     Producer {

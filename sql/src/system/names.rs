@@ -5,7 +5,7 @@
 
 use super::describe::type_name;
 use super::facts;
-use super::objects::{OWNER, schema_name, schema_oid};
+use super::objects::{DATABASE_OWNER, OWNER, schema_name, schema_oid};
 use super::relations::{self, PG_CATALOG};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
@@ -31,8 +31,8 @@ pub(crate) fn find_object(catalog: &Catalog, class: SqlType, name: &str) -> Resu
         }
         SqlType::REGROLE => {
             let role = alone(name)?;
-            let is_owner = role == OWNER.1;
-            if is_owner { Ok(OWNER.0) } else { Err(missing(SqlState::UNDEFINED_OBJECT, "role", &role)) }
+            let found = [OWNER, DATABASE_OWNER].into_iter().find(|(_, known)| *known == role);
+            found.map(|(oid, _)| oid).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role", &role))
         }
         SqlType::REGCOLLATION => find_collation(name),
         other => {
@@ -61,7 +61,9 @@ pub(crate) fn show_object(catalog: &Catalog, class: SqlType, oid: Oid) -> Option
             format!("{}({left},{})", row.name, row.right.name())
         }),
         SqlType::REGNAMESPACE => schema_name(catalog, oid).map(quote_identifier),
-        SqlType::REGROLE => (oid == OWNER.0).then(|| OWNER.1.to_owned()),
+        SqlType::REGROLE => {
+            [OWNER, DATABASE_OWNER].into_iter().find(|(known, _)| *known == oid).map(|(_, name)| name.to_owned())
+        }
         SqlType::REGCOLLATION => collations().find(|(known, _)| *known == oid).map(|(_, name)| match name {
             // A reserved word.
             "default" => "\"default\"".to_owned(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::env::SystemEnv;
 use super::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::{Domain, Object, SchemaId, Sequence, View};
+use crate::object::{Domain, Object, PUBLIC, SchemaId, Sequence, View};
 use crate::table::{Column, ColumnId, IndexId, IndexedValue, StorageId, Table, TableId, quote_identifier};
 use pgtypes::codec::key::KeyOrder;
 use pgtypes::{Oid, SqlType};
@@ -17,6 +17,8 @@ use pgtypes::{Oid, SqlType};
 pub(super) const SYSTEM_SCHEMAS: [(Oid, &str); 2] = [PG_CATALOG, INFORMATION_SCHEMA];
 /// The role that owns everything.
 pub(super) const OWNER: (Oid, &str) = (Oid(10), "postgres");
+/// The role that the owner of the database belongs to. It owns the schema `public`, and cannot log in.
+pub(super) const DATABASE_OWNER: (Oid, &str) = (Oid(6171), "pg_database_owner");
 /// The access method of tables.
 pub(super) const HEAP: Oid = Oid(2);
 /// The access method of indexes.
@@ -227,13 +229,25 @@ pub(super) fn role_oid(name: &str) -> Oid {
     Oid((hash & 0x0fff_ffff) | 0x4000_0000)
 }
 
-/// The roles that exist for a session: the owner, and the session's own.
+/// The roles that exist for a session and can log in: the owner, and the session's own.
 pub(super) fn roles(user: &str) -> Vec<(Oid, &str)> {
     let mut roles = vec![OWNER];
     if user != OWNER.1 {
         roles.push((role_oid(user), user));
     }
     roles
+}
+
+/// All roles that exist for a session.
+pub(super) fn all_roles(user: &str) -> Vec<(Oid, &str)> {
+    let mut all = roles(user);
+    all.push(DATABASE_OWNER);
+    all
+}
+
+/// The owner of a schema.
+pub(super) fn owner_of_schema(name: &str) -> (Oid, &'static str) {
+    if name == PUBLIC { DATABASE_OWNER } else { OWNER }
 }
 
 /// The sequences of the session's database, by their ids.
@@ -258,7 +272,7 @@ pub(super) fn described<'e>(relation: Oid, env: &SystemEnv<'e>) -> Option<&'e Ta
 
 /// Whether a role of this OID exists for the session.
 pub(super) fn is_role(wanted: Oid, env: &SystemEnv<'_>) -> bool {
-    wanted == OWNER.0 || roles(env.session.user()).iter().any(|(oid, _)| *oid == wanted)
+    all_roles(env.session.user()).iter().any(|(oid, _)| *oid == wanted)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Expressions without the parentheses that are not needed, as PostgreSQL prints them for people: of what it writes with
-//! all parentheses. A text of another form stays as it is.
+//! Expressions without the parentheses that are not needed, as PostgreSQL prints them for people: of what it writes
+//! with all parentheses. A text of another form stays as it is.
 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    SelectItem, SetExpr, Statement, UnaryOperator,
+    UnaryOperator,
 };
 
 use crate::parse;
@@ -29,19 +29,10 @@ enum Around {
 pub(super) fn pretty(text: &str) -> String {
     let parsed = parse::parse(&format!("SELECT {text}")).ok();
     let shown = parsed.as_ref().and_then(|statements| match statements.as_slice() {
-        [only] => only_expression(&only.tree).and_then(|expr| show(expr, Around::Nothing)),
+        [only] => only.only_expression().and_then(|expr| show(expr, Around::Nothing)),
         _ => None,
     });
     shown.unwrap_or_else(|| text.to_owned())
-}
-
-fn only_expression(statement: &Statement) -> Option<&Expr> {
-    let Statement::Query(query) = statement else { return None };
-    let SetExpr::Select(select) = &*query.body else { return None };
-    match select.projection.as_slice() {
-        [SelectItem::UnnamedExpr(expr)] => Some(expr),
-        _ => None,
-    }
 }
 
 /// The priority of an arithmetic operator.

@@ -3,7 +3,7 @@
 
 use super::env::{SystemEnv, number, words};
 use super::names::find_relation;
-use super::objects::{described, is_role, roles, schema_name, schema_oid};
+use super::objects::{all_roles, described, is_role, schema_name, schema_oid};
 use crate::error::{SqlError, SqlState};
 use pgtypes::functions::{self, ProcRow};
 use pgtypes::{Datum, Names, Oid, SqlType};
@@ -37,7 +37,8 @@ pub(super) fn check(function: &ProcRow, args: &[&Datum], env: &SystemEnv<'_>) ->
 fn role(args: &[&Datum], at: usize, env: &SystemEnv<'_>) -> Result<bool, SqlError> {
     match args.get(at) {
         Some(Datum::Text(name)) => {
-            let is_known = **name == *"public" || roles(env.session.user()).iter().any(|(_, known)| *known == &**name);
+            let is_known =
+                **name == *"public" || all_roles(env.session.user()).iter().any(|(_, known)| *known == &**name);
             if is_known { Ok(true) } else { Err(missing(SqlState::UNDEFINED_OBJECT, "role", name)) }
         }
         _ => Ok(is_role(number(args, at), env)),

@@ -11,7 +11,9 @@ use super::describe::index_definition;
 use super::env::{Rows, SystemEnv, int, oid, rows_of, text};
 use super::facts;
 use super::names::shown_default;
-use super::objects::{BTREE, HEAP, IndexView, default_oid, indexes, schema_of, schemas, sequences, views};
+use super::objects::{
+    BTREE, HEAP, IndexView, default_oid, indexes, owner_of_schema, schema_of, schemas, sequences, views,
+};
 use super::producer::Producer;
 use super::relations::{self, Relation};
 use crate::catalog::Catalog;
@@ -21,10 +23,11 @@ use pgtypes::{Datum, Oid, SqlType};
 pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
         relation: "pg_namespace",
-        constants: &[("nspowner", "10")],
-        columns: &["oid", "nspname"],
+        constants: &[],
+        columns: &["oid", "nspname", "nspowner"],
         rows: |env| {
-            rows_of(schemas(env.catalog()).into_iter().map(|(number, name)| vec![oid(number), text(name)]).collect())
+            let row = |(number, name)| vec![oid(number), text(name), oid(owner_of_schema(name).0)];
+            rows_of(schemas(env.catalog()).into_iter().map(row).collect())
         },
     },
     Producer {

@@ -165,7 +165,8 @@ ERROR 42804: column "c" cannot be cast automatically to type integer
 HINT: You might need to specify "USING c::integer".
 ERROR 42804: default for column "c" cannot be cast automatically to type integer
 ERROR 42804: default for column "c" cannot be cast automatically to type integer
-ALTER TABLE
+ERROR 42883: function length(integer) does not exist
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 42703: column "nope" of relation "ty" does not exist
 ERROR 0A000: cannot use subquery in transform expression [at 39]
 ERROR 42803: aggregate functions are not allowed in transform expressions [at 39]
@@ -175,11 +176,11 @@ ALTER TABLE
 ERROR 0A000: cannot alter type of a column used by a generated column
 DETAIL: Column "b" is used by generated column "g".
 ALTER TABLE
-id:int8|a:text|b:int4|c:int4|g:int8
-1|10|101|1|102
-2|20|201|2|202
-3|NULL|NULL|3|NULL
-4|5000000000|NULL|4|NULL
+id:int8|a:text|b:int4|c:text|g:int8
+1|10|101|abc|102
+2|20|201|de|202
+3|NULL|NULL|NULL|NULL
+4|5000000000|NULL|12|NULL
 
 # Defaults and NOT NULL.
 create table df (a int, b text, primary key (a));

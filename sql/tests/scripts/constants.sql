@@ -92,8 +92,7 @@ INSERT 0 2
 a:int4
 1
 2
-?column?:int4
-1
+ERROR 22012: division by zero
 ?column?:int4
 1
 

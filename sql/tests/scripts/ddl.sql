@@ -337,7 +337,7 @@ ERROR 0A000: CREATE FUNCTION is not supported yet
 ERROR 0A000: CREATE TRIGGER is not supported yet
 ERROR 0A000: CREATE EXTENSION is not supported yet
 CREATE TYPE
-ERROR 0A000: CREATE DOMAIN is not supported yet
+CREATE DOMAIN
 ERROR 0A000: CREATE MATERIALIZED VIEW is not supported yet [at 26]
 ERROR 0A000: CREATE ROLE is not supported yet
 ERROR 42P01: relation "t" does not exist

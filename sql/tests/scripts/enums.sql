@@ -280,8 +280,8 @@ mood:enum|pg_typeof:regtype
 in s|public.mood
 RESET
 ERROR 2BP01: cannot drop type mood because other objects depend on it
-DETAIL: column m of table person depends on type mood
-column all_moods of table person depends on type mood[]
+DETAIL: column all_moods of table person depends on type mood[]
+column m of table person depends on type mood
 column m of table keyed depends on type mood
 column m of table checked depends on type mood
 HINT: Use DROP ... CASCADE to drop the dependent objects too.

@@ -188,9 +188,8 @@ coalesce:int4|greatest:numeric
 \params 5
 select case $1 when 1 then 'a' when 5.5 then 'b' else 'c' end;
 ----
-params int4
-case:text
-c
+ERROR 42883: operator does not exist: text = integer [at 16]
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
 
 \params 5
 select $1 = 1 or $1 = 'x';

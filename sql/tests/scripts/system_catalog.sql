@@ -84,7 +84,7 @@ select oid, nspname, pg_get_userbyid(nspowner) from pg_namespace order by oid;
 ----
 oid:oid|nspname:name|pg_get_userbyid:name
 11|pg_catalog|postgres
-2200|public|postgres
+2200|public|pg_database_owner
 13207|information_schema|postgres
 
 select oid, typname, typlen, typinput, typreceive, typarray from pg_type where oid in (23, 25, 1009, 1700) order by oid;
@@ -169,6 +169,7 @@ select rolname, rolsuper, rolcanlogin, oid = 10, rolpassword from pg_roles order
 ----
 rolname:name|rolsuper:bool|rolcanlogin:bool|?column?:bool|rolpassword:text
 ann|t|t|f|********
+pg_database_owner|f|f|f|********
 postgres|t|t|t|********
 
 select usename, passwd from pg_user order by 1;
@@ -181,6 +182,7 @@ select rolname, rolpassword from pg_authid order by 1;
 ----
 rolname:name|rolpassword:text
 ann|NULL
+pg_database_owner|NULL
 postgres|NULL
 
 select name, setting, vartype, context, source, enumvals from pg_settings where name in ('search_path', 'IntervalStyle', 'server_version_num', 'lock_timeout') order by name;
@@ -307,7 +309,7 @@ select catalog_name, schema_name, schema_owner from information_schema.schemata 
 catalog_name:name|schema_name:name|schema_owner:name
 postgres|information_schema|postgres
 postgres|pg_catalog|postgres
-postgres|public|postgres
+postgres|public|pg_database_owner
 
 select specific_name, data_type, is_deterministic from information_schema.routines where routine_name = 'current_schemas';
 ----

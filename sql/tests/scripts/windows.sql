@@ -530,9 +530,7 @@ ERROR 42809: count(*) must be used to call a parameterless aggregate function [a
 
 select 1 / (row_number() over (order by id) - 3) from emp;
 ----
-?column?:int8
-0
--1
+ERROR 22012: division by zero
 
 set work_mem = 64;
 select count(*) from (select row_number() over (order by g) from generate_series(1, 10000) g) s;
@@ -562,7 +560,7 @@ WindowAgg
 explain (costs off) select dep, sum(count(*)) over (order by dep) from emp group by dep order by 2;
 ----
 Sort
-  Sort Key: name
+  Sort Key: sum(count(*)) OVER (?)
   ->  WindowAgg
         Sort Key: dep
         ->  HashAggregate

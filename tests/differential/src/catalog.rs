@@ -63,8 +63,8 @@ pub struct Catalog {
 }
 
 const TYPES: &str = "SELECT oid, format_type(oid, NULL), typelem, typcategory FROM pg_type ORDER BY oid";
-const FUNCTIONS: &str = "SELECT oid, proname, proargtypes, prorettype, proretset, prokind, provariadic <> 0, provolatile \
-     FROM pg_proc WHERE pronamespace = 11 AND prokind IN ('f', 'a') ORDER BY oid";
+const FUNCTIONS: &str = "SELECT oid, proname, proargtypes, prorettype, proretset, prokind, provariadic <> 0, \
+     provolatile FROM pg_proc WHERE pronamespace = 11 AND prokind IN ('f', 'a') ORDER BY oid";
 const ORDERED_SET: &str = "SELECT aggfnoid::oid FROM pg_aggregate WHERE aggkind <> 'n'";
 const OPERATORS: &str =
     "SELECT oid, oprname, oprleft, oprright, oprresult FROM pg_operator WHERE oprcode <> 0 ORDER BY oid";

@@ -19,12 +19,11 @@ COMMENT ON COLUMN cat_books.price IS 'in euro';
 \dv cat_*
 \dn public
 \du nobody
-\df lower
+\df initcap
 \dT int4
 \l missing
 \dp cat_authors
 \dt pg_catalog.pg_cl*
-\sv cat_view
 DROP VIEW cat_view;
 DROP TABLE cat_books, cat_authors;
 \d cat_authors

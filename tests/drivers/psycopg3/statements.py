@@ -3,6 +3,7 @@
 import psycopg
 
 from sections import equal
+from version import BEFORE_3_2
 
 def prepared():
     with psycopg.connect(autocommit=True) as conn:
@@ -16,7 +17,7 @@ def prepared():
         equal(conn.execute("EXECUTE plus (41)").fetchone(), (42,))
         conn.execute("DEALLOCATE ALL")
         # Earlier versions of the driver do not notice that their statements are gone.
-        if tuple(int(part) for part in psycopg.__version__.split(".")[:2]) >= (3, 2):
+        if not BEFORE_3_2:
             equal(conn.execute("SELECT %s + 1", (1,)).fetchone(), (2,))
 
 def batch():

@@ -200,7 +200,7 @@ fn check(ty: T, need: Need) -> Result<(), ValueError> {
     Err(ValueError::new(SqlState::UNDEFINED_FUNCTION, message))
 }
 
-/// Whether the values of a type have an order.
+/// Whether the values of a type have an order: PostgreSQL has an operator class for it.
 pub fn has_order(ty: T) -> bool {
     check(ty.scalar(), Need::Order).is_ok()
 }

@@ -289,13 +289,7 @@ impl Walk<'_> {
 
     /// Windows, the last one above the others.
     fn windows(&self, windows: &Windows) -> ExplainNode {
-        let names: Vec<String> = match &windows.input {
-            Rel::Query(input) => {
-                let own = input.row_names();
-                input.output.iter().map(|output| plain(output, &own)).collect()
-            }
-            _ => Vec::new(),
-        };
+        let names = windows.input_names();
         let name = |at: &usize| names.get(*at).cloned().unwrap_or_default();
         let mut below = self.rel(&windows.input, &[]);
         for window in &windows.windows {

@@ -7,8 +7,9 @@
 //!
 //! # Layers
 //!
-//! 1. `table`: the names and kinds of settings
-//! 2. `value`, `number`: checks and display forms of values
+//! 1. `number`: values that are numbers
+//! 2. `table`: the names and kinds of settings
+//! 3. `value`: checks and display forms of values
 
 mod number;
 mod table;
@@ -449,7 +450,7 @@ pub(crate) fn token(values: &[String]) -> Result<Timestamp, SqlError> {
 
 fn parse_values(values: &Values) -> ParsedValues {
     let text = |name: &str| table::find(name).map_or("", |index| values.known[index].as_str());
-    let duration = |name: &str| value::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
+    let duration = |name: &str| number::parse_millis(text(name)).filter(|ms| *ms > 0).map(Duration::from_millis);
     ParsedValues {
         zone: value::zone(text("TimeZone")).unwrap_or_else(TimeZone::utc).with_style(style_of(text("DateStyle"))),
         order: order_of(text("DateStyle")),

@@ -4,8 +4,7 @@
 //! effect here accepts only the values that describe Cortado's behaviour. Others are refused with 0A000, so that no
 //! client relies on a missing feature.
 
-use super::number;
-use super::value::parse_millis;
+use super::number::{self, parse_millis};
 use crate::system::SettingInfo;
 use pgtypes::float::show_with;
 
@@ -199,7 +198,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     takes("client_min_messages", LEVELS, "notice", Group::Behavior, "Lowest level of messages sent to the client."),
     takes("commit_delay", Kind::Int(0, 100_000), "0", Group::Log, "No effect: commits share what they sync anyway."),
     takes("commit_siblings", Kind::Int(0, 1000), "5", Group::Log, "No effect: commits share what they sync anyway."),
-    takes("compute_query_id", Kind::Fixed(&["auto", "off"]), "auto", Group::Monitoring, "There are no query ids."),
+    takes("compute_query_id", Kind::OneOf(&["auto", "off"]), "auto", Group::Monitoring, "There are no query ids."),
     takes(
         "constraint_exclusion",
         Kind::OneOf(&["partition", "on", "off"]),

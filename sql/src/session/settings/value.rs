@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::number;
+use super::number::{self, BadTime, invalid, parse_time};
 use super::table::{self, GC_TTL, Kind, SETTINGS, Setting};
 use crate::error::{SqlError, SqlState};
 use crate::session::control::Isolation;
@@ -41,7 +41,7 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
         }
     };
     if value.len() > MAX_VALUE_BYTES {
-        return Err(invalid(setting, "(too long)"));
+        return Err(invalid(setting.name, "(too long)"));
     }
     match setting.kind {
         Kind::Internal => {
@@ -57,9 +57,9 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
             let message = format!("parameter \"{}\" requires a Boolean value", setting.name);
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
         }),
-        Kind::Int(low, high) => number::integer(setting, value, (low, high)),
-        Kind::Real(low, high) => number::real(setting, value, (low, high)),
-        Kind::Size(block, low, high) => number::size(setting, value, block, (low, high)),
+        Kind::Int(low, high) => number::integer(setting.name, value, (low, high)),
+        Kind::Real(low, high) => number::real(setting.name, value, (low, high)),
+        Kind::Size(block, low, high) => number::size(setting.name, value, block, (low, high)),
         Kind::Millis => millis(setting, value, 0).map(show_millis),
         Kind::MillisAbove0 => millis(setting, value, 1).map(show_millis),
         Kind::MillisOrOff => millis(setting, value, -1).map(show_millis),
@@ -73,11 +73,11 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
         Kind::DateStyle => date_style(setting, value, values),
         Kind::Isolation => isolation(setting, value),
         Kind::Staleness => reads::Staleness::parse(value).map(reads::Staleness::show).ok_or_else(|| {
-            invalid(setting, value).hint("Available values: '' (fresh), an age such as '5s', 'max 5s', unbounded.")
+            invalid(setting.name, value).hint("Available values: '' (fresh), an age such as '5s', 'max 5s', unbounded.")
         }),
         Kind::Hedge => reads::hedge(value)
             .map(reads::show_hedge)
-            .ok_or_else(|| invalid(setting, value).hint("Available values: off, auto, or a delay such as '2ms'.")),
+            .ok_or_else(|| invalid(setting.name, value).hint("Available values: off, auto, or a delay such as '2ms'.")),
         Kind::Token => token(setting, value).map(reads::show_token),
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
 /// The timestamp of a session's token.
 pub(crate) fn token(setting: &Setting, value: &str) -> Result<Timestamp, SqlError> {
     let hint = "Take the value that SHOW cortado.session_token prints.";
-    reads::parse_token(value).ok_or_else(|| invalid(setting, value).hint(hint))
+    reads::parse_token(value).ok_or_else(|| invalid(setting.name, value).hint(hint))
 }
 
 /// A boolean in PostgreSQL's syntax: any unambiguous prefix of its words.
@@ -104,42 +104,6 @@ pub(crate) fn boolean(value: &str) -> Option<bool> {
 /// `on` or `off`.
 pub(crate) fn on_off(value: bool) -> &'static str {
     if value { "on" } else { "off" }
-}
-
-/// Why a text is no time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BadTime {
-    NoNumber,
-    Unit,
-    TooLong,
-}
-
-/// Parses a time with an optional unit into milliseconds, which may be negative.
-fn parse_time(value: &str) -> Result<i32, BadTime> {
-    let value = value.trim();
-    let digits = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
-    let (number, unit) = value.split_at(digits);
-    let number = number.parse::<f64>().map_err(|_| BadTime::NoNumber)?;
-    let factor = match unit.trim() {
-        "us" => 0.001,
-        "" | "ms" => 1.0,
-        "s" => 1000.0,
-        "min" => 60_000.0,
-        "h" => 3_600_000.0,
-        "d" => 86_400_000.0,
-        _ => return Err(BadTime::Unit),
-    };
-    let millis = (number * factor).round_ties_even();
-    if millis.abs() > f64::from(i32::MAX) {
-        return Err(BadTime::TooLong);
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-    Ok(millis as i32)
-}
-
-/// Parses a time as [`parse_time`] does. `None` for what is none, or below 0.
-pub(crate) fn parse_millis(value: &str) -> Option<u64> {
-    parse_time(value).ok().and_then(|millis| u64::try_from(millis).ok())
 }
 
 /// A time zone: a database name, a POSIX description, or a POSIX offset without a name.
@@ -185,9 +149,9 @@ fn posix_offset(value: &str) -> Option<TimeZone> {
 fn zone_name(setting: &Setting, value: &str) -> Result<String, SqlError> {
     if let Ok(hours) = value.trim_start().parse::<f64>() {
         let named = (hours.abs() < 168.0).then(|| offset_zone(hours)).filter(|name| zone(name).is_some());
-        return named.ok_or_else(|| invalid(setting, value).detail("UTC timezone offset is out of range."));
+        return named.ok_or_else(|| invalid(setting.name, value).detail("UTC timezone offset is out of range."));
     }
-    let found = zone(value).ok_or_else(|| invalid(setting, value))?;
+    let found = zone(value).ok_or_else(|| invalid(setting.name, value))?;
     Ok(found.name().map_or_else(|| value.to_ascii_uppercase(), str::to_owned))
 }
 
@@ -199,11 +163,6 @@ fn offset_zone(hours: f64) -> String {
     let (h, m) = (minutes / 60, minutes % 60);
     let size = if m == 0 { format!("{h:02}") } else { format!("{h:02}:{m:02}") };
     format!("<{sign}{size}>{inverse}{size}")
-}
-
-pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
-    let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
 /// 22023 for a setting with a list of words: PostgreSQL names it as SET does.
@@ -220,10 +179,10 @@ fn refused(setting: &Setting, value: &str) -> SqlError {
 /// A time of at least `least` milliseconds.
 fn millis(setting: &Setting, value: &str, least: i32) -> Result<i32, SqlError> {
     let parsed = parse_time(value).map_err(|bad| match bad {
-        BadTime::NoNumber => invalid(setting, value),
-        BadTime::Unit => invalid(setting, value)
+        BadTime::NoNumber => invalid(setting.name, value),
+        BadTime::Unit => invalid(setting.name, value)
             .hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."),
-        BadTime::TooLong => invalid(setting, value).hint("Value exceeds integer range."),
+        BadTime::TooLong => invalid(setting.name, value).hint("Value exceeds integer range."),
     })?;
     if parsed < least {
         let (name, most) = (setting.name, i32::MAX);
@@ -304,7 +263,7 @@ fn search_path(setting: &Setting, words: &[String]) -> Result<String, SqlError> 
     }
     match list_of_names(text) {
         Some(names) => Ok(names.iter().map(|name| quote_identifier(name)).collect::<Vec<_>>().join(", ")),
-        None => Err(invalid(setting, text).detail("List syntax is invalid.")),
+        None => Err(invalid(setting.name, text).detail("List syntax is invalid.")),
     }
 }
 
@@ -353,7 +312,7 @@ fn encoding(setting: &Setting, value: &str) -> Result<String, SqlError> {
 /// The format and the order of a list of words. A word that is not given keeps its part of the current value, except
 /// that German brings its order.
 fn date_style(setting: &Setting, value: &str, values: Context<'_>) -> Result<String, SqlError> {
-    let refuse = |detail: &str| invalid(setting, value).detail(detail);
+    let refuse = |detail: &str| invalid(setting.name, value).detail(detail);
     let (mut format, mut order): (Option<&str>, Option<&str>) = (None, None);
     let (mut default_format, mut default_order) = parts(values.current, setting);
     let words: Vec<&str> = value.split(',').map(str::trim).collect();
@@ -399,7 +358,7 @@ fn parts<'a>(value: &'a str, setting: &Setting) -> (&'a str, &'a str) {
 fn isolation(setting: &Setting, value: &str) -> Result<String, SqlError> {
     let level = Isolation::from_name(&value.trim().to_ascii_lowercase()).ok_or_else(|| {
         let words = "serializable, repeatable read, read committed, read uncommitted";
-        invalid(setting, value).hint(format!("Available values: {words}."))
+        invalid(setting.name, value).hint(format!("Available values: {words}."))
     })?;
     crate::session::txn_state::check_isolation(Some(level))?;
     Ok(level.name().to_owned())
@@ -449,9 +408,44 @@ mod tests {
         }
     }
 
+    /// A setting, the words of its value, and what becomes of them.
+    type Case = (&'static str, &'static [&'static str], Result<&'static str, &'static str>);
+
+    fn check(cases: &[Case]) {
+        for (name, words, expected) in cases {
+            assert_eq!(set(name, words).as_deref().map_err(String::as_str), *expected, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn styles_of_dates_are_normalized() {
+        let cases: [Case; 19] = [
+            ("datestyle", &["ISO"], Ok("ISO, MDY")),
+            ("datestyle", &["iso", "mdy"], Ok("ISO, MDY")),
+            ("datestyle", &["german"], Ok("German, DMY")),
+            ("datestyle", &["MDY", "german"], Ok("German, MDY")),
+            ("datestyle", &["SQL, dmy"], Ok("SQL, DMY")),
+            ("datestyle", &["PostgreSQL"], Ok("Postgres, MDY")),
+            ("datestyle", &["European"], Ok("ISO, DMY")),
+            ("datestyle", &["NonEuropean"], Ok("ISO, MDY")),
+            ("datestyle", &["us"], Ok("ISO, MDY")),
+            ("datestyle", &["ymd"], Ok("ISO, YMD")),
+            ("datestyle", &[""], Ok("ISO, MDY")),
+            ("datestyle", &["default"], Ok("ISO, MDY")),
+            ("datestyle", &["iso, iso"], Ok("ISO, MDY")),
+            ("datestyle", &["iso, sql"], Err("22023")),
+            ("datestyle", &["mdy, dmy"], Err("22023")),
+            ("datestyle", &["iso mdy"], Err("22023")),
+            ("datestyle", &["ISO,"], Err("22023")),
+            ("datestyle", &["ger"], Err("22023")),
+            ("datestyle", &["nonsense"], Err("22023")),
+        ];
+        check(&cases);
+    }
+
     #[test]
     fn values_are_normalized() {
-        let cases: [(&str, &[&str], Result<&str, &str>); 76] = [
+        let cases: [Case; 57] = [
             ("STATEMENT_TIMEOUT", &["1500"], Ok("1500ms")),
             ("statement_timeout", &["90s"], Ok("90s")),
             ("statement_timeout", &["120 s"], Ok("2min")),
@@ -484,25 +478,6 @@ mod tests {
             ("bytea_output", &["ESCAPE"], Ok("escape")),
             ("client_encoding", &["utf-8"], Ok("UTF8")),
             ("client_encoding", &["LATIN1"], Err("0A000")),
-            ("datestyle", &["ISO"], Ok("ISO, MDY")),
-            ("datestyle", &["iso", "mdy"], Ok("ISO, MDY")),
-            ("datestyle", &["german"], Ok("German, DMY")),
-            ("datestyle", &["MDY", "german"], Ok("German, MDY")),
-            ("datestyle", &["SQL, dmy"], Ok("SQL, DMY")),
-            ("datestyle", &["PostgreSQL"], Ok("Postgres, MDY")),
-            ("datestyle", &["European"], Ok("ISO, DMY")),
-            ("datestyle", &["NonEuropean"], Ok("ISO, MDY")),
-            ("datestyle", &["us"], Ok("ISO, MDY")),
-            ("datestyle", &["ymd"], Ok("ISO, YMD")),
-            ("datestyle", &[""], Ok("ISO, MDY")),
-            ("datestyle", &["default"], Ok("ISO, MDY")),
-            ("datestyle", &["iso, iso"], Ok("ISO, MDY")),
-            ("datestyle", &["iso, sql"], Err("22023")),
-            ("datestyle", &["mdy, dmy"], Err("22023")),
-            ("datestyle", &["iso mdy"], Err("22023")),
-            ("datestyle", &["ISO,"], Err("22023")),
-            ("datestyle", &["ger"], Err("22023")),
-            ("datestyle", &["nonsense"], Err("22023")),
             ("search_path", &["$user", "public"], Ok("\"$user\", public")),
             ("search_path", &[""], Ok("")),
             ("search_path", &["app"], Ok("app")),
@@ -530,9 +505,7 @@ mod tests {
             ("application_name", &["é!"], Ok("?!")),
             ("application_name", &["a", "b"], Err("22023")),
         ];
-        for (name, words, expected) in cases {
-            assert_eq!(set(name, words).as_deref().map_err(String::as_str), expected, "{name} {words:?}");
-        }
+        check(&cases);
         let long = "é".repeat(60);
         assert_eq!(set("application_name", &[&long]).unwrap().len(), 31);
     }
