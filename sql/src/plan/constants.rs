@@ -189,7 +189,9 @@ impl Early<'_> {
             Expr::Const(value) => constant(value.clone()),
             Expr::Param(at) => Ok(self.env.params.get(*at).map(|value| Known { value: value.clone(), pure: true })),
             Expr::Local(at) => Ok(self.env.locals.get(*at).map(|value| Known { value: value.clone(), pure: true })),
-            Expr::Input { ty, .. } if self.has_session && is_moment(*ty) => constant(eval(expr, &[], &self.env)?.into_owned()),
+            Expr::Input { ty, .. } if self.has_session && is_moment(*ty) => {
+                constant(eval(expr, &[], &self.env)?.into_owned())
+            }
             Expr::Let { values, body } => {
                 let values = values.iter().map(|value| self.simplify(value)).collect::<Result<Vec<_>, _>>()?;
                 let known = values.into_iter().map(|known| known.filter(|known| known.pure).map(|known| known.value));
@@ -205,7 +207,9 @@ impl Early<'_> {
                     match self.simplify(condition)? {
                         Some(Known { value: Datum::Bool(true), pure: whole }) => {
                             let result = self.simplify(result)?;
-                            return Ok(result.filter(|_| pure).map(|known| Known { pure: known.pure && whole, ..known }));
+                            return Ok(result
+                                .filter(|_| pure)
+                                .map(|known| Known { pure: known.pure && whole, ..known }));
                         }
                         Some(known) => pure &= known.pure,
                         None => {

@@ -10,8 +10,8 @@ use crate::expr::{Call, CompareOp, Expr};
 use crate::parse::is_distinct;
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
-use pgtypes::functions::{OperatorRow, has_order};
 use pgtypes::functions::resolve::{self, Choice};
+use pgtypes::functions::{OperatorRow, has_order};
 
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
