@@ -1,6 +1,6 @@
 //! Constant folding, as far as a bound expression allows it before execution.
 //!
-//! PostgreSQL simplifies expressions when it plans. What it evaluates then may fail, and what it drops then never fails.
+//! PostgreSQL simplifies expressions when it plans. What it evaluates then may fail, and what it drops never fails.
 //! Both hold here: [`fold`] evaluates what depends on nothing, drops what PostgreSQL drops, and keeps the parts whose
 //! errors PostgreSQL would report. `plan::constants` evaluates these before execution, with the parameters.
 

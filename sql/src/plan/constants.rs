@@ -3,8 +3,8 @@
 //! PostgreSQL simplifies expressions when it plans: `SELECT 1/0 FROM t` fails even if `t` is empty, and before a
 //! RowDescription is sent. Parameters count as constants, since their values are known by then, and so do literals of
 //! dates and times, which are read with the session's settings. This pass visits the operands in PostgreSQL's order and
-//! skips the same ones: those behind a decisive AND or OR, those of branches of CASE that are not taken, those behind the
-//! first known value of COALESCE.
+//! skips the same ones: those behind a decisive AND or OR, those of branches of CASE that are not taken, those behind
+//! the first known value of COALESCE.
 
 use super::access::TableAccess;
 use super::node::{Body, Conflict, Joined, Plan, Whole, WithBody};

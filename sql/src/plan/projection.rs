@@ -24,7 +24,7 @@ use pgtypes::cast::CastContext;
 pub(super) struct Output {
     pub(super) exprs: Vec<Expr>,
     pub(super) columns: Vec<ResultColumn>,
-    /// The columns whose type is not known yet, and where their expressions are. They are literals, NULL, or parameters.
+    /// The columns whose type is not known yet, and where their expressions are: literals, NULL, parameters.
     pub(super) untyped: Vec<(usize, Location)>,
 }
 

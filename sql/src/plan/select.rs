@@ -110,10 +110,7 @@ impl Binder<'_> {
         let mut output = output?;
         let filter = self.filter(select.selection.as_ref(), &scope)?;
         self.clause = "HAVING";
-        let mut having = match &select.having {
-            Some(ast) => Some(self.condition(ast, &scope, "HAVING")?),
-            None => None,
-        };
+        let mut having = select.having.as_ref().map(|ast| self.condition(ast, &scope, "HAVING")).transpose()?;
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
         self.aggregates.windows.allowed = true;
