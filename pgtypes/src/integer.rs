@@ -8,15 +8,19 @@ use crate::letters::is_space;
 use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
 
-/// Reads an integer between two bounds. 22P02 for a text that is none, 22003 beyond the bounds.
+/// Reads an integer between two bounds. 22P02 for a text that is none, 22003 beyond the bounds, whatever follows the
+/// digits.
 pub(crate) fn parse_int(text: &str, (low, high): (i64, i64), type_name: &str) -> Result<i64, ValueError> {
     let body = text.trim_matches(is_space);
-    let digits = body.strip_prefix(['+', '-']).unwrap_or(body);
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+    let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
+    let end = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
+    let sign = body.len() - unsigned.len();
+    if end == 0 {
         return Err(invalid(type_name, text));
     }
-    match body.parse::<i64>() {
-        Ok(value) if (low..=high).contains(&value) => Ok(value),
+    match body[..sign + end].parse::<i64>() {
+        Ok(value) if (low..=high).contains(&value) && end == unsigned.len() => Ok(value),
+        Ok(value) if (low..=high).contains(&value) => Err(invalid(type_name, text)),
         _ => Err(out_of_range(type_name, text)),
     }
 }

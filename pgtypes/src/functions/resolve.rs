@@ -98,7 +98,10 @@ pub fn function(name: &str, given: Given<'_>) -> Result<Choice, Failure> {
 /// row is no string by this way.
 fn casts_by_name(from: SqlType, to: SqlType) -> bool {
     let is_string = |ty: SqlType| ty.row().category == Category::String;
-    if from.oid == SqlType::UNKNOWN.oid || cast_context(from, to).is_none() {
+    if from.oid == SqlType::UNKNOWN.oid {
+        return is_string(to);
+    }
+    if cast_context(from, to).is_none() {
         return false;
     }
     let rows = crate::cast::rows();

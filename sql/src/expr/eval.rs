@@ -1,4 +1,4 @@
-//! Evaluation of bound expressions over a row, and constant folding.
+//! Evaluation of bound expressions over a row.
 //!
 //! The binder has cast the operands of every node to one kind of value, so evaluation matches on variants only. A
 //! combination that the binder must not produce is an internal error, never a panic.
@@ -11,17 +11,13 @@ pub(crate) use super::env::Env;
 use super::env::{Value, as_bool, boolean, owned};
 use super::tree::{Call, CompareOp, ContextValue, DomainCheck, Expr, SessionCall, Subquery, SubqueryKind, Subscript};
 use super::{domain, session};
-use crate::error::SqlError;
-use pgtypes::cast::Cast;
+use crate::error::{SqlError, SqlState};
 use pgtypes::datum::{compare, compare_same};
-use pgtypes::functions::Volatility;
-use pgtypes::{Datum, Oid, SqlType, TimeZone, wire};
+use pgtypes::functions::has_order;
+use pgtypes::{Datum, SqlType, wire};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
 pub(crate) const VERSION: &str = concat!("PostgreSQL 15.0 (Cortado ", env!("CARGO_PKG_VERSION"), ")");
-
-/// Limit of a folded value, in bytes.
-const MAX_FOLDED: usize = 4096;
 
 /// Evaluates an expression.
 pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
@@ -194,7 +190,8 @@ fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Valu
             }
             owned(Datum::Null)
         }
-        Expr::Extreme { greatest, items } => {
+        Expr::Extreme { ty, .. } if !has_order(*ty) => Err(without_order(*ty)),
+        Expr::Extreme { greatest, items, .. } => {
             let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
             let mut best: Cow<'a, Datum> = Cow::Owned(Datum::Null);
             for item in items {
@@ -207,6 +204,13 @@ fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Valu
         }
         _ => Err(SqlError::internal("an expression has no meaning")),
     }
+}
+
+/// The error of GREATEST and LEAST over values that cannot be compared. PostgreSQL looks for their order when it
+/// evaluates.
+pub(crate) fn without_order(ty: SqlType) -> SqlError {
+    let message = format!("could not identify a comparison function for type {}", ty.base_name());
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
 
 /// Whether a condition is true. NULL is not.
@@ -299,101 +303,10 @@ fn context(value: ContextValue, env: &Env<'_>) -> Datum {
     }
 }
 
-/// The expression's value if it is constant, else the expression.
-///
-/// The binder folds expressions as it builds them, so only the topmost node is checked. An expression whose evaluation
-/// fails stays, and fails when the plan is checked or executed, if it is evaluated at all. A large value is not folded,
-/// because the plan would hold it in memory: `repeat('x', 1000000)`.
-pub(crate) fn fold(expr: Expr) -> Expr {
-    let expr = match expr {
-        Expr::And(items) => cut(items, false, Expr::And),
-        Expr::Or(items) => cut(items, true, Expr::Or),
-        other => other,
-    };
-    let children = expr.children();
-    // A constant part that is left has an error.
-    if is_null_by_operand(&expr) && !children.iter().any(|child| has_constant_part(child)) {
-        return Expr::Const(Datum::Null);
-    }
-    let is_call_without_args = matches!(&expr, Expr::Call(_));
-    let is_leaf = children.is_empty() && !is_call_without_args;
-    let is_styled = matches!(&expr, Expr::Cast { cast, .. } if cast.is_styled());
-    if is_leaf || is_styled || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
-        return expr;
-    }
-    let zone = TimeZone::utc();
-    let env = Env::of_params(&[], &zone);
-    let value = eval(&expr, &[], &env).ok().map(|value| value.into_owned());
-    match value {
-        Some(value) if value.memory() <= MAX_FOLDED => Expr::Const(value),
-        _ => expr,
-    }
-}
-
 /// IS NULL, and IS NOT NULL if `negated`. Of a row they ask about all of its fields, so neither may be true.
 fn is_null(value: &Datum, negated: bool) -> bool {
     match value {
         Datum::Record(record) => record.fields().iter().all(|(_, field)| field.is_null() != negated),
         value => value.is_null() != negated,
-    }
-}
-
-/// Whether an operand is NULL that makes the whole NULL, whatever the others are. They are not evaluated.
-fn is_null_by_operand(expr: &Expr) -> bool {
-    let is_null = |expr: &Expr| *expr == Expr::Const(Datum::Null);
-    match expr {
-        Expr::Compare { left, right, .. } => is_null(left) || is_null(right),
-        Expr::Call(Call { function, args, .. }) => function.is_strict && args.iter().any(is_null),
-        _ => false,
-    }
-}
-
-/// Drops the operands of AND (`decisive` false) or OR behind a decisive constant. PostgreSQL does not look at them
-/// either. Those before it stay only for the errors of their constant parts.
-fn cut(mut items: Vec<Expr>, decisive: bool, rebuild: fn(Vec<Expr>) -> Expr) -> Expr {
-    let decides = |item: &Expr| *item == Expr::Const(Datum::Bool(decisive));
-    let Some(at) = items.iter().position(decides) else { return rebuild(items) };
-    items.truncate(at + 1);
-    if items.iter().any(has_constant_part) { rebuild(items) } else { Expr::Const(Datum::Bool(decisive)) }
-}
-
-/// Whether an expression has a part whose value is fixed once the parameters are known, other than a mere constant or
-/// parameter.
-pub(crate) fn has_constant_part(expr: &Expr) -> bool {
-    fn is_pure(expr: &Expr, found: &mut bool) -> bool {
-        let children = expr.children();
-        if children.is_empty() {
-            return matches!(expr, Expr::Const(_) | Expr::Param(_));
-        }
-        let mut pure = !needs_session(expr);
-        for child in children {
-            pure &= is_pure(child, found);
-        }
-        *found |= pure;
-        pure
-    }
-    let mut found = false;
-    is_pure(expr, &mut found);
-    found
-}
-
-/// `text || any` and `any || text`. PostgreSQL calls them stable, and asks of what type the other operand is.
-const TO_TEXT: [Oid; 2] = [Oid(2003), Oid(2004)];
-
-/// `age(timestamptz, timestamptz)`. PostgreSQL calls it immutable, and reads the session's time zone.
-const AGE: Oid = Oid(1199);
-
-/// Whether a node depends on the session: a function of it, or a cast that uses its settings.
-pub(crate) fn needs_session(expr: &Expr) -> bool {
-    match expr {
-        Expr::Session { .. } | Expr::Subquery(_) | Expr::Domain { .. } => true,
-        Expr::Call(call) if TO_TEXT.contains(&call.function.oid) => {
-            let shown = |ty: &SqlType| Cast::find(*ty, SqlType::TEXT, true);
-            call.types.iter().filter_map(shown).any(|cast| cast.is_stable())
-        }
-        Expr::Call(call) => call.function.volatility != Volatility::Immutable || call.function.oid == AGE,
-        Expr::Elements { function, .. } => function.function.volatility != Volatility::Immutable,
-        Expr::Cast { cast, .. } => cast.is_stable(),
-        _ => false,
     }
 }

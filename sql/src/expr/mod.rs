@@ -11,12 +11,14 @@
 //! 3. `session`: access to the session
 //! 4. `env`: the environment of an expression
 //! 5. `call`, `domain`: calls, arrays and rows over values; values of domains
-//! 6. `eval`: evaluation, constant folding
+//! 6. `eval`: evaluation
+//! 7. `fold`: what is evaluated before execution
 
 mod call;
 mod domain;
 mod env;
 pub(crate) mod eval;
+pub(crate) mod fold;
 mod locks;
 mod session;
 mod subqueries;

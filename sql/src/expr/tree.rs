@@ -46,8 +46,8 @@ pub(crate) enum Expr {
     Case { branches: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
     /// `COALESCE`: the first value that is not NULL.
     Coalesce(Vec<Expr>),
-    /// `GREATEST` or `LEAST`, ignoring NULLs.
-    Extreme { greatest: bool, items: Vec<Expr> },
+    /// `GREATEST` or `LEAST`, ignoring NULLs, of values of a type. It fails if these have no order.
+    Extreme { greatest: bool, items: Vec<Expr>, ty: SqlType },
     /// A call of a function, which operators are too.
     Call(Call),
     /// `ARRAY[...]`: of elements, or of arrays if `is_nested`.

@@ -190,7 +190,8 @@ impl Dialect for CortadoDialect {
                 Keyword::SYMMETRIC => Some(bound(parser, true)),
                 Keyword::ASYMMETRIC => Some(bound(parser, false)),
                 Keyword::VARIADIC => Some(variadic(parser)),
-                Keyword::NoKeyword => typed_literal(parser),
+                // The parser's word, but a type of PostgreSQL.
+                Keyword::NoKeyword | Keyword::NAME => typed_literal(parser),
                 _ => None,
             },
             _ => None,

@@ -13,7 +13,7 @@ use super::names::fold_ident;
 use super::type_name;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{CompareOp, Expr, Subscript};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use pgtypes::cast::CastContext;
@@ -458,6 +458,7 @@ impl Binder<'_> {
     fn is_null(&mut self, operand: &Ast, negated: bool, scope: &Scope) -> Result<Typed, SqlError> {
         self.refuse_nonassociative(Level::Is, operand, None, "is")?;
         let value = self.expr(operand, scope)?;
+        self.note_untyped(&value);
         let at = value.at;
         let expr = Expr::IsNull { expr: Box::new(value.expr), negated };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))

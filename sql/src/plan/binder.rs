@@ -220,6 +220,8 @@ pub(super) struct Binder<'a> {
     /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
+    /// Where parameters stand that no type follows for from their use, with their numbers.
+    untyped: Vec<(usize, Location)>,
     /// Whether the statement may have parameters.
     pub(super) allows_params: bool,
     pub(super) aggregates: AggregateState,
@@ -282,6 +284,7 @@ impl<'a> Binder<'a> {
             target: FIRST_SCHEMA,
             params,
             declared,
+            untyped: Vec::new(),
             allows_params,
             aggregates: AggregateState::default(),
             clause: "",
@@ -377,8 +380,20 @@ impl<'a> Binder<'a> {
         Ok(Typed::new(Expr::Param(number - 1), self.params[number - 1], at))
     }
 
+    /// Notes a parameter without a type whose use gives it none.
+    pub(super) fn note_untyped(&mut self, value: &Typed) {
+        if let (Expr::Param(number), SqlType::UNKNOWN) = (&value.expr, value.ty) {
+            self.untyped.push((*number, value.at));
+        }
+    }
+
     /// The types of all parameters after binding.
     pub(super) fn finish_params(&self) -> Result<Vec<SqlType>, SqlError> {
+        let typed_later = |(number, _): &&(usize, Location)| self.params[*number] != SqlType::UNKNOWN;
+        if let Some((number, at)) = self.untyped.iter().find(typed_later) {
+            let message = format!("could not determine data type of parameter ${}", number + 1);
+            return Err(self.error(SqlState::AMBIGUOUS_PARAMETER, message, *at));
+        }
         match self.params.iter().position(|ty| *ty == SqlType::UNKNOWN) {
             Some(at) if at >= self.declared.len() || self.declared[at] == SqlType::UNKNOWN => {
                 let message = format!("could not determine data type of parameter ${}", at + 1);

@@ -7,7 +7,7 @@ use super::binder::{Binder, Typed};
 use super::rel::SetCall;
 use crate::advisory::LockCall;
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{Call, ContextValue, Expr, SequenceCall, SessionCall};
 use pgtypes::cast::CastContext;
 use pgtypes::functions::resolve::{self, Choice, Failure, Given, Source};
@@ -201,10 +201,7 @@ impl Binder<'_> {
             let value = value.ok_or_else(|| self.unsupported("this function call is", at))?;
             let value = self.coerce(value, *ty, CastContext::Implicit)?;
             let value = value.ok_or_else(|| self.unsupported("this function call is", at))?;
-            if let (Expr::Param(number), SqlType::UNKNOWN) = (&value.expr, value.ty) {
-                let message = format!("could not determine data type of parameter ${}", number + 1);
-                return Err(SqlError::new(SqlState::INDETERMINATE_DATATYPE, message));
-            }
+            self.note_untyped(&value);
             args.push(value.expr);
             types.push(if ty.oid == SqlType::ANY.oid { value.ty } else { *ty });
         }

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{Expr, Position};
 use pgtypes::cast::{Cast, CastContext, cast_context, is_relabel};
 use pgtypes::datetime::{

@@ -10,12 +10,12 @@ use super::binder::{Binder, Scope, Typed};
 use super::calls::{Named, failure};
 use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{CompareOp, Elementwise, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of, symmetric_bound};
 use pgtypes::cast::CastContext;
 use pgtypes::datum::compare;
-use pgtypes::functions::{common_type, resolve};
+use pgtypes::functions::{common_type, has_equality, resolve};
 use pgtypes::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.
@@ -46,11 +46,10 @@ fn is_cheap(expr: &Expr) -> bool {
 impl Binder<'_> {
     /// An operand that can be used several times.
     pub(super) fn share(&mut self, value: Typed, shared: &mut SharedOperands) -> Result<Typed, SqlError> {
-        if is_cheap(&value.expr) {
+        // What has no type takes one from each use: a literal.
+        if is_cheap(&value.expr) || value.ty == SqlType::UNKNOWN {
             return Ok(value);
         }
-        // A literal takes its type from its use, so it needs one before it is shared.
-        let value = self.resolve_unknown(value)?;
         shared.0.push(value.expr);
         Ok(Typed { expr: Expr::Local(shared.0.len() - 1), ..value })
     }
@@ -111,11 +110,18 @@ impl Binder<'_> {
         if !of_row && (is_null(&left) || is_null(&right)) {
             // A test for NULL. A parameter gets no type by it.
             let value = if is_null(&right) { left } else { right };
+            self.note_untyped(&value);
             let expr = Expr::IsNull { expr: Box::new(value.expr), negated: !negated };
             return Ok(Typed::new(fold(expr), SqlType::BOOL, at));
         }
         let position = self.position_between(ast.0.span(), "is", ast.1.span());
+        let ty = left.ty;
         let (left, right) = self.comparable(CompareOp::Eq, left, right, position)?;
+        if ty.is_array() && !has_equality(ty) {
+            let element = self.type_text(ty.element().unwrap_or(ty));
+            let message = format!("could not identify an equality operator for type {element}");
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
         let expr = Expr::Distinct { left: Box::new(left), right: Box::new(right), negated };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
@@ -320,6 +326,8 @@ impl Binder<'_> {
         let (fixed, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|(item, _)| item.expr.is_row_independent());
         let types: Vec<SqlType> = std::iter::once(operand.ty).chain(fixed.iter().map(|(item, _)| item.ty)).collect();
         let common = if fixed.len() > 1 { common_type(&types).ok() } else { None };
+        // PostgreSQL makes an array of them, if there is one.
+        let common = common.filter(|ty| ty.array().is_some() && ty.base() != SqlType::RECORD);
         let Some(common) = common else {
             let all = fixed.into_iter().chain(others).collect();
             return self.in_comparisons(operand, all, value, (negated, word));
@@ -328,8 +336,7 @@ impl Binder<'_> {
         let operand = self.share(operand, &mut shared)?;
         let mut parts = vec![self.in_common_type(operand.clone(), fixed, common, value, (negated, word))?];
         for (item, ast) in others {
-            let operand = self.typed_again(operand.clone());
-            parts.push(self.in_comparison(operand, item, (value, ast), (negated, word))?);
+            parts.push(self.in_comparison(operand.clone(), item, (value, ast), (negated, word))?);
         }
         let expr = match (parts.len(), negated) {
             (1, _) => parts.remove(0),
@@ -396,9 +403,9 @@ impl Binder<'_> {
         let mut shared = SharedOperands::default();
         let operand = if items.len() > 1 { self.share(operand, &mut shared)? } else { operand };
         let mut found = Vec::with_capacity(items.len());
+        // The operand is bound once: a parameter has to get the same type from all comparisons.
         for (item, ast) in items {
-            let operand = self.typed_again(operand.clone());
-            found.push(self.in_comparison(operand, item, (value, ast), how)?);
+            found.push(self.in_comparison(operand.clone(), item, (value, ast), how)?);
         }
         let expr = match (found.len(), how.0) {
             (1, _) => found.remove(0),
@@ -462,7 +469,11 @@ impl Binder<'_> {
             [(_, l), (_, r)] => (*l, *r),
             _ => (value.ty, element),
         };
-        let wanted = r.array().ok_or_else(|| wrong(self, "op ANY/ALL (array) requires array on right side"))?;
+        let wanted = r.array().ok_or_else(|| {
+            let message = format!("could not find array type for data type {}", self.type_text(r));
+            let position = self.position_between(left.span(), symbol, right.span());
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position)
+        })?;
         let value = self.coerce(value, l, CastContext::Implicit)?;
         let array = self.coerce(array, wanted, CastContext::Implicit)?;
         let (Some(value), Some(array)) = (value, array) else {

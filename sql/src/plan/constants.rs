@@ -1,22 +1,37 @@
 //! Errors of constant expressions, raised before execution.
 //!
 //! PostgreSQL simplifies expressions when it plans: `SELECT 1/0 FROM t` fails even if `t` is empty, and before a
-//! RowDescription is sent. Parameters count as constants, since their values are known by then. This pass visits the
-//! operands in PostgreSQL's order and skips the same ones: those behind a decisive AND or OR, those of branches of CASE
-//! that are not taken, those behind the first known value of COALESCE.
+//! RowDescription is sent. Parameters count as constants, since their values are known by then, and so do literals of
+//! dates and times, which are read with the session's settings. This pass visits the operands in PostgreSQL's order and
+//! skips the same ones: those behind a decisive AND or OR, those of branches of CASE that are not taken, those behind
+//! the first known value of COALESCE.
 
 use super::access::TableAccess;
 use super::node::{Body, Conflict, Joined, Plan, Whole, WithBody};
 use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source};
 use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::expr::eval::{Env, eval, has_constant_part, needs_session};
-use pgtypes::{Datum, TimeZone};
+use crate::expr::eval::{Env, eval, without_order};
+use crate::expr::fold::{has_constant_part, is_late, is_moment};
+use pgtypes::functions::has_order;
+use pgtypes::{Datum, IoEnv, TimeZone};
 
 impl Plan {
     /// Fails if a constant expression does. `params` may be fewer than the plan's: the others are not known.
-    pub(crate) fn check_constants(&self, params: &[Datum]) -> Result<(), SqlError> {
-        if self.constant_parts { check(&self.whole(), params) } else { Ok(()) }
+    pub(crate) fn check_constants(&self, params: &[Datum], io: &IoEnv<'_>) -> Result<(), SqlError> {
+        if !self.constant_parts {
+            return Ok(());
+        }
+        let env = Env { io: *io, ..Env::of_params(params, io.zone) };
+        check(&self.whole(), Early { env, has_session: true })
+    }
+}
+
+impl Whole<'_> {
+    /// Fails if a constant expression does, as far as no settings of a session decide it.
+    pub(super) fn check_constants(&self) -> Result<(), SqlError> {
+        let zone = TimeZone::utc();
+        check(self, Early { env: Env::of_params(&[], &zone), has_session: false })
     }
 }
 
@@ -32,10 +47,8 @@ pub(super) fn any_in(whole: &Whole<'_>) -> bool {
 }
 
 /// Evaluates the constant parts of all expressions of a plan.
-pub(super) fn check(whole: &Whole<'_>, params: &[Datum]) -> Result<(), SqlError> {
-    let zone = TimeZone::utc();
-    let env = Env::of_params(params, &zone);
-    visit(whole, &mut |expr| simplify(expr, &env).map(|_| ()))
+fn check(whole: &Whole<'_>, early: Early<'_>) -> Result<(), SqlError> {
+    visit(whole, &mut |expr| early.simplify(expr).map(|_| ()))
 }
 
 /// A function over the expressions of a plan.
@@ -43,8 +56,6 @@ pub(super) type Visitor<'v> = dyn FnMut(&Expr) -> Result<(), SqlError> + 'v;
 
 /// Passes all expressions of a statement to `visitor`, up to its first error.
 pub(super) fn visit(whole: &Whole<'_>, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
-    visit_body(whole.body, visitor)?;
-    whole.subplans.iter().try_for_each(|subplan| visit_select(&subplan.plan, visitor))?;
     whole.with.iter().try_for_each(|with| match &with.body {
         WithBody::Query(plan) => visit_select(plan, visitor),
         WithBody::Change(body) => visit_body(body, visitor),
@@ -52,7 +63,9 @@ pub(super) fn visit(whole: &Whole<'_>, visitor: &mut Visitor<'_>) -> Result<(), 
             visit_select(first, visitor)?;
             visit_select(step, visitor)
         }
-    })
+    })?;
+    visit_body(whole.body, visitor)?;
+    whole.subplans.iter().try_for_each(|subplan| visit_select(&subplan.plan, visitor))
 }
 
 fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
@@ -103,12 +116,6 @@ fn visit_joined(joined: Option<&Joined>, visitor: &mut Visitor<'_>) -> Result<()
 }
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
-    match &plan.source {
-        Source::Single | Source::System(_) => {}
-        Source::Values(rows) => rows.iter().flatten().try_for_each(&mut *visitor)?,
-        Source::Table(access) => visit_access(access, visitor)?,
-        Source::Rel(rel) => visit_rel(rel, visitor)?,
-    }
     if let Some(aggregation) = &plan.aggregation {
         aggregation
             .calls
@@ -117,7 +124,13 @@ fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlE
             .try_for_each(&mut *visitor)?;
         aggregation.having.iter().try_for_each(&mut *visitor)?;
     }
-    plan.output.iter().chain(&plan.filter).chain(&plan.limit).chain(&plan.offset).try_for_each(visitor)
+    plan.output.iter().chain(&plan.filter).chain(&plan.offset).chain(&plan.limit).try_for_each(&mut *visitor)?;
+    match &plan.source {
+        Source::Single | Source::System(_) => Ok(()),
+        Source::Values(rows) => rows.iter().flatten().try_for_each(visitor),
+        Source::Table(access) => visit_access(access, visitor),
+        Source::Rel(rel) => visit_rel(rel, visitor),
+    }
 }
 
 fn visit_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
@@ -160,70 +173,97 @@ struct Known {
     pure: bool,
 }
 
-/// The value of an expression, or the error of its evaluation, as far as known before execution.
-fn simplify(expr: &Expr, env: &Env<'_>) -> Result<Option<Known>, SqlError> {
-    let constant = |value: Datum| Ok(Some(Known { value, pure: true }));
-    match expr {
-        Expr::Const(value) => constant(value.clone()),
-        Expr::Param(at) => Ok(env.params.get(*at).map(|value| Known { value: value.clone(), pure: true })),
-        Expr::And(items) => logical(items, false, env),
-        Expr::Or(items) => logical(items, true, env),
-        Expr::Case { branches, otherwise } => {
-            let mut pure = true;
-            for (condition, result) in branches {
-                match simplify(condition, env)? {
-                    Some(Known { value: Datum::Bool(true), pure: whole }) => {
-                        let result = simplify(result, env)?;
-                        return Ok(result.filter(|_| pure).map(|known| Known { pure: known.pure && whole, ..known }));
-                    }
-                    Some(known) => pure &= known.pure,
-                    None => {
-                        pure = false;
-                        simplify(result, env)?;
-                    }
-                }
-            }
-            Ok(simplify(otherwise, env)?.filter(|_| pure))
-        }
-        Expr::Coalesce(items) => {
-            let mut pure = true;
-            for item in items {
-                match simplify(item, env)? {
-                    Some(known) if !known.value.is_null() => return Ok(pure.then_some(known)),
-                    Some(known) => pure &= known.pure,
-                    None => pure = false,
-                }
-            }
-            Ok(pure.then_some(Known { value: Datum::Null, pure }))
-        }
-        other => {
-            let mut pure = !needs_session(other);
-            let children = other.children();
-            pure &= !children.is_empty() || matches!(other, Expr::Call(_));
-            for child in children {
-                pure &= simplify(child, env)?.is_some_and(|known| known.pure);
-            }
-            if pure { constant(eval(other, &[], env)?.into_owned()) } else { Ok(None) }
-        }
-    }
+/// What is known before execution.
+#[derive(Clone, Copy)]
+struct Early<'a> {
+    env: Env<'a>,
+    /// Whether the environment has the settings of the session.
+    has_session: bool,
 }
 
-/// AND, or OR if `decisive`.
-fn logical(items: &[Expr], decisive: bool, env: &Env<'_>) -> Result<Option<Known>, SqlError> {
-    let (mut pure, mut result) = (true, Datum::Bool(!decisive));
-    for item in items {
-        match simplify(item, env)? {
-            Some(Known { value: Datum::Bool(value), pure: whole }) if value == decisive => {
-                return Ok(Some(Known { value: Datum::Bool(decisive), pure: pure && whole }));
+impl Early<'_> {
+    /// The value of an expression, or the error of its evaluation, as far as known before execution.
+    fn simplify(&self, expr: &Expr) -> Result<Option<Known>, SqlError> {
+        let constant = |value: Datum| Ok(Some(Known { value, pure: true }));
+        match expr {
+            Expr::Const(value) => constant(value.clone()),
+            Expr::Param(at) => Ok(self.env.params.get(*at).map(|value| Known { value: value.clone(), pure: true })),
+            Expr::Local(at) => Ok(self.env.locals.get(*at).map(|value| Known { value: value.clone(), pure: true })),
+            Expr::Input { ty, .. } if self.has_session && is_moment(*ty) => {
+                constant(eval(expr, &[], &self.env)?.into_owned())
             }
-            Some(known) => {
-                pure &= known.pure;
-                if known.value.is_null() {
-                    result = Datum::Null;
+            Expr::Let { values, body } => {
+                let values = values.iter().map(|value| self.simplify(value)).collect::<Result<Vec<_>, _>>()?;
+                let known = values.into_iter().map(|known| known.filter(|known| known.pure).map(|known| known.value));
+                // If not all are known, none is.
+                let locals = known.collect::<Option<Vec<Datum>>>().unwrap_or_default();
+                Early { env: Env { locals: &locals, ..self.env }, ..*self }.simplify(body)
+            }
+            Expr::And(items) => self.logical(items, false),
+            Expr::Or(items) => self.logical(items, true),
+            Expr::Case { branches, otherwise } => {
+                let mut pure = true;
+                for (condition, result) in branches {
+                    match self.simplify(condition)? {
+                        Some(Known { value: Datum::Bool(true), pure: whole }) => {
+                            let result = self.simplify(result)?;
+                            return Ok(result
+                                .filter(|_| pure)
+                                .map(|known| Known { pure: known.pure && whole, ..known }));
+                        }
+                        Some(known) => pure &= known.pure,
+                        None => {
+                            pure = false;
+                            self.simplify(result)?;
+                        }
+                    }
+                }
+                Ok(self.simplify(otherwise)?.filter(|_| pure))
+            }
+            Expr::Coalesce(items) => {
+                let mut pure = true;
+                for item in items {
+                    match self.simplify(item)? {
+                        Some(known) if !known.value.is_null() => return Ok(pure.then_some(known)),
+                        Some(known) => pure &= known.pure,
+                        None => pure = false,
+                    }
+                }
+                Ok(pure.then_some(Known { value: Datum::Null, pure }))
+            }
+            other => {
+                let mut pure = !is_late(other);
+                let children = other.children();
+                pure &= !children.is_empty() || matches!(other, Expr::Call(_));
+                for child in children {
+                    pure &= self.simplify(child)?.is_some_and(|known| known.pure);
+                }
+                match other {
+                    _ if pure => constant(eval(other, &[], &self.env)?.into_owned()),
+                    Expr::Extreme { ty, .. } if !has_order(*ty) => Err(without_order(*ty)),
+                    _ => Ok(None),
                 }
             }
-            None => pure = false,
         }
     }
-    Ok(pure.then_some(Known { value: result, pure }))
+
+    /// AND, or OR if `decisive`.
+    fn logical(&self, items: &[Expr], decisive: bool) -> Result<Option<Known>, SqlError> {
+        let (mut pure, mut result) = (true, Datum::Bool(!decisive));
+        for item in items {
+            match self.simplify(item)? {
+                Some(Known { value: Datum::Bool(value), pure: whole }) if value == decisive => {
+                    return Ok(Some(Known { value: Datum::Bool(decisive), pure: pure && whole }));
+                }
+                Some(known) => {
+                    pure &= known.pure;
+                    if known.value.is_null() {
+                        result = Datum::Null;
+                    }
+                }
+                None => pure = false,
+            }
+        }
+        Ok(pure.then_some(Known { value: result, pure }))
+    }
 }

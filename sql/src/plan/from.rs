@@ -18,7 +18,7 @@ use super::node::ResultColumn;
 use super::rel::{FunctionScan, JoinKind, Rel, SelectPlan, SetCall, SetValues, Source, WithScan};
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{CompareOp, Expr, SequenceCall, SessionCall};
 use crate::object::{Object, ObjectId};
 use crate::parse::{NO_LOCATION, ROWS, start_of};

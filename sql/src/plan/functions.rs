@@ -14,7 +14,7 @@ use super::names::fold_ident;
 use super::node::Notice;
 use super::operators::Operands;
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{CompareOp, ContextValue, Expr};
 use crate::parse::{start_of, variadic_argument};
 use pgtypes::cast::{Cast, CastContext};
@@ -107,11 +107,7 @@ impl Binder<'_> {
                 let greatest = name == "greatest";
                 let Unified { exprs: items, ty } =
                     self.unify(values.to_vec(), if greatest { "GREATEST" } else { "LEAST" })?;
-                if !functions::has_order(ty) {
-                    let message = format!("could not identify a comparison function for type {}", self.type_text(ty));
-                    return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
-                }
-                Typed::new(fold(Expr::Extreme { greatest, items }), ty, at)
+                Typed::new(fold(Expr::Extreme { greatest, items, ty }), ty, at)
             }
             ("nullif", 2) => self.nullif(values, (asts[0], asts[1]), at)?,
             ("row", _) => self.row_value(values.to_vec(), at)?,

@@ -23,7 +23,7 @@ impl Binder<'_> {
         &mut self,
         group_by: &GroupByExpr,
         scope: &Scope,
-        output: &Output,
+        output: &mut Output,
     ) -> Result<Vec<Expr>, SqlError> {
         let GroupByExpr::Expressions(asts, modifiers) = group_by else {
             return Err(self.unsupported("GROUP BY ALL is", group_by.span().start));
@@ -44,7 +44,7 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    fn group_key(&mut self, ast: &Ast, scope: &Scope, output: &Output) -> Result<Expr, SqlError> {
+    fn group_key(&mut self, ast: &Ast, scope: &Scope, output: &mut Output) -> Result<Expr, SqlError> {
         let at = start_of(ast);
         let chosen = match ast {
             Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
@@ -63,7 +63,10 @@ impl Binder<'_> {
             },
         };
         let (expr, ty) = match chosen {
-            Some(column) => (output.exprs[column].clone(), output.columns[column].ty),
+            Some(column) => {
+                self.settle(output, column)?;
+                (output.exprs[column].clone(), output.columns[column].ty)
+            }
             None => {
                 let value = self.expr(ast, scope)?;
                 let value = self.resolve_unknown(value)?;

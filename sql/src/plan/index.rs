@@ -15,7 +15,7 @@ use super::stored::bind_stored;
 use crate::catalog::Catalog;
 use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::expr::eval::needs_session;
+use crate::expr::fold::needs_session;
 use crate::table::{Check, Column, IndexedValue, Table};
 use pgtypes::SqlType;
 

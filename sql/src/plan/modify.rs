@@ -36,13 +36,14 @@ impl Binder<'_> {
         };
         let (table, mut scope) = self.changed_table(std::slice::from_ref(&update.table), at)?;
         let others = from.map(|from| self.other_tables(&table, &mut scope, from)).transpose()?;
+        // The clauses are bound in PostgreSQL's order: parameters get their types, and errors come, in it.
+        let filter = self.where_clause(update.selection.as_ref(), &scope)?;
+        let (returning, columns) = self.returning(update.returning.as_deref(), &scope)?;
         self.clause = "UPDATE";
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
             self.assignment(assignment, &table, &scope, &mut assignments)?;
         }
-        let filter = self.where_clause(update.selection.as_ref(), &scope)?;
-        let (returning, columns) = self.returning(update.returning.as_deref(), &scope)?;
         let (changes_key, changes_unique) = changed_keys(&table, &assignments);
         let write = self.table_write(table)?;
         let (access, filter, joined) = self.target(&write, others, filter, &scope)?;

@@ -5,13 +5,13 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned};
 use super::binder::{Binder, Typed};
 use super::calls::{Named, failure};
 use crate::error::{SqlError, SqlState};
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::expr::{Call, CompareOp, Expr};
 use crate::parse::is_distinct;
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
-use pgtypes::functions::OperatorRow;
 use pgtypes::functions::resolve::{self, Choice};
+use pgtypes::functions::{OperatorRow, has_order};
 
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
@@ -120,6 +120,10 @@ pub(super) fn compares_alike(left: SqlType, right: SqlType) -> bool {
     let is_time = |ty: SqlType| matches!(ty.base(), SqlType::DATE | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ);
     // Stored as texts that have another order.
     if matches!(left.base(), SqlType::PG_LSN | SqlType::TID) {
+        return false;
+    }
+    // The functions report elements that cannot be compared.
+    if left.is_array() && !has_order(left) {
         return false;
     }
     l.repr == r.repr && (left.oid == right.oid || !(is_time(left) || is_time(right)))

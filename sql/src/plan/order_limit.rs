@@ -42,6 +42,7 @@ impl Binder<'_> {
         for key in keys {
             let column = match self.order_target(&key.expr, output, visible)? {
                 Some(column) => {
+                    self.settle(output, column)?;
                     self.check_sortable(output.columns[column].ty, start_of(&key.expr))?;
                     column
                 }

@@ -13,7 +13,7 @@ use super::node::ResultColumn;
 use super::type_name;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::eval::fold;
+use crate::expr::fold::fold;
 use crate::parse::is_empty_list;
 use crate::table::quote_identifier;
 use pgtypes::SqlType;
@@ -24,26 +24,28 @@ use pgtypes::cast::CastContext;
 pub(super) struct Output {
     pub(super) exprs: Vec<Expr>,
     pub(super) columns: Vec<ResultColumn>,
+    /// The columns whose type is not known yet, and where their expressions are: literals, NULL, parameters.
+    pub(super) untyped: Vec<(usize, Location)>,
 }
 
 /// RETURNING: expressions and result columns.
 type Returning = (Option<Vec<Expr>>, Option<Vec<ResultColumn>>);
 
 impl Binder<'_> {
-    /// Binds a select list or RETURNING.
+    /// Binds a select list or RETURNING. Columns without a type are left so: other clauses may give one to a parameter.
     pub(super) fn projection(&mut self, items: &[SelectItem], scope: &Scope) -> Result<Output, SqlError> {
         let mut output = Output::default();
-        let keeps_unknown = std::mem::take(&mut self.keeps_unknown);
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(ast) if is_empty_list(ast) => {}
                 SelectItem::UnnamedExpr(ast) => {
                     let value = self.expr(ast, scope)?;
-                    self.push(&mut output, (value, column_name(ast)), scope, keeps_unknown)?;
+                    self.push(&mut output, (value, column_name(ast)), scope);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let value = self.expr(expr, scope)?;
-                    self.push(&mut output, (value, self.alias(alias)?), scope, keeps_unknown)?;
+                    let name = self.alias(alias)?;
+                    self.push(&mut output, (value, name), scope);
                 }
                 SelectItem::Wildcard(_) => self.wildcard(None, item.span().start, scope, &mut output)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
@@ -76,23 +78,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn push(
-        &mut self,
-        output: &mut Output,
-        (value, name): (Typed, String),
-        scope: &Scope,
-        keeps_unknown: bool,
-    ) -> Result<(), SqlError> {
-        let value = match self.targets.get(output.exprs.len()) {
-            // INSERT ... SELECT: an untyped value takes the type of its target column.
-            Some(target) if value.ty == SqlType::UNKNOWN => {
-                let at = value.at;
-                let value = self.coerce(value, target.base(), CastContext::Assignment)?;
-                value.ok_or_else(|| self.unsupported("this expression is", at))?
-            }
-            _ if keeps_unknown => value,
-            _ => self.resolve_unknown(value)?,
-        };
+    fn push(&self, output: &mut Output, (value, name): (Typed, String), scope: &Scope) {
         let origin = match &value.expr {
             Expr::Column(place) => scope
                 .columns()
@@ -100,8 +86,42 @@ impl Binder<'_> {
                 .map_or((0, 0), |(_, table, column)| (table.oid, column.number)),
             _ => (0, 0),
         };
+        if value.ty == SqlType::UNKNOWN {
+            output.untyped.push((output.exprs.len(), value.at));
+        }
         output.exprs.push(value.expr);
         output.columns.push(ResultColumn { name, ty: value.ty, origin });
+    }
+
+    /// Gives a type to an output column that has none: `text`.
+    pub(super) fn settle(&mut self, output: &mut Output, column: usize) -> Result<(), SqlError> {
+        let Some(found) = output.untyped.iter().position(|(at, _)| *at == column) else { return Ok(()) };
+        let (_, at) = output.untyped.swap_remove(found);
+        self.settle_as(output, (column, at), SqlType::TEXT, CastContext::Implicit)
+    }
+
+    /// Gives types to all output columns that have none: those of the target columns of INSERT, else `text`.
+    pub(super) fn settle_all(&mut self, output: &mut Output) -> Result<(), SqlError> {
+        for (column, at) in std::mem::take(&mut output.untyped) {
+            match self.targets.get(column) {
+                Some(target) => self.settle_as(output, (column, at), target.base(), CastContext::Assignment)?,
+                None => self.settle_as(output, (column, at), SqlType::TEXT, CastContext::Implicit)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_as(
+        &mut self,
+        output: &mut Output,
+        (column, at): (usize, Location),
+        ty: SqlType,
+        context: CastContext,
+    ) -> Result<(), SqlError> {
+        let expr = output.exprs[column].clone();
+        let value = self.coerce(Typed::new(expr, SqlType::UNKNOWN, at), ty, context)?;
+        let value = value.ok_or_else(|| self.unsupported("this expression is", at))?;
+        (output.exprs[column], output.columns[column].ty) = (value.expr, value.ty);
         Ok(())
     }
 
@@ -158,7 +178,8 @@ impl Binder<'_> {
     pub(super) fn returning(&mut self, items: Option<&[SelectItem]>, scope: &Scope) -> Result<Returning, SqlError> {
         let Some(items) = items else { return Ok((None, None)) };
         self.clause = "RETURNING";
-        let output = self.projection(items, scope)?;
+        let mut output = self.projection(items, scope)?;
+        self.settle_all(&mut output)?;
         Ok((Some(output.exprs), Some(output.columns)))
     }
 }

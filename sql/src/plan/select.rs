@@ -75,7 +75,7 @@ impl Binder<'_> {
         query: &Query,
     ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         let scope = Scope::default();
-        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns };
+        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns, untyped: Vec::new() };
         let visible = output.exprs.len();
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
         if output.exprs.len() > visible {
@@ -95,14 +95,10 @@ impl Binder<'_> {
     }
 
     fn select(&mut self, select: &Select, query: &Query) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
+        // The clauses are bound in PostgreSQL's order: parameters get their types, and errors come, in it.
         self.refuse_clauses(select)?;
+        let keeps_unknown = std::mem::take(&mut self.keeps_unknown);
         let (from, scope) = self.from(&select.from)?;
-        self.clause = "WHERE";
-        self.aggregates = AggregateState::default();
-        let filter = match &select.selection {
-            Some(ast) => Some(self.condition(ast, &scope, "WHERE")?),
-            None => None,
-        };
         self.aggregates = AggregateState { allowed: true, ..Default::default() };
         self.clause = "SELECT";
         self.named_windows(&select.named_window, &scope)?;
@@ -112,19 +108,19 @@ impl Binder<'_> {
         self.aggregates.windows.allowed = false;
         let mut set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
         let mut output = output?;
-        let keys = self.group_by(&select.group_by, &scope, &output)?;
+        let filter = self.filter(select.selection.as_ref(), &scope)?;
         self.clause = "HAVING";
-        let mut having = match &select.having {
-            Some(ast) => Some(self.condition(ast, &scope, "HAVING")?),
-            None => None,
-        };
+        let mut having = select.having.as_ref().map(|ast| self.condition(ast, &scope, "HAVING")).transpose()?;
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
-        if distinct {
-            self.check_distinct(&select.projection, &output)?;
-        }
         self.aggregates.windows.allowed = true;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, distinct)?;
+        self.aggregates.windows.allowed = false;
+        let keys = self.group_by(&select.group_by, &scope, &mut output)?;
+        if distinct {
+            self.check_distinct(&select.projection, &mut output)?;
+        }
+        self.aggregates.windows.allowed = true;
         let distinct_on = match &select.distinct {
             Some(Distinct::On(asts)) => self.distinct_on(asts, &scope, &mut output, &order_limit.sort)?,
             _ => Vec::new(),
@@ -137,9 +133,12 @@ impl Binder<'_> {
         let aggregation = groups.map(|(keys, calls)| Aggregation { keys, calls, having });
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
+        if !keeps_unknown {
+            self.settle_all(&mut output)?;
+        }
         let has_windows = !windows.calls.is_empty();
         let lock = self.locks(query, (aggregation.is_some() || distinct, has_windows), &scope)?;
-        let Output { exprs, columns } = output;
+        let Output { exprs, columns, .. } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
             filter: None,
@@ -164,6 +163,16 @@ impl Binder<'_> {
         }
         self.set_values(&mut plan, set_calls, (width, is_grouped), query_start(query))?;
         Ok((plan, columns))
+    }
+
+    /// Binds WHERE. The aggregates of the query are not those of a condition over its rows.
+    fn filter(&mut self, ast: Option<&sqlparser::ast::Expr>, scope: &Scope) -> Result<Option<Expr>, SqlError> {
+        let Some(ast) = ast else { return Ok(None) };
+        self.clause = "WHERE";
+        let aggregates = std::mem::take(&mut self.aggregates);
+        let bound = self.condition(ast, scope, "WHERE");
+        self.aggregates = aggregates;
+        bound.map(Some)
     }
 
     /// The keys and the aggregates of a query with groups. The expressions are over its groups then.
@@ -273,8 +282,11 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// 42883 if the rows cannot be told apart.
-    fn check_distinct(&self, items: &[SelectItem], output: &Output) -> Result<(), SqlError> {
+    /// 42883 if the rows cannot be told apart. Literals are text, also where INSERT has another type for them.
+    fn check_distinct(&mut self, items: &[SelectItem], output: &mut Output) -> Result<(), SqlError> {
+        for column in 0..output.columns.len() {
+            self.settle(output, column)?;
+        }
         for (at, column) in output.columns.iter().enumerate() {
             let item = items.get(at.min(items.len().saturating_sub(1)));
             self.check_groupable(column.ty, item.map_or(NO_LOCATION, |item| item.span().start))?;
@@ -344,7 +356,7 @@ impl Binder<'_> {
         // ORDER BY uses the generated column names.
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
         self.limit(query, &scope, &mut order_limit)?;
-        let Output { exprs, columns } = output;
+        let Output { exprs, columns, .. } = output;
         let plan = SelectPlan {
             source: Source::Values(rows),
             filter: None,

@@ -55,7 +55,7 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
             format!("CASE {} ELSE {} END", arms.join(" "), show(otherwise, names))
         }
         Expr::Coalesce(items) => format!("COALESCE({})", each(items).join(", ")),
-        Expr::Extreme { greatest, items } => {
+        Expr::Extreme { greatest, items, .. } => {
             format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, each(items).join(", "))
         }
         Expr::Call(call) => show_call(call, names),

@@ -230,7 +230,7 @@ fn bind_explain(
         return Ok((Some(explain), (body, columns)));
     }
     let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
-    constants::check(&whole, &[])?;
+    whole.check_constants()?;
     let rows = explain.rows(&whole, None);
     Ok((None, (Body::Explain(rows), columns)))
 }

@@ -133,7 +133,7 @@ impl Session {
                 let params = if bound.plan.is_large() {
                     self.check_constants(&bound, params).await?
                 } else {
-                    bound.plan.check_constants(&params)?;
+                    bound.plan.check_constants(&params, &self.settings.io(self.now, &NoNames))?;
                     params
                 };
                 let call = Box::new(Call { query: query.clone(), bound, params, formats: formats.clone() });

@@ -15,7 +15,7 @@ use crate::coop::drop_elsewhere;
 use crate::error::SqlError;
 use crate::lexer::{self, StatementSpan};
 use crate::plan;
-use pgtypes::{Datum, SqlType};
+use pgtypes::{Datum, IoEnv, NoNames, SqlType};
 
 /// Texts up to this length are parsed and bound on the session's own thread, in at most some 3 ms: on a small machine
 /// a row of VALUES takes 200 ns a byte.
@@ -124,11 +124,16 @@ impl Session {
         bound: &BoundStatement,
         params: Vec<Datum>,
     ) -> Result<Vec<Datum>, SqlError> {
+        let io = self.settings.io(self.now, &NoNames);
         if !(bound.plan.constant_parts && bound.plan.is_large()) {
-            return bound.plan.check_constants(&params).map(|()| params);
+            return bound.plan.check_constants(&params, &io).map(|()| params);
         }
-        let plan = bound.plan.clone();
-        let check = move || plan.check_constants(&params).map(|()| params);
+        let (plan, zone) = (bound.plan.clone(), io.zone.clone());
+        let IoEnv { order, interval_style, style, now, .. } = io;
+        let check = move || {
+            let io = IoEnv { zone: &zone, order, interval_style, style, now, names: &NoNames };
+            plan.check_constants(&params, &io).map(|()| params)
+        };
         Box::pin(self.interrupt.guard(self.deadline, self.node.workers.run(check))).await
     }
 }

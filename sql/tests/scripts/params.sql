@@ -90,9 +90,7 @@ ab
 \params 1
 select $1 is null or id = $1 from t;
 ----
-params int4
-?column?:bool
-t
+ERROR 42P08: could not determine data type of parameter $1 [at 8]
 
 select $1 is null;
 ----
