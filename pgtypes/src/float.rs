@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::error::ValueError;
 use crate::form::invalid;
+use crate::hex_float::HexFloat;
 use crate::letters::is_space;
 use crate::shortest::{digits, digits_float4};
 use crate::sqlstate::SqlState;
@@ -18,12 +19,19 @@ pub fn narrow(value: f64) -> f32 {
 
 /// Parses a `double precision`. Underflow and overflow are 22003.
 pub fn parse_float(text: &str) -> Result<f64, ValueError> {
-    let value = parse(text, DOUBLE)?;
+    let value = match hexadecimal(text) {
+        Some((hex, sign)) => sign * hex.nearest(53, -1074),
+        None => parse(text, DOUBLE)?,
+    };
     check(text, value.is_infinite(), value == 0.0, DOUBLE).map(|()| value)
 }
 
 /// Parses a `real`.
 pub fn parse_float4(text: &str) -> Result<f32, ValueError> {
+    if let Some((hex, sign)) = hexadecimal(text) {
+        let value = narrow(sign * hex.nearest(24, -149));
+        return check(text, value.is_infinite(), value == 0.0, REAL).map(|()| value);
+    }
     parse(text, REAL)?;
     let body = text.trim_matches(is_space);
     let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
@@ -33,6 +41,13 @@ pub fn parse_float4(text: &str) -> Result<f32, ValueError> {
         None => body.parse().map_err(|_| invalid(REAL, text))?,
     };
     check(text, value.is_infinite(), value == 0.0, REAL).map(|()| value)
+}
+
+/// A hexadecimal number without its sign, and the sign as a factor.
+fn hexadecimal(text: &str) -> Option<(HexFloat, f64)> {
+    let body = text.trim_matches(is_space);
+    let number = HexFloat::parse(body.strip_prefix(['+', '-']).unwrap_or(body))?;
+    Some((number, if body.starts_with('-') { -1.0 } else { 1.0 }))
 }
 
 fn special(unsigned: &str) -> Option<f64> {
@@ -61,8 +76,14 @@ fn check(text: &str, is_infinite: bool, is_zero: bool, type_name: &str) -> Resul
     if special(unsigned).is_some() {
         return Ok(());
     }
-    let mantissa = unsigned.split(['e', 'E']).next().unwrap_or(unsigned);
-    let underflowed = is_zero && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
+    let is_written_as_zero = match HexFloat::parse(unsigned) {
+        Some(hex) => hex.is_zero(),
+        None => {
+            let mantissa = unsigned.split(['e', 'E']).next().unwrap_or(unsigned);
+            !mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'))
+        }
+    };
+    let underflowed = is_zero && !is_written_as_zero;
     if is_infinite || underflowed {
         let message = format!("\"{body}\" is out of range for type {type_name}");
         return Err(ValueError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));

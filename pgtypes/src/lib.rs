@@ -36,6 +36,7 @@ pub mod float;
 mod form;
 mod forms;
 pub mod functions;
+mod hex_float;
 pub mod integer;
 pub mod json;
 pub mod letters;

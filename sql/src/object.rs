@@ -4,6 +4,7 @@
 //! A database holds schemas, a schema holds relations. Tables, indexes, views and sequences of a schema share their
 //! names, as in PostgreSQL. Types have names of their own.
 
+use crate::table::ColumnId;
 use pgtypes::{Label, Oid, SqlType};
 
 /// Identifies a database: its OID in `pg_database`. Never reused.
@@ -130,6 +131,8 @@ pub struct Check {
     pub name: String,
     /// Text of the condition, valid SQL on its own.
     pub text: String,
+    /// The columns that it reads, in the order of the condition; none for a domain's.
+    pub columns: Vec<ColumnId>,
 }
 
 /// A domain: a name for those values of another type that pass its constraints. Neither rows nor expressions know it:

@@ -11,6 +11,7 @@
 //! - [`collection`]: old versions go after the ttl, and snapshots that are held stay.
 //! - [`counts`]: timestamps, messages, Raft rounds and syncs of each kind of statement.
 //! - [`demo`], [`single_node`]: the commands from the first line of output to the end of the last process.
+//! - [`mod@differential`]: generated statements answer as on PostgreSQL 15, run beside it.
 //! - [`histories`]: what each level of isolation promises holds while a leader is killed, and what it allows is found.
 //! - [`isolation`]: Hermitage's cases and our own, on two gateways, answer as PostgreSQL 15, run beside it.
 //! - [`locks`]: `cortado locks` names who waits for whom, through any node.
@@ -43,6 +44,7 @@ mod collection;
 mod command_line;
 mod counts;
 mod demo;
+mod differential;
 mod drivers;
 mod exclusive;
 mod failures;

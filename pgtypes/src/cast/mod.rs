@@ -95,9 +95,10 @@ impl Cast {
         match self.method {
             Method::Relabel => false,
             Method::Function(_) => zoned(self.from) || zoned(self.to),
+            // PostgreSQL calls the text forms of all arrays and rows so.
             Method::Text => {
-                let inner = SqlType::scalar;
-                by_session(inner(self.from)) || by_session(inner(self.to))
+                let is_stable = |ty: SqlType| ty.is_array() || ty.oid == SqlType::RECORD.oid || by_session(ty);
+                is_stable(self.from) || is_stable(self.to)
             }
             Method::Elements => match (self.from.element(), self.to.element()) {
                 (Some(from), Some(to)) => Cast::find(from, to, self.is_explicit).is_some_and(|cast| cast.is_stable()),

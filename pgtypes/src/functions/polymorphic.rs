@@ -1,6 +1,7 @@
 //! Polymorphic arguments: what `anyelement`, `anyarray`, `anycompatible` and the like stand for in a call.
 
 use super::common::common_type;
+use crate::cast::{CastContext, cast_context};
 use crate::sql_type::SqlType;
 use crate::sqlstate::SqlState;
 
@@ -47,7 +48,8 @@ pub(super) fn fits(given: &[SqlType], declared: &[SqlType]) -> bool {
     if any_simple && !any_known {
         return true;
     }
-    solve(given, declared, SqlType::VOID).is_ok()
+    // That an array type is missing is found when the candidate is chosen.
+    solve(given, declared, SqlType::VOID).err().is_none_or(|mismatch| mismatch.code == SqlState::UNDEFINED_OBJECT)
 }
 
 /// The element type and the array type of the simple family.
@@ -136,6 +138,15 @@ fn compatible_family(given: &[SqlType], declared: &[SqlType]) -> Result<Family, 
         let name = |at: usize| types.get(at).map_or("unknown", |ty| ty.base_name());
         mismatch(format!("anycompatible types {} and {} cannot be matched", name(0), name(at)))
     })?;
+    let converts = |from: SqlType| {
+        from.oid == SqlType::UNKNOWN.oid
+            || from.oid == element.oid
+            || cast_context(from, element) == Some(CastContext::Implicit)
+    };
+    if let Some(other) = types.iter().find(|ty| !converts(**ty)) {
+        let (name, element) = (other.base_name(), element.base_name());
+        return Err(mismatch(format!("anycompatible types {element} and {name} cannot be matched")));
+    }
     if declared.contains(&SqlType::ANYCOMPATIBLENONARRAY) && element.element().is_some() {
         let name = element.base_name();
         return Err(mismatch(format!("type matched to anycompatiblenonarray is an array type: {name}")));

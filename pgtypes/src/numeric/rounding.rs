@@ -8,8 +8,8 @@ use super::decimal;
 use super::value::{MAX_SCALE, Numeric, Repr};
 use crate::error::ValueError;
 
-/// `round` and `trunc` treat scales beyond this as this.
-const SCALE_LIMIT: i32 = 2000;
+/// `round` and `trunc` take a smaller scale for this one: there are no digits so far before the point.
+const MIN_SCALE: i32 = -131_073;
 
 /// How digits are dropped.
 #[derive(Clone, Copy)]
@@ -20,16 +20,20 @@ enum Mode {
     Ceiling,
 }
 
+fn clamped(scale: i32) -> i32 {
+    scale.clamp(MIN_SCALE, i32::from(MAX_SCALE))
+}
+
 impl Numeric {
     /// The value rounded to a scale, half away from zero. A negative scale rounds digits before the point, and the
     /// result has scale 0. 22003 if rounding up makes too many digits.
     pub fn round(&self, scale: i32) -> Result<Numeric, ValueError> {
-        self.at_scale(scale.clamp(-SCALE_LIMIT, SCALE_LIMIT), Mode::HalfAwayFromZero)
+        self.at_scale(clamped(scale), Mode::HalfAwayFromZero)
     }
 
     /// The value cut toward zero to a scale. A negative scale cuts digits before the point.
     pub fn trunc(&self, scale: i32) -> Result<Numeric, ValueError> {
-        self.at_scale(scale.clamp(-SCALE_LIMIT, SCALE_LIMIT), Mode::TowardZero)
+        self.at_scale(clamped(scale), Mode::TowardZero)
     }
 
     /// The least integer that is not less than the value.

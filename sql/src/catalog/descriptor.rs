@@ -17,13 +17,13 @@
 //! | 10 tables that refer to it | | | | |
 //! | 11 last column id | | | | |
 //!
-//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text. A foreign key: 1 id, 2 name, 3
-//! positions of its columns, 4 table, 5 column ids there, 6 ON DELETE, 7 ON UPDATE (each the place of the action in
-//! `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
+//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text, 4 column ids. A foreign key: 1 id,
+//! 2 name, 3 positions of its columns, 4 table, 5 column ids there, 6 ON DELETE, 7 ON UPDATE (each the place of the
+//! action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
 
 use bytes::Bytes;
 
-use super::tagged::{self, Fields, Writer, get_check, get_type, position, put_check, put_type};
+use super::tagged::{self, Fields, Writer, column_id, get_check, get_type, position, put_check, put_type};
 use crate::codec::CodecError;
 use crate::object::{FIRST_SCHEMA, ObjectId, SchemaId};
 use crate::table::{
@@ -176,10 +176,6 @@ fn get_column(bytes: &[u8]) -> Result<Column, CodecError> {
         generated: fields.optional_text(8)?,
         domain: Some(ObjectId(fields.u32(20)?)).filter(|domain| domain.0 != 0),
     })
-}
-
-fn column_id(number: u64) -> Result<ColumnId, CodecError> {
-    u16::try_from(number).map(ColumnId).map_err(|_| CodecError::new(WHAT, "column id too large"))
 }
 
 fn get_foreign_key(bytes: &[u8]) -> Result<ForeignKey, CodecError> {

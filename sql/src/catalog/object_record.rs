@@ -270,7 +270,12 @@ mod tests {
                 parent: Some(ObjectId(16_384)),
                 not_null: true,
                 default: Some("'a'".into()),
-                checks: vec![Check { id: ConstraintId(16_400), name: "c".into(), text: "VALUE <> ''".into() }],
+                checks: vec![Check {
+                    id: ConstraintId(16_400),
+                    name: "c".into(),
+                    text: "VALUE <> ''".into(),
+                    columns: Vec::new(),
+                }],
             }),
             Object::Domain(Domain {
                 id: ObjectId(16_402),

@@ -6,7 +6,7 @@
 
 use super::keys;
 use crate::codec::{CodecError, get_varint, put_varint, take};
-use crate::table::{Check, ConstraintId, MAX_COLUMNS};
+use crate::table::{Check, ColumnId, ConstraintId, MAX_COLUMNS};
 use pgtypes::{Category, Oid, SqlType};
 
 const WHAT: &str = "descriptor";
@@ -47,17 +47,24 @@ pub(super) fn get_type(fields: &Fields<'_>, tag: u64) -> Result<SqlType, CodecEr
     Err(CodecError::new(WHAT, "unknown type"))
 }
 
-/// A CHECK: 1 id, 2 name, 3 SQL text.
+/// A CHECK: 1 id, 2 name, 3 SQL text, 4 ids of the columns that it reads.
 pub(super) fn put_check(check: &Check, out: &mut Writer) {
     out.number(1, check.id.0.into());
     out.text(2, &check.name);
     out.text(3, &check.text);
+    out.positions(4, &check.columns.iter().map(|id| usize::from(id.0)).collect::<Vec<_>>());
 }
 
 /// The CHECK that [`put_check`] has written.
 pub(super) fn get_check(bytes: &[u8]) -> Result<Check, CodecError> {
-    let fields = Fields::read(bytes, 3)?;
-    Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)? })
+    let fields = Fields::read(bytes, 4)?;
+    let columns = fields.numbers(4)?.into_iter().map(column_id).collect::<Result<_, _>>()?;
+    Ok(Check { id: ConstraintId(fields.u32(1)?), name: fields.text(2)?, text: fields.text(3)?, columns })
+}
+
+/// The id of a column.
+pub(super) fn column_id(number: u64) -> Result<ColumnId, CodecError> {
+    u16::try_from(number).map(ColumnId).map_err(|_| CodecError::new(WHAT, "column id too large"))
 }
 
 /// A position in a list.

@@ -98,7 +98,12 @@ fn golden_descriptor() {
 fn golden_constraints() {
     let mut table = sample();
     table.columns[1].generated = Some("1".to_owned());
-    table.checks = vec![Check { id: ConstraintId(20_000), name: "c".to_owned(), text: "id > 0".to_owned() }];
+    table.checks = vec![Check {
+        id: ConstraintId(20_000),
+        name: "c".to_owned(),
+        text: "id > 0".to_owned(),
+        columns: vec![ColumnId(1)],
+    }];
     table.foreign_keys = vec![ForeignKey {
         id: ConstraintId(20_001),
         name: "f".to_owned(),

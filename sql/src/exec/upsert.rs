@@ -257,12 +257,12 @@ impl<'p> Upsert<'p> {
         if ctx.has_changed(&key) {
             return Err(second_time());
         }
-        self.changed.insert(key.clone());
         if let Some(filter) = filter
             && !qualifies(filter, &both, &env)?
         {
             return Ok(None);
         }
+        self.changed.insert(key.clone());
         let mut new = old.clone();
         for (column, expr) in assignments {
             new[*column] = eval(expr, &both, &env)?.into_owned();

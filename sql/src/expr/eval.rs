@@ -13,7 +13,7 @@ use super::tree::{Call, CompareOp, ContextValue, DomainCheck, Expr, SessionCall,
 use super::{domain, session};
 use crate::error::{SqlError, SqlState};
 use pgtypes::datum::{compare, compare_same};
-use pgtypes::functions::has_order;
+use pgtypes::functions::{has_equality, has_order};
 use pgtypes::{Datum, SqlType, wire};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
@@ -51,7 +51,10 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Distinct { left, right, negated } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
             let same = match (left.is_null(), right.is_null()) {
-                (false, false) => order(&left, &right)?.is_eq(),
+                (false, false) => {
+                    check_equality(&left, &right)?;
+                    order(&left, &right)?.is_eq()
+                }
                 (a, b) => a == b,
             };
             boolean(Some(same == *negated))
@@ -211,6 +214,19 @@ fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Valu
 pub(crate) fn without_order(ty: SqlType) -> SqlError {
     let message = format!("could not identify a comparison function for type {}", ty.base_name());
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+}
+
+/// 42883 for arrays of values that cannot be equal. PostgreSQL looks for their equality when it compares them: not if
+/// the arrays have other dimensions.
+fn check_equality(left: &Datum, right: &Datum) -> Result<(), SqlError> {
+    let (Datum::Array(left), Datum::Array(right)) = (left, right) else { return Ok(()) };
+    match pgtypes::find(left.element()).map(|row| row.ty()) {
+        Some(element) if !has_equality(element) && left.dimensions() == right.dimensions() => {
+            let message = format!("could not identify an equality operator for type {}", element.base_name());
+            Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a condition is true. NULL is not.

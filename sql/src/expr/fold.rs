@@ -79,10 +79,20 @@ fn guarded(expr: Expr) -> Expr {
     if operands.len() < 2 || !operands.iter().any(may_fail) {
         return expr;
     }
-    let early = operands.iter().filter(|operand| !matches!(operand, Expr::Const(_)) && is_constant(operand));
+    let early = operands.iter().flat_map(|operand| null_sources(operand));
     let test = |operand: &Expr| Expr::IsNull { expr: Box::new(operand.clone()), negated: false };
-    let branches: Vec<_> = early.map(|operand| (test(operand), Expr::Const(Datum::Null))).collect();
+    let branches: Vec<_> = early.map(|source| (test(source), Expr::Const(Datum::Null))).collect();
     if branches.is_empty() { expr } else { Expr::Case { branches, otherwise: Box::new(expr) } }
+}
+
+/// The parts whose values are known before execution, and which make an expression NULL if one of them is.
+fn null_sources(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Const(_) => Vec::new(),
+        expr if is_constant(expr) => vec![expr],
+        Expr::Cast { expr, .. } => null_sources(expr),
+        expr => strict_operands(expr).into_iter().flat_map(null_sources).collect(),
+    }
 }
 
 /// Drops the operands of AND (`decisive` false) or OR behind a decisive constant. PostgreSQL does not look at them

@@ -185,6 +185,9 @@ impl Dialect for CortadoDialect {
             Token::Minus => Some(prefix(parser, UnaryOperator::Minus, precedence::SIGN)),
             Token::Plus => Some(prefix(parser, UnaryOperator::Plus, precedence::SIGN)),
             Token::Tilde => Some(prefix(parser, UnaryOperator::BitwiseNot, precedence::OPERATOR)),
+            Token::AtSign => Some(prefix(parser, UnaryOperator::PGAbs, precedence::OPERATOR)),
+            Token::PGSquareRoot => Some(prefix(parser, UnaryOperator::PGSquareRoot, precedence::OPERATOR)),
+            Token::PGCubeRoot => Some(prefix(parser, UnaryOperator::PGCubeRoot, precedence::OPERATOR)),
             // A quoted word is no keyword.
             Token::Word(ref word) => match word.keyword {
                 Keyword::SYMMETRIC => Some(bound(parser, true)),

@@ -13,6 +13,7 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::start_of;
 use pgtypes::SqlType;
+use pgtypes::functions::resolve::Choice;
 use pgtypes::functions::{ProcRow, Run};
 
 /// The bound parts of an aggregate's call.
@@ -64,8 +65,11 @@ impl Binder<'_> {
         if is_within {
             values.extend(ordered.iter().map(|(value, _, _)| value.clone()));
         }
-        let arguments = Arguments { values, names: Vec::new(), is_variadic: list.is_variadic };
+        let mut arguments = Arguments { values, names: Vec::new(), is_variadic: list.is_variadic };
         let choice = self.choose(name, &arguments, at)?;
+        if list.distinct {
+            self.settle_any(&mut arguments.values, &choice)?;
+        }
         if choice.function.args.is_empty() && !list.star {
             let message = format!("{name}(*) must be used to call a parameterless aggregate function");
             return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
@@ -113,6 +117,16 @@ impl Binder<'_> {
             order,
         });
         Ok(Typed::new(Expr::Aggregate(self.aggregates.calls.len() - 1), result, at))
+    }
+
+    /// Arguments of any type that have none are text: DISTINCT compares them.
+    fn settle_any(&mut self, values: &mut [Typed], choice: &Choice) -> Result<(), SqlError> {
+        for (value, (_, declared)) in values.iter_mut().zip(&choice.args) {
+            if declared.oid == SqlType::ANY.oid || declared.oid == SqlType::UNKNOWN.oid {
+                *value = self.resolve_unknown(value.clone())?;
+            }
+        }
+        Ok(())
     }
 
     fn aggregate_parts(&mut self, call: &CallAst, asts: &[&Ast], scope: &Scope) -> Result<Parts, SqlError> {

@@ -527,7 +527,7 @@ impl Binder<'_> {
             }
             AlterColumnOperation::SetDefault { value } => {
                 let text = self.default_of_tree(value, column);
-                column.default = Some(text.map_err(|error| SqlError { position: None, ..error })?);
+                column.default = text.map_err(|error| SqlError { position: None, ..error })?;
                 Ok(())
             }
             AlterColumnOperation::DropDefault => {

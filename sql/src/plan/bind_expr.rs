@@ -258,7 +258,9 @@ impl Binder<'_> {
             return Err(self.error(SqlState::UNDEFINED_OBJECT, message, at));
         };
         let element = array.element().unwrap_or(SqlType::UNKNOWN).base();
-        Ok(Typed::new(fold(Expr::Array { element, items, is_nested }), array.base(), at))
+        // A modifier that all elements share is that of the array.
+        let array = SqlType { typmod: ty.typmod, ..array };
+        Ok(Typed::new(fold(Expr::Array { element, items, is_nested }), array, at))
     }
 
     /// `array[1]`, `array[1:2][3]`, `t.array[1]`, `json['key']`

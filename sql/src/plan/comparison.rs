@@ -13,9 +13,9 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
 use crate::expr::{CompareOp, Elementwise, Expr};
 use crate::parse::{NO_LOCATION, is_distinct, start_of, symmetric_bound};
-use pgtypes::cast::CastContext;
+use pgtypes::cast::{CastContext, cast_context};
 use pgtypes::datum::compare;
-use pgtypes::functions::{common_type, has_equality, resolve};
+use pgtypes::functions::{common_type, resolve};
 use pgtypes::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.
@@ -115,13 +115,7 @@ impl Binder<'_> {
             return Ok(Typed::new(fold(expr), SqlType::BOOL, at));
         }
         let position = self.position_between(ast.0.span(), "is", ast.1.span());
-        let ty = left.ty;
         let (left, right) = self.comparable(CompareOp::Eq, left, right, position)?;
-        if ty.is_array() && !has_equality(ty) {
-            let element = self.type_text(ty.element().unwrap_or(ty));
-            let message = format!("could not identify an equality operator for type {element}");
-            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
-        }
         let expr = Expr::Distinct { left: Box::new(left), right: Box::new(right), negated };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
@@ -328,13 +322,23 @@ impl Binder<'_> {
         let common = if fixed.len() > 1 { common_type(&types).ok() } else { None };
         // PostgreSQL makes an array of them, if there is one.
         let common = common.filter(|ty| ty.array().is_some() && ty.base() != SqlType::RECORD);
+        let converts = |from: &SqlType, to: SqlType| {
+            from.oid == SqlType::UNKNOWN.oid
+                || from.oid == to.oid
+                || cast_context(*from, to) == Some(CastContext::Implicit)
+        };
+        let common = common.filter(|common| types.iter().all(|ty| converts(ty, *common)));
         let Some(common) = common else {
             let all = fixed.into_iter().chain(others).collect();
             return self.in_comparisons(operand, all, value, (negated, word));
         };
         let mut shared = SharedOperands::default();
-        let operand = self.share(operand, &mut shared)?;
+        let mut operand = self.share(operand, &mut shared)?;
         let mut parts = vec![self.in_common_type(operand.clone(), fixed, common, value, (negated, word))?];
+        // A parameter has its type now.
+        if let Expr::Param(number) = operand.expr {
+            operand.ty = self.params[number];
+        }
         for (item, ast) in others {
             parts.push(self.in_comparison(operand.clone(), item, (value, ast), (negated, word))?);
         }

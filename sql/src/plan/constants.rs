@@ -96,13 +96,16 @@ fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
         Body::CreateTableAs(parts) => visit_select(&parts.1, visitor),
+        Body::AlterTables(_, changes) => {
+            let exprs = changes.iter().flat_map(|change| change.row.iter().flatten());
+            exprs.filter(|expr| !expr.is_volatile()).try_for_each(visitor)
+        }
         Body::CreateTable(_)
         | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
         | Body::Drop(..)
         | Body::Truncate(..)
-        | Body::AlterTables(..)
         | Body::Analyze(..)
         | Body::Nothing(_)
         | Body::Explain(_) => Ok(()),

@@ -44,12 +44,12 @@ impl Binder<'_> {
         Ok((bound?, read))
     }
 
-    /// Binds a CHECK of a table. Returns its text, and the column in its name.
-    fn check_text(&mut self, table: &Table, ast: &Ast) -> Result<(String, Option<String>), SqlError> {
+    /// Binds a CHECK of a table. Returns its text, and the places of the columns that it reads, each once.
+    fn check_text(&mut self, table: &Table, ast: &Ast) -> Result<(String, Vec<usize>), SqlError> {
         let bound = self.stored(("check constraints", "check constraint"), |binder| {
             binder.condition(ast, &Scope::of_columns(table), "CHECK")
         });
-        let (condition, mut read) = bound?;
+        let (condition, read) = bound?;
         let is_same = |text: &str| stored_condition(text, table, self.catalog).is_ok_and(|again| again == condition);
         let normal = self.stored(("check constraints", "check constraint"), |binder| {
             Ok(binder.normal_text(ast, &Scope::of_columns(table)))
@@ -63,19 +63,22 @@ impl Binder<'_> {
                 .filter(|text| is_same(text))
                 .ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?,
         };
-        read.sort_unstable_by_key(|(place, ..)| *place);
-        read.dedup_by_key(|(place, ..)| *place);
-        let column = match read.as_slice() {
-            [(only, ..)] => table.columns.get(*only).map(|column| column.name.clone()),
-            _ => None,
-        };
-        Ok((text, column))
+        let mut places = Vec::new();
+        for (place, ..) in read {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        Ok((text, places))
     }
 
     /// Adds CHECKs to a table under construction.
     pub(super) fn add_checks(&mut self, table: &mut Table, defs: &[CheckDef<'_>]) -> Result<(), SqlError> {
         for (name, ast) in defs {
-            let (text, column) = self.check_text(table, ast)?;
+            let (text, places) = self.check_text(table, ast)?;
+            let read: Vec<&Column> = places.iter().filter_map(|place| table.columns.get(*place)).collect();
+            let column = if let [only] = read.as_slice() { Some(only.name.clone()) } else { None };
+            let columns = read.iter().map(|column| column.id).collect();
             let name = match name {
                 Some(ident) => {
                     let name = fold_ident(ident);
@@ -88,7 +91,7 @@ impl Binder<'_> {
                 }
                 None => constraint_name(table, column.as_deref(), "check"),
             };
-            table.checks.push(Check { id: ConstraintId(0), name, text });
+            table.checks.push(Check { id: ConstraintId(0), name, text, columns });
         }
         Ok(())
     }

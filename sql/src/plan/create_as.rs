@@ -116,7 +116,9 @@ impl Binder<'_> {
         if options.constraints {
             for check in &source.checks {
                 free_constraint(table, &check.name)?;
-                table.checks.push(Check { id: ConstraintId(0), ..check.clone() });
+                let place = |id: &ColumnId| source.position_of(*id).and_then(|at| table.columns.get(first + at));
+                let columns = check.columns.iter().filter_map(place).map(|column| column.id).collect();
+                table.checks.push(Check { id: ConstraintId(0), columns, ..check.clone() });
             }
         }
         if options.indexes {

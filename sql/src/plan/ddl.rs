@@ -11,6 +11,7 @@ use super::assign::{bind_default, bind_default_tree};
 use super::binder::Binder;
 use super::constraints::{CheckDef, ForeignKeyDef};
 use super::create_as::{LikeDef, is_like, new_of, new_table};
+use super::deparse::typed_null;
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
@@ -139,12 +140,13 @@ impl Binder<'_> {
     fn with_parts(&mut self, mut table: Table, parts: Parts<'_>) -> Result<Table, SqlError> {
         let Parts { mut key, unique, mut checks, mut foreign, generated } = parts;
         key.columns.iter().for_each(|at| table.columns[*at].not_null = true);
-        table.key_name = match (key.columns.is_empty(), key.name.take()) {
+        let (unique, name_of_key) = self.unique_keys(&table.name, &table.columns, &key.columns, &unique)?;
+        table.key_name = match (key.columns.is_empty(), key.name.take().or(name_of_key)) {
             (true, _) => String::new(),
             (false, Some(given)) => self.new_index_name(given, &table.name, &[])?,
             (false, None) => self.free_name(&table.name, None, "pkey", &[]),
         };
-        table.indexes = self.unique_keys(&table.name, &table.columns, (&key.columns, &table.key_name), &unique)?;
+        table.indexes = self.named_keys(&table, unique)?;
         table.primary_key = key.columns;
         // An expression must not use a generated column, wherever that is defined.
         generated.iter().for_each(|(at, _)| table.columns[*at].generated = Some(String::new()));
@@ -160,16 +162,17 @@ impl Binder<'_> {
         Ok(table)
     }
 
-    /// The indexes of UNIQUE constraints. One without a name that repeats another constraint is left out.
+    /// The indexes of UNIQUE constraints, and whether they have a name of the statement. One that repeats another
+    /// constraint is left out, and gives it its name if that has none. The last value is such a name for the primary
+    /// key, whose columns are `key`.
     fn unique_keys(
         &self,
         table: &str,
         columns: &[Column],
-        (key, key_name): (&[usize], &str),
+        key: &[usize],
         unique: &UniqueKeys<'_>,
-    ) -> Result<Vec<Index>, SqlError> {
-        let mut taken = vec![table.to_owned(), key_name.to_owned()];
-        let mut indexes: Vec<Index> = Vec::new();
+    ) -> Result<(Vec<(Index, bool)>, Option<String>), SqlError> {
+        let taken = [table.to_owned()];
         let place = |name: &str| columns.iter().position(|column| column.name == name);
         let of_columns = unique.columns.iter().map(|(at, name)| {
             let column = columns.get(*at).map_or("", |column| &column.name);
@@ -180,17 +183,35 @@ impl Binder<'_> {
         for constraint in &unique.constraints {
             all.push((self.unique_index(table, constraint, place, &taken)?, constraint.name.is_some()));
         }
+        let (mut kept, mut name_of_key): (Vec<(Index, bool)>, _) = (Vec::new(), None);
         for (index, is_named) in all {
-            let positions = index.plain_columns().unwrap_or_default();
-            let repeats = positions == key || indexes.iter().any(|other| other.columns == index.columns);
-            if repeats && !is_named {
-                continue;
+            let is_same = |(other, _): &&mut (Index, bool)| {
+                (&other.columns, &other.included) == (&index.columns, &index.included)
+            };
+            if index.included.is_empty() && index.plain_columns().is_some_and(|positions| positions == key) {
+                name_of_key = name_of_key.or(Some(index.name).filter(|_| is_named));
+            } else if let Some((prior, has_name)) = kept.iter_mut().find(is_same) {
+                if is_named && !*has_name {
+                    (prior.name, *has_name) = (index.name, true);
+                }
+            } else {
+                kept.push((index, is_named));
             }
+        }
+        Ok((kept, name_of_key))
+    }
+
+    /// Gives free names to the indexes of UNIQUE constraints that have none.
+    fn named_keys(&self, table: &Table, unique: Vec<(Index, bool)>) -> Result<Vec<Index>, SqlError> {
+        let mut taken = vec![table.name.clone(), table.key_name.clone()];
+        let mut indexes = Vec::with_capacity(unique.len());
+        for (index, is_named) in unique {
             let name = match is_named {
-                true => self.new_index_name(index.name, table, &taken)?,
+                true => self.new_index_name(index.name, &table.name, &taken)?,
                 false if taken.contains(&index.name) => {
-                    let names: Vec<&str> = positions.iter().map(|at| columns[*at].name.as_str()).collect();
-                    self.free_name(table, Some(&names.join("_")), "key", &taken)
+                    let positions = index.plain_columns().unwrap_or_default();
+                    let names: Vec<&str> = positions.iter().map(|at| table.columns[*at].name.as_str()).collect();
+                    self.free_name(&table.name, Some(&names.join("_")), "key", &taken)
                 }
                 false => index.name,
             };
@@ -285,7 +306,7 @@ impl Binder<'_> {
         };
         let mut column = Column { domain, ..blank_column(earlier.len(), name, ty) };
         column.not_null = serial.is_some();
-        let mut nullable = false;
+        let (mut nullable, mut has_default) = (false, false);
         for option in &def.options {
             match &option.option {
                 ColumnOption::Null => nullable = true,
@@ -294,7 +315,10 @@ impl Binder<'_> {
                     column.identity = Some(identity(*generated_as, &column)?);
                     column.not_null = true;
                 }
-                ColumnOption::Default(ast) => column.default = Some(self.default_text(ast, &column)?),
+                ColumnOption::Default(ast) => {
+                    has_default = true;
+                    column.default = self.default_text(ast, &column)?;
+                }
                 ColumnOption::PrimaryKey(_) => {
                     self.check_single_key(table, &mut parts.key, || self.position_after(at, "primary"))?;
                     parts.key.columns.push(earlier.len());
@@ -317,7 +341,7 @@ impl Binder<'_> {
             }
         }
         let is_generated = parts.generated.last().is_some_and(|(place, _)| *place == earlier.len());
-        self.check_options(table, &column, (is_generated, serial.is_some(), nullable), at)?;
+        self.check_options(table, &column, (is_generated, has_default, serial.is_some(), nullable), at)?;
         Ok(column)
     }
 
@@ -326,17 +350,17 @@ impl Binder<'_> {
         &self,
         table: &str,
         column: &Column,
-        (is_generated, is_serial, nullable): (bool, bool, bool),
+        (is_generated, has_default, is_serial, nullable): (bool, bool, bool, bool),
         at: Location,
     ) -> Result<(), SqlError> {
-        if is_generated && column.default.is_some() {
+        if is_generated && has_default {
             let message = format!(
                 "both default and generation expression specified for column \"{}\" of table \"{table}\"",
                 column.name
             );
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(self.position_after(at, "generated")));
         }
-        let given = [column.default.is_some(), is_serial, column.identity.is_some()];
+        let given = [has_default, is_serial, column.identity.is_some()];
         if given.into_iter().filter(|given| *given).count() > 1 {
             let what = match column.identity {
                 Some(_) => "both default and identity specified",
@@ -412,19 +436,20 @@ impl Binder<'_> {
         Err(self.error(SqlState::UNDEFINED_OBJECT, message, at))
     }
 
-    /// The source text of a DEFAULT, after checking that it binds to the same expression when parsed alone.
-    pub(super) fn default_text(&mut self, option: &Ast, column: &Column) -> Result<String, SqlError> {
+    /// The text of a DEFAULT, which binds to the same expression when parsed alone: as PostgreSQL writes it, or as it
+    /// was written. `None` if it is NULL, which a column has without one.
+    pub(super) fn default_text(&mut self, option: &Ast, column: &Column) -> Result<Option<String>, SqlError> {
         let Some((ast, span)) = default_span(option) else { return self.default_of_tree(option, column) };
         let text = self.statement.text.source(span).to_owned();
         self.checked_default(ast, text, column)
     }
 
     /// The text of the tree of a DEFAULT.
-    pub(super) fn default_of_tree(&mut self, ast: &Ast, column: &Column) -> Result<String, SqlError> {
+    pub(super) fn default_of_tree(&mut self, ast: &Ast, column: &Column) -> Result<Option<String>, SqlError> {
         self.checked_default(ast, ast.to_string(), column)
     }
 
-    fn checked_default(&mut self, ast: &Ast, text: String, column: &Column) -> Result<String, SqlError> {
+    fn checked_default(&mut self, ast: &Ast, text: String, column: &Column) -> Result<Option<String>, SqlError> {
         let bound = bind_default_tree(Binder::new(self.statement, None, self.catalog), ast, column);
         let bound = bound.map_err(|mut error| {
             if error.code == SqlState::UNDEFINED_COLUMN {
@@ -437,12 +462,17 @@ impl Binder<'_> {
             error
         })?;
         if let Some(sequence) = self.drawn(ast) {
-            return Ok(drawing_default(sequence));
+            return Ok(Some(drawing_default(sequence)));
         }
-        match bind_default(&text, column, self.catalog) {
-            Ok(again) if again == bound => Ok(text),
-            _ => Err(self.unsupported("this DEFAULT is", start_of(ast))),
+        let is_same = |text: &String| bind_default(text, column, self.catalog).is_ok_and(|again| again == bound);
+        let normal = Binder::new(self.statement, None, self.catalog).normal_default(ast, column.ty);
+        // With a length, or of a domain, NULL is an expression.
+        let is_plain = column.domain.is_none() && column.ty.typmod == -1;
+        if is_plain && normal.as_ref().is_some_and(|normal| *normal == typed_null(column.ty)) {
+            return Ok(None);
         }
+        let text = normal.filter(is_same).or_else(|| Some(text).filter(is_same));
+        text.map(Some).ok_or_else(|| self.unsupported("this DEFAULT is", start_of(ast)))
     }
 
     /// The sequence of a default that is `nextval('name')`. The default keeps its id: it may be renamed.

@@ -54,12 +54,21 @@ impl Part {
             return Some(constant(&wire::show(&value, to, &env), to));
         }
         if self.ty == SqlType::UNKNOWN {
-            return Some(format!("NULL::{}", to.name()));
+            return Some(typed_null(to));
         }
         if self.ty.base() == to {
             return Some(self.text);
         }
         Some(format!("({})::{}", self.text, to.name()))
+    }
+}
+
+/// NULL of a type.
+pub(super) fn typed_null(ty: SqlType) -> String {
+    match ty.base() {
+        // Without a modifier it is not `character(1)`.
+        SqlType::BPCHAR => "NULL::bpchar".to_owned(),
+        ty => format!("NULL::{}", ty.name()),
     }
 }
 
@@ -82,6 +91,14 @@ impl Binder<'_> {
         let mut deparser = Deparser { binder: self, scope, has_list: false };
         let text = deparser.part(ast)?.converted(SqlType::BOOL)?;
         Some(Normal { text, has_list: deparser.has_list })
+    }
+
+    /// The text of a DEFAULT for a column of a type; `None` if it is not known how PostgreSQL writes it. The cast to
+    /// the column's type does not show.
+    pub(super) fn normal_default(&mut self, ast: &Ast, ty: SqlType) -> Option<String> {
+        let scope = Scope::default();
+        let part = Deparser { binder: self, scope: &scope, has_list: false }.part(ast)?;
+        if part.ty == SqlType::UNKNOWN { part.converted(ty) } else { Some(part.text) }
     }
 }
 
@@ -238,6 +255,11 @@ impl Deparser<'_, '_> {
     }
 
     fn call(&mut self, call: &CallAst) -> Option<Part> {
+        if matches!(call.args, FunctionArguments::None) {
+            // A word of SQL: CURRENT_DATE.
+            let ty = self.binder.expr(&Ast::Function(call.clone()), self.scope).ok()?.ty;
+            return Some(Part::new(call.name.to_string().to_ascii_uppercase(), ty));
+        }
         let FunctionArguments::List(list) = &call.args else { return None };
         let is_plain = call.over.is_none()
             && call.filter.is_none()

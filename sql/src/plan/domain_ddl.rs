@@ -192,12 +192,12 @@ impl Binder<'_> {
     }
 
     /// A default as it is stored: NULL is none. 0A000 for one that draws from a sequence.
-    fn domain_default(&self, text: String) -> Result<Option<String>, SqlError> {
-        if drawn_sequence(&text).is_some() {
+    fn domain_default(&self, text: Option<String>) -> Result<Option<String>, SqlError> {
+        if text.as_deref().and_then(drawn_sequence).is_some() {
             let message = "a domain whose default draws from a sequence is not supported yet";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        Ok(Some(text).filter(|text| !text.eq_ignore_ascii_case("null")))
+        Ok(text)
     }
 
     /// Adds a CHECK.
@@ -210,7 +210,7 @@ impl Binder<'_> {
             None => free_name(domain),
         };
         let text = self.value_check(domain, ast)?;
-        domain.checks.push(Check { id: ConstraintId(0), name, text });
+        domain.checks.push(Check { id: ConstraintId(0), name, text, columns: Vec::new() });
         domain.checks.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(())
     }

@@ -211,6 +211,8 @@ impl Binder<'_> {
             error.position = Some(self.position(at));
             error
         })?;
+        // Its modifier stays.
+        let ty = if left.ty.base() == ty.base() { left.ty } else { ty };
         let left = self.coerce(left, ty, CastContext::Implicit)?;
         let left = left.ok_or_else(|| self.unsupported("this function call is", at))?;
         let branches = vec![(test.expr, Expr::Const(Datum::Null))];

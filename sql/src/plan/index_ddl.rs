@@ -103,17 +103,6 @@ impl Binder<'_> {
         }
         create.with.iter().try_for_each(|option| self.storage_parameter(option))?;
         let given = create.name.as_ref().map(|name| self.index_name(name)).transpose()?;
-        if let Some(name) = &given
-            && self.is_taken(name)
-        {
-            let message = format!("relation \"{name}\" already exists");
-            if create.if_not_exists {
-                let message = format!("{message}, skipping");
-                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
-                return Ok(Body::AlterTables("CREATE INDEX", Vec::new()));
-            }
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-        }
         let mut index = new_index(create.unique, false);
         let mut names = Vec::new();
         for column in &create.columns {
@@ -129,6 +118,17 @@ impl Binder<'_> {
         check_width(&index)?;
         if let Some(ast) = &create.predicate {
             index.predicate = Some(self.stored_predicate(&table, ast)?);
+        }
+        if let Some(name) = &given
+            && self.is_taken(name)
+        {
+            let message = format!("relation \"{name}\" already exists");
+            if create.if_not_exists {
+                let message = format!("{message}, skipping");
+                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
+                return Ok(Body::AlterTables("CREATE INDEX", Vec::new()));
+            }
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
         }
         let joined = index_columns_name(&names);
         index.name = match given {

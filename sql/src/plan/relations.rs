@@ -233,6 +233,11 @@ impl Binder<'_> {
                 first.ok_or_else(|| self.error(SqlState::INVALID_SCHEMA_NAME, message, at))?
             }
             [schema] if schema == OWN_NAME => self.catalog.sight().temporary.unwrap_or(NEW_TEMPORARY),
+            [schema] if schema == system::PG_CATALOG.1 => {
+                let message = format!("permission denied to create \"{schema}.{last}\"");
+                let error = SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+                return Err(error.detail("System catalog modifications are currently disallowed."));
+            }
             [schema] => {
                 let schema = self.schema_named(schema, at)?;
                 if self.is_temporary(schema) && Some(schema) != self.catalog.sight().temporary {

@@ -184,18 +184,19 @@ impl Binder<'_> {
         const TAG: &str = "CREATE SEQUENCE";
         let (schema, name) = self.new_relation(name, is_temporary)?;
         self.target = schema;
-        if self.is_taken(&name) {
-            let message = format!("relation \"{name}\" already exists");
-            if !if_not_exists {
-                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-            }
-            let message = format!("{message}, skipping");
+        let is_taken = self.is_taken(&name);
+        let taken = format!("relation \"{name}\" already exists");
+        if is_taken && if_not_exists {
+            let message = format!("{taken}, skipping");
             self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
             return Ok(Body::CreateObject(TAG, None));
         }
         let ty = data_type.map(|ty| self.sequence_type(ty)).transpose()?.unwrap_or(SqlType::INT8);
         let options = self.sequence_options(options)?;
         let mut sequence = apply(blank(schema, name, ty), &options, None)?;
+        if is_taken {
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, taken));
+        }
         if let Some(owner) = owned_by {
             sequence.owner = self.sequence_owner(owner, schema)?;
         }

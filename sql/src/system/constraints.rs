@@ -312,7 +312,12 @@ impl Place<'_> {
                 let columns = key.parent_columns.iter().filter_map(|id| parent.columns.get(parent.position_of(*id)?));
                 (schema_of(self.catalog, parent), parent, columns.map(|column| column.name.as_str()).collect())
             }
-            Kind::Check(_) | Kind::NotNull(_) => return Vec::new(),
+            Kind::Check(check) => {
+                let columns =
+                    check.columns.iter().filter_map(|id| self.table.columns.get(self.table.position_of(*id)?));
+                (self.schema, self.table, columns.map(|column| column.name.as_str()).collect())
+            }
+            Kind::NotNull(_) => return Vec::new(),
         };
         let row = |column: &str| {
             let mut row = self.row(constraint);
@@ -388,7 +393,9 @@ fn constraints(env: &SystemEnv<'_>) -> Rows {
             rows.push(of_key);
         }
         for check in &table.checks {
-            let mut of_check = row(&table, (Oid(check.id.0), &check.name, "c"), Datum::Null);
+            let columns = check.columns.iter().filter_map(|id| table.columns.get(table.position_of(*id)?));
+            let columns = if check.columns.is_empty() { Datum::Null } else { numbers(columns) };
+            let mut of_check = row(&table, (Oid(check.id.0), &check.name, "c"), columns);
             of_check[13] = text(&check.text);
             rows.push(of_check);
         }

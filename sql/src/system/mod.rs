@@ -46,7 +46,7 @@ mod tables;
 pub(crate) use env::{ClusterSource, CursorInfo, Rows, SettingInfo, StatementInfo, SystemEnv, SystemSession};
 pub(crate) use functions::{call, set};
 pub(crate) use names::{find_domain, find_object, show_object};
-pub(crate) use relations::{Relation, find, of_table};
+pub(crate) use relations::{PG_CATALOG, Relation, find, of_table};
 pub(crate) use rows::{cluster_source, rows};
 
 #[cfg(test)]

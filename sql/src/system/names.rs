@@ -9,10 +9,9 @@ use super::objects::{DATABASE_OWNER, OWNER, schema_name, schema_oid};
 use super::relations::{self, PG_CATALOG};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
-use crate::lexer::{Lexer, Token};
 use crate::table::{Column, drawn_sequence, quote_identifier, unquote_identifier};
 use pgtypes::functions::{OperatorRow, ProcRow, operators};
-use pgtypes::{Category, Names, Oid, SqlType, ValueError, functions};
+use pgtypes::{Names, Oid, SqlType, ValueError, functions};
 
 /// The object of a name, but for types.
 ///
@@ -167,44 +166,8 @@ pub(super) fn shown_default(column: &Column, catalog: &Catalog) -> Option<String
     let name = drawn_sequence(default).and_then(|id| relation_name(catalog, Oid(id.0)));
     Some(match name {
         Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
-        None => shown_constant(default, column.ty).unwrap_or_else(|| default.clone()),
+        None => default.clone(),
     })
-}
-
-/// A constant of a type as PostgreSQL writes it; `None` if a text is no constant.
-fn shown_constant(text: &str, ty: SqlType) -> Option<String> {
-    let mut lexer = Lexer::new(text);
-    let (first, second, third) = (lexer.next()?.token, lexer.next().map(|next| next.token), lexer.next());
-    let quoted = |text: &str, ty: &str| format!("'{}'::{ty}", text.replace('\'', "''"));
-    match (first, second, third) {
-        (Token::Text(value), None, None) => {
-            let is_number = matches!(ty.row().category, Category::Numeric) && value.parse::<f64>().is_ok();
-            Some(match ty {
-                SqlType::BOOL if "true".starts_with(&*value.to_lowercase()) => "true".to_owned(),
-                SqlType::BOOL if "false".starts_with(&*value.to_lowercase()) => "false".to_owned(),
-                _ if is_number && !value.starts_with('-') => value,
-                _ if ty.base() == SqlType::BPCHAR => quoted(&value, "bpchar"),
-                _ => quoted(&value, &ty.base().name()),
-            })
-        }
-        (Token::Symbol('-'), Some(Token::Number(number)), None) => {
-            let ty = match number.parse::<i64>() {
-                Ok(number) if i32::try_from(-number).is_ok() => "integer",
-                Ok(_) => "bigint",
-                Err(_) => "numeric",
-            };
-            Some(quoted(&format!("-{number}"), ty))
-        }
-        (Token::Word(word), None, None) => {
-            let word = word.to_ascii_uppercase();
-            let is_value = word.starts_with("CURRENT_") || word.starts_with("LOCALTIME") || word == "SESSION_USER";
-            match word.as_str() {
-                "TRUE" | "FALSE" => Some(word.to_ascii_lowercase()),
-                _ => Some(word).filter(|_| is_value),
-            }
-        }
-        _ => None,
-    }
 }
 
 /// The name of a function with the types of its arguments.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use case::{Case, Runner, Transcript};
-use postgres::Postgres;
+pub use postgres::Postgres;
 use system::{Gateways, System};
 
 use crate::exclusive::ClusterLock;

@@ -55,7 +55,7 @@ impl Postgres {
             "-A",
             "trust",
             "--no-sync",
-            "--locale=C",
+            "--locale=C.UTF-8",
             "-E",
             "UTF8",
         ]));

@@ -40,7 +40,10 @@ pub struct Servers {
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Both servers answered the same.
-    Same,
+    Same {
+        /// The SQLSTATE of the last statement.
+        code: String,
+    },
     /// The answers of the statement with this number differ.
     Differs {
         /// The number of the statement, from 0.
@@ -74,6 +77,7 @@ impl Servers {
     }
 
     fn statements(&mut self, case: &Case) -> io::Result<Verdict> {
+        let mut code = String::new();
         for (at, statement) in case.statements.iter().enumerate() {
             let (sql, parameters) = statement.tree.render();
             let expected = self.postgres.run(&sql, &parameters, statement.mode)?;
@@ -88,8 +92,9 @@ impl Servers {
             if let Some(difference) = difference {
                 return Ok(Verdict::Differs { at, difference, answers: Box::new([expected, found]) });
             }
+            code = compare::code(&expected).to_string();
         }
-        Ok(Verdict::Same)
+        Ok(Verdict::Same { code })
     }
 }
 

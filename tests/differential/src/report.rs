@@ -15,6 +15,13 @@ struct Group {
     example: String,
 }
 
+/// Refusals with one message.
+struct Refusals {
+    count: u64,
+    is_listed: bool,
+    example: String,
+}
+
 /// The counts of a run.
 #[derive(Default)]
 pub struct Report {
@@ -24,24 +31,28 @@ pub struct Report {
     pub inconclusive: u64,
     groups: BTreeMap<String, Group>,
     known: BTreeMap<&'static str, u64>,
-    unsupported: BTreeMap<String, (u64, bool)>,
+    unsupported: BTreeMap<String, Refusals>,
 }
 
 impl Report {
     /// Counts a difference that `docs/compatibility.md` lists.
-    pub fn known(&mut self, rule: &'static str) {
+    pub(crate) fn known(&mut self, rule: &'static str) {
         *self.known.entry(rule).or_default() += 1;
     }
 
     /// Counts a statement that Cortado refuses with 0A000: by its message, and whether that is documented.
-    pub fn unsupported(&mut self, message: &str, is_listed: bool) {
-        let (count, _) = self.unsupported.entry(normalized(message)).or_insert((0, is_listed));
-        *count += 1;
+    pub(crate) fn unsupported(&mut self, message: &str, text: &str, is_listed: bool) {
+        let refusals = self.unsupported.entry(normalized(message)).or_insert_with(|| Refusals {
+            count: 0,
+            is_listed,
+            example: text.to_string(),
+        });
+        refusals.count += 1;
     }
 
     /// Whether a group of this difference has been seen. Only differences between errors have a group without
     /// shrinking.
-    pub fn count_if_seen(&mut self, difference: &Difference) -> bool {
+    pub(crate) fn count_if_seen(&mut self, difference: &Difference) -> bool {
         let Some(key) = early_key(difference) else { return false };
         let Some(group) = self.groups.get_mut(&key) else { return false };
         group.count += 1;
@@ -49,7 +60,7 @@ impl Report {
     }
 
     /// Counts a difference, as it is after shrinking.
-    pub fn differs(&mut self, case: &Case, verdict: &Verdict, number: u64) {
+    pub(crate) fn differs(&mut self, case: &Case, verdict: &Verdict, number: u64) {
         let Verdict::Differs { difference, .. } = verdict else { return };
         let key =
             early_key(difference).unwrap_or_else(|| format!("{:?} {}", difference.class, normalized(&case.text())));
@@ -61,12 +72,12 @@ impl Report {
     /// Differences that no rule lists, apart from messages and positions.
     pub fn unlisted(&self) -> u64 {
         let groups = self.groups.values().filter(|group| group.class < Class::Message).map(|group| group.count);
-        let refusals = self.unsupported.values().filter(|(_, is_listed)| !is_listed).map(|(count, _)| count);
+        let refusals = self.unsupported.values().filter(|refusals| !refusals.is_listed).map(|refusals| refusals.count);
         groups.sum::<u64>() + refusals.sum::<u64>()
     }
 
     /// Whether a group of wrong rows has a case with this text.
-    pub fn found(&self, text: &str) -> bool {
+    pub(crate) fn found(&self, text: &str) -> bool {
         self.groups.values().any(|group| group.class == Class::Rows && group.example.contains(text))
     }
 
@@ -83,9 +94,11 @@ impl Report {
         for (rule, count) in &self.known {
             let _ = writeln!(out, "known   {count:7}  {rule}");
         }
-        for (message, (count, is_listed)) in &self.unsupported {
-            let mark = if *is_listed { "" } else { "NOT LISTED: " };
-            let _ = writeln!(out, "0A000   {count:7}  {mark}{message}");
+        for (message, refusals) in &self.unsupported {
+            let _ = match refusals.is_listed {
+                true => writeln!(out, "0A000   {:7}  {message}", refusals.count),
+                false => writeln!(out, "0A000   {:7}  NOT LISTED: {message}\n{}", refusals.count, refusals.example),
+            };
         }
         let _ = writeln!(out, "{} statements, {} inconclusive", self.statements, self.inconclusive);
         let _ = writeln!(

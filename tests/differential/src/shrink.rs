@@ -1,5 +1,6 @@
 //! Makes a case that differs smaller while it still differs in the same way.
 
+use std::collections::VecDeque;
 use std::io;
 
 use crate::case::{Case, Servers, Verdict};
@@ -29,6 +30,29 @@ pub fn shrink(servers: &mut Servers, case: Case, verdict: Verdict) -> io::Result
         }
         return Ok((case, verdict));
     }
+}
+
+/// Whether a case has the errors of both servers: a smaller one fails on both with that of PostgreSQL, another one with
+/// that of Cortado. Then they differ only in which one comes first.
+pub fn has_both_errors(servers: &mut Servers, case: &Case, verdict: &Verdict) -> io::Result<bool> {
+    let Verdict::Differs { at, difference, .. } = verdict else { return Ok(false) };
+    if difference.class != Class::SqlState {
+        return Ok(false);
+    }
+    let mut missing = difference.codes.to_vec();
+    let mut waiting: VecDeque<Case> = smaller_cases(case, *at).into();
+    for _ in 0..RUNS {
+        let Some(smaller) = waiting.pop_front() else { break };
+        match servers.run(&smaller)? {
+            Verdict::Same { code } => missing.retain(|wanted| *wanted != code),
+            Verdict::Differs { at, .. } => waiting.extend(smaller_cases(&smaller, at)),
+            Verdict::Inconclusive => {}
+        }
+        if missing.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether two differences are of one kind: the class and, for errors, both SQLSTATEs.

@@ -75,6 +75,30 @@ fn statements_of_one_form_are_one_group() {
 }
 
 #[test]
+fn a_rule_hides_nothing_else() {
+    let known = |text: &str, expected: &Answer, found: &Answer| {
+        let difference = compare(expected, found, true).expect("a difference");
+        rules::known(text, &difference, &[expected.clone(), found.clone()]).is_some()
+    };
+    let root = answer(&["0.46415888336127786"]);
+    assert!(known("SELECT cbrt('0.1');", &root, &answer(&["0.4641588833612779"])));
+    assert!(!known("SELECT cbrt('0.1');", &root, &answer(&["0.46415888336"])));
+    assert!(!known("SELECT sqrt('0.1');", &root, &answer(&["0.4641588833612779"])));
+    let ambiguous = |call: &str| error("42725", &format!("function {call} is not unique"), "8");
+    assert!(known("SELECT trunc(NULL);", &ambiguous("trunc(unknown)"), &answer(&["1"])));
+    assert!(!known("SELECT abs(NULL);", &ambiguous("abs(unknown)"), &answer(&["1"])));
+    let (duplicate, null) = (error("23505", "duplicate key", ""), error("23502", "null value", ""));
+    assert!(known("INSERT INTO t VALUES (1), (NULL);", &duplicate, &null));
+    assert!(!known("UPDATE t SET id = 1;", &duplicate, &null));
+    assert!(!known("INSERT INTO t VALUES (1), (NULL);", &duplicate, &answer(&[])));
+    let mut modified = answer(&["x"]);
+    modified.columns[0].modifier = 7;
+    assert!(known("SELECT COALESCE('x'::char(3), NULL);", &modified, &answer(&["x"])));
+    assert!(!known("SELECT COALESCE('x'::char(3), NULL);", &answer(&["x"]), &modified));
+    assert!(!known("SELECT COALESCE('x'::char(3), NULL); -- Extended", &modified, &answer(&["x"])));
+}
+
+#[test]
 fn known_differences_are_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
     let words = std::fs::read_to_string(path).unwrap();

@@ -12,8 +12,15 @@ use crate::sqlstate::SqlState;
 
 /// Reads an array with elements of a type.
 pub(super) fn parse(text: &str, element: SqlType, env: &IoEnv<'_>) -> Result<Datum, ValueError> {
-    let mut reader =
-        Reader { text, rest: text.chars().peekable(), element, env, elements: Vec::new(), shape: Vec::new() };
+    let mut reader = Reader {
+        text,
+        rest: text.chars().peekable(),
+        element,
+        env,
+        elements: Vec::new(),
+        shape: Vec::new(),
+        error: None,
+    };
     let bounds = reader.bounds()?;
     reader.skip_space();
     if reader.rest.peek() != Some(&'{') {
@@ -30,9 +37,10 @@ pub(super) fn parse(text: &str, element: SqlType, env: &IoEnv<'_>) -> Result<Dat
     if reader.rest.peek().is_some() {
         return Err(reader.malformed("Junk after closing right brace."));
     }
-    let Reader { text, elements, shape, .. } = reader;
+    let Reader { text, elements, shape, error, .. } = reader;
     let lengths = if elements.is_empty() { Vec::new() } else { shape };
     let dimensions = dimensions(text, &bounds, &lengths)?;
+    error.map_or(Ok(()), Err)?;
     Array::new(element.oid, dimensions, elements).map(|array| Datum::Array(Box::new(array)))
 }
 
@@ -61,6 +69,8 @@ struct Reader<'a> {
     elements: Vec<Datum>,
     /// The length of each dimension, once one of its arrays is complete.
     shape: Vec<i32>,
+    /// The error of the first element that is none. Those of the array come first, wherever they are.
+    error: Option<ValueError>,
 }
 
 impl Reader<'_> {
@@ -194,7 +204,7 @@ impl Reader<'_> {
                     Some(c) => text.push(c),
                 }
             }
-            return self.parsed(&text);
+            return Ok(self.parsed(&text));
         }
         let (mut kept, mut has_escape) = (0, false);
         loop {
@@ -218,14 +228,21 @@ impl Reader<'_> {
             }
         }
         text.truncate(kept);
-        if !has_escape && text.eq_ignore_ascii_case("null") { Ok(Datum::Null) } else { self.parsed(&text) }
+        if !has_escape && text.eq_ignore_ascii_case("null") { Ok(Datum::Null) } else { Ok(self.parsed(&text)) }
     }
 
     fn escaped(&mut self) -> Result<char, ValueError> {
         self.rest.next().ok_or_else(|| self.malformed("Unexpected end of input."))
     }
 
-    fn parsed(&self, text: &str) -> Result<Datum, ValueError> {
-        (self.element.row().io.input)(text, self.element, self.env)
+    fn parsed(&mut self, text: &str) -> Datum {
+        if self.error.is_some() {
+            return Datum::Null;
+        }
+        let value = (self.element.row().io.input)(text, self.element, self.env);
+        value.unwrap_or_else(|error| {
+            self.error = Some(error);
+            Datum::Null
+        })
     }
 }
