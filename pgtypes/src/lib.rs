@@ -10,8 +10,8 @@
 //!
 //! 1. `oid`, `sqlstate`: names of objects, the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
-//! 3. `datetime`, `form`, `numeric`, `shortest`, `sql_type`, `utf8`, `uuid`: dates and times; errors of forms; decimal
-//!    numbers; digits of floats; types; text from outside; UUIDs
+//! 3. `datetime`, `form`, `hex_float`, `numeric`, `shortest`, `sql_type`, `utf8`, `uuid`: dates and times; errors of
+//!    forms; hexadecimal floats; decimal numbers; digits of floats; types; text from outside; UUIDs
 //! 4. `boolean`, `bytea_text`, `float`, `integer`, `timestamp`: values in texts
 //! 5. `text`: functions of texts
 //! 6. `bytea`, `json`: functions of bytes; JSON

@@ -4,7 +4,6 @@
 //! A database holds schemas, a schema holds relations. Tables, indexes, views and sequences of a schema share their
 //! names, as in PostgreSQL. Types have names of their own.
 
-use crate::table::ColumnId;
 use pgtypes::{Label, Oid, SqlType};
 
 /// Identifies a database: its OID in `pg_database`. Never reused.
@@ -121,6 +120,10 @@ pub struct EnumType {
     /// The OIDs of the labels in `pg_enum`.
     pub label_oids: Vec<u32>,
 }
+
+/// Identifies a column within its table across schema changes, from 1. Also its number in `pg_attribute`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(pub u16);
 
 /// A CHECK constraint.
 #[derive(Clone, Debug, PartialEq)]

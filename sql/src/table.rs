@@ -5,7 +5,7 @@ use std::fmt;
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
 
-pub use crate::object::{Check, ConstraintId};
+pub use crate::object::{Check, ColumnId, ConstraintId};
 use crate::object::{Domain, ObjectId, SchemaId};
 
 /// Identifies a table: its OID in `pg_class`. Never reused.
@@ -16,10 +16,6 @@ pub struct TableId(pub u32);
 /// [`TableId`] and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorageId(pub u32);
-
-/// Identifies a column within its table across schema changes, from 1. Also its number in `pg_attribute`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ColumnId(pub u16);
 
 /// Identifies an index: its OID in `pg_class`. Drawn from the same counter as [`TableId`] and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,8 +17,8 @@
 //! | 10 tables that refer to it | | | | |
 //! | 11 last column id | | | | |
 //!
-//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text, 4 column ids. A foreign key: 1 id,
-//! 2 name, 3 positions of its columns, 4 table, 5 column ids there, 6 ON DELETE, 7 ON UPDATE (each the place of the
+//! A column of a domain has the field 20, its OID. A check: 1 id, 2 name, 3 SQL text, 4 column ids. A foreign key: 1
+//! id, 2 name, 3 positions of its columns, 4 table, 5 column ids there, 6 ON DELETE, 7 ON UPDATE (each the place of the
 //! action in `ACTIONS`), 8 MATCH FULL, 9 DEFERRABLE.
 
 use bytes::Bytes;

@@ -223,6 +223,8 @@ mod tests {
 
     #[test]
     fn objects_are_read_as_they_were_written() {
+        let (id, columns) = (ConstraintId(16_400), Vec::new());
+        let check = Check { id, name: "c".into(), text: "VALUE <> ''".into(), columns };
         let objects = [
             Object::Database(Database { id: DatabaseId(16_390), name: "app".into() }),
             Object::Schema(Schema {
@@ -270,12 +272,7 @@ mod tests {
                 parent: Some(ObjectId(16_384)),
                 not_null: true,
                 default: Some("'a'".into()),
-                checks: vec![Check {
-                    id: ConstraintId(16_400),
-                    name: "c".into(),
-                    text: "VALUE <> ''".into(),
-                    columns: Vec::new(),
-                }],
+                checks: vec![check],
             }),
             Object::Domain(Domain {
                 id: ObjectId(16_402),

@@ -118,7 +118,7 @@ fn golden_constraints() {
     table.referenced_by = vec![TableId(40_000)];
     table.last_column = ColumnId(9);
     let bytes = descriptor::encode(&table);
-    let check = ["0811", "10", "0103a09c01", "020163", "03066964203e2030"];
+    let check = ["0814", "13", "0103a09c01", "020163", "03066964203e2030", "040101"];
     let key =
         ["091e", "1d", "0103a19c01", "020166", "030100", "0403b0ea01", "050105", "060103", "070102", "0800", "0900"];
     let ends = [&check.concat(), &key.concat(), "0a06", "05", "0103c0b802", "0b0109"].concat();

@@ -50,14 +50,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         }
         Expr::Distinct { left, right, negated } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
-            let same = match (left.is_null(), right.is_null()) {
-                (false, false) => {
-                    check_equality(&left, &right)?;
-                    order(&left, &right)?.is_eq()
-                }
-                (a, b) => a == b,
-            };
-            boolean(Some(same == *negated))
+            boolean(Some(same(&left, &right)? == *negated))
         }
         Expr::InList { expr, list, negated } => in_list(expr, list, *negated, row, env),
         Expr::InSet { expr, values, with_null, negated } => {
@@ -214,6 +207,15 @@ fn eval_conditional<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Valu
 pub(crate) fn without_order(ty: SqlType) -> SqlError {
     let message = format!("could not identify a comparison function for type {}", ty.base_name());
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+}
+
+/// Whether values are equal, NULL to NULL.
+fn same(left: &Datum, right: &Datum) -> Result<bool, SqlError> {
+    if left.is_null() || right.is_null() {
+        return Ok(left.is_null() && right.is_null());
+    }
+    check_equality(left, right)?;
+    Ok(order(left, right)?.is_eq())
 }
 
 /// 42883 for arrays of values that cannot be equal. PostgreSQL looks for their equality when it compares them: not if

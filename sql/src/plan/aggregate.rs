@@ -66,9 +66,10 @@ impl Binder<'_> {
             values.extend(ordered.iter().map(|(value, _, _)| value.clone()));
         }
         let mut arguments = Arguments { values, names: Vec::new(), is_variadic: list.is_variadic };
-        let choice = self.choose(name, &arguments, at)?;
+        let mut choice = self.choose(name, &arguments, at)?;
         if list.distinct {
             self.settle_any(&mut arguments.values, &choice)?;
+            choice = self.choose(name, &arguments, at)?;
         }
         if choice.function.args.is_empty() && !list.star {
             let message = format!("{name}(*) must be used to call a parameterless aggregate function");

@@ -429,3 +429,46 @@ a:text|bb:text
 1|x
 2|y
 3|z
+
+# Defaults are shown as PostgreSQL writes them. NULL is none, unless the column has a length.
+create table defaults (a int8 default '0', b numeric(6,2) default '1', c bool default '0', d char(3) default null,
+  e varchar(3) default null, f date default null, g text default upper('x' || 'y'), h float8 default 1 + 2,
+  i timestamptz default current_timestamp, j int default -1, k jsonb default '{"a":1}');
+alter table defaults alter k set default null, add l int default 7;
+----
+CREATE TABLE
+ALTER TABLE
+
+select column_name, column_default from information_schema.columns where table_name = 'defaults' order by ordinal_position;
+----
+column_name:name|column_default:varchar
+a|'0'::bigint
+b|'1'::numeric
+c|false
+d|NULL::bpchar
+e|NULL::character varying
+f|NULL
+g|upper(('x'::text || 'y'::text))
+h|(1 + 2)
+i|CURRENT_TIMESTAMP
+j|'-1'::integer
+k|NULL
+l|7
+
+# The value of a new column is computed at once, also without rows.
+alter table defaults add m varchar(3) default 'long';
+----
+ERROR 22001: value too long for type character varying(3)
+
+alter table defaults add m int default 1 / 0;
+----
+ERROR 22012: division by zero
+
+create table pg_catalog.x (a int);
+----
+ERROR 42501: permission denied to create "pg_catalog.x"
+DETAIL: System catalog modifications are currently disallowed.
+
+create table twice (a serial default null);
+----
+ERROR 42601: multiple default values specified for column "a" of table "twice"

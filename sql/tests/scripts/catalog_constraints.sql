@@ -26,10 +26,10 @@ confdeltype, confmatchtype, condeferrable, confrelid::regclass, conindid::regcla
 from pg_constraint where conrelid in ('p'::regclass, 'c'::regclass) order by conrelid::regclass::text, conname;
 ----
 conname:name|contype:char|pg_get_constraintdef:text|pg_get_constraintdef:text|conkey:_int2|confkey:_int2|confupdtype:char|confdeltype:char|confmatchtype:char|condeferrable:bool|confrelid:regclass|conindid:regclass
-big|c|CHECK (((n < 100) OR (a IS NULL)))|CHECK (n < 100 OR a IS NULL)|NULL|NULL| | | |f|-|-
+big|c|CHECK (((n < 100) OR (a IS NULL)))|CHECK (n < 100 OR a IS NULL)|{4,2}|NULL| | | |f|-|-
 c_a_n_key|u|UNIQUE (a, n)|UNIQUE (a, n)|{2,4}|NULL| | | |f|-|c_a_n_key
 c_b_fkey|f|FOREIGN KEY (b) REFERENCES p(b) DEFERRABLE|FOREIGN KEY (b) REFERENCES p(b) DEFERRABLE|{3}|{2}|a|a|s|t|p|p_b_key
-c_n_check|c|CHECK ((n > 0))|CHECK (n > 0)|NULL|NULL| | | |f|-|-
+c_n_check|c|CHECK ((n > 0))|CHECK (n > 0)|{4}|NULL| | | |f|-|-
 c_p|f|FOREIGN KEY (a, b) REFERENCES p(a, b) MATCH FULL ON UPDATE CASCADE ON DELETE SET NULL|FOREIGN KEY (a, b) REFERENCES p(a, b) MATCH FULL ON UPDATE CASCADE ON DELETE SET NULL|{2,3}|{1,2}|c|n|f|f|p|p_pkey
 c_pkey|p|PRIMARY KEY (id)|PRIMARY KEY (id)|{1}|NULL| | | |f|-|c_pkey
 p_b_key|u|UNIQUE (b)|UNIQUE (b)|{2}|NULL| | | |f|-|p_b_key
@@ -67,7 +67,7 @@ a|f||NULL
 b|f||NULL
 n|f||NULL
 g|t|s|n * 2
-d|t||1 + 2
+d|t||(1 + 2)
 relname:name|relchecks:int2|relhasindex:bool|relhastriggers:bool
 c|2|t|t
 p|0|t|t
@@ -141,3 +141,49 @@ s|CURRENT_DATE
 w|10
 x|CURRENT_USER
 y|false
+
+# The columns of a check are in the order of its condition.
+create table checked (a int, b int, c int check (c > 0), check (b > a and a <> b), check (true));
+alter table checked drop column c, add column d int check (d < b);
+create table checked_too (x int, like checked including constraints);
+----
+CREATE TABLE
+ALTER TABLE
+CREATE TABLE
+
+select conrelid::regclass, conname, conkey from pg_constraint where conrelid::regclass::text like 'checked%' order by 1, 2;
+select constraint_name, column_name from information_schema.constraint_column_usage where table_name = 'checked' order by 1, 2;
+----
+conrelid:regclass|conname:name|conkey:_int2
+checked|checked_check|{2,1}
+checked|checked_check1|NULL
+checked|checked_check2|{4,2}
+checked_too|checked_check|{3,2}
+checked_too|checked_check1|NULL
+checked_too|checked_check2|{4,3}
+constraint_name:name|column_name:name
+checked_check|a
+checked_check|b
+checked_check2|b
+checked_check2|d
+
+# A constraint that repeats another one is left out, and gives it its name if that has none.
+create table u1 (a int unique, b int, constraint k unique (a), constraint l unique (a), unique (a));
+create table u2 (a int primary key, constraint m unique (a));
+create table u3 (a int unique unique, b int, unique (a, b), constraint z unique (a, b), unique (b, a));
+create table u4 (a int constraint q primary key, constraint r unique (a), unique (a));
+----
+CREATE TABLE
+CREATE TABLE
+CREATE TABLE
+CREATE TABLE
+
+select conrelid::regclass, conname, contype, conkey from pg_constraint where conrelid::regclass::text like 'u_' order by 1, 2;
+----
+conrelid:regclass|conname:name|contype:char|conkey:_int2
+u1|k|u|{1}
+u2|m|p|{1}
+u3|u3_a_key|u|{1}
+u3|u3_b_a_key|u|{2,1}
+u3|z|u|{1,2}
+u4|q|p|{1}

@@ -241,3 +241,16 @@ HINT: Ensure that no rows proposed for insertion within the same command have du
 id:int4|u:text|v:int4
 7|q|14
 INSERT 0 1
+
+# A row that the condition of DO UPDATE leaves alone may be met twice.
+create table met (a int primary key, b int);
+insert into met values (1, 1);
+insert into met values (1, 2), (1, 3), (2, 4) on conflict (a) do update set b = excluded.b where met.b > 5;
+select * from met order by a;
+----
+CREATE TABLE
+INSERT 0 1
+INSERT 0 1
+a:int4|b:int4
+1|1
+2|4

@@ -483,3 +483,8 @@ HINT: You will need to rewrite or cast the expression.
 s:text
 1.5
 INSERT 0 1
+
+select scale(round(1.5, 2500)), scale(trunc(1.5, 20000)), round(1.5, -200000);
+----
+scale:int4|scale:int4|round:numeric
+2500|16383|0

@@ -413,3 +413,13 @@ ERROR 42704: constraint "nope" for table "t" does not exist
 insert into t (id) values (1) on conflict (id) do update set n = n + 1;
 ----
 ERROR 42702: column reference "n" is ambiguous [at 66]
+
+# A literal takes the type of the column, but not under DISTINCT: there it is text.
+create table literals (d date);
+insert into literals select '2024-01-02';
+insert into literals select distinct '2024-01-02';
+----
+CREATE TABLE
+INSERT 0 1
+ERROR 42804: column "d" is of type date but expression is of type text [at 22]
+HINT: You will need to rewrite or cast the expression.

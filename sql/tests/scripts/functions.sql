@@ -222,3 +222,34 @@ ERROR 42883: function pg_advisory_unlock_all(integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 42883: function current_setting(integer) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+# Polymorphic arguments need a type that all convert to, and arrays of it.
+select array_prepend(5::oid, '{1.5}'::float8[]);
+----
+ERROR 42883: function array_prepend(oid, double precision[]) does not exist [at 8]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+
+select array_append(null, '{1}'::int[]);
+----
+ERROR 42704: could not find array type for data type integer[]
+
+# DISTINCT makes a literal a text.
+select pg_typeof(max(v)), count(distinct 'x') from (values (1), (2)) t(v);
+----
+pg_typeof:regtype|count:int8
+integer|1
+
+# The literal of an array is read as a whole before its elements.
+select '{x,1'::int[];
+----
+ERROR 22P02: malformed array literal: "{x,1" [at 8]
+DETAIL: Unexpected end of input.
+
+select '{1}'::json[] is distinct from '{}'::json[];
+----
+?column?:bool
+t
+
+select '{1}'::json[] is distinct from '{2}'::json[];
+----
+ERROR 42883: could not identify an equality operator for type json

@@ -181,3 +181,9 @@ Result (actual time=... rows=1 loops=1)
   Output: 1
 Planning Time: ... ms
 Execution Time: ... ms
+
+# Prefix operators take all that binds closer.
+select @ -5 - 3, |/ 25 + 11, ||/ 2 * 4, @ (-1) # 3, - @ -2;
+----
+?column?:int4|?column?:float8|?column?:float8|?column?:int4|?column?:int4
+8|6|2|2|-2

@@ -78,7 +78,7 @@ select adrelid::regclass, adnum, pg_get_expr(adbin, adrelid), pg_get_expr(adbin,
 ----
 adrelid:regclass|adnum:int2|pg_get_expr:text|pg_get_expr:text
 acc|2|'x'::character varying|'x'::character varying
-pair|2|now()::text|now()::text
+pair|2|(now())::text|now()::text
 
 select oid, nspname, pg_get_userbyid(nspowner) from pg_namespace order by oid;
 ----

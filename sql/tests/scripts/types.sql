@@ -264,3 +264,20 @@ select 'Infinity'::float8 > 1, 'NaN'::float8 > 'Infinity'::float8, 'NaN'::float8
 ----
 ?column?:bool|?column?:bool|?column?:bool
 t|t|t
+
+select '0x10'::float8, ' -0X1.8p3'::float4, '0x1p-1074'::float8, '0x1.00000000000008p0'::float8;
+----
+float8:float8|float4:float4|float8:float8|float8:float8
+16|-12|5e-324|1
+
+select '0x1p1024'::float8;
+----
+ERROR 22003: "0x1p1024" is out of range for type double precision [at 8]
+
+select '0x1p-150'::float4;
+----
+ERROR 22003: "0x1p-150" is out of range for type real [at 8]
+
+select '0x1p'::float8;
+----
+ERROR 22P02: invalid input syntax for type double precision: "0x1p" [at 8]
