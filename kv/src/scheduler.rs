@@ -174,20 +174,8 @@ impl<H: RegionStore> Scheduler<H> {
         self.fences.check(context.region, basis.term)?;
         request.body.check_range(&basis.region)?;
         let rows = self.locks.known_region(context.region).filter(|rows| rows.is_in_use());
-        rows.iter().for_each(|rows| rows.begin(basis.term));
-        if let (RequestBody::Prewrite(prewrite), Some(rows)) = (&request.body, &rows)
-            && let Some(held) = held_row(rows, basis.term, prewrite)
-        {
-            self.confirm_term(context, basis.term).await?;
-            return Err(held.into());
-        }
-        if let (RequestBody::Prewrite(prewrite), Some(rows)) = (&mut request.body, &rows) {
-            confirm_locks(rows, basis.term, prewrite);
-        }
-        if let (RequestBody::Prewrite(PrewriteRequest { start_ts, locker: Some(locker), .. }), Some(rows)) =
-            (&request.body, &rows)
-        {
-            rows.rename(basis.term, *locker, *start_ts);
+        if let Some(rows) = &rows {
+            self.meet_rows(rows, &basis, &mut request).await?;
         }
         let ending = rows.and_then(|rows| Ending::of(rows, &request.body));
         if let Some(read_ts) = read_ts {
@@ -237,6 +225,25 @@ impl<H: RegionStore> Scheduler<H> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Has a write meet the rows that are locked in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Held`] of a prewrite of a row that another transaction has locked.
+    async fn meet_rows(&self, rows: &RegionLocks, basis: &Basis, request: &mut Request) -> Result<(), ServerError> {
+        rows.begin(basis.term);
+        let RequestBody::Prewrite(prewrite) = &mut request.body else { return Ok(()) };
+        if let Some(held) = held_row(rows, basis.term, prewrite) {
+            self.confirm_term(request.context, basis.term).await?;
+            return Err(held.into());
+        }
+        confirm_locks(rows, basis.term, prewrite);
+        if let PrewriteRequest { start_ts, locker: Some(locker), .. } = prewrite {
+            rows.rename(basis.term, *locker, *start_ts);
+        }
+        Ok(())
     }
 
     /// Sees to it that what commits to rows whose shared locks go now does not commit below `commit_ts`, that of their

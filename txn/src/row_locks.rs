@@ -199,8 +199,8 @@ impl RowLocks {
     }
 
     /// A row that was read at `read_ts` and is locked already. It cannot have changed since the lock, but for what the
-    /// transaction has written itself. It may have changed before: the lock of a row that is not there is taken although
-    /// the snapshot has one.
+    /// transaction has written itself. It may have changed before: the lock of a row that is not there is taken
+    /// although the snapshot has one.
     fn known(&self, key: &Key, ask: LockAsk, read_ts: Timestamp) -> Option<LockedRow> {
         let counts = |held: &&Held| ask.was_read && held.mode >= ask.mode && held.seen_ts <= read_ts;
         let held = self.held.get(key).filter(counts)?;

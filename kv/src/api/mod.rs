@@ -615,8 +615,8 @@ pub enum KeyError {
         /// The other transaction.
         holder: Timestamp,
     },
-    /// The transaction relies on its lock of the row in memory, and it was lost: with its leader, by a split, or because
-    /// the transaction was not heard of.
+    /// The transaction relies on its lock of the row in memory, and it was lost: with its leader, by a split, or
+    /// because the transaction was not heard of.
     #[error("the lock of row {key:?} was lost")]
     LockLost {
         /// The row.

@@ -3,7 +3,8 @@
 //! ```text
 //! version u8: 2
 //! keys u32, then for each: length u32 and the key;
-//!     holders u32, then start_ts u64, mode u8 and number u64 each; waiters u32, then start_ts u64, mode u8, waited u32 each
+//!     holders u32, then start_ts u64, mode u8 and number u64 each;
+//!     waiters u32, then start_ts u64, mode u8, waited u32 each
 //! names u32, then start_ts u64 and the name of its locks u64 each
 //! ```
 //!
@@ -165,7 +166,8 @@ mod tests {
         };
         let packed = Packed { keys: vec![held], names: vec![(ts(5), ts(2))] };
         let expected = b"\x02\0\0\0\x01\0\0\0\x01k\0\0\0\x02\0\0\0\0\0\0\0\x01\x01\0\0\0\0\0\0\0\x06\
-            \0\0\0\0\0\0\0\x02\x03\0\0\0\0\0\0\0\x07\0\0\0\x01\0\0\0\0\0\0\0\x03\x04\0\0\0\xfa\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x02";
+            \0\0\0\0\0\0\0\x02\x03\0\0\0\0\0\0\0\x07\0\0\0\x01\0\0\0\0\0\0\0\x03\x04\0\0\0\xfa\
+            \0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x02";
         let bytes = packed.encode().unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), expected.escape_ascii().to_string());
         assert_eq!(Packed::decode(&bytes), Ok(packed));

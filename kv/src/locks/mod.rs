@@ -15,10 +15,11 @@
 //!
 //! # Layers
 //!
-//! 1. `detector`, `handover`, `queue`, `status`: state machines: who waits for whom; the locks of one key; the form of
-//!    locks in the message to the next leader, and in listings
-//! 2. `table`: the state machine of locks and queues
-//! 3. `region`: the locks of a region, and the tasks that wait for them
+//! 1. `detector`, `queue`, `status`: state machines: who waits for whom; the locks of one key; the form of locks in
+//!    listings
+//! 2. `handover`: the form of locks in the message to the next leader
+//! 3. `table`: the state machine of locks and queues
+//! 4. `region`: the locks of a region, and the tasks that wait for them
 
 mod detector;
 mod handover;

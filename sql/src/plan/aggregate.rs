@@ -3,6 +3,7 @@
 use sqlparser::ast::{
     Expr as Ast, Function as CallAst, FunctionArgumentClause, FunctionArguments, OrderByExpr, Spanned,
 };
+use sqlparser::tokenizer::Location;
 
 use super::aggregation::{AggregateCall, AggregateOrder};
 use super::binder::{Binder, Scope, Typed};
@@ -48,13 +49,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = call.name.span().start;
-        if self.aggregates.inside {
-            return Err(self.error(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
-        }
-        if !self.aggregates.allowed {
-            let message = format!("aggregate functions are not allowed in {}", self.clause);
-            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
-        }
+        self.check_aggregate(at)?;
         self.aggregates.inside = true;
         let parts = self.aggregate_parts(call, &list.asts, scope);
         self.aggregates.inside = false;
@@ -118,6 +113,18 @@ impl Binder<'_> {
             order,
         });
         Ok(Typed::new(Expr::Aggregate(self.aggregates.calls.len() - 1), result, at))
+    }
+
+    /// 42803 where no aggregate may stand.
+    fn check_aggregate(&self, at: Location) -> Result<(), SqlError> {
+        if self.aggregates.inside {
+            return Err(self.error(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
+        }
+        if !self.aggregates.allowed {
+            let message = format!("aggregate functions are not allowed in {}", self.clause);
+            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+        }
+        Ok(())
     }
 
     /// Arguments of any type that have none are text: DISTINCT compares them.
