@@ -286,3 +286,14 @@ proptest! {
         let _ = Datum::decode(SqlType::TIMESTAMPTZ, Format::Text, text.as_bytes(), &utc());
     }
 }
+
+/// Each element copied all before it: a value of some megabytes held its thread for minutes.
+#[test]
+fn large_arrays_are_shown_in_linear_time() {
+    let elements: Vec<String> = (0..400_000).map(|number| format!("{number}")).collect();
+    let shown = format!("{{{}}}", elements.join(","));
+    assert_eq!(text(SqlType::INT4_ARRAY, &shown).unwrap(), shown);
+    let quoted =
+        format!("{{{}}}", elements.iter().map(|number| format!("\"{number} \"")).collect::<Vec<_>>().join(","));
+    assert_eq!(text(SqlType::TEXT_ARRAY, &quoted).unwrap(), quoted);
+}

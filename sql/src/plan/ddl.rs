@@ -49,6 +49,9 @@ pub(super) struct UniqueKeys<'t> {
     pub(super) constraints: Vec<&'t UniqueConstraint>,
 }
 
+/// Indexes, and whether the statement has named them.
+type NamedIndexes = Vec<(Index, bool)>;
+
 impl Binder<'_> {
     /// Schema and name of a new table. 42710 if a type has the name: the rows of a table are of a type too.
     fn new_table_name(&self, name: &ObjectName, is_temporary: bool) -> Result<(SchemaId, String), SqlError> {
@@ -171,7 +174,7 @@ impl Binder<'_> {
         columns: &[Column],
         key: &[usize],
         unique: &UniqueKeys<'_>,
-    ) -> Result<(Vec<(Index, bool)>, Option<String>), SqlError> {
+    ) -> Result<(NamedIndexes, Option<String>), SqlError> {
         let taken = [table.to_owned()];
         let place = |name: &str| columns.iter().position(|column| column.name == name);
         let of_columns = unique.columns.iter().map(|(at, name)| {
@@ -179,11 +182,11 @@ impl Binder<'_> {
             let index = self.unique_column(table, (*at, column), &taken);
             (name.clone().map_or(index.clone(), |name| Index { name, ..index }), name.is_some())
         });
-        let mut all: Vec<(Index, bool)> = of_columns.collect();
+        let mut all: NamedIndexes = of_columns.collect();
         for constraint in &unique.constraints {
             all.push((self.unique_index(table, constraint, place, &taken)?, constraint.name.is_some()));
         }
-        let (mut kept, mut name_of_key): (Vec<(Index, bool)>, _) = (Vec::new(), None);
+        let (mut kept, mut name_of_key) = (NamedIndexes::new(), None);
         for (index, is_named) in all {
             let is_same = |(other, _): &&mut (Index, bool)| {
                 (&other.columns, &other.included) == (&index.columns, &index.included)
@@ -202,7 +205,7 @@ impl Binder<'_> {
     }
 
     /// Gives free names to the indexes of UNIQUE constraints that have none.
-    fn named_keys(&self, table: &Table, unique: Vec<(Index, bool)>) -> Result<Vec<Index>, SqlError> {
+    fn named_keys(&self, table: &Table, unique: NamedIndexes) -> Result<Vec<Index>, SqlError> {
         let mut taken = vec![table.name.clone(), table.key_name.clone()];
         let mut indexes = Vec::with_capacity(unique.len());
         for (index, is_named) in unique {

@@ -109,11 +109,14 @@ fn write_element(value: &Datum, ty: SqlType, env: &IoEnv<'_>, out: &mut BytesMut
     }
     let start = out.len();
     (ty.row().io.output)(&value.borrow(), ty, env, out);
-    let text = out.split_off(start);
+    let text = out.get(start..).unwrap_or_default();
     let special = |b: &u8| matches!(b, b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t'..=b'\r');
     if !text.is_empty() && !text.iter().any(special) && !text.eq_ignore_ascii_case(b"null") {
-        return out.extend_from_slice(&text);
+        return;
     }
+    // A part that is split off would leave the buffer without room: each element would copy what is before it.
+    let text = text.to_vec();
+    out.truncate(start);
     out.put_u8(b'"');
     for byte in text {
         if matches!(byte, b'"' | b'\\') {
