@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::process;
 
-/// The time limit of a test, counted from when it holds the lock.
+/// The time limit of a test that names no other, counted from when it holds the lock.
 const TEST_LIMIT: Duration = Duration::from_secs(180);
 
 static CLUSTER: Mutex<()> = Mutex::new(());
@@ -25,9 +25,15 @@ pub struct ClusterLock {
 }
 
 impl ClusterLock {
-    /// Waits for the lock, and starts the watchdog.
+    /// Waits for the lock, and starts the watchdog with the usual limit.
     #[track_caller]
     pub fn acquire() -> ClusterLock {
+        ClusterLock::acquire_for(TEST_LIMIT)
+    }
+
+    /// As [`ClusterLock::acquire`], with a limit for a test that has to take longer.
+    #[track_caller]
+    pub fn acquire_for(limit: Duration) -> ClusterLock {
         let caller = Location::caller();
         // libtest names the thread after the test, unless it runs all tests on the main thread.
         let test = format!("{} ({caller})", thread::current().name().unwrap_or("a test"));
@@ -35,8 +41,8 @@ impl ClusterLock {
         let guard = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
         let (stop_watchdog, stopped) = mpsc::sync_channel::<()>(1);
         thread::spawn(move || {
-            if stopped.recv_timeout(TEST_LIMIT) == Err(RecvTimeoutError::Timeout) {
-                abort(&test);
+            if stopped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                abort(&test, limit);
             }
         });
         ClusterLock { _stop_watchdog: stop_watchdog, _guard: guard }
@@ -45,9 +51,9 @@ impl ClusterLock {
 
 /// Reports the test and the logs of its processes, kills them, and ends this process: a test that hangs cannot be
 /// unwound. Writes to stderr itself, because libtest would capture `eprintln!`.
-fn abort(test: &str) -> ! {
+fn abort(test: &str, limit: Duration) -> ! {
     let mut out = io::stderr().lock();
-    let _ = writeln!(out, "\n{test} did not end within {TEST_LIMIT:?}");
+    let _ = writeln!(out, "\n{test} did not end within {limit:?}");
     for (id, log) in process::running() {
         let _ = writeln!(out, "---- {}\n{}", log.display(), process::tail(&log));
         process::kill_group(id);

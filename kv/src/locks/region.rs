@@ -168,7 +168,7 @@ impl RegionLocks {
         state.wake();
         Ok(match step? {
             Step::Held => {
-                let lock = state.table.lock(key, start_ts).unwrap_or_default();
+                let Some(lock) = state.table.lock(key, start_ts) else { panic!("a lock that is held has no number") };
                 Attempt::Held { before: held, lock }
             }
             Step::Blocked(by) if !queue => Attempt::Refused(by),

@@ -28,7 +28,7 @@ use super::reference_queue::{Changed, ReferenceQueue};
 use super::rows::Row;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
-use crate::plan::{ChildAction, References, Referring, TableAccess};
+use crate::plan::{ChildAction, DeletePlan, References, Referring, TableAccess, UpdatePlan};
 use pgtypes::Datum;
 
 /// The work for a row, in units of [`crate::coop::Turn`].
@@ -92,23 +92,13 @@ async fn change<'r>(
             ChildAction::Restrict => check_children(references, (parent, referring), &params, false, ctx).await?,
             ChildAction::Delete(plan) => {
                 refuse_unseen(referring, &params, ctx).await?;
-                ctx.references.take_gone();
-                modify::delete(plan, ROW_UNITS, ctx, &params).await?;
-                while ctx.references.take_gone() {
-                    renew_snapshot(ctx);
-                    modify::delete(plan, ROW_UNITS, ctx, &params).await?;
-                }
+                Look::Delete(plan).until_none_moves(&params, ctx).await?;
             }
             ChildAction::Update(plan) => {
                 refuse_unseen(referring, &params, ctx).await?;
                 let old = params.clone();
                 params.extend(new.as_ref().map_or_else(Vec::new, values));
-                ctx.references.take_gone();
-                modify::update(plan, ROW_UNITS, ctx, &params).await?;
-                while ctx.references.take_gone() {
-                    renew_snapshot(ctx);
-                    modify::update(plan, ROW_UNITS, ctx, &params).await?;
-                }
+                Look::Update(plan).until_none_moves(&params, ctx).await?;
                 // Default values may be those of the row that is gone. Then nothing has changed.
                 pending.push((parent, referring, old));
             }
@@ -116,6 +106,34 @@ async fn change<'r>(
         renew_snapshot(ctx);
     }
     Ok(())
+}
+
+/// A look for the rows that refer to some values, and what is done with them.
+#[derive(Clone, Copy)]
+enum Look<'r> {
+    Delete(&'r DeletePlan),
+    Update(&'r UpdatePlan),
+    /// Is there one?
+    Find(&'r Referring),
+}
+
+impl Look<'_> {
+    /// Looks, and looks again while a row is gone where the look has seen it: another transaction may have moved it.
+    /// Whether [`Look::Find`] has found a row.
+    async fn until_none_moves(self, values: &[Datum], ctx: &mut ExecContext<'_>) -> Result<bool, SqlError> {
+        ctx.references.take_gone();
+        loop {
+            let is_found = match self {
+                Look::Delete(plan) => modify::delete(plan, ROW_UNITS, ctx, values).await.map(|_| false)?,
+                Look::Update(plan) => modify::update(plan, ROW_UNITS, ctx, values).await.map(|_| false)?,
+                Look::Find(referring) => refers(referring, values, ctx).await?,
+            };
+            if is_found || !ctx.references.take_gone() {
+                return Ok(is_found);
+            }
+            renew_snapshot(ctx);
+        }
+    }
 }
 
 /// 23503 if rows refer to these values. `is_late`: unless another row has got them.
@@ -130,13 +148,7 @@ async fn check_children(
         return Err(SqlError::internal("a foreign key is missing"));
     };
     refuse_unseen(referring, values, ctx).await?;
-    ctx.references.take_gone();
-    let mut is_referenced = refers(referring, values, ctx).await?;
-    while !is_referenced && ctx.references.take_gone() {
-        renew_snapshot(ctx);
-        is_referenced = refers(referring, values, ctx).await?;
-    }
-    if !is_referenced {
+    if !Look::Find(referring).until_none_moves(values, ctx).await? {
         return Ok(());
     }
     if is_late {
