@@ -69,6 +69,9 @@ struct Options {
     /// Number of rows in the table
     #[arg(long, default_value_t = 100_000)]
     rows: i64,
+    /// Tables as sysbench's own `prepare` makes them: a serial id, char(n), an index of column k
+    #[arg(long)]
+    sysbench_tables: bool,
     /// Count the errors of workloads with writes by SQLSTATE
     #[arg(long)]
     sqlstates: bool,
@@ -95,6 +98,12 @@ pub enum Driver {
     Own,
 }
 
+impl Options {
+    fn table(&self, port: u16) -> sysbench::Table {
+        sysbench::Table { port, rows: self.rows, is_its_own: self.sysbench_tables }
+    }
+}
+
 #[tokio::main]
 async fn main() {
     let options = Options::parse();
@@ -114,7 +123,7 @@ async fn main() {
             let Some(load) = Load::new(driver, workload) else { continue };
             for system in systems.iter().filter(|system| !system.shares_data()) {
                 eprintln!("loading {} rows into {}", options.rows, system.name());
-                load::prepare(system.port(), options.rows).await;
+                prepare(&options, system.port()).await;
             }
             for &clients in &options.clients {
                 for round in 1..=options.rounds {
@@ -122,7 +131,7 @@ async fn main() {
                     for system in systems.iter().chain(ceiling) {
                         if workload == Workload::Delete {
                             // Deleting rows that are gone would be a read.
-                            load::prepare(system.port(), options.rows).await;
+                            prepare(&options, system.port()).await;
                         }
                         let cell = measure(&options, system.as_ref(), load, clients).await;
                         eprintln!("{driver:?} {workload} {clients} client(s), round {round}: {} {cell}", system.name());
@@ -145,6 +154,15 @@ async fn main() {
     }
 }
 
+/// Makes the table anew, and fills it.
+async fn prepare(options: &Options, port: u16) {
+    let table = options.table(port);
+    match options.sysbench_tables {
+        true => tokio::task::spawn_blocking(move || sysbench::prepare(table)).await.unwrap(),
+        false => load::prepare(port, options.rows).await,
+    }
+}
+
 /// Runs a workload on each system through a relay, and prints which errors reached the clients. Returns those that
 /// PostgreSQL does not give.
 async fn count_sqlstates(
@@ -156,8 +174,8 @@ async fn count_sqlstates(
     let mut unexpected = Vec::new();
     for system in systems {
         let relay = Relay::start(system.port()).await;
-        let (port, rows, time) = (relay.port, options.rows, Duration::from_secs(options.seconds));
-        let run = tokio::task::spawn_blocking(move || sysbench::run(port, workload, clients, rows, time));
+        let (table, time) = (options.table(relay.port), Duration::from_secs(options.seconds));
+        let run = tokio::task::spawn_blocking(move || sysbench::run(table, workload, clients, time));
         let requests = run.await.unwrap().requests;
         let (name, counts) = (system.name(), relay.counts());
         eprintln!("{workload} {clients} client(s), {name}: errors of {requests} transactions by SQLSTATE: {counts:?}");
@@ -192,7 +210,7 @@ async fn measure(options: &Options, system: &dyn System, load: Load, clients: us
     let (port, servers, time) = (system.port(), system.servers(), Duration::from_secs(options.seconds));
     let before: Vec<Duration> = servers.iter().map(|pid| cpu::of_tree(*pid)).collect();
     let outcome = match load {
-        Load::Sysbench(workload) => sysbench::run(port, workload, clients, options.rows, time),
+        Load::Sysbench(workload) => sysbench::run(options.table(port), workload, clients, time),
         Load::Own(workload, sql) => load::run(port, workload, sql, clients, options.rows, time).await,
     };
     let spent = servers.iter().zip(before).map(|(pid, before)| cpu::of_tree(*pid).saturating_sub(before));

@@ -1,7 +1,7 @@
-//! sysbench 1.0 as the load program, with its default settings, on the table of [`crate::load`].
+//! sysbench 1.0 as the load program, with its default settings, on the table of [`crate::load`] or on its own one.
 //!
-//! Its own `prepare` needs char(n) and secondary indexes. The statements of its runs need neither, but the two scripts
-//! that select by column k read the whole table without its index. `bulk_insert` runs only on its own tables.
+//! Its own `prepare` makes a serial id, char(n) and an index of column k, which the table of [`crate::load`] lacks: its
+//! results reach back to before there were indexes. The two scripts that select by column k read that one as a whole.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,22 +15,46 @@ pub fn is_installed() -> bool {
     Command::new("sysbench").arg("--version").output().is_ok_and(|out| out.status.success())
 }
 
+/// A table of a server on this machine.
+#[derive(Clone, Copy)]
+pub struct Table {
+    pub port: u16,
+    pub rows: i64,
+    /// Whether [`prepare`] made it.
+    pub is_its_own: bool,
+}
+
+/// Makes the table anew by sysbench's own `prepare`.
+pub fn prepare(table: Table) {
+    let script = Workload::ReadWrite.script();
+    call(Command::new("sysbench").arg(script), table, "cleanup");
+    call(Command::new("sysbench").arg(script), table, "prepare");
+}
+
 /// Runs `clients` threads for `time`.
-pub fn run(port: u16, workload: Workload, clients: usize, rows: i64, time: Duration) -> Outcome {
-    let out = Command::new("sysbench")
+pub fn run(table: Table, workload: Workload, clients: usize, time: Duration) -> Outcome {
+    let mut command = Command::new("sysbench");
+    command
         .arg(workload.script())
-        .args(["--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-user=postgres", "--pgsql-db=postgres"])
-        .args(["--tables=1", "--auto_inc=off", "--histogram=on", "--rand-type=uniform"])
-        .arg(format!("--pgsql-port={port}"))
-        .arg(format!("--table-size={rows}"))
+        .args(["--histogram=on", "--rand-type=uniform"])
         .arg(format!("--threads={clients}"))
-        .arg(format!("--time={}", time.as_secs()))
-        .arg("run")
+        .arg(format!("--time={}", time.as_secs()));
+    parse(&call(&mut command, table, "run"))
+}
+
+/// Runs one of sysbench's commands to its end. Returns what it printed.
+fn call(command: &mut Command, table: Table, what: &str) -> String {
+    let out = command
+        .args(["--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-user=postgres", "--pgsql-db=postgres"])
+        .args(["--tables=1", if table.is_its_own { "--auto_inc=on" } else { "--auto_inc=off" }])
+        .arg(format!("--pgsql-port={}", table.port))
+        .arg(format!("--table-size={}", table.rows))
+        .arg(what)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.success(), "sysbench: {text}{}", String::from_utf8_lossy(&out.stderr));
-    parse(&text)
+    assert!(out.status.success(), "sysbench {what}: {text}{}", String::from_utf8_lossy(&out.stderr));
+    text.into_owned()
 }
 
 /// Parses sysbench's report: the histogram (upper bounds in milliseconds and counts), the total time, and the ignored

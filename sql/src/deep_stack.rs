@@ -1,12 +1,13 @@
 //! Runs deep recursion on a large stack.
 //!
 //! Parser and binder walk syntax trees recursively. A worker thread's 2 MiB stack is too small for the deepest trees
-//! that the parser's limits allow. Such statements are rare enough to run on a thread of their own.
+//! that the parser's limits allow. Such statements are rare enough to run on a thread of their own. The executor cannot
+//! move there, so the threads of sessions have stacks of this size, too; the depth of plans is bounded to fit.
 
 use crate::error::{SqlError, SqlState};
 
 /// Size of the large stack. Only touched pages take memory.
-const STACK_BYTES: usize = 64 << 20;
+pub(crate) const STACK_BYTES: usize = 128 << 20;
 
 /// Runs `work`, on a large stack if `deep`.
 pub(crate) fn run<T: Send>(deep: bool, work: impl FnOnce() -> Result<T, SqlError> + Send) -> Result<T, SqlError> {

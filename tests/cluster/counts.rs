@@ -32,14 +32,16 @@ const ROUNDS: usize = 8;
 const MORE_ROUNDS: usize = 16;
 const MORE_ROUNDS_MAX: usize = 120;
 /// The part of the statements whose cost may be beyond the table, where the background is subtracted. It counts some
-/// 25 timestamps a second on three nodes, as a sum of several periods: in 16 rounds of a second each some 20 more or less.
+/// 25 timestamps a second on three nodes, as a sum of several periods: in 16 rounds of a second each some 20 more or
+/// less.
 const DOUBT: f64 = 0.1;
 /// The names that a gateway fetches ahead for transactions that read nothing (`tso/src/ahead.rs`): far more than the
 /// timestamps of a round. Fetching them is background.
 const AHEAD: u64 = 1024;
 /// The parts of a round's length that the pauses take, one after the other: no period of the background fits them all.
 const PAUSES: [f64; 5] = [0.62, 0.24, 0.85, 0.47, 0.09];
-/// The test's time limit. Alone on two cores it takes half a minute. Under load each round is slower, and there are more.
+/// The test's time limit. Alone on two cores it takes half a minute. Under load each round is slower, and there are
+/// more.
 const LIMIT: Duration = Duration::from_secs(360);
 /// Rows of a range, and of an INSERT of several.
 const ROWS: i64 = 3;

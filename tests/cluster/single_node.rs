@@ -133,6 +133,64 @@ async fn a_data_directory_of_another_format_is_refused() {
 
 /// A transaction above the size that the node was started with fails with an error that says what to do, and leaves
 /// nothing. A smaller one goes on.
+/// A text around another one, so many times.
+fn nested(levels: usize, open: &str, inner: &str, close: &str) -> String {
+    format!("{}{inner}{}", open.repeat(levels), close.repeat(levels))
+}
+
+/// WITH of so many queries, each of which reads the one before.
+fn chain(queries: usize) -> String {
+    let later = (1..queries).map(|at| format!(", c{at} as (select a + 1 as a from c{})", at - 1));
+    format!("with c0 as (select 0 as a){} select a from c{}", later.collect::<String>(), queries - 1)
+}
+
+/// Before, each of these overflowed the stack of the session's thread, which ended the node.
+#[tokio::test]
+async fn deep_statements_run_or_are_refused() {
+    let lock = ClusterLock::acquire();
+    let dir = tempfile::tempdir().unwrap();
+    let node = spawn(&lock, &dir.path().join("node"), &[]);
+    let client = node.connect().await;
+    client.batch_execute("create table ex (id int primary key); insert into ex values (1), (2)").await.unwrap();
+    let union: Vec<String> = (0..200).map(|at| format!("select {at} as a")).collect();
+    let runs = [
+        (format!("select count(*)::int from ({}) u", union.join(" union all ")), 200),
+        (format!("select count(*)::int from ({}) u", union.join(" union ")), 200),
+        (nested(60, "select (", "select count(*)::int from ex", ")"), 2),
+        (nested(60, "select id from ex where id in (", "select 2", ")"), 2),
+        (nested(60, "select 1 from ex where exists (", "select 1 from ex where id = 2", ") limit 1"), 1),
+        (nested(60, "select * from (", "select 7 as a", ") x"), 7),
+        (chain(300), 299),
+    ];
+    for (text, expected) in runs {
+        let row = client.query_one(&text, &[]).await.unwrap_or_else(|error| panic!("{error:?}: {text:.80}"));
+        assert_eq!(row.get::<_, i32>(0), expected, "{text:.80}");
+    }
+    let refused = client.query(&chain(5_000), &[]).await.expect_err("too deep");
+    assert_eq!(refused.code(), Some(&SqlState::STATEMENT_TOO_COMPLEX), "{refused:?}");
+    // Views multiply what one text may nest.
+    for (prefix, levels, queries) in [("v", 40, 1), ("w", 0, 40)] {
+        client.batch_execute(&format!("create view {prefix}0 as select id from ex")).await.unwrap();
+        let mut views = 0;
+        let refused = loop {
+            let lower = format!("select id from {prefix}{views}");
+            let inner = nested(levels, "select id from ex where id in (", &lower, ")");
+            let first = format!("select id as a from ({inner}) x limit 1");
+            let chain = chain(queries).replacen("select 0 as a", &first, 1);
+            views += 1;
+            let created = client.batch_execute(&format!("create view {prefix}{views} (id) as {chain}")).await;
+            match client.query(&format!("select * from {prefix}{views}"), &[]).await {
+                Ok(rows) if created.is_ok() => assert_eq!(rows.len(), 1),
+                Ok(_) => panic!("a view that was refused is there"),
+                Err(error) => break created.err().unwrap_or(error),
+            }
+        };
+        assert_eq!(refused.code(), Some(&SqlState::STATEMENT_TOO_COMPLEX), "{prefix}{views}: {refused:?}");
+        assert!((2..31).contains(&views), "{prefix}{views}");
+    }
+    assert_eq!(client.query("select * from ex", &[]).await.unwrap().len(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_above_the_configured_size_is_refused() {
     let lock = ClusterLock::acquire();

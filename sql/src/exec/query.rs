@@ -563,6 +563,9 @@ async fn all_rows(
     }
 }
 
+/// The work of a step of a recursion beside its rows, in units of [`Turn`].
+const STEP_UNITS: usize = 200;
+
 /// The rows of a query of WITH. It runs once, or whenever the values that it uses have changed.
 async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Result<Arc<Vec<Row>>, SqlError> {
     let statement = ctx.statement.ok_or_else(|| SqlError::internal("WITH without a statement"))?;
@@ -588,10 +591,10 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
         WithBody::Change(_) => return Err(SqlError::internal("a change of WITH has not run")),
         WithBody::Recursive { first, step, all } => {
-            let mut rows = Vec::new();
-            let mut seen = HashSet::new();
+            let (mut rows, mut seen, mut turn) = (Vec::new(), HashSet::new(), Turn::new());
             let mut added = all_rows(first, ctx, &own, &mut budget).await?;
             loop {
+                turn.spend(STEP_UNITS.saturating_add(added.len().saturating_mul(ROW_UNITS))).await;
                 added.retain(|row| *all || seen.insert(distinct_key(row)));
                 if added.is_empty() {
                     break rows;

@@ -8,7 +8,8 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `comments`, `maintenance`, `operators`: forms of COMMENT; VACUUM and ANALYZE; the ends of operators
+//! 2. `comments`, `maintenance`, `numbers`, `operators`: forms of COMMENT; VACUUM and ANALYZE; the precision of float;
+//!    the ends of operators
 //! 3. `normalize`, `rewrite`: token edits
 //! 4. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
 //! 5. `dialect`: the parser's dialect
@@ -30,6 +31,7 @@ mod dialect;
 mod domains;
 mod maintenance;
 mod normalize;
+mod numbers;
 mod operators;
 mod precedence;
 mod rewrite;
@@ -41,6 +43,7 @@ pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
 pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
+pub(crate) use numbers::precision_error as float_precision_error;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
 pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
@@ -136,14 +139,21 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
     let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
     let tokens = normalize::normalize(&text, tokens)?;
+    let bad_float = numbers::bad_float(&text, &tokens);
     let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
-    deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
+    let parsed = deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {
             Ok(_) => Err(too_deep()),
             Err(panic) => resume_unwind(panic),
         })
-    })
+    });
+    match (bad_float, parsed) {
+        (None, parsed) => parsed,
+        // It is an error of the grammar, as one of syntax is: what comes first in the text is reported.
+        (Some(float), Err(error)) if error.position < float.position => Err(error),
+        (Some(float), _) => Err(float),
+    }
 }
 
 fn parse_tokens(

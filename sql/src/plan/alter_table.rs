@@ -418,6 +418,9 @@ impl Binder<'_> {
         let mut parts = Parts::default();
         let mut column = self.new_column(&table.name, def, &table.columns, &mut parts)?;
         column.id = ColumnId(id);
+        if let Some((_, ast)) = parts.defaults.first() {
+            column.default = self.default_text(ast, &column)?;
+        }
         let at = table.columns.len();
         let value = self.default_of(&column)?;
         let value = self.of_domain(Typed::new(value, column.ty, NO_LOCATION), column.domain)?.expr;

@@ -68,7 +68,7 @@ pub(super) fn visit(whole: &Whole<'_>, visitor: &mut Visitor<'_>) -> Result<(), 
     whole.subplans.iter().try_for_each(|subplan| visit_select(&subplan.plan, visitor))
 }
 
-fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+pub(super) fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match body {
         Body::Select(plan) => visit_select(plan, visitor),
         Body::Insert(plan) => {
@@ -119,6 +119,15 @@ fn visit_joined(joined: Option<&Joined>, visitor: &mut Visitor<'_>) -> Result<()
 }
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    visit_own(plan, visitor)?;
+    match &plan.source {
+        Source::Rel(rel) => visit_rel(rel, visitor),
+        _ => Ok(()),
+    }
+}
+
+/// Passes the expressions of a query to `visitor`, without those of the node that it reads.
+pub(super) fn visit_own(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     if let Some(aggregation) = &plan.aggregation {
         aggregation
             .calls
@@ -129,39 +138,44 @@ fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlE
     }
     plan.output.iter().chain(&plan.filter).chain(&plan.offset).chain(&plan.limit).try_for_each(&mut *visitor)?;
     match &plan.source {
-        Source::Single | Source::System(_) => Ok(()),
+        Source::Single | Source::System(_) | Source::Rel(_) => Ok(()),
         Source::Values(rows) => rows.iter().flatten().try_for_each(visitor),
         Source::Table(access) => visit_access(access, visitor),
-        Source::Rel(rel) => visit_rel(rel, visitor),
     }
 }
 
 fn visit_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     match rel {
-        Rel::Query(plan) => visit_select(plan, visitor),
+        Rel::Query(plan) => return visit_select(plan, visitor),
         Rel::Join(join) => {
             visit_rel(&join.left, visitor)?;
             visit_rel(&join.right, visitor)?;
+        }
+        Rel::Set(set) => {
+            visit_rel(&set.left, visitor)?;
+            visit_rel(&set.right, visitor)?;
+        }
+        Rel::SetValues(values) => visit_rel(&values.input, visitor)?,
+        Rel::Windows(windows) => visit_rel(&windows.input, visitor)?,
+        Rel::Function(_) | Rel::With(_) => {}
+    }
+    visit_own_of_rel(rel, visitor)
+}
+
+/// Passes the expressions of a node to `visitor`, without those of the nodes that it reads.
+pub(super) fn visit_own_of_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    match rel {
+        Rel::Join(join) => {
             match &join.method {
                 JoinMethod::Hash(keys) => keys.iter().flat_map(|(l, r)| [l, r]).try_for_each(&mut *visitor)?,
                 JoinMethod::Loop(args) | JoinMethod::Reverse(args) => args.iter().try_for_each(&mut *visitor)?,
             }
             join.condition.iter().try_for_each(visitor)
         }
-        Rel::Set(set) => {
-            visit_rel(&set.left, visitor)?;
-            visit_rel(&set.right, visitor)
-        }
         Rel::Function(scan) => scan.call.args().iter().try_for_each(visitor),
-        Rel::SetValues(values) => {
-            visit_rel(&values.input, visitor)?;
-            values.calls.iter().flat_map(SetCall::args).try_for_each(visitor)
-        }
-        Rel::Windows(windows) => {
-            visit_rel(&windows.input, visitor)?;
-            windows.offsets().try_for_each(visitor)
-        }
-        Rel::With(_) => Ok(()),
+        Rel::SetValues(values) => values.calls.iter().flat_map(SetCall::args).try_for_each(visitor),
+        Rel::Windows(windows) => windows.offsets().try_for_each(visitor),
+        Rel::Query(_) | Rel::Set(_) | Rel::With(_) => Ok(()),
     }
 }
 

@@ -223,9 +223,10 @@ impl Binder<'_> {
     ) -> Result<Body, SqlError> {
         let (schema, name) = self.new_relation(target, is_temporary)?;
         self.target = schema;
-        self.check_free_relation(&name)?;
         self.allows_into = true;
-        self.table_of_query(name, &[], query)
+        let body = self.table_of_query(name.clone(), &[], query)?;
+        self.check_free_relation(&name)?;
+        Ok(body)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{NO_LOCATION, default_span, start_of};
 use crate::table::{Column, ColumnId, Identity, Index, MAX_COLUMNS, Table, drawing_default};
-use pgtypes::{Names, SqlType};
+use pgtypes::{Names, SqlType, find_name};
 
 /// The primary key under construction.
 #[derive(Default)]
@@ -37,7 +37,8 @@ pub(super) struct Parts<'t> {
     pub(super) unique: UniqueKeys<'t>,
     pub(super) checks: Vec<CheckDef<'t>>,
     pub(super) foreign: Vec<ForeignKeyDef<'t>>,
-    /// The positions and expressions of generated columns.
+    /// The positions and expressions of columns with DEFAULT, and of generated columns.
+    pub(super) defaults: Vec<(usize, &'t Ast)>,
     pub(super) generated: Vec<(usize, &'t Ast)>,
 }
 
@@ -72,17 +73,7 @@ impl Binder<'_> {
         let (schema, name) = self.new_table_name(&create.name, create.temporary)?;
         self.target = schema;
         if self.is_taken(&name) {
-            let message = format!("relation \"{name}\" already exists");
-            if create.if_not_exists {
-                let message = format!("{message}, skipping");
-                self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
-                if create.query.is_some() {
-                    return Ok(Body::Nothing("CREATE TABLE AS"));
-                }
-                return Ok(Body::CreateTable(None));
-            }
-            // PostgreSQL gives no position here.
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            return self.taken_table(name, create);
         }
         if create.columns.len() > MAX_COLUMNS {
             let message = format!("tables can have at most {MAX_COLUMNS} columns");
@@ -139,9 +130,24 @@ impl Binder<'_> {
         Ok(Body::CreateTable(Some(NewTable { sequences, at_commit: self.at_commit(create)?, ..new_of(table) })))
     }
 
+    /// CREATE TABLE of a name that is taken. The query of CREATE TABLE AS is looked at first.
+    fn taken_table(&mut self, name: String, create: &CreateTable) -> Result<Body, SqlError> {
+        let message = format!("relation \"{name}\" already exists");
+        if let Some(query) = &create.query {
+            self.create_table_as(name, create, query)?;
+        }
+        if !create.if_not_exists {
+            // PostgreSQL gives no position here.
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        let message = format!("{message}, skipping");
+        self.notices.push(Notice { code: SqlState::DUPLICATE_TABLE, message, is_warning: false });
+        Ok(if create.query.is_some() { Body::Nothing("CREATE TABLE AS") } else { Body::CreateTable(None) })
+    }
+
     /// A table with its constraints.
     fn with_parts(&mut self, mut table: Table, parts: Parts<'_>) -> Result<Table, SqlError> {
-        let Parts { mut key, unique, mut checks, mut foreign, generated } = parts;
+        let Parts { mut key, unique, mut checks, mut foreign, defaults, generated } = parts;
         key.columns.iter().for_each(|at| table.columns[*at].not_null = true);
         let (unique, name_of_key) = self.unique_keys(&table.name, &table.columns, &key.columns, &unique)?;
         table.key_name = match (key.columns.is_empty(), key.name.take().or(name_of_key)) {
@@ -153,8 +159,14 @@ impl Binder<'_> {
         table.primary_key = key.columns;
         // An expression must not use a generated column, wherever that is defined.
         generated.iter().for_each(|(at, _)| table.columns[*at].generated = Some(String::new()));
-        for (at, ast) in &generated {
-            table.columns[*at].generated = Some(self.generated_text(&table, *at, ast)?);
+        let (mut defaults, mut generated) = (defaults.into_iter().peekable(), generated.into_iter().peekable());
+        for at in 0..table.columns.len() {
+            if let Some((_, ast)) = defaults.next_if(|(place, _)| *place == at) {
+                table.columns[at].default = self.default_text(ast, &table.columns[at])?;
+            }
+            if let Some((_, ast)) = generated.next_if(|(place, _)| *place == at) {
+                table.columns[at].generated = Some(self.generated_text(&table, at, ast)?);
+            }
         }
         // They are numbered in the order of the text.
         let place = |start: Location| (start.line, start.column);
@@ -318,9 +330,17 @@ impl Binder<'_> {
                     column.identity = Some(identity(*generated_as, &column)?);
                     column.not_null = true;
                 }
+                ColumnOption::Default(ast) if has_default => {
+                    let name = &column.name;
+                    let message =
+                        format!("multiple default values specified for column \"{name}\" of table \"{table}\"");
+                    let start = default_span(ast).map_or_else(|| start_of(ast), |(_, span)| span.start);
+                    let position = self.position_before(start, "default");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
+                }
                 ColumnOption::Default(ast) => {
                     has_default = true;
-                    column.default = self.default_text(ast, &column)?;
+                    parts.defaults.push((earlier.len(), ast));
                 }
                 ColumnOption::PrimaryKey(_) => {
                     self.check_single_key(table, &mut parts.key, || self.position_after(at, "primary"))?;
@@ -471,11 +491,21 @@ impl Binder<'_> {
         let normal = Binder::new(self.statement, None, self.catalog).normal_default(ast, column.ty);
         // With a length, or of a domain, NULL is an expression.
         let is_plain = column.domain.is_none() && column.ty.typmod == -1;
-        if is_plain && normal.as_ref().is_some_and(|normal| *normal == typed_null(column.ty)) {
+        let is_null = normal.as_ref().is_some_and(|normal| *normal == typed_null(column.ty)) || self.is_null_cast(ast);
+        if is_plain && is_null {
             return Ok(None);
         }
         let text = normal.filter(is_same).or_else(|| Some(text).filter(is_same));
         text.map(Some).ok_or_else(|| self.unsupported("this DEFAULT is", start_of(ast)))
+    }
+
+    /// Whether this is NULL, cast by a call: `pg_catalog."int4"(NULL)`.
+    fn is_null_cast(&self, ast: &Ast) -> bool {
+        let Ast::Function(call) = ast else { return false };
+        let FunctionArguments::List(list) = &call.args else { return false };
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Value(arg)))] = list.args.as_slice() else { return false };
+        let is_type = |parts: Vec<String>| parts.last().is_some_and(|name| find_name(name).is_some());
+        arg.value == Value::Null && self.name_parts(&call.name).is_ok_and(is_type)
     }
 
     /// The sequence of a default that is `nextval('name')`. The default keeps its id: it may be renamed.

@@ -21,7 +21,8 @@
 //!    WITH
 //! 8. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
 //!    plain columns
-//! 9. `coerce`, `cost`, `explain`, `names`, `stored`: conversions, EXPLAIN, reserved words, expressions of the catalog
+//! 9. `coerce`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, EXPLAIN, the depth of
+//!    a plan, reserved words, expressions of the catalog
 //! 10. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
 //! 11. `domains`, `object_names`, `operators`: constraints of domains, names in literals, operators
 //! 12. `comparison`: comparisons and constructs built from them
@@ -67,6 +68,7 @@ mod create_as;
 mod ddl;
 mod deparse;
 mod dependents;
+mod depth;
 mod domain_ddl;
 mod domains;
 mod drops;

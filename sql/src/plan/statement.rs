@@ -12,7 +12,7 @@ use super::known::Known;
 use super::maintenance::VACUUM;
 use super::node::{Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
 use super::with_name::{changing, has_changes};
-use super::{constants, correlated, cost, plain, select, settle};
+use super::{constants, correlated, cost, depth, plain, select, settle};
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::deep_stack;
@@ -47,6 +47,7 @@ fn bind_on_this_stack(
     let (subplans, with) = (std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.with));
     let references = binder.references.take();
     let whole = Whole { body: &body, subplans: &subplans, with: &with };
+    depth::check(&whole)?;
     let changes_in_with =
         !matches!(body, Body::Explain(_)) && with.iter().any(|query| matches!(query.body, WithBody::Change(_)));
     let (writes, is_ddl) = match &body {

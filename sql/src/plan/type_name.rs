@@ -8,6 +8,7 @@ use sqlparser::tokenizer::Location;
 use super::names::fold_ident;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
+use crate::parse::float_precision_error;
 use pgtypes::datetime::{self, IntervalTypmod};
 use pgtypes::{SqlType, find_name};
 
@@ -123,13 +124,10 @@ fn clamped(number: u64) -> i32 {
 }
 
 fn float(bits: u64) -> Result<SqlType, SqlError> {
-    match bits {
-        0 => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")),
-        1..=24 => Ok(SqlType::FLOAT4),
-        25..=53 => Ok(SqlType::FLOAT8),
-        _ => {
-            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits"))
-        }
+    match float_precision_error(bits) {
+        Some(error) => Err(error),
+        None if bits <= 24 => Ok(SqlType::FLOAT4),
+        None => Ok(SqlType::FLOAT8),
     }
 }
 

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
+use crate::deep_stack::STACK_BYTES;
+
 /// Where the sessions of a node run. The threads end when the last clone is dropped, and with them the tasks that
 /// sessions left behind, such as commits that outlived their session.
 #[derive(Clone)]
@@ -58,11 +60,13 @@ impl SessionThreads {
 
 impl SessionThread {
     fn start(number: usize) -> io::Result<SessionThread> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        // Sessions poll plans as deep as statements may be, here and on the runtime's threads for blocking work.
+        let runtime = Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
         let handle = runtime.handle().clone();
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
-        std::thread::Builder::new().name(format!("cortado-sql-{number}")).spawn(move || runtime.block_on(stopped))?;
+        let thread = std::thread::Builder::new().name(format!("cortado-sql-{number}")).stack_size(STACK_BYTES);
+        thread.spawn(move || runtime.block_on(stopped))?;
         Ok(SessionThread { runtime: handle, sessions: AtomicUsize::new(0), stop })
     }
 }

@@ -189,3 +189,37 @@ TRUNCATE TABLE
 count:int8|count:int8|count:int8
 0|0|0
 ERROR 42P01: relation "nope" does not exist
+
+# The query is looked at before the name.
+create table dd (a int);
+----
+CREATE TABLE
+
+create table dd as select nope;
+----
+ERROR 42703: column "nope" does not exist [at 27]
+
+create table if not exists dd as select nope;
+----
+ERROR 42703: column "nope" does not exist [at 41]
+
+create table if not exists dd as select 1;
+----
+NOTICE 42P07: relation "dd" already exists, skipping
+CREATE TABLE AS
+
+create table dd as select 1;
+----
+ERROR 42P07: relation "dd" already exists
+
+select nope into dd;
+----
+ERROR 42703: column "nope" does not exist [at 8]
+
+select 1 into dd;
+----
+ERROR 42P07: relation "dd" already exists
+
+drop table dd;
+----
+DROP TABLE

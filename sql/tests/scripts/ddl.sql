@@ -363,3 +363,43 @@ create table t (;
 ----
 ERROR 42601: syntax error at or near "tabel" [at 8]
 ERROR 42601: syntax error at or near ";" [at 17]
+
+# Keys are looked at before defaults, checks and foreign keys after them.
+create table dd (a int default 1 default 2);
+----
+ERROR 42601: multiple default values specified for column "a" of table "dd" [at 34]
+
+create table dd (a int default 'x'::date, unique (nope));
+----
+ERROR 42703: column "nope" named in key does not exist [at 43]
+
+create table dd (a int default 'x'::date, primary key (nope));
+----
+ERROR 42703: column "nope" named in key does not exist [at 43]
+
+create table dd (a int default 'x'::date, check (nope > 1));
+----
+ERROR 22007: invalid input syntax for type date: "x" [at 32]
+
+create table dd (a int, b int generated always as (nope) stored, c int default 'x'::date);
+----
+ERROR 42703: column "nope" does not exist [at 52]
+
+create table dd (a int default 'x'::date, foreign key (nope) references dd2);
+----
+ERROR 22007: invalid input syntax for type date: "x" [at 32]
+
+create table dd (a int default pg_catalog."int4"(null), b int default 2, c int generated always as (b + 1) stored, d int default 4);
+----
+CREATE TABLE
+
+select attname, pg_get_expr(adbin, adrelid) from pg_attrdef join pg_attribute on attrelid = adrelid and attnum = adnum where adrelid = 'dd'::regclass order by attnum;
+----
+attname:name|pg_get_expr:text
+b|2
+c|b + 1
+d|4
+
+drop table dd;
+----
+DROP TABLE

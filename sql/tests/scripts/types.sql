@@ -281,3 +281,45 @@ ERROR 22003: "0x1p-150" is out of range for type real [at 8]
 select '0x1p'::float8;
 ----
 ERROR 22P02: invalid input syntax for type double precision: "0x1p" [at 8]
+
+# The grammar checks the precision of float: before anything is looked up, and in a transaction that has failed.
+select nope, 1::float(54);
+----
+ERROR 22023: precision for type float must be less than 54 bits [at 23]
+
+select 1::float(0), nope;
+----
+ERROR 22023: precision for type float must be at least 1 bit [at 17]
+
+selec 1::float(54);
+----
+ERROR 42601: syntax error at or near "selec" [at 1]
+
+select 1::float(54) selec from;
+----
+ERROR 22023: precision for type float must be less than 54 bits [at 17]
+
+begin;
+----
+BEGIN
+
+select nope;
+----
+ERROR 42703: column "nope" does not exist [at 8]
+
+select 1::float(0);
+----
+ERROR 22023: precision for type float must be at least 1 bit [at 17]
+
+select 1::float(1);
+----
+ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+
+rollback;
+----
+ROLLBACK
+
+select pg_typeof(1::float(24)), pg_typeof(1::float(25)), pg_typeof(1::float(53));
+----
+pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype
+real|double precision|double precision
