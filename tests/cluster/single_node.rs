@@ -131,8 +131,6 @@ async fn a_data_directory_of_another_format_is_refused() {
     }
 }
 
-/// A transaction above the size that the node was started with fails with an error that says what to do, and leaves
-/// nothing. A smaller one goes on.
 /// A text around another one, so many times.
 fn nested(levels: usize, open: &str, inner: &str, close: &str) -> String {
     format!("{}{inner}{}", open.repeat(levels), close.repeat(levels))
@@ -191,6 +189,8 @@ async fn deep_statements_run_or_are_refused() {
     assert_eq!(client.query("select * from ex", &[]).await.unwrap().len(), 2);
 }
 
+/// A transaction above the size that the node was started with fails with an error that says what to do, and leaves
+/// nothing. A smaller one goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_above_the_configured_size_is_refused() {
     let lock = ClusterLock::acquire();
