@@ -175,6 +175,8 @@ impl SqlState {
     pub const INVALID_OBJECT_DEFINITION: SqlState = SqlState("42P17");
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState("42P18");
+    /// `invalid_recursion`
+    pub const INVALID_RECURSION: SqlState = SqlState("42P19");
     /// 42501
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState("42501");
     /// `windowing_error`

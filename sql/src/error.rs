@@ -77,6 +77,18 @@ impl SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, format!("internal error: {why}"))
     }
 
+    /// The error of a name that begins with more than a schema: 0A000 for one of another database, 42601 for one of
+    /// more than `most` parts.
+    pub(crate) fn far_name(parts: &[String], most: usize) -> SqlError {
+        let name = parts.join(".");
+        if parts.len() > most {
+            let message = format!("improper qualified name (too many dotted names): {name}");
+            return SqlError::new(SqlState::SYNTAX_ERROR, message);
+        }
+        let message = format!("cross-database references are not implemented: {name}");
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    }
+
     /// With a detail line.
     pub fn detail(mut self, detail: impl Into<String>) -> SqlError {
         self.detail = Some(detail.into().into_boxed_str());

@@ -98,12 +98,24 @@ pub struct Sequence {
     pub cache: i64,
     /// Whether it begins again after the last value.
     pub cycles: bool,
-    /// How often it was restarted. Values that were drawn in an earlier epoch do not count.
+    /// What its last RESTART began. Values that were drawn in another epoch do not count. From 2^63 on it is random;
+    /// below, it is how often an earlier release restarted the sequence.
     pub epoch: u64,
     /// The first value of the epoch.
     pub restart: i64,
     /// The table that owns it, and the number of its column there. It is dropped with them.
     pub owner: Option<(ObjectId, u16)>,
+}
+
+/// The first of the epochs of sequences that are random.
+pub(crate) const UNIQUE_EPOCHS: u64 = 1 << 63;
+
+impl Sequence {
+    /// Restarts it with this value, in an epoch with a random number.
+    pub(crate) fn restart_with(&mut self, first: i64, random: [u8; 16]) {
+        self.epoch = random.first_chunk::<8>().copied().map_or(0, u64::from_be_bytes) | UNIQUE_EPOCHS;
+        self.restart = first;
+    }
 }
 
 /// An enum.

@@ -176,6 +176,8 @@ pub struct Index {
     pub columns: Vec<IndexColumn>,
     /// Whether no two entries without NULL are equal.
     pub unique: bool,
+    /// NULLS NOT DISTINCT: whether NULLs are equal too, for uniqueness.
+    pub nulls_not_distinct: bool,
     /// Whether it belongs to a UNIQUE constraint of the same name.
     pub is_constraint: bool,
     /// Text of the condition of the rows that have entries; `None` for all rows.
@@ -185,6 +187,11 @@ pub struct Index {
 }
 
 impl Index {
+    /// Whether no other row may have an entry with the same columns.
+    pub fn is_unique_entry(&self, has_null: bool) -> bool {
+        self.unique && (self.nulls_not_distinct || !has_null)
+    }
+
     /// The type of a key column.
     pub fn type_of(&self, table: &Table, at: usize) -> Option<SqlType> {
         match &self.columns.get(at)?.value {

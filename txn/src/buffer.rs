@@ -203,6 +203,15 @@ impl WriteBuffer {
         self.rollbacks += 1;
     }
 
+    /// The keys that must not exist at the commit, with the values that they are to get.
+    pub(crate) fn inserts(&self) -> Vec<(Key, Bytes)> {
+        let inserted = |(key, entry): (&Key, &Entry)| match &entry.op {
+            MutationOp::Insert(value) => Some((key.clone(), value.clone())),
+            _ => None,
+        };
+        self.entries.iter().filter_map(inserted).collect()
+    }
+
     /// The mutations in key order. Nobody relies on rows who changes nothing and locks none for itself.
     pub(crate) fn into_mutations(self) -> Vec<Mutation> {
         let is_writer = self.entries.values().any(|entry| entry.op.is_exclusive());

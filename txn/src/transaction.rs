@@ -591,6 +591,12 @@ impl Transaction {
         self.buffer.get(key).is_some()
     }
 
+    /// The keys that must not exist at the commit, with the values that they are to get: what was to be written where
+    /// the commit fails with [`TxnError::AlreadyExists`].
+    pub fn inserts(&self) -> Vec<(Key, Bytes)> {
+        self.buffer.inserts()
+    }
+
     /// Returns a position for [`Transaction::rollback_to`], for instance before each statement. Costs no memory until a
     /// key is changed or locked after it.
     pub fn savepoint(&self) -> Savepoint {

@@ -14,10 +14,11 @@ use super::descriptor;
 use super::keys::{self, OwnerRecord};
 use super::lease::NodeCatalog;
 use super::object_record;
-use super::snapshot::{Catalog, index_names};
+use super::snapshot::{Catalog, Sight, index_names};
 use super::steps::doomed;
 use super::temporary::{AtCommit, SessionSchemas};
 use super::uses::{DoomWatch, LiveTransaction};
+use crate::clock;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId, Sequence};
 use crate::table::{
@@ -99,9 +100,10 @@ impl SchemaChange {
         SchemaChange { node, session: None, owner, watch, catalog, own, fresh, changed: false, unfinished: false }
     }
 
-    /// Of a session, which may have temporary relations.
-    pub(crate) fn of_session(mut self, schemas: Arc<SessionSchemas>) -> SchemaChange {
+    /// Of a session, which may have temporary relations, and sees the catalog from its database.
+    pub(crate) fn of_session(mut self, schemas: Arc<SessionSchemas>, sight: &Sight) -> SchemaChange {
         self.session = Some(schemas);
+        self.catalog = Arc::new(self.catalog.seen_from(sight));
         self
     }
 
@@ -257,7 +259,10 @@ impl SchemaChange {
     /// more are removed later.
     pub(crate) fn alter_table(&mut self, txn: &mut Transaction, old: &Table, new: Table) -> Result<(), SqlError> {
         check(&new)?;
-        if old.name != new.name {
+        if old.schema != new.schema {
+            keep_schema(txn, new.schema)?;
+        }
+        if (old.schema, &old.name) != (new.schema, &new.name) {
             txn.delete(keys::name(old.schema, &old.name)).map_err(storage_error)?;
             take_name(txn, (new.schema, &new.name), new.id.0)?;
         }
@@ -305,7 +310,17 @@ impl SchemaChange {
 
     /// Replaces an object by another form of it.
     pub(crate) fn alter_object(&mut self, txn: &mut Transaction, old: &Object, new: Object) -> Result<(), SqlError> {
+        let mut new = new;
+        // A session keeps the plan, and runs it again after a rollback: that is another RESTART.
+        if let (Object::Sequence(old), Object::Sequence(new)) = (old, &mut new)
+            && old.epoch != new.epoch
+        {
+            new.restart_with(new.restart, clock::random_bytes());
+        }
         self.keep_used(txn, &new)?;
+        if let Some(schema) = new.schema().filter(|schema| old.schema() != Some(*schema)) {
+            keep_schema(txn, schema)?;
+        }
         let (before, after) = (keys::object_name(old), keys::object_name(&new));
         if before != after {
             txn.delete(before).map_err(storage_error)?;
@@ -322,7 +337,8 @@ impl SchemaChange {
         txn.delete(keys::object_name(object)).map_err(storage_error)?;
         txn.delete(keys::object(object.id())).map_err(storage_error)?;
         if let Object::Sequence(sequence) = object {
-            txn.delete(keys::sequence(sequence.id)).map_err(storage_error)?;
+            // Sessions may draw meanwhile, and past epochs have left records.
+            mark_dropped(txn, StorageId(sequence.id.0))?;
         }
         self.catalog = Arc::new(self.catalog.without_object(self.node.own_version(), object.id()));
         self.forget(txn, object.id())?;
@@ -425,10 +441,12 @@ fn check(table: &Table) -> Result<(), SqlError> {
 /// Takes the names of a table's new indexes, and gives up those of the ones that are gone.
 fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> Result<(), SqlError> {
     let before: Vec<&str> = old.map_or_else(Vec::new, |old| index_names(old).collect());
-    for gone in before.iter().filter(|name| index_names(new).all(|kept| kept != **name)) {
-        txn.delete(keys::name(new.schema, gone)).map_err(storage_error)?;
+    let schema = old.map_or(new.schema, |old| old.schema);
+    let has_moved = schema != new.schema;
+    for gone in before.iter().filter(|name| has_moved || index_names(new).all(|kept| kept != **name)) {
+        txn.delete(keys::name(schema, gone)).map_err(storage_error)?;
     }
-    for name in index_names(new).filter(|name| !before.contains(name)) {
+    for name in index_names(new).filter(|name| has_moved || !before.contains(name)) {
         let id = new.index(name).map_or(new.key_id, |index| index.id);
         take_name(txn, (new.schema, name), id.0)?;
     }

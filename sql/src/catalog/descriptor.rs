@@ -13,7 +13,7 @@
 //! | 6 indexes | 6 SQL text of DEFAULT | | 6 of a constraint | 6 NULLS FIRST |
 //! | 7 schema, if it is not the first one | 7 identity: 1 ALWAYS, 2 BY DEFAULT | | 7 SQL text of the predicate | |
 //! | 8 checks | 8 SQL text of GENERATED | | 8 positions of included columns | |
-//! | 9 foreign keys | | | | |
+//! | 9 foreign keys | | | 9 NULLS NOT DISTINCT | |
 //! | 10 tables that refer to it | | | | |
 //! | 11 last column id | | | | |
 //!
@@ -126,6 +126,7 @@ fn put_index(index: &Index, out: &mut Writer) {
         out.body(7, predicate.as_bytes());
     }
     out.positions(8, &index.included);
+    out.flag(9, index.nulls_not_distinct);
 }
 
 /// Decodes a table and checks its invariants.
@@ -199,7 +200,7 @@ fn get_foreign_key(bytes: &[u8]) -> Result<ForeignKey, CodecError> {
 }
 
 fn get_index(bytes: &[u8]) -> Result<Index, CodecError> {
-    let fields = Fields::read(bytes, 8)?;
+    let fields = Fields::read(bytes, 9)?;
     Ok(Index {
         id: IndexId(fields.u32(1)?),
         storage: StorageId(fields.u32(2)?),
@@ -209,6 +210,7 @@ fn get_index(bytes: &[u8]) -> Result<Index, CodecError> {
         is_constraint: fields.flag(6),
         predicate: fields.optional_text(7)?,
         included: fields.positions(8)?,
+        nulls_not_distinct: fields.flag(9),
     })
 }
 

@@ -13,9 +13,10 @@
 //! | `mr{name}` | the id of the database of that name |
 //! | `mt{table id}` | a table's descriptor |
 //! | `mb{storage id}` | the start_ts of the schema change that fills this storage ([`super::reclaim`]) |
-//! | `md{storage id}` | the start_ts of the transaction that dropped this storage; its rows are to be removed |
+//! | `md{id}` | the start_ts of the transaction that dropped this storage or sequence, with rows or values left |
 //! | `msgc_ttl` | how long old versions are kept, in milliseconds |
 //! | `mu{sequence id}` | the values of a sequence (module `sequence`) |
+//! | `mu{sequence id}{epoch}` | those of an epoch that a RESTART began |
 //! | `mv` | the catalog version and the transaction that wrote it |
 //! | `mw{node}` | the node's lease on the catalog |
 //! | `mx{table id}` | the table is closed by a schema change |
@@ -203,6 +204,17 @@ pub fn sequence(id: ObjectId) -> Key {
     with_id(b"mu", id.0)
 }
 
+/// The key of the values of a sequence in an epoch that has a record of its own.
+pub fn sequence_epoch(id: ObjectId, epoch: u64) -> Key {
+    Key::new([&b"mu"[..], &id.0.to_be_bytes(), &epoch.to_be_bytes()].concat())
+}
+
+/// The range of the values of a sequence, of all its epochs.
+pub fn sequence_values(id: ObjectId) -> (Key, Key) {
+    let end = id.0.checked_add(1).map_or_else(|| Key::new(&b"mv"[..]), |next| with_id(b"mu", next));
+    (sequence(id), end)
+}
+
 /// The key that maps the name of an object to its id.
 pub fn object_name(object: &Object) -> Key {
     match object {
@@ -267,12 +279,12 @@ pub fn decode_counter(record: &[u8]) -> Result<u64, CodecError> {
     Ok(u64::from_be_bytes(number::<8>(&mut rest, "counter")?))
 }
 
-/// The key of the record of a dropped storage.
+/// The key of the record of a dropped storage or sequence.
 pub fn dropped(id: StorageId) -> Key {
     with_id(b"md", id.0)
 }
 
-/// The range of the records of dropped storages.
+/// The range of the records of dropped storages and sequences.
 pub fn all_dropped() -> (Key, Key) {
     (Key::new(&b"md"[..]), Key::new(&b"me"[..]))
 }

@@ -10,7 +10,7 @@ use super::keys;
 use super::lease::NodeCatalog;
 use super::temporary::AtCommit;
 use crate::error::{SqlError, storage_error};
-use crate::object::{DatabaseId, Object, ObjectId, Schema, SchemaId};
+use crate::object::{Object, ObjectId, Schema, SchemaId};
 use crate::table::{Table, TableId};
 
 /// The prefix of the names of these schemas.
@@ -18,11 +18,7 @@ const PREFIX: &str = "pg_temp_";
 
 impl SchemaChange {
     /// The schema of the session's temporary relations. It is created if there is none.
-    pub(crate) async fn temporary_schema(
-        &mut self,
-        txn: &mut Transaction,
-        database: DatabaseId,
-    ) -> Result<SchemaId, SqlError> {
+    pub(crate) async fn temporary_schema(&mut self, txn: &mut Transaction) -> Result<SchemaId, SqlError> {
         let schemas = self.session.clone().ok_or_else(|| SqlError::internal("temporary relations of no session"))?;
         if let Some(known) = schemas.current(self.catalog()) {
             return Ok(known);
@@ -30,6 +26,7 @@ impl SchemaChange {
         let id = SchemaId(self.allocate_id().await?);
         // Before it can be committed, so that no sweep takes it for one of a session that has ended.
         schemas.begin(id);
+        let database = self.catalog().sight().database;
         let (name, session_node) = (format!("{PREFIX}{}", id.0), Some(self.node.state.node.0));
         self.create_object(txn, Object::Schema(Schema { id, database, name, session_node }))?;
         Ok(id)
@@ -37,8 +34,8 @@ impl SchemaChange {
 
     /// A commit is to empty or drop a new table.
     pub(crate) fn at_commit(&self, table: TableId, what: AtCommit) {
-        if let Some(session) = &self.session {
-            session.at_commit.lock().push((table, what));
+        if let Some(schemas) = &self.session {
+            schemas.at_commit.lock().push((table, what));
         }
     }
 }

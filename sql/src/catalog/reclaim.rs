@@ -1,4 +1,4 @@
-//! Removes the rows of dropped and truncated tables, a bounded batch at a time.
+//! Removes the rows of dropped and truncated tables and the values of dropped sequences, a bounded batch at a time.
 //!
 //! A dropped storage is swept from its first row to its last, twice: at once, and again at an age when no transaction
 //! from before the drop is likely to run. A transaction that overlapped the drop may commit rows behind the first
@@ -11,18 +11,22 @@
 //! Removed rows leave old versions behind, which a scan has to skip. So a sweep resumes where it stopped, and an empty
 //! storage is not scanned between its two sweeps. Positions are kept in memory only: another reclaimer starts its
 //! sweeps again.
+//!
+//! The ids of sequences are no ids of storages, so a dropped sequence has a record like that of a storage. Its values,
+//! one record for each epoch, are removed in the place of rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kv::Key;
 use kv::client::ScanRange;
-use txn::{Database, TxnError};
+use txn::{Database, Transaction, TxnError};
 
 use super::control::Control;
 use super::keys;
 use super::snapshot::Catalog;
 use crate::codec;
 use crate::error::SqlError;
+use crate::object::ObjectId;
 use crate::table::StorageId;
 
 /// Rows removed per transaction.
@@ -37,7 +41,7 @@ const FINAL_SWEEP_AGE_MS: u64 = 3_600_000;
 /// The result of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Rows removed.
+    /// Rows and values of sequences removed.
     pub rows: u64,
     /// Records of empty storages removed.
     pub storages: u64,
@@ -171,6 +175,19 @@ async fn settle_builds(db: &Database) -> Result<bool, TxnError> {
     }
 }
 
+/// The first keys of the values of a sequence.
+async fn values_of(sequence: ObjectId, txn: &Transaction) -> Result<Vec<Key>, TxnError> {
+    let (start, end) = keys::sequence_values(sequence);
+    let mut range = ScanRange { start, end, reverse: false };
+    loop {
+        let page = txn.scan(&range, BATCH_ROWS).await?;
+        match page.resume {
+            Some(resume) if page.pairs.is_empty() => range.start = resume,
+            _ => return Ok(page.pairs.into_iter().map(|(key, _)| key).collect()),
+        }
+    }
+}
+
 impl Sweep {
     fn begin(storage: StorageId, is_last: bool) -> Sweep {
         let (next, _) = codec::key::storage_range(storage);
@@ -186,14 +203,24 @@ impl Sweep {
         progress: &mut Progress,
     ) -> Result<State, TxnError> {
         let mut batch = db.begin().await?;
-        let (_, end) = codec::key::storage_range(storage);
-        let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH_ROWS).await?;
-        let count = rows.pairs.len() as u64;
-        for (row, _) in rows.pairs {
-            batch.delete(row)?;
+        let (start, end) = codec::key::storage_range(storage);
+        let values = match self.next == start {
+            true => values_of(ObjectId(storage.0), &batch).await?,
+            false => Vec::new(),
+        };
+        let (doomed, resume): (Vec<Key>, Option<Key>) = if values.is_empty() {
+            let rows = batch.scan(&ScanRange { start: self.next.clone(), end, reverse: false }, BATCH_ROWS).await?;
+            (rows.pairs.into_iter().map(|(row, _)| row).collect(), rows.resume)
+        } else {
+            // There may be more.
+            (values, Some(start))
+        };
+        let count = doomed.len() as u64;
+        for key in doomed {
+            batch.delete(key)?;
         }
         let found = self.found || count > 0;
-        let is_empty = rows.resume.is_none() && self.is_last && !found;
+        let is_empty = resume.is_none() && self.is_last && !found;
         if is_empty {
             batch.delete(record)?;
         }
@@ -208,7 +235,7 @@ impl Sweep {
         progress.rows += count;
         progress.storages += u64::from(is_empty);
         self.found = found;
-        let state = match rows.resume {
+        let state = match resume {
             _ if is_empty => State::Empty,
             Some(resume) => State::Sweep(Sweep { next: resume, ..self }),
             None if self.is_last => State::Sweep(Sweep::begin(storage, true)),

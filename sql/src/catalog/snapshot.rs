@@ -400,6 +400,11 @@ impl Catalog {
         self.databases().find(|database| database.name == name)
     }
 
+    /// Whether a folded name is that of the session's database.
+    pub(crate) fn is_own_database(&self, name: &str) -> bool {
+        self.database(name).is_some_and(|database| database.id == self.sight.database)
+    }
+
     /// The name of the first schema of the search path.
     pub(crate) fn current_schema(&self) -> Option<&str> {
         let schema = self.schema_by_id(*self.sight.path.first()?)?;

@@ -47,6 +47,7 @@ fn sample() -> Table {
                 IndexColumn { value: IndexedValue::Expression { text, ty: SqlType::TEXT }, order: KeyOrder::default() },
             ],
             unique: true,
+            nulls_not_distinct: false,
             is_constraint: true,
             predicate: Some("id > 0".to_owned()),
             included: vec![0],
@@ -196,6 +197,11 @@ fn golden_records() {
     assert_eq!(hex(keys::table(TableId(16_384)).as_bytes()), "6d7400004000");
     assert_eq!(hex(keys::dropped(StorageId(16_384)).as_bytes()), "6d6400004000");
     assert_eq!(hex(keys::building(StorageId(16_384)).as_bytes()), "6d6200004000");
+    let sequence = crate::object::ObjectId(5);
+    assert_eq!(hex(keys::sequence_epoch(sequence, 1 << 63).as_bytes()), "6d75000000058000000000000000");
+    let (start, end) = keys::sequence_values(sequence);
+    assert_eq!((hex(start.as_bytes()), hex(end.as_bytes())), ("6d7500000005".to_owned(), "6d7500000006".to_owned()));
+    assert_eq!(hex(keys::sequence_values(crate::object::ObjectId(u32::MAX)).1.as_bytes()), "6d76");
     assert_eq!(keys::building_id(&keys::building(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::dropped_id(&keys::dropped(StorageId(5))), Some(StorageId(5)));
     assert_eq!(keys::name_of(&keys::name(crate::object::FIRST_SCHEMA, "größe")), Some("größe"));

@@ -115,6 +115,14 @@ impl Catalog {
         Some(format!("{}{brackets}", self.qualified_type(schema, found.name())))
     }
 
+    /// Whether a user's type, or its array, is found without its schema. `None` without such a type in this database.
+    pub(crate) fn is_visible_type(&self, oid: Oid) -> Option<bool> {
+        let element = SqlType::new(oid).element().map_or(oid, |element| element.oid);
+        let found = self.object(ObjectId(element.0)).filter(|found| found.is_type())?;
+        found.schema().filter(|schema| self.is_seen(*schema))?;
+        Some(self.user_type(None, found.name()).is_some_and(|first| first.id() == found.id()))
+    }
+
     /// A type as SQL, with its modifier. That of a user has its schema, unless the search path finds it.
     pub(crate) fn type_text(&self, ty: SqlType) -> String {
         let element = ty.scalar();

@@ -1,5 +1,6 @@
 //! The errors of violated constraints, and names of rows in messages.
 
+use bytes::Bytes;
 use kv::Key;
 use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, SqlType, TimeZone, wire};
@@ -12,8 +13,13 @@ use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::{Index, Table, quote_identifier};
 
 /// The SQL error of a violated uniqueness: 23505 with PostgreSQL's wording and fields for a row key, 42P07 for a table
-/// name taken by a concurrent transaction. `None` for other errors.
-pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZone) -> Option<SqlError> {
+/// name taken by a concurrent transaction. `None` for other errors. `inserts`: what the transaction was to write to
+/// keys that must not exist.
+pub(crate) fn constraint_error(
+    catalog: &Catalog,
+    (error, inserts): (&TxnError, &[(Key, Bytes)]),
+    zone: &TimeZone,
+) -> Option<SqlError> {
     let TxnError::AlreadyExists { key } = error else { return None };
     if let Some(name) = keys::name_of(key) {
         return Some(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
@@ -25,15 +31,21 @@ pub(crate) fn constraint_error(catalog: &Catalog, error: &TxnError, zone: &TimeZ
         return Some(SqlError::new(SqlState::DUPLICATE_DATABASE, format!("database \"{name}\" already exists")));
     }
     let env = IoEnv { names: catalog, ..IoEnv::new(zone, Now(0)) };
+    // A key does not tell all of its values: `1.00` is `1` there.
+    let value = inserts.iter().find(|(inserted, _)| inserted == key).map(|(_, value)| &**value);
     if let Some((storage, _)) = codec::index::split_entry_key(key.as_bytes()) {
         let (table, index) = catalog.index_of_storage(storage)?;
-        let entry = codec::index::read_key(table, index, key).ok()?;
-        return Some(duplicate_entry(table, index, &entry.values, &env));
+        let values = codec::index::values(table, index, (key, value)).ok()?;
+        return Some(duplicate_entry(table, index, &values, &env));
     }
     let (storage, _) = codec::key::split_row_key(key.as_bytes())?;
     let table = catalog.by_storage(storage)?;
     let mut row = vec![Datum::Null; table.columns.len()];
     codec::key::get_row_key(table, key, &mut row).ok()?;
+    if let Some(value) = value {
+        let in_key: Vec<bool> = (0..table.columns.len()).map(|at| table.primary_key.contains(&at)).collect();
+        codec::row::decode(table, value, &in_key, &mut row).ok()?;
+    }
     Some(duplicate_key(table, &row, &env))
 }
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! *row* is what follows the prefix in the row's key. It is in the key of an entry, unless the entry must be the only
-//! one with its columns: in a unique index, if none of them is NULL. Then it is in the value, and the key of the entry
-//! is what two transactions conflict on.
+//! one with its columns: in a unique index, if none of them is NULL, or with NULLS NOT DISTINCT. Then it is in the
+//! value, and the key of the entry is what two transactions conflict on.
 //!
 //! The value has what the key does not tell exactly ([`loses`]) of the columns and of the row's key, and the included
 //! columns. So an index tells each of its columns, each column of the primary key, and the included ones.
@@ -59,7 +59,7 @@ pub fn entry(table: &Table, index: &Index, values: &[Datum], row_key: &Key, row:
     for (value, column) in values.iter().zip(&index.columns) {
         put_ordered(value, column.order, &mut bytes);
     }
-    let is_unique = index.unique && !values.iter().any(Datum::is_null);
+    let is_unique = index.is_unique_entry(values.iter().any(Datum::is_null));
     let stored_row = is_unique.then(|| Datum::Bytes(suffix.into()));
     if !is_unique {
         bytes.extend_from_slice(suffix);
@@ -134,13 +134,26 @@ pub fn read_key<'k>(table: &Table, index: &Index, key: &'k Key) -> Result<EntryK
     Ok(EntryKey { values, has_null, rest })
 }
 
+/// The values of an index's columns in an entry; without its value, as far as the key tells them.
+pub fn values(table: &Table, index: &Index, (key, value): (&Key, Option<&[u8]>)) -> Result<Vec<Datum>, CodecError> {
+    let mut values = read_key(table, index, key)?.values;
+    let Some(value) = value else { return Ok(values) };
+    let (reader, layout) = (Reader::new(value)?, Layout::of(table, index));
+    for (at, place) in values.iter_mut().enumerate() {
+        if let Some(bytes) = reader.get(layout.column(at))? {
+            *place = stored::get_datum(type_of(table, index, at)?, bytes)?;
+        }
+    }
+    Ok(values)
+}
+
 /// The key of an entry's row.
 pub fn row_key(table: &Table, index: &Index, (key, value): (&Key, &[u8])) -> Result<Key, CodecError> {
     row_of(table, index, &read_key(table, index, key)?, value)
 }
 
 fn row_of(table: &Table, index: &Index, key: &EntryKey<'_>, value: &[u8]) -> Result<Key, CodecError> {
-    let suffix = if index.unique && !key.has_null {
+    let suffix = if index.is_unique_entry(key.has_null) {
         if !key.rest.is_empty() {
             return Err(CodecError::new(WHAT, "bytes left over"));
         }

@@ -100,6 +100,7 @@ fn golden_index_entries() {
         name: "i".to_owned(),
         columns: vec![column(1, true), column(2, false)],
         unique: true,
+        nulls_not_distinct: false,
         is_constraint: false,
         predicate: None,
         included: vec![3],

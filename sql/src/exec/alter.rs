@@ -12,10 +12,10 @@
 
 use std::sync::Arc;
 
-use pgtypes::IoEnv;
 use txn::Transaction;
 
 use super::build;
+use super::context::ExecContext;
 use crate::catalog::SchemaChange;
 use crate::catalog::ddl::NewTable;
 use crate::error::SqlError;
@@ -34,7 +34,7 @@ pub(super) async fn create_table(
     }
     let placed;
     let new = if new.schema == NEW_TEMPORARY {
-        let schema = schema.temporary_schema(txn, schema.catalog().sight().database).await?;
+        let schema = schema.temporary_schema(txn).await?;
         placed = NewTable { schema, ..new.clone() };
         &placed
     } else {
@@ -61,18 +61,31 @@ pub(super) async fn drop_tables(
     Ok(())
 }
 
-/// Changes a table.
+/// Changes a table and the sequences of its columns.
 pub(super) async fn run(
     change: &Alteration,
     schema: &mut SchemaChange,
-    txn: &mut Transaction,
-    io: &IoEnv<'_>,
+    ctx: &mut ExecContext<'_>,
 ) -> Result<(), SqlError> {
-    schema.exclude(txn, &change.old).await?;
+    if !change.is_of_sequences() {
+        change_table(change, schema, ctx).await?;
+    }
+    for (old, new) in &change.altered {
+        schema.alter_object(ctx.txn, &Object::Sequence(old.clone()), Object::Sequence(new.clone()))?;
+    }
+    Ok(())
+}
+
+async fn change_table(
+    change: &Alteration,
+    schema: &mut SchemaChange,
+    ctx: &mut ExecContext<'_>,
+) -> Result<(), SqlError> {
+    schema.exclude(ctx.txn, &change.old).await?;
     let mut new = change.new.clone();
     for parent in parents_of(&new.foreign_keys) {
         if !change.old.foreign_keys.iter().any(|key| key.parent == parent) {
-            exclude(parent, schema, txn).await?;
+            exclude(parent, schema, ctx.txn).await?;
         }
     }
     if change.rewrites {
@@ -98,16 +111,16 @@ pub(super) async fn run(
         }
         sequences.push(Sequence { id, owner: Some((ObjectId(new.id.0), column.0)), ..sequence.clone() });
     }
-    let rows = build::fill(change, &new, schema, txn, io).await?;
+    let rows = build::fill(change, &new, schema, ctx).await?;
     let keys = new.foreign_keys.clone();
-    schema.alter_table(txn, &change.old, new)?;
-    relink((change.old.id, &change.old.foreign_keys), &keys, schema, txn).await?;
+    schema.alter_table(ctx.txn, &change.old, new)?;
+    relink((change.old.id, &change.old.foreign_keys), &keys, schema, ctx.txn).await?;
     for sequence in sequences {
         let is_new = change.old.columns.iter().all(|known| Some(known.id.0) != sequence.owner.map(|(_, id)| id));
         let restart = if is_new { build::drawn(&sequence, rows)? } else { sequence.restart };
-        schema.create_object(txn, Object::Sequence(Sequence { restart, ..sequence }))?;
+        schema.create_object(ctx.txn, Object::Sequence(Sequence { restart, ..sequence }))?;
     }
-    change.dropped.iter().try_for_each(|object| schema.drop_object(txn, object))
+    change.dropped.iter().try_for_each(|object| schema.drop_object(ctx.txn, object))
 }
 
 /// The tables that foreign keys refer to, each once.

@@ -24,8 +24,9 @@ use pgtypes::{Datum, IoEnv};
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
 
-use super::changes::STORE_UNITS;
+use super::changes::{STORE_UNITS, rehearse};
 use super::constraints::{complete, of_constraint, violated};
+use super::context::ExecContext;
 use super::cursor;
 use super::foreign_key::{ForeignKeyOf, values_of as values_of_key};
 use super::rows::Row;
@@ -51,8 +52,7 @@ pub(super) async fn fill(
     change: &Alteration,
     new: &Table,
     schema: &SchemaChange,
-    txn: &mut Transaction,
-    io: &IoEnv<'_>,
+    ctx: &mut ExecContext<'_>,
 ) -> Result<u64, SqlError> {
     let old = &*change.old;
     let storages: Vec<StorageId> =
@@ -62,29 +62,29 @@ pub(super) async fn fill(
     }
     let write = TableWrite::bind(Arc::new(new.clone()), schema.catalog())?;
     let numbered = numbered(change, new);
-    let mut builder = Builder { change, old, write, numbered, parents: Vec::new(), io: *io };
+    let mut builder = Builder { change, old, write, numbered, parents: Vec::new(), io: ctx.io };
     let range = rows_of(old.storage);
-    let mut has_own_rows = txn.has_written_in(&range);
+    let mut has_own_rows = ctx.txn.has_written_in(&range);
     for name in &change.validates.foreign_keys {
         let Some(key) = new.foreign_keys.iter().find(|key| key.name == *name) else { continue };
         let parent = builder.parent(key, schema.catalog())?;
-        has_own_rows |= txn.has_written_in(&rows_of(parent.storage));
+        has_own_rows |= ctx.txn.has_written_in(&rows_of(parent.storage));
         builder.parents.push((key.clone(), parent));
     }
     if schema.is_fresh(old) {
-        return if has_own_rows { builder.fill_within(range, txn).await } else { Ok(0) };
+        return if has_own_rows { builder.fill_within(range, ctx).await } else { Ok(0) };
     }
     if !has_own_rows {
         let db = if storages.is_empty() { schema.database() } else { schema.begin_build(&storages).await? };
-        return builder.fill_apart(range, &db).await;
+        return builder.fill_apart(range, &db, ctx).await;
     }
-    if !txn.has_statements() {
+    if !ctx.txn.has_statements() {
         // Its snapshot lacks what was committed before others were excluded.
         let message = "an index of a table that a REPEATABLE READ transaction has written to is not supported yet";
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
     }
-    txn.begin_statement();
-    builder.fill_within(range, txn).await
+    ctx.txn.begin_statement();
+    builder.fill_within(range, ctx).await
 }
 
 fn rows_of(storage: StorageId) -> ScanRange {
@@ -163,8 +163,11 @@ impl Builder<'_> {
     }
 
     /// The new row. `number`: how many are before it.
-    fn new_row(&self, old: Row, number: u64) -> Result<Row, SqlError> {
-        let env = self.env();
+    async fn new_row(&self, old: Row, number: u64, ctx: &mut ExecContext<'_>) -> Result<Row, SqlError> {
+        if let Some(columns) = &self.change.row {
+            rehearse(columns, &old, ctx, &[]).await?;
+        }
+        let env = ctx.env(&[]);
         let mut row = match &self.change.row {
             None => old,
             Some(columns) => columns
@@ -178,12 +181,12 @@ impl Builder<'_> {
         if self.change.rewrites {
             complete(&self.write, &mut row, &env)?;
         }
-        self.validate(&row)?;
+        self.validate(&row, &env)?;
         Ok(row)
     }
 
     /// 23502 or 23514 for a row that is not what the table demands now.
-    fn validate(&self, row: &Row) -> Result<(), SqlError> {
+    fn validate(&self, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
         let (table, validates) = (&*self.write.table, &self.change.validates);
         for at in validates.not_null.iter().filter_map(|id| table.position_of(*id)) {
             if row.get(at).is_none_or(Datum::is_null) {
@@ -191,12 +194,12 @@ impl Builder<'_> {
             }
         }
         for at in validates.domains.iter().filter_map(|id| table.position_of(*id)) {
-            self.validate_domain(at, row)?;
+            self.validate_domain(at, row, env)?;
         }
         if validates.checks.is_empty() {
             return Ok(());
         }
-        match violated(&self.write, row, &self.env())? {
+        match violated(&self.write, row, env)? {
             Some(check) => {
                 let message = format!(
                     "check constraint \"{}\" of relation \"{}\" is violated by some row",
@@ -210,13 +213,13 @@ impl Builder<'_> {
     }
 
     /// 23502 or 23514 for a value that is not one of the column's domain any more.
-    fn validate_domain(&self, at: usize, row: &Row) -> Result<(), SqlError> {
+    fn validate_domain(&self, at: usize, row: &Row, env: &Env<'_>) -> Result<(), SqlError> {
         let (table, domains) = (&*self.write.table, &self.write.domains);
         let check = domains.iter().find(|(place, _)| *place == at).map(|(_, check)| check);
         let (Some(check), Some(value), Some(column)) = (check, row.get(at), table.columns.get(at)) else {
             return Ok(());
         };
-        check_domain(check, value, &self.env()).map_err(|error| {
+        check_domain(check, value, env).map_err(|error| {
             let fault = match error.code {
                 SqlState::NOT_NULL_VIOLATION => "null values",
                 SqlState::CHECK_VIOLATION => "values that violate the new constraint",
@@ -248,11 +251,16 @@ impl Builder<'_> {
     }
 
     /// Fills in transactions of their own.
-    async fn fill_apart(&self, mut range: ScanRange, db: &Database) -> Result<u64, SqlError> {
+    async fn fill_apart(
+        &self,
+        mut range: ScanRange,
+        db: &Database,
+        ctx: &mut ExecContext<'_>,
+    ) -> Result<u64, SqlError> {
         let (mut attempts, mut before) = (0, 0);
         loop {
             let mut txn = db.begin().await?;
-            let (rows, resume) = self.page(&range, before, &mut txn).await?;
+            let (rows, resume) = self.page(&range, before, Some(&mut txn), ctx).await?;
             match txn.commit().await {
                 Ok(_) => {
                     attempts = 0;
@@ -277,10 +285,10 @@ impl Builder<'_> {
     }
 
     /// Fills in the transaction of the schema change.
-    async fn fill_within(&self, mut range: ScanRange, txn: &mut Transaction) -> Result<u64, SqlError> {
+    async fn fill_within(&self, mut range: ScanRange, ctx: &mut ExecContext<'_>) -> Result<u64, SqlError> {
         let mut before = 0;
         loop {
-            let (rows, resume) = self.page(&range, before, txn).await?;
+            let (rows, resume) = self.page(&range, before, None, ctx).await?;
             before += rows.len() as u64;
             match resume {
                 Some(resume) => range.start = resume,
@@ -290,13 +298,15 @@ impl Builder<'_> {
     }
 
     /// Reads the page at the start of a range and writes what follows from it. Returns the rows, and where the next
-    /// page starts. `before`: the rows of earlier pages.
+    /// page starts. `before`: the rows of earlier pages. `apart`: the transaction of the page, if it has its own.
     async fn page(
         &self,
         range: &ScanRange,
         before: u64,
-        txn: &mut Transaction,
+        mut apart: Option<&mut Transaction>,
+        ctx: &mut ExecContext<'_>,
     ) -> Result<(Vec<Row>, Option<Key>), SqlError> {
+        let txn = transaction_of(&mut apart, ctx);
         let page = txn.scan(range, PAGE_ROWS).await.map_err(storage_error)?;
         if page.resume.as_ref().is_some_and(|resume| *resume <= range.start) {
             return Err(CodecError::new("page of a table", "does not advance").into());
@@ -306,11 +316,12 @@ impl Builder<'_> {
         let (mut rows, mut keys, mut turn) = (Vec::with_capacity(page.pairs.len()), Vec::new(), Turn::new());
         for (at, (key, value)) in page.pairs.into_iter().enumerate() {
             let row = cursor::decode(self.old, &key, &value, &vec![true; self.old.columns.len()])?;
-            let row = self.new_row(row, before + at as u64)?;
+            let row = self.new_row(row, before + at as u64, ctx).await?;
             self.put_row((at, key, &row), (start_ts, first_id + at as u64), &mut keys)?;
             rows.push(row);
             turn.spend(STORE_UNITS * (1 + self.write.indexes.len())).await;
         }
+        let txn = transaction_of(&mut apart, ctx);
         self.check_parents(&rows, txn).await?;
         for NewKey { key, value, unique } in keys {
             let written = if unique.is_some() { txn.insert(key, value) } else { txn.put(key, value) };
@@ -397,6 +408,14 @@ impl Builder<'_> {
             subqueries: None,
             locals: &[],
         }
+    }
+}
+
+/// The transaction of a page: one of its own, or that of the schema change.
+fn transaction_of<'t>(apart: &'t mut Option<&mut Transaction>, ctx: &'t mut ExecContext<'_>) -> &'t mut Transaction {
+    match apart.as_deref_mut() {
+        Some(txn) => txn,
+        None => &mut *ctx.txn,
     }
 }
 

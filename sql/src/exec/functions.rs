@@ -79,6 +79,8 @@ pub(super) struct FunctionRun {
 pub(super) struct SetValuesRun {
     waiting: VecDeque<Row>,
     current: Option<(Row, Vec<CallRows>)>,
+    /// The rows that the functions over the current one have given.
+    given: i64,
     turn: Turn,
 }
 
@@ -121,7 +123,7 @@ impl FunctionRun {
 impl SetValuesRun {
     /// The state of functions over rows before the first one.
     pub(super) fn new() -> SetValuesRun {
-        SetValuesRun { waiting: VecDeque::new(), current: None, turn: Turn::new() }
+        SetValuesRun { waiting: VecDeque::new(), current: None, given: 0, turn: Turn::new() }
     }
 
     /// The next rows, at most `most`, and none only at the end.
@@ -138,7 +140,13 @@ impl SetValuesRun {
             self.turn.spend(ROW_UNITS).await;
             if let Some((row, calls)) = &mut self.current {
                 match advance(row, calls)? {
-                    Some(row) => out.push(row),
+                    Some(mut row) => {
+                        self.given += 1;
+                        if values.ordinality {
+                            row.push(Datum::Int(self.given));
+                        }
+                        out.push(row);
+                    }
                     None => self.current = None,
                 }
                 continue;
@@ -157,7 +165,7 @@ impl SetValuesRun {
             let env = ctx.env(frame);
             let calls = values.calls.iter().map(|call| CallRows::begin(call, &row, &env, false));
             let calls = calls.collect::<Result<Vec<_>, SqlError>>()?;
-            self.current = Some((row, calls));
+            (self.current, self.given) = (Some((row, calls)), 0);
         }
         Ok(out)
     }

@@ -73,6 +73,7 @@ use std::sync::Arc;
 use txn::View;
 
 pub use crate::advisory::AdvisorySession;
+use crate::catalog::SchemaChange;
 use crate::catalog::ddl::NewTable;
 use crate::coop::{MANY, drop_elsewhere};
 use crate::error::SqlError;
@@ -343,9 +344,19 @@ async fn create_as(
 
 /// Executes a schema change. Returns its tag.
 async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'static str, SqlError> {
-    let Some(schema) = ctx.schema.as_deref_mut() else {
+    let Some(schema) = ctx.schema.take() else {
         return Err(SqlError::internal("a schema change has no place to go"));
     };
+    let done = change_with(body, schema, ctx).await;
+    ctx.schema = Some(schema);
+    done
+}
+
+async fn change_with(
+    body: &Body,
+    schema: &mut SchemaChange,
+    ctx: &mut ExecContext<'_>,
+) -> Result<&'static str, SqlError> {
     Ok(match body {
         Body::CreateTable(new) => {
             if let Some(new) = new {
@@ -364,12 +375,21 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
             "COMMENT"
         }
         Body::AlterObject(tag, old, new) => {
-            objects::alter(old, new, schema, ctx.txn, &ctx.io).await?;
+            objects::alter(old, new, schema, ctx).await?;
+            tag
+        }
+        Body::RenameLabel(tag, objects, tables) => {
+            for (old, new) in objects {
+                objects::alter(old, new, schema, ctx).await?;
+            }
+            for change in tables {
+                alter::run(change, schema, ctx).await?;
+            }
             tag
         }
         Body::Drop(tag, drops) => {
             for change in &drops.changes {
-                alter::run(change, schema, ctx.txn, &ctx.io).await?;
+                alter::run(change, schema, ctx).await?;
             }
             alter::drop_tables(&drops.tables, schema, ctx.txn).await?;
             for object in &drops.objects {
@@ -386,7 +406,7 @@ async fn change_schema(body: &Body, ctx: &mut ExecContext<'_>) -> Result<&'stati
         }
         Body::AlterTables(tag, changes) => {
             for change in changes {
-                alter::run(change, schema, ctx.txn, &ctx.io).await?;
+                alter::run(change, schema, ctx).await?;
             }
             tag
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pgtypes::IoEnv;
 use txn::Transaction;
 
 use super::alter::run;
+use super::context::ExecContext;
 use crate::catalog::{Catalog, SchemaChange};
 use crate::error::SqlError;
 use crate::object::{
@@ -34,7 +34,7 @@ pub(super) async fn create(new: &NewObject, schema: &mut SchemaChange, txn: &mut
         NewObject::Relation(object) => {
             let object = match object.schema() {
                 Some(NEW_TEMPORARY) => {
-                    let temporary = schema.temporary_schema(txn, schema.catalog().sight().database).await?;
+                    let temporary = schema.temporary_schema(txn).await?;
                     object.in_schema(temporary)
                 }
                 _ => object.clone(),
@@ -83,23 +83,22 @@ pub(super) async fn alter(
     old: &Object,
     new: &Object,
     schema: &mut SchemaChange,
-    txn: &mut Transaction,
-    io: &IoEnv<'_>,
+    ctx: &mut ExecContext<'_>,
 ) -> Result<(), SqlError> {
     if let (Object::Domain(old), Object::Domain(new)) = (old, new) {
-        return alter_domain(old, new, schema, txn, io).await;
+        return alter_domain(old, new, schema, ctx).await;
     }
-    let Object::Enum(ty) = new else { return schema.alter_object(txn, old, new.clone()) };
+    let Object::Enum(ty) = new else { return schema.alter_object(ctx.txn, old, new.clone()) };
     let mut ty = ty.clone();
     for oid in ty.label_oids.iter_mut().filter(|oid| **oid == 0) {
         *oid = schema.allocate_id().await?;
     }
     for table in schema.catalog().tables() {
         if table.columns.iter().any(|column| column.ty.scalar() == ty.ty()) {
-            schema.exclude(txn, &table).await?;
+            schema.exclude(ctx.txn, &table).await?;
         }
     }
-    schema.alter_object(txn, old, Object::Enum(ty))
+    schema.alter_object(ctx.txn, old, Object::Enum(ty))
 }
 
 /// Replaces a domain. If it has got a constraint, others are excluded from the tables with columns of it, or of a
@@ -108,13 +107,12 @@ async fn alter_domain(
     old: &Domain,
     new: &Domain,
     schema: &mut SchemaChange,
-    txn: &mut Transaction,
-    io: &IoEnv<'_>,
+    ctx: &mut ExecContext<'_>,
 ) -> Result<(), SqlError> {
     let is_known = |id: ConstraintId| old.checks.iter().any(|check| check.id == id);
     let is_stricter = (new.not_null && !old.not_null) || !new.checks.iter().all(|check| is_known(check.id));
     let new = numbered(new.clone(), schema).await?;
-    schema.alter_object(txn, &Object::Domain(old.clone()), Object::Domain(new))?;
+    schema.alter_object(ctx.txn, &Object::Domain(old.clone()), Object::Domain(new))?;
     if !is_stricter {
         return Ok(());
     }
@@ -124,7 +122,7 @@ async fn alter_domain(
         if !columns.is_empty() {
             let mut change = Alteration::of(table);
             change.validates.domains = columns;
-            run(&change, schema, txn, io).await?;
+            run(&change, schema, ctx).await?;
         }
     }
     Ok(())

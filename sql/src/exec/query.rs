@@ -590,7 +590,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
     let rows = match &with.body {
         WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
         WithBody::Change(_) => return Err(SqlError::internal("a change of WITH has not run")),
-        WithBody::Recursive { first, step, all } => {
+        WithBody::Recursive { first, step, all, inner } => {
             let (mut rows, mut seen, mut turn) = (Vec::new(), HashSet::new(), Turn::new());
             let mut added = all_rows(first, ctx, &own, &mut budget).await?;
             loop {
@@ -601,6 +601,7 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
                 }
                 rows.extend(added.iter().cloned());
                 statement.recursion.lock().insert(scan.query, Arc::new(std::mem::take(&mut added)));
+                statement.with.lock().retain(|query, _| !inner.contains(query));
                 added = all_rows(step, ctx, &own, &mut budget).await?;
             }
         }

@@ -7,7 +7,7 @@ use super::env::{Env, Value, as_bool, boolean, owned};
 use super::subqueries::{SubqueryRows, value_key};
 use super::tree::{Call, Elementwise};
 use crate::error::{SqlError, SqlState};
-use pgtypes::datum::compare_same;
+use pgtypes::datum::{SliceBounds, compare_same};
 use pgtypes::functions::{Args, ProcRow, Run};
 use pgtypes::{Array, Datum, Record, SqlType};
 
@@ -78,6 +78,29 @@ pub(super) fn element<'a>(array: &Datum, bounds: &[(Option<i64>, Option<i64>)]) 
     let Datum::Array(array) = array else { return owned(Datum::Null) };
     let places: Vec<i64> = bounds.iter().filter_map(|(_, upper)| *upper).collect();
     owned(array.get(&places).cloned().unwrap_or_default())
+}
+
+/// An array with a value assigned to the element at the upper bounds, or to a slice. NULL becomes an empty array first.
+/// As a slice NULL has no effect.
+pub(super) fn assigned(
+    array: Datum,
+    (bounds, is_slice): (&[SliceBounds], bool),
+    value: Datum,
+    element: SqlType,
+) -> Result<Datum, SqlError> {
+    let array = match array {
+        Datum::Array(array) => *array,
+        _ => Array::empty(element.oid),
+    };
+    let array = match (is_slice, value) {
+        (false, value) => {
+            let places: Vec<i64> = bounds.iter().filter_map(|(_, upper)| *upper).collect();
+            array.assign(&places, value)?
+        }
+        (true, Datum::Array(source)) => array.assign_slice(bounds, &source)?,
+        (true, _) => array,
+    };
+    Ok(Datum::Array(Box::new(array)))
 }
 
 /// A part of an array.

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::call::{any_of, apply, array, decided, element, only_value, row_among, row_of, slice};
+use super::call::{any_of, apply, array, assigned, decided, element, only_value, row_among, row_of, slice};
 pub(crate) use super::env::Env;
 use super::env::{Value, as_bool, boolean, owned};
 use super::tree::{Call, CompareOp, ContextValue, DomainCheck, Expr, SessionCall, Subquery, SubqueryKind, Subscript};
 use super::{domain, session};
 use crate::error::{SqlError, SqlState};
-use pgtypes::datum::{compare, compare_same};
+use pgtypes::datum::{SliceBounds, compare, compare_same};
 use pgtypes::functions::{has_equality, has_order};
 use pgtypes::{Datum, SqlType, wire};
 
@@ -84,6 +84,9 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         }),
         Expr::Row { types, items, names } => row_of(types, evaluated(items, row, env)?, names.as_ref()),
         Expr::Subscript { array, subscripts } => subscript(&*eval(array, row, env)?, subscripts, row, env),
+        Expr::Assigned { array, subscripts, value, element } => {
+            assign((eval(array, row, env)?, eval(value, row, env)?), bounds(subscripts, row, env)?, *element)
+        }
         other => eval_conditional(other, row, env),
     }
 }
@@ -141,6 +144,27 @@ fn evaluated(items: &[Expr], row: &[Datum], env: &Env<'_>) -> Result<Vec<Datum>,
 
 /// `array[index]` and `array[lower:upper]`: NULL if a subscript is.
 fn subscript<'a>(array: &Datum, subscripts: &'a [Subscript], row: &'a [Datum], env: &Env<'a>) -> Value<'a> {
+    match bounds(subscripts, row, env)? {
+        Some((bounds, true)) => slice(array, &bounds),
+        Some((bounds, false)) => element(array, &bounds),
+        None => owned(Datum::Null),
+    }
+}
+
+/// An array with a value assigned to a part of it. 22004 if a subscript is NULL.
+fn assign<'a>((array, value): (Cow<'_, Datum>, Cow<'_, Datum>), bounds: Option<Bounds>, element: SqlType) -> Value<'a> {
+    let Some((bounds, is_slice)) = bounds else {
+        let message = "array subscript in assignment must not be null";
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+    };
+    owned(assigned(array.into_owned(), (&bounds, is_slice), value.into_owned(), element)?)
+}
+
+/// The bounds of subscripts, and whether they are those of a slice.
+type Bounds = (Vec<SliceBounds>, bool);
+
+/// The bounds that subscripts give; `None` if one is NULL.
+fn bounds<'a>(subscripts: &'a [Subscript], row: &'a [Datum], env: &Env<'a>) -> Result<Option<Bounds>, SqlError> {
     let number = |expr: &'a Expr| -> Result<Option<i64>, SqlError> {
         match &*eval(expr, row, env)? {
             Datum::Int(number) => Ok(Some(*number)),
@@ -159,11 +183,11 @@ fn subscript<'a>(array: &Datum, subscripts: &'a [Subscript], row: &'a [Datum], e
             }
         };
         if lower == Some(None) || upper == Some(None) {
-            return owned(Datum::Null);
+            return Ok(None);
         }
         bounds.push((lower.flatten(), upper.flatten()));
     }
-    if is_slice { slice(array, &bounds) } else { element(array, &bounds) }
+    Ok(Some((bounds, is_slice)))
 }
 
 /// Evaluates the constructs that skip some of their operands.

@@ -61,6 +61,17 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
+/// A condition of WHERE. PostgreSQL finds when it plans that no row passes a conjunction with NULL, and does not
+/// evaluate the other operands, except for the constant parts that they have.
+pub(crate) fn filter(condition: Expr) -> Expr {
+    let is_decided = never_passes(&condition) && !has_constant_part(&condition);
+    if is_decided { Expr::Const(Datum::Bool(false)) } else { condition }
+}
+
+fn never_passes(condition: &Expr) -> bool {
+    matches!(condition, Expr::And(items) if items.iter().any(|item| is_null(item) || never_passes(item)))
+}
+
 /// NULL in place of an expression with an operand that is NULL. Of the others only those parts are evaluated that
 /// PostgreSQL evaluates when it plans, for their errors.
 fn null_after(expr: Expr) -> Expr {
@@ -83,6 +94,17 @@ fn guarded(expr: Expr) -> Expr {
     let test = |operand: &Expr| Expr::IsNull { expr: Box::new(operand.clone()), negated: false };
     let branches: Vec<_> = early.map(|source| (test(source), Expr::Const(Datum::Null))).collect();
     if branches.is_empty() { expr } else { Expr::Case { branches, otherwise: Box::new(expr) } }
+}
+
+/// The call that [`guarded`] has put behind tests of its operands, if an expression has that form.
+pub(crate) fn behind_guard(expr: &Expr) -> Option<&Expr> {
+    let Expr::Case { branches, otherwise } = expr else { return None };
+    let mut sources = strict_operands(otherwise).into_iter().flat_map(null_sources);
+    let is_guard = branches.iter().all(|(test, result)| match test {
+        Expr::IsNull { expr, negated: false } => sources.next() == Some(&**expr) && *result == Expr::Const(Datum::Null),
+        _ => false,
+    });
+    (is_guard && sources.next().is_none()).then_some(&**otherwise)
 }
 
 /// The parts whose values are known before execution, and which make an expression NULL if one of them is.

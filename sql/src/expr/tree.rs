@@ -54,6 +54,8 @@ pub(crate) enum Expr {
     Array { element: SqlType, items: Vec<Expr>, is_nested: bool },
     /// `array[...]`
     Subscript { array: Box<Expr>, subscripts: Vec<Subscript> },
+    /// An array with a value assigned to an element or to a slice: `SET a[2] = x`. `element`: the type of its elements.
+    Assigned { array: Box<Expr>, subscripts: Vec<Subscript>, value: Box<Expr>, element: SqlType },
     /// A field of a row, from 0. NULL of what is none.
     Field { record: Box<Expr>, at: usize },
     /// `ROW(...)`
@@ -384,6 +386,10 @@ impl Expr {
             Expr::Subscript { array, subscripts } => {
                 std::iter::once(&**array).chain(subscripts.iter().flat_map(Subscript::operands)).collect()
             }
+            Expr::Assigned { array, subscripts, value, .. } => {
+                let operands = subscripts.iter().flat_map(Subscript::operands);
+                [&**array, &**value].into_iter().chain(operands).collect()
+            }
             Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
             Expr::Case { branches, otherwise } => {
                 branches.iter().flat_map(|(c, r)| [c, r]).chain(std::iter::once(&**otherwise)).collect()
@@ -430,6 +436,10 @@ impl Expr {
             Expr::Subscript { array, subscripts } => {
                 let operands = subscripts.iter_mut().flat_map(Subscript::operands_mut);
                 std::iter::once(&mut **array).chain(operands).collect()
+            }
+            Expr::Assigned { array, subscripts, value, .. } => {
+                let operands = subscripts.iter_mut().flat_map(Subscript::operands_mut);
+                [&mut **array, &mut **value].into_iter().chain(operands).collect()
             }
             Expr::InList { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
             Expr::Case { branches, otherwise } => {

@@ -6,7 +6,11 @@
 //! - operator precedence, which is PostgreSQL's ([`precedence`]);
 //! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
 //! - BETWEEN SYMMETRIC and ASYMMETRIC, VARIADIC arguments, literals of users' types (`mood 'sad'`);
+//! - SET SCHEMA ([`set_schema`]);
 //! - statements about domains ([`domains`]) and sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
+//! - ALTER TABLE of identity columns ([`identity`]);
+//! - UNIQUE NULLS [NOT] DISTINCT of a column ([`include`]);
+//! - subscripts of columns that a statement assigns ([`targets`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
 //!
@@ -15,13 +19,13 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{ColumnOption, DataType, Expr, Ident, Statement, TypedString, UnaryOperator};
+use sqlparser::ast::{ColumnOption, DataType, Expr, Ident, ObjectNamePart, Statement, TypedString, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token};
 
-use super::{domains, precedence, sequences};
+use super::{domains, identity, include, precedence, sequences, set_schema, targets};
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -162,6 +166,11 @@ impl Dialect for CortadoDialect {
         BASE.is_identifier_part(ch)
     }
 
+    // Subscripts of assigned columns.
+    fn is_identifier_generating_function_name(&self, ident: &Ident, name_parts: &[ObjectNamePart]) -> bool {
+        !name_parts.is_empty() && targets::is_subscript(&ident.value)
+    }
+
     fn supports_unicode_string_literal(&self) -> bool {
         BASE.supports_unicode_string_literal()
     }
@@ -210,11 +219,12 @@ impl Dialect for CortadoDialect {
         if is_default {
             return Ok(Some(column_default(parser)));
         }
-        Ok(sequences::identity(parser))
+        Ok(sequences::identity(parser).or_else(|| include::unique_column(parser)))
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        domains::statement(parser).or_else(|| sequences::statement(parser))
+        let moved = set_schema::statement(parser).or_else(|| domains::statement(parser));
+        moved.or_else(|| sequences::statement(parser)).or_else(|| identity::statement(parser))
     }
 
     fn supports_filter_during_aggregation(&self) -> bool {
@@ -233,9 +243,9 @@ impl Dialect for CortadoDialect {
             Precedence::Caret => precedence::POWER,
             Precedence::MulDivModOp => precedence::MULTIPLICATION,
             Precedence::PlusMinus => precedence::ADDITION,
-            Precedence::Xor | Precedence::Ampersand | Precedence::Pipe | Precedence::Colon | Precedence::PgOther => {
-                precedence::OPERATOR
-            }
+            Precedence::Xor | Precedence::Ampersand | Precedence::Pipe | Precedence::PgOther => precedence::OPERATOR,
+            // The parser asks for it only before a subscript, which is any expression.
+            Precedence::Colon => precedence::NONE,
             Precedence::Between | Precedence::Like => precedence::BETWEEN,
             Precedence::Eq => precedence::COMPARISON,
             Precedence::Is => precedence::IS,

@@ -8,11 +8,13 @@
 //! # Layers
 //!
 //! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `comments`, `maintenance`, `numbers`, `operators`: forms of COMMENT; VACUUM and ANALYZE; the precision of float;
-//!    the ends of operators
+//! 2. `comments`, `include`, `maintenance`, `numbers`, `only`, `operators`, `similar`, `targets`: forms of COMMENT;
+//!    UNIQUE with INCLUDE; VACUUM and ANALYZE; the precision of float; ONLY; the ends of operators; SUBSTRING with
+//!    SIMILAR; subscripts of assigned columns
 //! 3. `normalize`, `rewrite`: token edits
 //! 4. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
-//! 5. `dialect`: the parser's dialect
+//! 5. `identity`, `set_schema`: ALTER TABLE, for its identity columns; ALTER ... SET SCHEMA
+//! 6. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -29,23 +31,35 @@ mod comments;
 mod depth;
 mod dialect;
 mod domains;
+mod identity;
+mod include;
 mod maintenance;
 mod normalize;
 mod numbers;
+mod only;
 mod operators;
 mod precedence;
 mod rewrite;
 mod sequences;
+mod set_schema;
+mod similar;
+mod targets;
 mod text;
 
 pub(crate) use comments::{CONSTRAINT as COMMENT_ON_CONSTRAINT, DOMAIN_CONSTRAINT as COMMENT_ON_DOMAIN_CONSTRAINT};
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
+pub(crate) use identity::{IdentityChange, identity_change, refused_option, set_generated};
+pub(crate) use include::included;
 pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
 pub(crate) use numbers::precision_error as float_precision_error;
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
-pub(crate) use sequences::{ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart};
+pub(crate) use sequences::{
+    ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart, sequence_name,
+};
+pub(crate) use set_schema::new_schema;
+pub(crate) use targets::{is_omitted, subscript};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};
 

@@ -6,6 +6,7 @@
 //! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator; so does what PostgreSQL takes for one ([`operators`]);
 //! - `ALTER VIEW` at the beginning of a statement becomes `ALTER TABLE`, since the parser lacks PostgreSQL's forms of
 //!   it; the binder tells the two apart by the text;
+//! - `USING <` and `USING >` of ORDER BY become ASC and DESC;
 //! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
 
 use sqlparser::keywords::Keyword;
@@ -43,8 +44,15 @@ pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
                 Keyword::VIEW if begins_alter(before) => token.token = Token::make_keyword("TABLE"),
                 Keyword::FROM => kept = join_distinct(before, &mut token),
+                _ if follows_unicode_text(before, &found.value) => return Err(unsupported(text, "UESCAPE", &token)),
                 _ => check_trailing_junk(text, before, &token)?,
             },
+            Token::Word(_) => check_unicode_name(text, before, &token)?,
+            Token::Lt | Token::Gt | Token::Eq | Token::LtEq | Token::GtEq | Token::Neq
+                if join_using(text, before, &token)? =>
+            {
+                continue;
+            }
             Token::Number(digits, long) if *long || digits.contains('_') => return Err(junk(text, token.span)),
             Token::HexStringLiteral(_) if text.source(token.span).starts_with('0') => {
                 return Err(junk(text, token.span));
@@ -114,6 +122,51 @@ fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
     from.token = Token::CustomBinaryOperator(operator.to_owned());
     from.span = Span { start: before[is].span.start, end: from.span.end };
     is
+}
+
+/// Turns `USING <` of ORDER BY into ASC, and `USING >` into DESC. Returns whether that was there. 42809 for an operator
+/// that is no order.
+fn join_using(text: &SourceText, before: &mut [TokenWithSpan], operator: &TokenWithSpan) -> Result<bool, SqlError> {
+    let Some((at, last)) = last_token(before) else { return Ok(false) };
+    if !matches!(&last.token, Token::Word(word) if word.keyword == Keyword::USING) {
+        return Ok(false);
+    }
+    let order = match operator.token {
+        Token::Lt => "ASC",
+        Token::Gt => "DESC",
+        _ => {
+            let message = format!("operator {} is not a valid ordering operator", operator.token);
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(text.position(operator.span.start));
+            return Err(error.hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
+        }
+    };
+    before[at].token = Token::make_keyword(order);
+    Ok(true)
+}
+
+/// Whether a word is UESCAPE behind `U&'...'`.
+fn follows_unicode_text(before: &[TokenWithSpan], word: &str) -> bool {
+    word.eq_ignore_ascii_case("uescape")
+        && matches!(last_token(before), Some((_, TokenWithSpan { token: Token::UnicodeStringLiteral(_), .. })))
+}
+
+/// 0A000 for `U&"..."`, which the tokenizer takes for an operation.
+fn check_unicode_name(text: &SourceText, before: &[TokenWithSpan], name: &TokenWithSpan) -> Result<(), SqlError> {
+    match before {
+        [.., prefix, ampersand]
+            if ampersand.token == Token::Ampersand
+                && word(&prefix.token).is_some_and(|word| word.eq_ignore_ascii_case("u"))
+                && (prefix.span.end, ampersand.span.end) == (ampersand.span.start, name.span.start) =>
+        {
+            Err(unsupported(text, "a name with escapes", prefix))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unsupported(text: &SourceText, what: &str, at: &TokenWithSpan) -> SqlError {
+    let message = format!("{what} is not supported yet");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(text.position(at.span.start))
 }
 
 /// 42601 for a word directly after a number.

@@ -8,7 +8,11 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::comments;
+use super::include::with_included;
 use super::maintenance::{self, Maintenance};
+use super::only::without_inheritance;
+use super::similar::with_substrings;
+use super::targets::with_targets;
 use super::text::{NO_LOCATION, SourceText, syntax_error, word};
 use crate::error::{SqlError, SqlState};
 
@@ -20,7 +24,9 @@ pub(super) fn rewrite(
     text: &SourceText,
     tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
-    let tokens = with_key_locks(with_empty_lists(with_tables(with_rows(tokens))));
+    let tokens = with_targets(without_inheritance(with_tables(with_rows(tokens))));
+    let tokens = with_substrings(tokens);
+    let tokens = with_key_locks(with_empty_lists(tokens));
     if !tokens.iter().any(|t| may_need_rewrite(&t.token)) {
         return Ok((tokens, Vec::new()));
     }
@@ -46,7 +52,9 @@ pub(super) fn rewrite(
                 kept.extend(without_deferrable(statement));
             }
             Some(verb) if verb.eq_ignore_ascii_case("comment") => kept.extend(comments::rewritten(statement)),
-            Some(verb) if verb.eq_ignore_ascii_case("alter") => kept.extend(without_no_inherit(statement.to_vec())),
+            Some(verb) if verb.eq_ignore_ascii_case("alter") => {
+                kept.extend(with_included(without_no_inherit(statement.to_vec())));
+            }
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
                 let statement = without_no_inherit(without_unlogged(statement));
                 let statement = without_database_options(text, statement)?;
@@ -54,7 +62,7 @@ pub(super) fn rewrite(
                 kept.extend(if is_index {
                     without_word(&statement, "on", "only")
                 } else {
-                    with_likes(with_types(statement))
+                    with_included(with_likes(with_types(statement)))
                 });
             }
             Some(verb) if verb.eq_ignore_ascii_case("drop") => {

@@ -2,7 +2,7 @@
 //! one order only, and no ALTER SEQUENCE.
 //!
 //! The tree is that of CREATE SEQUENCE. A first part of the name that no text of a client contains says what else it
-//! is; a prefix node that nothing else produces marks RESTART.
+//! is; prefix nodes that nothing else produces mark RESTART and SEQUENCE NAME.
 
 use sqlparser::ast::{
     ColumnOption, Expr, GeneratedAs, Ident, ObjectName, ObjectNamePart, SequenceOptions, Statement, Value,
@@ -17,16 +17,34 @@ pub(crate) const ALTER: &str = "\0alter";
 pub(crate) const RENAME: &str = "\0rename";
 /// The prefix of the value of RESTART; NULL without one.
 const RESTART: &str = "restart";
+/// The prefix of the name that SEQUENCE NAME gives.
+const NAMED: &str = "sequence name";
 
 /// The options of a sequence.
 #[derive(Default)]
-struct Options {
-    data_type: Option<sqlparser::ast::DataType>,
-    options: Vec<SequenceOptions>,
-    owned_by: Option<ObjectName>,
+pub(super) struct Options {
+    pub(super) data_type: Option<sqlparser::ast::DataType>,
+    pub(super) options: Vec<SequenceOptions>,
+    pub(super) owned_by: Option<ObjectName>,
 }
 
-fn is_word(parser: &Parser<'_>, at: usize, keyword: Keyword) -> bool {
+/// An option that the parser does not know.
+pub(super) fn marked(mark: &str, value: Expr, span: Span) -> SequenceOptions {
+    let prefix = Ident { value: mark.to_owned(), quote_style: None, span };
+    SequenceOptions::StartWith(Expr::Prefixed { prefix, value: Box::new(value) }, false)
+}
+
+/// The value and the span of an option with this mark.
+pub(super) fn marked_value<'o>(option: &'o SequenceOptions, mark: &str) -> Option<(&'o Expr, Span)> {
+    match option {
+        SequenceOptions::StartWith(Expr::Prefixed { prefix, value }, _) if prefix.value == mark => {
+            Some((value, prefix.span))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn is_word(parser: &Parser<'_>, at: usize, keyword: Keyword) -> bool {
     let token = &parser.peek_nth_token_ref(at).token;
     matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
@@ -71,60 +89,78 @@ fn alter(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
 /// The value of RESTART, if the option is that. `Some(None)` without one.
 #[expect(clippy::option_option, reason = "RESTART may have no value")]
 pub(crate) fn restart(option: &SequenceOptions) -> Option<Option<&Expr>> {
-    match option {
-        SequenceOptions::StartWith(Expr::Prefixed { prefix, value }, _) if prefix.value == RESTART => {
-            let is_null = matches!(&**value, Expr::Value(value) if value.value == Value::Null);
-            Some(if is_null { None } else { Some(value) })
-        }
+    let (value, _) = marked_value(option, RESTART)?;
+    let is_null = matches!(value, Expr::Value(value) if value.value == Value::Null);
+    Some(if is_null { None } else { Some(value) })
+}
+
+/// The name of SEQUENCE NAME and the span of the option, if the option is that.
+pub(crate) fn sequence_name(option: &SequenceOptions) -> Option<(ObjectName, Span)> {
+    match marked_value(option, NAMED)? {
+        (Expr::CompoundIdentifier(parts), span) => Some((ObjectName::from(parts.clone()), span)),
         _ => None,
     }
 }
 
 /// The options, in any order.
-fn options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
+pub(super) fn options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
     let mut out = Options::default();
-    loop {
-        if parser.parse_keyword(Keyword::AS) {
-            out.data_type = Some(parser.parse_data_type()?);
-        } else if parser.parse_keyword(Keyword::INCREMENT) {
-            let by = parser.parse_keyword(Keyword::BY);
-            out.options.push(SequenceOptions::IncrementBy(parser.parse_number()?, by));
-        } else if parser.parse_keyword(Keyword::MINVALUE) {
-            out.options.push(SequenceOptions::MinValue(Some(parser.parse_number()?)));
-        } else if parser.parse_keyword(Keyword::MAXVALUE) {
-            out.options.push(SequenceOptions::MaxValue(Some(parser.parse_number()?)));
-        } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
-            out.options.push(SequenceOptions::MinValue(None));
-        } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
-            out.options.push(SequenceOptions::MaxValue(None));
-        } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
-            out.options.push(SequenceOptions::Cycle(false));
-        } else if parser.parse_keyword(Keyword::CYCLE) {
-            out.options.push(SequenceOptions::Cycle(true));
-        } else if parser.parse_keyword(Keyword::START) {
-            let with = parser.parse_keyword(Keyword::WITH);
-            out.options.push(SequenceOptions::StartWith(parser.parse_number()?, with));
-        } else if parser.parse_keyword(Keyword::RESTART) {
-            out.options.push(parse_restart(parser)?);
-        } else if parser.parse_keyword(Keyword::CACHE) {
-            out.options.push(SequenceOptions::Cache(parser.parse_number()?));
-        } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
-            out.owned_by = Some(parser.parse_object_name(false)?);
-        } else {
-            return Ok(out);
-        }
-    }
+    while option(parser, &mut out)? {}
+    Ok(out)
 }
 
-fn parse_restart(parser: &mut Parser<'_>) -> Result<SequenceOptions, ParserError> {
+/// Parses one option. Returns whether there is one.
+pub(super) fn option(parser: &mut Parser<'_>, out: &mut Options) -> Result<bool, ParserError> {
+    if parser.parse_keyword(Keyword::AS) {
+        out.data_type = Some(parser.parse_data_type()?);
+    } else if parser.parse_keyword(Keyword::INCREMENT) {
+        let by = parser.parse_keyword(Keyword::BY);
+        out.options.push(SequenceOptions::IncrementBy(parser.parse_number()?, by));
+    } else if parser.parse_keyword(Keyword::MINVALUE) {
+        out.options.push(SequenceOptions::MinValue(Some(parser.parse_number()?)));
+    } else if parser.parse_keyword(Keyword::MAXVALUE) {
+        out.options.push(SequenceOptions::MaxValue(Some(parser.parse_number()?)));
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
+        out.options.push(SequenceOptions::MinValue(None));
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
+        out.options.push(SequenceOptions::MaxValue(None));
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
+        out.options.push(SequenceOptions::Cycle(false));
+    } else if parser.parse_keyword(Keyword::CYCLE) {
+        out.options.push(SequenceOptions::Cycle(true));
+    } else if parser.parse_keyword(Keyword::START) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        out.options.push(SequenceOptions::StartWith(parser.parse_number()?, with));
+    } else if parser.parse_keyword(Keyword::RESTART) {
+        out.options.push(parse_restart(parser)?);
+    } else if parser.parse_keyword(Keyword::CACHE) {
+        out.options.push(SequenceOptions::Cache(parser.parse_number()?));
+    } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
+        out.owned_by = Some(parser.parse_object_name(false)?);
+    } else if is_word(parser, 0, Keyword::SEQUENCE) && is_word(parser, 1, Keyword::NAME) {
+        out.options.push(parse_sequence_name(parser)?);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+pub(super) fn parse_restart(parser: &mut Parser<'_>) -> Result<SequenceOptions, ParserError> {
     let with = parser.parse_keyword(Keyword::WITH);
     let is_number = matches!(parser.peek_token_ref().token, Token::Number(..) | Token::Minus | Token::Plus);
     let value = match with || is_number {
         true => parser.parse_number()?,
         false => Expr::value(Value::Null),
     };
-    let prefix = Ident { value: RESTART.to_owned(), quote_style: None, span: Span::empty() };
-    Ok(SequenceOptions::StartWith(Expr::Prefixed { prefix, value: Box::new(value) }, with))
+    Ok(marked(RESTART, value, Span::empty()))
+}
+
+fn parse_sequence_name(parser: &mut Parser<'_>) -> Result<SequenceOptions, ParserError> {
+    let span = parser.peek_token_ref().span;
+    (0..2).for_each(|_| parser.advance_token());
+    let name = parser.parse_object_name(false)?;
+    let parts = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
+    Ok(marked(NAMED, Expr::CompoundIdentifier(parts), span))
 }
 
 /// GENERATED ... AS IDENTITY behind a column; `None` for any other option.

@@ -102,6 +102,7 @@ impl Binder<'_> {
             }
         }
         let (function, result, distinct) = (choice.function, choice.result, list.distinct);
+        self.aggregates.first.get_or_insert(at);
         self.aggregates.calls.push(AggregateCall {
             function,
             args: exprs,

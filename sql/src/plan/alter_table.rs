@@ -17,14 +17,14 @@ use super::bound_index::TableWrite;
 use super::constraints::{CheckDef, ForeignKeyDef, check_types, free_constraint};
 use super::ddl::Parts;
 use super::dependents::{Dependents, of_column, of_key, without_column};
-use super::index::normal_condition;
+use super::index::{bind_indexes, normal_condition, stored_condition};
 use super::names::fold_ident;
 use super::node::{Alteration, Body, Notice};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::object::ObjectId;
-use crate::parse::{NO_LOCATION, start_of};
-use crate::table::{ColumnId, Index, IndexId, MAX_COLUMNS, Table};
+use crate::parse::{IdentityChange, NO_LOCATION, identity_change, start_of};
+use crate::table::{ColumnId, ForeignKey, IndexId, MAX_COLUMNS, Table};
 use pgtypes::Datum;
 use pgtypes::cast::{CastContext, cast_context};
 
@@ -49,7 +49,7 @@ impl Binder<'_> {
         }
         let of_view = self.statement.command() == ALTER_VIEW;
         let tag = if of_view { ALTER_VIEW } else { TAG };
-        if let Some(view) = self.find_view(&alter.name)? {
+        if let Some(view) = self.find_view(&alter.name).map_err(|error| error.at(0))? {
             return match alter.operations.as_slice() {
                 [
                     AlterTableOperation::RenameTable {
@@ -79,9 +79,13 @@ impl Binder<'_> {
         let mut change = Change { alteration: Alteration::of(table), row, dropped: Dependents::default() };
         let mut operations: Vec<&AlterTableOperation> = alter.operations.iter().collect();
         operations.sort_by_key(|operation| pass(operation));
-        for operation in operations {
-            self.alteration(operation, &mut change, at)?;
+        let typed = operations.partition_point(|operation| pass(operation) <= TYPES);
+        let (first, later) = operations.split_at(typed);
+        first.iter().try_for_each(|operation| self.alteration(operation, &mut change, at))?;
+        if first.last().is_some_and(|operation| pass(operation) == TYPES) {
+            self.check_constraints(&change.alteration.new)?;
         }
+        later.iter().try_for_each(|operation| self.alteration(operation, &mut change, at))?;
         self.finish(change)
     }
 
@@ -90,7 +94,8 @@ impl Binder<'_> {
         alteration.dropped = dropped.objects().to_vec();
         let is_same = row.iter().enumerate().all(|(at, expr)| *expr == Expr::Column(at));
         if alteration.new == *alteration.old && is_same {
-            return Ok(Body::AlterTables(TAG, Vec::new()));
+            let changes = if alteration.altered.is_empty() { Vec::new() } else { vec![alteration] };
+            return Ok(Body::AlterTables(TAG, changes));
         }
         // All that is stored as text must still mean something.
         TableWrite::bind(Arc::new(alteration.new.clone()), self.catalog)?;
@@ -316,6 +321,9 @@ impl Binder<'_> {
         }
         if is_primary {
             refuse_second_key(table)?;
+            if !index.included.is_empty() {
+                return Err(self.unsupported("INCLUDE of a primary key is", using.index_name.span.start));
+            }
             // The rows are the entries of a primary key.
             table.indexes.retain(|other| other.name != name);
             if constraint != name {
@@ -418,25 +426,19 @@ impl Binder<'_> {
         let mut parts = Parts::default();
         let mut column = self.new_column(&table.name, def, &table.columns, &mut parts)?;
         column.id = ColumnId(id);
-        if let Some((_, ast)) = parts.defaults.first() {
-            column.default = self.default_text(ast, &column)?;
-        }
         let at = table.columns.len();
-        let value = self.default_of(&column)?;
+        table.last_column = column.id;
+        table.columns.push(column);
+        self.column_expressions(table, at, &parts.defaults, &parts.generated)?;
+        let column = &table.columns[at];
+        let value = self.default_of(column)?;
         let value = self.of_domain(Typed::new(value, column.ty, NO_LOCATION), column.domain)?.expr;
-        let mut rewrites = value != Expr::Const(Datum::Null);
-        if let Some(sequence) = self.sequence_of(def, (&table.name, &column), &taken)? {
+        let mut rewrites = value != Expr::Const(Datum::Null) || column.generated.is_some();
+        if let Some(sequence) = self.sequence_of(def, (&table.name, column), &taken)? {
             alteration.sequences.push((column.id, sequence));
             rewrites = true;
         } else if column.not_null {
             alteration.validates.not_null.push(column.id);
-        }
-        table.last_column = column.id;
-        table.columns.push(column);
-        if let Some((_, ast)) = parts.generated.first() {
-            let text = self.generated_text(table, at, ast)?;
-            table.columns[at].generated = Some(text);
-            rewrites = true;
         }
         alteration.rewrites |= rewrites;
         change.row.push(value);
@@ -444,11 +446,10 @@ impl Binder<'_> {
             refuse_second_key(&change.alteration.new)?;
             self.set_primary_key(vec![at], parts.key.name.take(), change)?;
         }
-        for (_, given) in &parts.unique.columns {
+        for unique in &parts.unique.columns {
             let table = &mut change.alteration.new;
             let taken: Vec<String> = table.indexes.iter().map(|index| index.name.clone()).collect();
-            let index = self.unique_column(&table.name, (at, &name), &taken);
-            let index = Index { name: given.clone().unwrap_or_else(|| index.name.clone()), ..index };
+            let index = self.unique_column(&table.name, (unique, &name), &taken);
             self.check_free(&index.name, table)?;
             table.indexes.push(index);
         }
@@ -553,9 +554,22 @@ impl Binder<'_> {
                 self.set_type(place, data_type, using.as_ref(), change)
             }
             AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
-                self.add_identity(place, *generated_as, sequence_options.as_deref().unwrap_or_default(), alteration)
+                match identity_change(sequence_options.as_deref()) {
+                    IdentityChange::Add(options) => self.add_identity(place, *generated_as, options, alteration),
+                    IdentityChange::Set(options) => self.set_identity(place, options, alteration),
+                    IdentityChange::Drop { if_exists } => self.drop_identity(place, if_exists, change),
+                }
             }
         }
+    }
+
+    fn drop_identity(&mut self, place: usize, if_exists: bool, change: &mut Change) -> Result<(), SqlError> {
+        let found = self.identity_dependents(place, if_exists, &change.alteration.new)?;
+        let Some((found, what)) = found else { return Ok(()) };
+        self.drop_dependents(&what, found, false, change)?;
+        let column = &mut change.alteration.new.columns[place];
+        (column.identity, column.default) = (None, None);
+        Ok(())
     }
 
     fn set_type(
@@ -628,29 +642,29 @@ impl Binder<'_> {
                 check.text = text;
             }
         }
-        self.check_references(&change.alteration.new, place)
+        Ok(())
     }
 
-    /// 42804 for foreign keys whose columns cannot be compared any more.
-    fn check_references(&self, table: &Table, place: usize) -> Result<(), SqlError> {
-        let id = table.columns[place].id;
-        for key in table.foreign_keys.iter().filter(|key| key.columns.contains(&place)) {
-            let parent =
-                if key.parent == table.id { Some(table) } else { self.catalog.by_id(key.parent).map(|t| &**t) };
-            let Some(parent) = parent else { continue };
-            for (own, there) in key.columns.iter().zip(&key.parent_columns) {
-                if let Some(there) = parent.position_of(*there) {
-                    check_types(&key.name, &table.columns[*own], &parent.columns[there])?;
-                }
+    /// Fails if columns have types that an index or a constraint cannot be made of any more. PostgreSQL makes the
+    /// indexes again, then the table's own constraints in the order in which they came, then those of other tables.
+    fn check_constraints(&self, table: &Table) -> Result<(), SqlError> {
+        bind_indexes(table, self.catalog)?;
+        let checks = table.checks.iter().map(|check| check.id);
+        let mut own: Vec<_> = checks.chain(table.foreign_keys.iter().map(|key| key.id)).collect();
+        own.sort_unstable();
+        for id in own {
+            for check in table.checks.iter().filter(|check| check.id == id) {
+                stored_condition(&check.text, table, self.catalog)?;
+            }
+            for key in table.foreign_keys.iter().filter(|key| key.id == id) {
+                let other = self.catalog.by_id(key.parent).map(|parent| &**parent);
+                let parent = if key.parent == table.id { Some(table) } else { other };
+                parent.map_or(Ok(()), |parent| check_key_types(key, table, parent))?;
             }
         }
         for child in table.referenced_by.iter().filter_map(|id| self.catalog.by_id(*id)) {
-            for key in child.foreign_keys.iter().filter(|key| key.parent == table.id) {
-                for (own, there) in key.columns.iter().zip(&key.parent_columns).filter(|(_, there)| **there == id) {
-                    if let Some(there) = table.position_of(*there) {
-                        check_types(&key.name, &child.columns[*own], &table.columns[there])?;
-                    }
-                }
+            for key in child.foreign_keys.iter().filter(|key| key.parent == table.id && child.id != table.id) {
+                check_key_types(key, child, table)?;
             }
         }
         Ok(())
@@ -701,6 +715,19 @@ impl Alteration {
     }
 }
 
+/// 42804 for a foreign key whose columns cannot be compared any more.
+fn check_key_types(key: &ForeignKey, child: &Table, parent: &Table) -> Result<(), SqlError> {
+    for (own, there) in key.columns.iter().zip(&key.parent_columns) {
+        if let Some(there) = parent.position_of(*there) {
+            check_types(&key.name, &child.columns[*own], &parent.columns[there])?;
+        }
+    }
+    Ok(())
+}
+
+/// The place of changes of types in the order of a statement.
+const TYPES: u8 = 1;
+
 /// The place of an action in the order of a statement.
 fn pass(operation: &AlterTableOperation) -> u8 {
     match operation {
@@ -710,7 +737,14 @@ fn pass(operation: &AlterTableOperation) -> u8 {
             op: AlterColumnOperation::DropDefault | AlterColumnOperation::DropNotNull,
             ..
         } => 0,
-        AlterTableOperation::AlterColumn { op: AlterColumnOperation::SetDataType { .. }, .. } => 1,
+        AlterTableOperation::AlterColumn { op: AlterColumnOperation::SetDataType { .. }, .. } => TYPES,
+        AlterTableOperation::AlterColumn {
+            op: AlterColumnOperation::AddGenerated { sequence_options, .. }, ..
+        } => match identity_change(sequence_options.as_deref()) {
+            IdentityChange::Drop { .. } => 0,
+            IdentityChange::Add(_) => 5,
+            IdentityChange::Set(_) => 6,
+        },
         AlterTableOperation::AddColumn { .. } => 2,
         AlterTableOperation::AlterColumn { .. } => 3,
         AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), .. } => 5,

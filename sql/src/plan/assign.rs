@@ -5,6 +5,7 @@ use sqlparser::ast::{Assignment, AssignmentTarget, Expr as Ast, ObjectName, Quer
 use super::binder::{Binder, Scope, Typed};
 use super::domains::default_text;
 use super::names::is_default;
+use super::subscripted::Target;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -106,9 +107,10 @@ impl Binder<'_> {
             }
         };
         for (name, ast) in pairs {
-            let place = self.assigned_column(table, name, out)?;
-            let column = &table.columns[place];
+            let target = self.assigned_target(table, name, scope, out)?;
+            let column = &table.columns[target.place];
             let value = if is_default(ast) {
+                self.refuse_default(&target)?;
                 self.default_of(column)?
             } else if column.identity == Some(Identity::Always) {
                 let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
@@ -117,21 +119,35 @@ impl Binder<'_> {
             } else {
                 self.refuse_generated(column, &only_default(column))?;
                 let value = self.expr(ast, scope)?;
-                self.assign(value, column)?
+                self.assign_to(value, column, &target)?
             };
-            out.push((place, value));
+            put(&target, value, column, out);
         }
         Ok(())
     }
 
-    /// The position of a column that is assigned once.
-    fn assigned_column(&self, table: &Table, name: &ObjectName, out: &[(usize, Expr)]) -> Result<usize, SqlError> {
-        let place = self.named_column(table, name)?;
-        if out.iter().any(|(earlier, _)| *earlier == place) {
-            let message = format!("multiple assignments to same column \"{}\"", table.columns[place].name);
+    /// A column that is assigned once, or whose parts are.
+    fn assigned_target(
+        &mut self,
+        table: &Table,
+        name: &ObjectName,
+        scope: &Scope,
+        out: &[(usize, Expr)],
+    ) -> Result<Target, SqlError> {
+        let target = self.assigned(table, name, scope)?;
+        let clashes = |(earlier, value): &(usize, Expr)| {
+            *earlier == target.place && !(target.is_part() && matches!(value, Expr::Assigned { .. }))
+        };
+        if out.iter().any(clashes) {
+            let message = format!("multiple assignments to same column \"{}\"", table.columns[target.place].name);
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        Ok(place)
+        Ok(target)
+    }
+
+    /// Converts a value to the type of a column, or of a part of it.
+    pub(super) fn assign_to(&mut self, value: Typed, column: &Column, target: &Target) -> Result<Expr, SqlError> {
+        if target.is_part() { self.assign_part(value, column, target) } else { self.assign(value, column) }
     }
 
     fn check_count(&self, names: usize, values: usize, ast: &Ast) -> Result<(), SqlError> {
@@ -155,14 +171,24 @@ impl Binder<'_> {
         let (columns, fields) = self.fields_of(query, scope)?;
         self.check_count(names.len(), columns.len(), ast)?;
         for (name, (ty, expr)) in names.iter().zip(columns.into_iter().zip(fields)) {
-            let place = self.assigned_column(table, name, out)?;
-            let column = &table.columns[place];
+            let target = self.assigned_target(table, name, scope, out)?;
+            let column = &table.columns[target.place];
             self.refuse_generated(column, &only_default(column))?;
-            let value = self.assign(Typed::new(expr, ty, at), column)?;
-            out.push((place, value));
+            let value = self.assign_to(Typed::new(expr, ty, at), column, &target)?;
+            put(&target, value, column, out);
         }
         Ok(())
     }
+}
+
+/// Adds the value of a target to those of the row. Parts of a column are assigned one after the other.
+fn put(target: &Target, value: Expr, column: &Column, out: &mut Vec<(usize, Expr)>) {
+    if let Some((_, earlier)) = out.iter_mut().find(|(place, _)| *place == target.place) {
+        let before = std::mem::replace(earlier, Expr::Const(Datum::Null));
+        *earlier = target.over(before, value, column);
+        return;
+    }
+    out.push((target.place, target.over(Expr::Column(target.place), value, column)));
 }
 
 fn only_default(column: &Column) -> String {

@@ -360,7 +360,8 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    fn index(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr, SqlError> {
+    /// A subscript of an array.
+    pub(super) fn index(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr, SqlError> {
         let value = self.expr(ast, scope)?;
         let at = value.at;
         match self.coerce(value, SqlType::INT4, CastContext::Assignment)? {
@@ -444,13 +445,21 @@ impl Binder<'_> {
     /// What the name of a type means. Errors have the name's position, or `near` if the parser lacks it.
     pub(super) fn type_named(&self, name: &DataType, near: Location) -> Result<NamedType, SqlError> {
         let at = type_name::location(name).unwrap_or(near);
-        type_name::resolve(name, &|schema, name| self.find_type(schema, name))
-            .map_err(|error| error.at(self.position(at)))
+        let short = type_name::without_database(name, self.catalog);
+        let name = short.as_ref().unwrap_or(name);
+        let found = type_name::resolve(name, &|schema, name| self.find_type(schema, name));
+        // As in PostgreSQL, the error of a type in another database has no position.
+        let at = if type_name::is_far(name) { NO_LOCATION } else { at };
+        found.map_err(|error| error.at(self.position(at)))
     }
 
     /// `type 'literal'`.
     fn typed_string(&mut self, data_type: &DataType, literal: &ValueWithSpan) -> Result<Typed, SqlError> {
-        let named = self.type_named(data_type, literal.span.start)?;
+        let named = match data_type {
+            // A column of this type has one character. A literal keeps all of its own.
+            DataType::Char(None) | DataType::Character(None) => SqlType::BPCHAR.into(),
+            name => self.type_named(name, literal.span.start)?,
+        };
         let value = self.value(literal, false)?;
         let at = value.at;
         let value = self.coerce(value, named.ty, CastContext::Explicit)?;
@@ -517,19 +526,11 @@ impl Binder<'_> {
         collation: &sqlparser::ast::ObjectName,
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
-        let name = self.name_parts(collation)?.pop().unwrap_or_default();
-        let at = start_of(operand);
-        if !["c", "posix", "default", "ucs_basic"].contains(&name.to_ascii_lowercase().as_str()) {
-            let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
-            let position = self.position_before(collation.span().start, "collate");
-            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position));
-        }
         let value = self.expr(operand, scope)?;
-        let has_collation = value.ty.row().category == pgtypes::Category::String;
-        if !has_collation && value.ty != SqlType::UNKNOWN {
-            let message = format!("collations are not supported by type {}", self.type_text(value.ty));
-            return Err(self.error(SqlState::DATATYPE_MISMATCH, message, at));
+        if value.ty != SqlType::UNKNOWN {
+            self.check_has_collation(value.ty, collation)?;
         }
+        self.check_collation(collation)?;
         self.resolve_unknown(value)
     }
 }

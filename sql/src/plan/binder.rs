@@ -246,8 +246,6 @@ pub(super) struct Binder<'a> {
     pub(super) set_calls: Option<Vec<SetCall>>,
     /// Whether the next select list leaves literals without a type: an operand of a set operation.
     pub(super) keeps_unknown: bool,
-    /// Whether the recursive query that is being bound has read itself.
-    pub(super) recursion_used: bool,
     /// Whether the next query is that of the statement itself.
     pub(super) is_top: bool,
     /// Whether the next SELECT may have INTO: the statement has taken it.
@@ -260,6 +258,8 @@ pub(super) struct Binder<'a> {
     pub(super) uses: RefCell<Vec<ObjectId>>,
     /// The columns of relations that it has found by their names: relation, number of the column.
     pub(super) columns_used: RefCell<BTreeSet<(u32, i16)>>,
+    /// The literals of enums and of their arrays in a stored text: their types, and where they are.
+    pub(super) enum_literals: RefCell<Vec<(SqlType, Location)>>,
     /// The relations that names may lead to, if the text is a view's.
     pub(super) only: Option<Vec<ObjectId>>,
     /// The views whose queries are being bound, the outermost first.
@@ -298,13 +298,13 @@ impl<'a> Binder<'a> {
             with_names: Vec::new(),
             set_calls: None,
             keeps_unknown: false,
-            recursion_used: false,
             is_top: false,
             allows_into: false,
             references: None,
             refuses_queries: None,
             uses: RefCell::default(),
             columns_used: RefCell::default(),
+            enum_literals: RefCell::default(),
             only: None,
             views: Vec::new(),
             expanded: 0,
@@ -412,7 +412,10 @@ impl<'a> Binder<'a> {
             [name] => (None, name),
             [table, name] => (Some(Qualifier { schema: None, table }), name),
             [schema, table, name] => (Some(Qualifier { schema: Some(schema), table }), name),
-            _ => return Err(self.unsupported(&format!("the name {} is", names.join(".")), at)),
+            [database, schema, table, name] if self.catalog.is_own_database(database) => {
+                (Some(Qualifier { schema: Some(schema), table }), name)
+            }
+            _ => return Err(SqlError::far_name(&names, 4).at(self.position(at))),
         };
         if let Some(found) = self.find_column(table, name, scope, at)? {
             if let (Expr::Column(place), false) = (&found.expr, self.aggregates.inside) {

@@ -111,9 +111,13 @@ impl Binder<'_> {
                 }
                 Err(self.unsupported(&format!("function {schema}.{word} is"), at))
             }
-            schemas => {
-                let message = format!("schema \"{}\" does not exist", schemas.join("."));
+            [schema] => {
+                let message = format!("schema \"{schema}\" does not exist");
                 Err(self.error(SqlState::INVALID_SCHEMA_NAME, message, at))
+            }
+            _ => {
+                parts.push(word);
+                Err(SqlError::far_name(&parts, 3).at(self.position(at)))
             }
         }
     }

@@ -131,9 +131,15 @@ impl Binder<'_> {
             if let Some(error) = certain_error(ty, text) {
                 return Err(error.at(position));
             }
+            if ty.base() == SqlType::REGCLASS {
+                self.note_constant(text);
+            }
             return Ok(Expr::Input { ty, text: text.into(), position: Position(position) });
         }
         self.note_enum(ty);
+        if self.is_stored && ty.scalar().is_enum() {
+            self.enum_literals.borrow_mut().push((ty, at));
+        }
         let zone = TimeZone::utc();
         let env = IoEnv { names: self.names(), ..IoEnv::new(&zone, Now(0)) };
         let value = wire::parse(ty, text, &env).map_err(|error| SqlError::from(error).at(position))?;

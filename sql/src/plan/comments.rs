@@ -42,7 +42,7 @@ impl Binder<'_> {
             }
             CommentObject::Domain => (self.domain_named(name, true)?.id, Part::Whole),
             CommentObject::Type => {
-                let parts = self.name_parts(name)?;
+                let parts = self.type_parts(name)?;
                 match self.find_user_type(&parts) {
                     Some(ty) => (ty.id(), Part::Whole),
                     None => return Err(self.unsupported("a comment on this type is", name.span().start)),

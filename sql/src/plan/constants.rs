@@ -7,12 +7,12 @@
 //! the first known value of COALESCE.
 
 use super::access::TableAccess;
-use super::node::{Body, Conflict, Joined, Plan, Whole, WithBody};
+use super::node::{Body, Conflict, Plan, Whole, WithBody};
 use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::expr::eval::{Env, eval, without_order};
-use crate::expr::fold::{has_constant_part, is_late, is_moment};
+use crate::expr::fold::{behind_guard, has_constant_part, is_late, is_moment};
 use pgtypes::functions::has_order;
 use pgtypes::{Datum, IoEnv, TimeZone};
 
@@ -68,11 +68,29 @@ pub(super) fn visit(whole: &Whole<'_>, visitor: &mut Visitor<'_>) -> Result<(), 
     whole.subplans.iter().try_for_each(|subplan| visit_select(&subplan.plan, visitor))
 }
 
-pub(super) fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    if let Some(query) = query_of(body) {
+        visit_select(query, visitor)?;
+    }
+    visit_own_of_body(body, visitor)
+}
+
+/// The query that a statement reads.
+pub(super) fn query_of(body: &Body) -> Option<&SelectPlan> {
     match body {
-        Body::Select(plan) => visit_select(plan, visitor),
+        Body::Select(plan) => Some(plan),
+        Body::Insert(plan) => Some(&plan.source),
+        Body::Update(plan) => plan.joined.as_ref().map(|joined| &joined.source),
+        Body::Delete(plan) => plan.joined.as_ref().map(|joined| &joined.source),
+        Body::CreateTableAs(parts) => Some(&parts.1),
+        _ => None,
+    }
+}
+
+/// Passes the expressions of a statement to `visitor`, without those of the query that it reads.
+pub(super) fn visit_own_of_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
+    match body {
         Body::Insert(plan) => {
-            visit_select(&plan.source, visitor)?;
             plan.columns.iter().flatten().try_for_each(&mut *visitor)?;
             if let Conflict::DoUpdate { assignments, filter, .. } = &*plan.conflict {
                 assignments.iter().map(|(_, expr)| expr).chain(filter).try_for_each(&mut *visitor)?;
@@ -81,41 +99,36 @@ pub(super) fn visit_body(body: &Body, visitor: &mut Visitor<'_>) -> Result<(), S
         }
         Body::Update(plan) => {
             visit_access(&plan.access, visitor)?;
-            visit_joined(plan.joined.as_deref(), visitor)?;
-            plan.filter.iter().try_for_each(&mut *visitor)?;
+            let condition = plan.joined.iter().flat_map(|joined| &joined.condition);
+            condition.chain(&plan.filter).try_for_each(&mut *visitor)?;
             plan.assignments.iter().map(|(_, expr)| expr).try_for_each(&mut *visitor)?;
             plan.returning.iter().flatten().try_for_each(visitor)
         }
         Body::Delete(plan) => {
             visit_access(&plan.access, visitor)?;
-            visit_joined(plan.joined.as_deref(), visitor)?;
-            plan.filter.iter().chain(plan.returning.iter().flatten()).try_for_each(visitor)
+            let condition = plan.joined.iter().flat_map(|joined| &joined.condition);
+            condition.chain(&plan.filter).chain(plan.returning.iter().flatten()).try_for_each(visitor)
         }
         Body::CopyFrom(plan) => {
             let defaults = plan.defaults.iter().map(|(_, expr)| expr);
             defaults.chain(&plan.filter).try_for_each(visitor)
         }
-        Body::CreateTableAs(parts) => visit_select(&parts.1, visitor),
         Body::AlterTables(_, changes) => {
-            let exprs = changes.iter().flat_map(|change| change.row.iter().flatten());
-            exprs.filter(|expr| !expr.is_volatile()).try_for_each(visitor)
+            changes.iter().flat_map(|change| change.row.iter().flatten()).try_for_each(visitor)
         }
-        Body::CreateTable(_)
+        Body::Select(_)
+        | Body::CreateTableAs(_)
+        | Body::CreateTable(_)
         | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
+        | Body::RenameLabel(..)
         | Body::Drop(..)
         | Body::Truncate(..)
         | Body::Analyze(..)
         | Body::Nothing(_)
         | Body::Explain(_) => Ok(()),
     }
-}
-
-fn visit_joined(joined: Option<&Joined>, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
-    let Some(joined) = joined else { return Ok(()) };
-    visit_select(&joined.source, visitor)?;
-    joined.condition.iter().try_for_each(visitor)
 }
 
 fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
@@ -218,25 +231,10 @@ impl Early<'_> {
             }
             Expr::And(items) => self.logical(items, false),
             Expr::Or(items) => self.logical(items, true),
-            Expr::Case { branches, otherwise } => {
-                let mut pure = true;
-                for (condition, result) in branches {
-                    match self.simplify(condition)? {
-                        Some(Known { value: Datum::Bool(true), pure: whole }) => {
-                            let result = self.simplify(result)?;
-                            return Ok(result
-                                .filter(|_| pure)
-                                .map(|known| Known { pure: known.pure && whole, ..known }));
-                        }
-                        Some(known) => pure &= known.pure,
-                        None => {
-                            pure = false;
-                            self.simplify(result)?;
-                        }
-                    }
-                }
-                Ok(self.simplify(otherwise)?.filter(|_| pure))
-            }
+            Expr::Case { branches, otherwise } => match behind_guard(expr) {
+                Some(call) => self.guarded(branches, call),
+                None => self.case(branches, otherwise),
+            },
             Expr::Coalesce(items) => {
                 let mut pure = true;
                 for item in items {
@@ -262,6 +260,35 @@ impl Early<'_> {
                 }
             }
         }
+    }
+
+    fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Result<Option<Known>, SqlError> {
+        let mut pure = true;
+        for (condition, result) in branches {
+            match self.simplify(condition)? {
+                Some(Known { value: Datum::Bool(true), pure: whole }) => {
+                    let result = self.simplify(result)?;
+                    return Ok(result.filter(|_| pure).map(|known| Known { pure: known.pure && whole, ..known }));
+                }
+                Some(known) => pure &= known.pure,
+                None => {
+                    pure = false;
+                    self.simplify(result)?;
+                }
+            }
+        }
+        Ok(self.simplify(otherwise)?.filter(|_| pure))
+    }
+
+    /// A call behind tests of its operands. PostgreSQL has simplified all of them before it finds that one is NULL.
+    fn guarded(&self, tests: &[(Expr, Expr)], call: &Expr) -> Result<Option<Known>, SqlError> {
+        let known = self.simplify(call)?;
+        for (test, _) in tests {
+            if let Some(Known { value: Datum::Bool(true), pure }) = self.simplify(test)? {
+                return Ok(Some(Known { value: Datum::Null, pure }));
+            }
+        }
+        Ok(known)
     }
 
     /// AND, or OR if `decisive`.

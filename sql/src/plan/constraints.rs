@@ -267,8 +267,8 @@ pub(super) fn check_types(name: &str, own: &Column, there: &Column) -> Result<()
         "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
         own.name,
         there.name,
-        own.ty.name(),
-        there.ty.name()
+        own.ty.base().name(),
+        there.ty.base().name()
     );
     let message = format!("foreign key constraint \"{name}\" cannot be implemented");
     Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail))

@@ -92,7 +92,8 @@ fn copy_table(
     (name, columns): (&[Identifier], &[Identifier]),
     catalog: &Catalog,
 ) -> Result<(Arc<Plan>, CopySpec), SqlError> {
-    if let Some(view) = Binder::new(statement, None, catalog).find_view(&object_name(name))? {
+    let view = Binder::new(statement, None, catalog).find_view(&object_name(name)).map_err(|error| error.at(0))?;
+    if let Some(view) = view {
         let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot copy from view \"{}\"", view.name()));
         return Err(error.hint("Try the COPY (SELECT ...) TO variant."));
     }
@@ -139,7 +140,7 @@ fn copy_to(copy: &CopyStatement, plan: &Plan, table: Option<&Table>) -> Result<C
 
 /// The table that COPY FROM fills.
 fn copied_table(binder: &Binder<'_>, name: &[Identifier]) -> Result<Arc<Table>, SqlError> {
-    if let Some(view) = binder.find_view(&object_name(name))? {
+    if let Some(view) = binder.find_view(&object_name(name)).map_err(|error| error.at(0))? {
         let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot copy to view \"{}\"", view.name()));
         return Err(error.hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."));
     }

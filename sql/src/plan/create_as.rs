@@ -146,7 +146,7 @@ impl Binder<'_> {
             table.key_name = self.free_name(&table.name, None, "pkey", &taken(table));
         }
         for index in &source.indexes {
-            let names: Vec<String> = index
+            let mut names: Vec<String> = index
                 .columns
                 .iter()
                 .map(|column| match &column.value {
@@ -154,6 +154,7 @@ impl Binder<'_> {
                     IndexedValue::Expression { .. } => "expr".to_owned(),
                 })
                 .collect();
+            names.extend(index.included.iter().map(|at| source.columns[*at].name.clone()));
             let label = if index.is_constraint { "key" } else { "idx" };
             let name = self.free_name(&table.name, Some(&index_columns_name(&names)), label, &taken(table));
             let mut copy = Index { id: IndexId(0), storage: StorageId(0), name, ..index.clone() };

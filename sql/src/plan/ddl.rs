@@ -12,6 +12,7 @@ use super::binder::Binder;
 use super::constraints::{CheckDef, ForeignKeyDef};
 use super::create_as::{LikeDef, is_like, new_of, new_table};
 use super::deparse::typed_null;
+use super::index_ddl::{UniqueColumn, has_equal_nulls};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
@@ -45,8 +46,7 @@ pub(super) struct Parts<'t> {
 /// The UNIQUE constraints under construction: those of columns first, as far as they are known.
 #[derive(Default)]
 pub(super) struct UniqueKeys<'t> {
-    /// The positions of columns with UNIQUE, and their constraints' names.
-    pub(super) columns: Vec<(usize, Option<String>)>,
+    pub(super) columns: Vec<UniqueColumn>,
     pub(super) constraints: Vec<&'t UniqueConstraint>,
 }
 
@@ -70,6 +70,9 @@ impl Binder<'_> {
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Body, SqlError> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
+        if create.query.is_none() {
+            self.check_database(&create.name)?;
+        }
         let (schema, name) = self.new_table_name(&create.name, create.temporary)?;
         self.target = schema;
         if self.is_taken(&name) {
@@ -159,14 +162,8 @@ impl Binder<'_> {
         table.primary_key = key.columns;
         // An expression must not use a generated column, wherever that is defined.
         generated.iter().for_each(|(at, _)| table.columns[*at].generated = Some(String::new()));
-        let (mut defaults, mut generated) = (defaults.into_iter().peekable(), generated.into_iter().peekable());
         for at in 0..table.columns.len() {
-            if let Some((_, ast)) = defaults.next_if(|(place, _)| *place == at) {
-                table.columns[at].default = self.default_text(ast, &table.columns[at])?;
-            }
-            if let Some((_, ast)) = generated.next_if(|(place, _)| *place == at) {
-                table.columns[at].generated = Some(self.generated_text(&table, at, ast)?);
-            }
+            self.column_expressions(&mut table, at, &defaults, &generated)?;
         }
         // They are numbered in the order of the text.
         let place = |start: Location| (start.line, start.column);
@@ -175,6 +172,25 @@ impl Binder<'_> {
         self.add_checks(&mut table, &checks)?;
         self.add_foreign_keys(&mut table, &foreign)?;
         Ok(table)
+    }
+
+    /// Binds DEFAULT and GENERATED of a column, which are among those of a statement.
+    pub(super) fn column_expressions(
+        &mut self,
+        table: &mut Table,
+        at: usize,
+        defaults: &[(usize, &Ast)],
+        generated: &[(usize, &Ast)],
+    ) -> Result<(), SqlError> {
+        // They are in the order of the columns.
+        let find = |all: &[(usize, &Ast)]| all.binary_search_by_key(&at, |(place, _)| *place).ok();
+        if let Some(found) = find(defaults) {
+            table.columns[at].default = self.default_text(defaults[found].1, &table.columns[at])?;
+        }
+        if let Some(found) = find(generated) {
+            table.columns[at].generated = Some(self.generated_text(table, at, generated[found].1)?);
+        }
+        Ok(())
     }
 
     /// The indexes of UNIQUE constraints, and whether they have a name of the statement. One that repeats another
@@ -189,10 +205,9 @@ impl Binder<'_> {
     ) -> Result<(NamedIndexes, Option<String>), SqlError> {
         let taken = [table.to_owned()];
         let place = |name: &str| columns.iter().position(|column| column.name == name);
-        let of_columns = unique.columns.iter().map(|(at, name)| {
-            let column = columns.get(*at).map_or("", |column| &column.name);
-            let index = self.unique_column(table, (*at, column), &taken);
-            (name.clone().map_or(index.clone(), |name| Index { name, ..index }), name.is_some())
+        let of_columns = unique.columns.iter().map(|unique| {
+            let column = columns.get(unique.at).map_or("", |column| &column.name);
+            (self.unique_column(table, (unique, column), &taken), unique.name.is_some())
         });
         let mut all: NamedIndexes = of_columns.collect();
         for constraint in &unique.constraints {
@@ -201,9 +216,11 @@ impl Binder<'_> {
         let (mut kept, mut name_of_key) = (NamedIndexes::new(), None);
         for (index, is_named) in all {
             let is_same = |(other, _): &&mut (Index, bool)| {
-                (&other.columns, &other.included) == (&index.columns, &index.included)
+                (&other.columns, &other.included, other.nulls_not_distinct)
+                    == (&index.columns, &index.included, index.nulls_not_distinct)
             };
-            if index.included.is_empty() && index.plain_columns().is_some_and(|positions| positions == key) {
+            let may_be_key = index.included.is_empty() && !index.nulls_not_distinct;
+            if may_be_key && index.plain_columns().is_some_and(|positions| positions == key) {
                 name_of_key = name_of_key.or(Some(index.name).filter(|_| is_named));
             } else if let Some((prior, has_name)) = kept.iter_mut().find(is_same) {
                 if is_named && !*has_name {
@@ -224,7 +241,8 @@ impl Binder<'_> {
             let name = match is_named {
                 true => self.new_index_name(index.name, &table.name, &taken)?,
                 false if taken.contains(&index.name) => {
-                    let positions = index.plain_columns().unwrap_or_default();
+                    let mut positions = index.plain_columns().unwrap_or_default();
+                    positions.extend(&index.included);
                     let names: Vec<&str> = positions.iter().map(|at| table.columns[*at].name.as_str()).collect();
                     self.free_name(&table.name, Some(&names.join("_")), "key", &taken)
                 }
@@ -350,7 +368,11 @@ impl Binder<'_> {
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
                 ColumnOption::Unique(constraint) => {
                     self.refuse_deferrable(constraint, at)?;
-                    parts.unique.columns.push((earlier.len(), option.name.as_ref().map(fold_ident)));
+                    parts.unique.columns.push(UniqueColumn {
+                        at: earlier.len(),
+                        name: option.name.as_ref().map(fold_ident),
+                        nulls_not_distinct: has_equal_nulls(constraint),
+                    });
                 }
                 ColumnOption::ForeignKey(foreign) => {
                     parts.foreign.push((option.name.as_ref(), vec![&def.name], foreign));
@@ -445,18 +467,10 @@ impl Binder<'_> {
         options.map(|options| self.column_sequence(named, options, taken)).transpose()
     }
 
+    /// Checks COLLATE of a column.
     pub(super) fn column_collation(&self, name: &ObjectName, ty: SqlType) -> Result<(), SqlError> {
-        let at = name.span().start;
-        let collation = self.name_parts(name)?.pop().unwrap_or_default();
-        if !ty.is_text() {
-            let message = format!("collations are not supported by type {}", self.type_text(ty));
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(self.position_before(at, "collate")));
-        }
-        if ["c", "posix", "default", "ucs_basic"].contains(&collation.to_ascii_lowercase().as_str()) {
-            return Ok(());
-        }
-        let message = format!("collation \"{collation}\" for encoding \"UTF8\" does not exist");
-        Err(self.error(SqlState::UNDEFINED_OBJECT, message, at))
+        self.check_collation(name)?;
+        self.check_has_collation(ty, name)
     }
 
     /// The text of a DEFAULT, which binds to the same expression when parsed alone: as PostgreSQL writes it, or as it
@@ -501,19 +515,15 @@ impl Binder<'_> {
 
     /// Whether this is NULL, cast by a call: `pg_catalog."int4"(NULL)`.
     fn is_null_cast(&self, ast: &Ast) -> bool {
-        let Ast::Function(call) = ast else { return false };
-        let FunctionArguments::List(list) = &call.args else { return false };
-        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Value(arg)))] = list.args.as_slice() else { return false };
+        let Some((name, Ast::Value(arg))) = sole_argument(ast) else { return false };
         let is_type = |parts: Vec<String>| parts.last().is_some_and(|name| find_name(name).is_some());
-        arg.value == Value::Null && self.name_parts(&call.name).is_ok_and(is_type)
+        arg.value == Value::Null && self.name_parts(name).is_ok_and(is_type)
     }
 
     /// The sequence of a default that is `nextval('name')`. The default keeps its id: it may be renamed.
     fn drawn(&self, ast: &Ast) -> Option<ObjectId> {
-        let Ast::Function(call) = ast else { return None };
-        let FunctionArguments::List(list) = &call.args else { return None };
-        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice() else { return None };
-        let parts = self.name_parts(&call.name).ok()?;
+        let (name, arg) = sole_argument(ast)?;
+        let parts = self.name_parts(name).ok()?;
         let literal = match arg {
             Ast::Cast { expr, data_type: DataType::Regclass, .. } => &**expr,
             other => other,
@@ -559,6 +569,7 @@ impl Binder<'_> {
         let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
         let position = self.constraint_position(constraint.name.as_ref(), at, "primary");
         self.check_single_key(table, key, || position)?;
+        self.plain_constraint(constraint.index_type.as_ref(), constraint.index_options.is_empty(), at)?;
         key.name = constraint.name.as_ref().map(fold_ident);
         let place = |name: &str| columns.iter().position(|column| column.name == name);
         let found = self.constraint_columns(&constraint.columns, place, "primary key constraint", (at, position))?;
@@ -613,7 +624,14 @@ impl Binder<'_> {
     }
 }
 
-/// What GENERATED says. 22023 for a column of another type.
+/// The name of a function that is called with one argument, and this.
+fn sole_argument(ast: &Ast) -> Option<(&ObjectName, &Ast)> {
+    let Ast::Function(call) = ast else { return None };
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice() else { return None };
+    Some((&call.name, arg))
+}
+
 /// A column after so many others, with nothing but a type.
 fn blank_column(earlier: usize, name: String, ty: SqlType) -> Column {
     let id = ColumnId(u16::try_from(earlier + 1).unwrap_or(u16::MAX));

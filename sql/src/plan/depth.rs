@@ -5,7 +5,7 @@
 //! limits bound one text. Views and chains of WITH multiply them, so the plan itself is measured: 54001 beyond
 //! [`MAX_DEPTH`], which the stacks of [`crate::deep_stack::STACK_BYTES`] have room for.
 
-use super::constants::{visit_body, visit_own, visit_own_of_rel};
+use super::constants::{query_of, visit_own, visit_own_of_body, visit_own_of_rel};
 use super::node::{Body, Whole, WithBody};
 use super::rel::{Rel, SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
@@ -35,22 +35,14 @@ struct Depths<'p> {
 
 impl Depths<'_> {
     fn body(&mut self, body: &Body) -> Result<(), SqlError> {
-        let query = match body {
-            Body::Select(plan) => Some(plan),
-            Body::Insert(plan) => Some(&plan.source),
-            Body::Update(plan) => plan.joined.as_ref().map(|joined| &joined.source),
-            Body::Delete(plan) => plan.joined.as_ref().map(|joined| &joined.source),
-            Body::CreateTableAs(parts) => Some(&parts.1),
-            _ => None,
-        };
-        if let Some(plan) = query {
-            self.select(plan, MAX_DEPTH)?;
+        if let Some(query) = query_of(body) {
+            self.select(query, MAX_DEPTH)?;
         }
         if self.whole.subplans.is_empty() {
             return Ok(());
         }
         let mut found = Vec::new();
-        visit_body(body, &mut |expr| found_in(expr, &mut found))?;
+        visit_own_of_body(body, &mut |expr| found_in(expr, &mut found))?;
         self.subqueries(&found, MAX_DEPTH).map(|_| ())
     }
 

@@ -46,6 +46,7 @@ impl Binder<'_> {
 
     fn create_domain(&mut self, name: &ObjectName, def: &ColumnDef) -> Result<Body, SqlError> {
         let at = name.span().start;
+        self.type_parts(name)?;
         let (schema, name) = self.new_name(name)?;
         self.check_free_type(schema, &name)?;
         let base = self.base_of_domain(def)?;
@@ -172,7 +173,7 @@ impl Binder<'_> {
     /// The domain of a name. 42704 if there is none, 42809 if it is another type, which errors name as it is written,
     /// or as SQL.
     pub(super) fn domain_named(&self, name: &ObjectName, as_written: bool) -> Result<Domain, SqlError> {
-        let parts = self.name_parts(name)?;
+        let parts = self.type_parts(name)?;
         let found = self.find_user_type(&parts);
         if let Some(Object::Domain(found)) = found.as_deref() {
             return Ok(found.clone());

@@ -15,9 +15,10 @@ use super::domains::{default_text, domain_check};
 use super::node::{Drops, Notice};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
+use crate::expr::Expr;
 use crate::object::{Domain, Object, ObjectId, SchemaId};
 use crate::table::{Column, ColumnId, Table, drawn_sequence, quote_identifier};
-use pgtypes::Oid;
+use pgtypes::{Names, Oid, SqlType};
 
 /// Something to drop.
 #[derive(Clone, Debug)]
@@ -236,11 +237,24 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         let on = format!("column {} of table {}", column.name, table.name);
         let views = self.views_of_column(table, column.id)?;
-        let mut all: Vec<Dropped> = Vec::new();
-        for view in views {
-            found.add_object(Arc::clone(&view), Some((self.object_text(&view), on.clone())));
-            all.push(Dropped::Object(view));
+        for view in &views {
+            found.add_object(Arc::clone(view), Some((self.object_text(view), on.clone())));
         }
+        let owner = Some((ObjectId(table.id.0), column.id.0));
+        let is_owned =
+            |object: &Arc<Object>| matches!(&**object, Object::Sequence(sequence) if sequence.owner == owner);
+        let owned: Vec<Arc<Object>> = self.catalog.relations().into_iter().filter(is_owned).collect();
+        self.add_sequences((table, column), (views, owned), found)
+    }
+
+    /// Adds sequences of a column, and all that depends on them and on views that go.
+    pub(super) fn add_sequences(
+        &self,
+        (table, column): (&Table, &Column),
+        (views, owned): (Vec<Arc<Object>>, Vec<Arc<Object>>),
+        found: &mut Dependents,
+    ) -> Result<(), SqlError> {
+        let mut all: Vec<Dropped> = views.into_iter().chain(owned.iter().cloned()).map(Dropped::Object).collect();
         let mut at = 0;
         while let Some(parent) = all.get(at).cloned() {
             for Dependent { found: child, .. } in self.dependents(&parent) {
@@ -253,10 +267,6 @@ impl Binder<'_> {
             }
             at += 1;
         }
-        let owner = Some((ObjectId(table.id.0), column.id.0));
-        let is_owned =
-            |object: &Arc<Object>| matches!(&**object, Object::Sequence(sequence) if sequence.owner == owner);
-        let owned: Vec<Arc<Object>> = self.catalog.relations().into_iter().filter(is_owned).collect();
         let stays = |other: &Table, there: &Column| (other.id, there.id) != (table.id, column.id);
         self.add_defaults(&owned, stays, found)?;
         owned.into_iter().for_each(|sequence| found.add_object(sequence, None));
@@ -273,8 +283,7 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         for table in self.catalog.tables() {
             for column in table.columns.iter().filter(|column| stays(&table, column)) {
-                let Some(drawn) = column.default.as_deref().and_then(drawn_sequence) else { continue };
-                let Some(sequence) = dropped.iter().find(|object| object.id() == drawn) else { continue };
+                let Some(sequence) = dropped.iter().find(|object| self.draws_from(column, object)) else { continue };
                 let what = self.object_text(sequence);
                 let table_text = self.dropped_text(&Dropped::Table(Arc::clone(&table)));
                 let column_text = format!("column {} of {table_text}", quote_identifier(&column.name));
@@ -287,6 +296,25 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the default of a column names a sequence by a constant.
+    fn draws_from(&self, column: &Column, object: &Object) -> bool {
+        let (Some(text), Object::Sequence(sequence)) = (&column.default, object) else { return false };
+        if let Some(drawn) = drawn_sequence(text) {
+            return drawn == sequence.id;
+        }
+        // Few texts have to be bound.
+        if !text.to_lowercase().contains(&sequence.name.to_lowercase()) {
+            return false;
+        }
+        let names_it = |node: &Expr| match node {
+            Expr::Input { ty, text, .. } if ty.base() == SqlType::REGCLASS => {
+                self.catalog.find(SqlType::REGCLASS, text).is_ok_and(|oid| oid.0 == sequence.id.0)
+            }
+            _ => false,
+        };
+        bind_default(text, column, self.catalog).is_ok_and(|bound| bound.any(&names_it))
     }
 
     /// Adds the defaults of columns that name a dropped type, of columns that stay.

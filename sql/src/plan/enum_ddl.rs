@@ -29,6 +29,7 @@ impl Binder<'_> {
         let Some(UserDefinedTypeRepresentation::Enum { labels }) = representation else {
             return Err(self.unsupported("CREATE TYPE of a type that is no enum is", name.span().start));
         };
+        self.type_parts(name)?;
         let (schema, name) = self.new_name(name)?;
         self.check_free_type(schema, &name)?;
         let mut texts: Vec<Box<str>> = Vec::with_capacity(labels.len());
@@ -50,7 +51,7 @@ impl Binder<'_> {
     pub(super) fn alter_type(&mut self, alter: &AlterType) -> Result<Body, SqlError> {
         const TAG: &str = "ALTER TYPE";
         if let AlterTypeOperation::Rename(rename) = &alter.operation
-            && let Some(Object::Domain(domain)) = self.find_user_type(&self.name_parts(&alter.name)?).as_deref()
+            && let Some(Object::Domain(domain)) = self.find_user_type(&self.type_parts(&alter.name)?).as_deref()
         {
             return self.rename_domain(TAG, domain.clone(), &rename.new_name);
         }
@@ -75,6 +76,7 @@ impl Binder<'_> {
                     return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
                 }
                 new.labels[from].name = to;
+                return self.relabel(TAG, (old, new), alter.name.span().start);
             }
         }
         Ok(Body::AlterObject(TAG, Object::Enum(old), Object::Enum(new)))
@@ -129,7 +131,7 @@ impl Binder<'_> {
         let (mut roots, mut tag) = (Vec::new(), "DROP TYPE");
         for name in names {
             let domain = domain_name(name);
-            let parts = self.name_parts(domain.as_ref().unwrap_or(name))?;
+            let parts = self.type_parts(domain.as_ref().unwrap_or(name))?;
             let (found, of_system) = (self.find_user_type(&parts), self.system_type(&parts));
             if domain.is_some() {
                 tag = "DROP DOMAIN";
@@ -167,6 +169,12 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// The folded parts of the name of a type. 0A000 if it is in another database.
+    pub(super) fn type_parts(&self, name: &ObjectName) -> Result<Vec<String>, SqlError> {
+        let parts = self.name_parts(name)?;
+        if parts.len() > 2 { Err(SqlError::far_name(&parts, 3)) } else { Ok(parts) }
+    }
+
     pub(super) fn find_user_type(&self, parts: &[String]) -> Option<std::sync::Arc<Object>> {
         match parts {
             [name] => self.look_up_type(None, name),
@@ -183,7 +191,7 @@ impl Binder<'_> {
 
     /// The enum of a name. 42704 if there is none, 42809 if it is another type.
     fn enum_named(&self, name: &ObjectName) -> Result<EnumType, SqlError> {
-        let parts = self.name_parts(name)?;
+        let parts = self.type_parts(name)?;
         let of_system = match self.find_user_type(&parts).as_deref() {
             Some(Object::Enum(found)) => return Ok(found.clone()),
             Some(Object::Domain(found)) => Some(self.catalog.domain_text(found)),

@@ -17,6 +17,8 @@ pub(super) struct AggregateState {
     pub(super) inside: bool,
     /// The aggregates found so far.
     pub(super) calls: Vec<AggregateCall>,
+    /// Where the first of them stands.
+    pub(super) first: Option<Location>,
     /// The window functions.
     pub(super) windows: WindowState,
     /// The references to columns outside of aggregates: places, names, locations.

@@ -15,7 +15,7 @@ use super::conditions::conjuncts;
 use super::index::bind_indexes;
 use super::joins::{join, rel_width, table_scan};
 use super::node::ResultColumn;
-use super::rel::{FunctionScan, JoinKind, Rel, SelectPlan, SetCall, SetValues, Source, WithScan};
+use super::rel::{FunctionScan, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetValues, Source, WithScan};
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
@@ -152,7 +152,12 @@ impl Binder<'_> {
             }
         }
         let join = join(kind, (left.rel, left_width), (right.rel, right_width), conditions, lateral);
-        if kind == JoinKind::Full && join.condition.is_some() {
+        let may_be_full = match (&join.method, &join.condition) {
+            (_, None | Some(Expr::Const(_))) => true,
+            (JoinMethod::Hash(keys), _) => !keys.is_empty(),
+            _ => false,
+        };
+        if kind == JoinKind::Full && !may_be_full {
             let message = "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
@@ -323,7 +328,6 @@ impl Binder<'_> {
                     query.is_read = true;
                 }
                 let width = with.columns.len();
-                self.recursion_used |= with.is_recursion;
                 let args = with.args.iter().map(|arg| self.passed(with.depth, arg.clone())).collect();
                 let rel = Rel::With(WithScan { query: with.query, is_recursion: with.is_recursion, width, args });
                 let scope = self.result_scope(&with.columns, alias, &with.name)?;
@@ -514,17 +518,18 @@ impl Binder<'_> {
         before: Option<&Scope>,
         at: Location,
     ) -> Result<Item, SqlError> {
-        if ordinality {
-            return Err(self.unsupported("WITH ORDINALITY of several functions is", at));
-        }
         let (bound, outer) = self.within_from(before, |binder| {
             calls.iter().map(|(name, asts)| binder.call_in_from(name, asts, at)).collect::<Result<Vec<_>, SqlError>>()
         });
         let (set_calls, columns): (Vec<SetCall>, Vec<Vec<ResultColumn>>) = bound?.into_iter().unzip();
         let first = calls.first().map_or("", |(name, _)| name.as_str());
-        let scope = self.result_scope(&columns.concat(), alias, first)?;
+        let mut columns = columns.concat();
+        if ordinality {
+            columns.push(ResultColumn { name: "ordinality".to_owned(), ty: SqlType::INT8, origin: (0, 0) });
+        }
+        let scope = self.result_scope(&columns, alias, first)?;
         let input = Rel::Query(Box::new(SelectPlan::single()));
-        let rel = Rel::SetValues(Box::new(SetValues { input, calls: set_calls }));
+        let rel = Rel::SetValues(Box::new(SetValues { input, calls: set_calls, ordinality }));
         Ok(Item { rel, scope, lateral: Some(outer) })
     }
 

@@ -17,7 +17,7 @@ use super::projection::index_column_name;
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::object::Object;
-use crate::parse::{NO_LOCATION, start_of};
+use crate::parse::{NO_LOCATION, included, start_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
@@ -62,6 +62,15 @@ const OPERATOR_CLASSES: [&str; 32] = [
     "varchar_ops",
 ];
 
+/// A column with UNIQUE.
+pub(super) struct UniqueColumn {
+    /// Its position.
+    pub(super) at: usize,
+    /// The name of the constraint.
+    pub(super) name: Option<String>,
+    pub(super) nulls_not_distinct: bool,
+}
+
 /// Whether an operator class orders values of a type as the key form does. Under the collation C, so do those of
 /// patterns.
 fn is_operator_class(name: &str, ty: SqlType) -> bool {
@@ -89,7 +98,7 @@ impl Binder<'_> {
     /// Binds CREATE INDEX.
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<Body, SqlError> {
         let at = create.table_name.span().start;
-        if let Some(view) = self.find_view(&create.table_name)? {
+        if let Some(view) = self.find_view(&create.table_name).map_err(|error| error.at(0))? {
             let message = format!("cannot create index on relation \"{}\"", view.name());
             let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
             return Err(error.detail("This operation is not supported for views."));
@@ -97,13 +106,13 @@ impl Binder<'_> {
         let table = self.table(&create.table_name).map_err(|error| SqlError { position: None, ..error })?;
         self.target = table.schema;
         self.index_method(create.using.as_ref(), at)?;
-        self.distinct_nulls(create.nulls_distinct == Some(false), at)?;
         if !create.index_options.is_empty() || !create.alter_options.is_empty() {
             return Err(self.unsupported("this option of CREATE INDEX is", at));
         }
         create.with.iter().try_for_each(|option| self.storage_parameter(option))?;
         let given = create.name.as_ref().map(|name| self.index_name(name)).transpose()?;
-        let mut index = new_index(create.unique, false);
+        let nulls_not_distinct = create.nulls_distinct == Some(false);
+        let mut index = Index { nulls_not_distinct, ..new_index(create.unique, false) };
         let mut names = Vec::new();
         for column in &create.columns {
             names.push(self.column_name_of(column));
@@ -154,10 +163,6 @@ impl Binder<'_> {
             Some(known) => known.to_string().to_lowercase(),
         };
         Err(self.unsupported(&format!("access method \"{name}\" is"), at))
-    }
-
-    fn distinct_nulls(&self, not_distinct: bool, at: Location) -> Result<(), SqlError> {
-        if not_distinct { Err(self.unsupported("NULLS NOT DISTINCT is", at)) } else { Ok(()) }
     }
 
     fn storage_parameter(&self, option: &Ast) -> Result<(), SqlError> {
@@ -212,7 +217,7 @@ impl Binder<'_> {
             ast => self.indexed_expression(table, ast)?,
         };
         if let Some(name) = collation {
-            self.column_collation(name, ty)?;
+            self.column_collation(name, ty).map_err(|error| SqlError { position: None, ..error })?;
         }
         self.check_operator_class(column.operator_class.as_ref(), ty)?;
         let options = &column.column.options;
@@ -302,29 +307,42 @@ impl Binder<'_> {
         taken: &[String],
     ) -> Result<Index, SqlError> {
         let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
-        self.plain_constraint(constraint.index_type.as_ref(), constraint.index_options.is_empty(), at)?;
-        self.distinct_nulls(constraint.nulls_distinct == NullsDistinctOption::NotDistinct, at)?;
+        let (included, is_plain) = match constraint.index_options.as_slice() {
+            [option] => included(option).map_or((Vec::new(), false), |included| (included, true)),
+            options => (Vec::new(), options.is_empty()),
+        };
+        self.plain_constraint(constraint.index_type.as_ref(), is_plain, at)?;
         if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
             return Err(self.unsupported("DEFERRABLE constraints are", at));
         }
         let position = || self.constraint_position(constraint.name.as_ref(), at, "unique");
-        let columns = self.constraint_columns(&constraint.columns, place, "unique constraint", (at, position()))?;
-        let names: Vec<String> = columns.iter().map(|(_, name)| name.clone()).collect();
-        let positions = columns.iter().map(|(place, _)| *place);
-        let name = match &constraint.name {
+        let columns = self.constraint_columns(&constraint.columns, &place, "unique constraint", (at, position()))?;
+        let mut names: Vec<String> = columns.iter().map(|(_, name)| name.clone()).collect();
+        let mut index = Index { nulls_not_distinct: has_equal_nulls(constraint), ..new_index(true, true) };
+        index.columns = columns.iter().map(|(place, _)| plain_column(*place)).collect();
+        for ident in &included {
+            let name = fold_ident(ident);
+            index.included.push(place(&name).ok_or_else(|| missing_in_key(&name, position()))?);
+            names.push(name);
+        }
+        index.name = match &constraint.name {
             Some(ident) => fold_ident(ident),
             None => self.free_name(table, Some(&index_columns_name(&names)), "key", taken),
         };
-        let mut index = Index { name, ..new_index(true, true) };
-        index.columns = positions.map(plain_column).collect();
         check_width(&index)?;
         Ok(index)
     }
 
     /// The index of UNIQUE behind a column.
-    pub(super) fn unique_column(&self, table: &str, (at, column): (usize, &str), taken: &[String]) -> Index {
-        let name = self.free_name(table, Some(column), "key", taken);
-        Index { name, columns: vec![plain_column(at)], ..new_index(true, true) }
+    pub(super) fn unique_column(
+        &self,
+        table: &str,
+        (unique, column): (&UniqueColumn, &str),
+        taken: &[String],
+    ) -> Index {
+        let name = unique.name.clone().unwrap_or_else(|| self.free_name(table, Some(column), "key", taken));
+        let (columns, nulls_not_distinct) = (vec![plain_column(unique.at)], unique.nulls_not_distinct);
+        Index { name, columns, nulls_not_distinct, ..new_index(true, true) }
     }
 
     pub(super) fn plain_constraint(
@@ -357,10 +375,7 @@ impl Binder<'_> {
         for column in columns {
             let ident = constraint_column(column).ok_or_else(|| self.unsupported("this form of a key is", at))?;
             let name = fold_ident(ident);
-            let Some(place) = place(&name) else {
-                let message = format!("column \"{name}\" named in key does not exist");
-                return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position));
-            };
+            let place = place(&name).ok_or_else(|| missing_in_key(&name, position))?;
             if out.iter().any(|(earlier, _)| *earlier == place) {
                 let message = format!("column \"{name}\" appears twice in {what}");
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message).at(position));
@@ -415,10 +430,21 @@ fn new_index(unique: bool, is_constraint: bool) -> Index {
         name: String::new(),
         columns: Vec::new(),
         unique,
+        nulls_not_distinct: false,
         is_constraint,
         predicate: None,
         included: Vec::new(),
     }
+}
+
+/// Whether a UNIQUE constraint takes NULLs for equal.
+pub(super) fn has_equal_nulls(constraint: &UniqueConstraint) -> bool {
+    constraint.nulls_distinct == NullsDistinctOption::NotDistinct
+}
+
+fn missing_in_key(name: &str, position: u32) -> SqlError {
+    let message = format!("column \"{name}\" named in key does not exist");
+    SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position)
 }
 
 fn plain_column(at: usize) -> IndexColumn {

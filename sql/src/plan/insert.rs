@@ -13,10 +13,12 @@ use super::binder::{Binder, Scope, Typed};
 use super::names::{fold_ident, is_default};
 use super::node::{Arbiters, Conflict, InsertPlan, ResultColumn};
 use super::rel::{SelectPlan, Source};
+use super::subscripted::Target;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{NO_ALIAS, NO_LOCATION, OVERRIDING_SYSTEM, OVERRIDING_USER, query_start, start_of};
 use crate::table::{Column, Identity, Index, Table};
+use pgtypes::Datum;
 
 /// The source of INSERT, and the table's columns over its rows; `None` if they are the same.
 type InsertSource = (SelectPlan, Option<Vec<Expr>>);
@@ -70,19 +72,19 @@ impl Binder<'_> {
     }
 
     /// Positions of the target columns, in the order of the values.
-    fn target_columns(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+    fn target_columns(&mut self, table: &Table, names: &[ObjectName]) -> Result<Vec<Target>, SqlError> {
         if names.is_empty() {
-            return Ok((0..table.columns.len()).collect());
+            return Ok((0..table.columns.len()).map(|place| Target::whole(place, NO_LOCATION)).collect());
         }
-        let mut targets = Vec::with_capacity(names.len());
+        let mut targets: Vec<Target> = Vec::with_capacity(names.len());
         for name in names {
-            let at = name.span().start;
-            let place = self.named_column(table, name)?;
-            if targets.contains(&place) {
-                let message = format!("column \"{}\" specified more than once", table.columns[place].name);
-                return Err(self.error(SqlState::DUPLICATE_COLUMN, message, at));
+            let target = self.assigned(table, name, &Scope::default())?;
+            let clashes = |other: &Target| other.place == target.place && !(other.is_part() && target.is_part());
+            if targets.iter().any(clashes) {
+                let message = format!("column \"{}\" specified more than once", table.columns[target.place].name);
+                return Err(self.error(SqlState::DUPLICATE_COLUMN, message, target.at));
             }
-            targets.push(place);
+            targets.push(target);
         }
         Ok(targets)
     }
@@ -94,7 +96,7 @@ impl Binder<'_> {
     fn insert_values(
         &mut self,
         (table, overriding): (&Table, Option<Overriding>),
-        targets: &[usize],
+        targets: &[Target],
         values: &Values,
         insert: &Insert,
     ) -> Result<InsertSource, SqlError> {
@@ -115,25 +117,29 @@ impl Binder<'_> {
             self.check_width(width, targets.len(), surplus, insert)?;
             let mut out = Vec::with_capacity(width);
             for (ast, target) in row.content.iter().zip(targets) {
-                let column = &table.columns[*target];
+                let column = &table.columns[target.place];
                 let takes_default = is_default(ast) || drops_value(column, overriding)?;
                 out.push(if takes_default {
+                    self.refuse_default(target)?;
                     self.default_of(column)?
                 } else {
                     self.refuse_generated(column, &non_default(column))?;
                     let value = self.expr(ast, &scope)?;
-                    self.assign(value, column)?
+                    self.assign_to(value, column, target)?
                 });
             }
             rows.push(out);
         }
         // The rows have only the given columns, however wide the table is.
         let given = &targets[..width.min(targets.len())];
-        let columns = if given.iter().copied().eq(0..table.columns.len()) {
+        let is_whole = !given.iter().any(Target::is_part);
+        let columns = if is_whole && given.iter().map(|target| target.place).eq(0..table.columns.len()) {
             None
         } else {
             let mut out = self.defaults(table)?;
-            given.iter().enumerate().for_each(|(at, target)| out[*target] = Expr::Column(at));
+            for (at, target) in given.iter().enumerate() {
+                put(target, Expr::Column(at), table, &mut out);
+            }
             Some(out)
         };
         Ok((values_plan(rows), columns))
@@ -163,26 +169,28 @@ impl Binder<'_> {
     fn insert_query(
         &mut self,
         (table, overriding): (&Table, Option<Overriding>),
-        targets: &[usize],
+        targets: &[Target],
         query: &Query,
         insert: &Insert,
     ) -> Result<InsertSource, SqlError> {
-        self.targets = targets.iter().map(|at| table.columns[*at].ty).collect();
+        self.targets = targets.iter().map(|target| target.type_in(table.columns[target.place].ty)).collect();
         let bound = self.query(query);
         self.targets = Vec::new();
         let (source, columns) = bound?;
         self.check_width(columns.len(), targets.len(), Some(query_start(query)), insert)?;
         for target in targets.iter().take(columns.len()) {
-            let column = &table.columns[*target];
+            let column = &table.columns[target.place];
             self.refuse_generated(column, &non_default(column))?;
         }
         let mut out = self.defaults(table)?;
         for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
-            if drops_value(&table.columns[*target], overriding)? {
+            let assigned = &table.columns[target.place];
+            if drops_value(assigned, overriding)? {
                 continue;
             }
             let value = Typed::new(Expr::Column(at), column.ty, query_start(query));
-            out[*target] = self.assign(value, &table.columns[*target])?;
+            let value = self.assign_to(value, assigned, target)?;
+            put(target, value, table, &mut out);
         }
         Ok((source, Some(out)))
     }
@@ -272,6 +280,16 @@ impl Binder<'_> {
         }
         Ok(arbiters)
     }
+}
+
+/// Puts the value of a target into a row of defaults. Of a column only some parts are given: it was NULL before.
+fn put(target: &Target, value: Expr, table: &Table, out: &mut [Expr]) {
+    let (Some(place), Some(column)) = (out.get_mut(target.place), table.columns.get(target.place)) else { return };
+    let before = match std::mem::replace(place, Expr::Const(Datum::Null)) {
+        assigned @ Expr::Assigned { .. } => assigned,
+        _ => Expr::Const(Datum::Null),
+    };
+    *place = target.over(before, value, column);
 }
 
 fn non_default(column: &Column) -> String {

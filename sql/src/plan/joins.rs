@@ -200,7 +200,8 @@ pub(super) fn rel_width(rel: &Rel) -> usize {
         Rel::Set(set) => rel_width(&set.left),
         Rel::Function(scan) => scan.call.width() + usize::from(scan.ordinality),
         Rel::SetValues(values) => {
-            rel_width(&values.input) + values.calls.iter().map(super::rel::SetCall::width).sum::<usize>()
+            let calls = values.calls.iter().map(super::rel::SetCall::width).sum::<usize>();
+            rel_width(&values.input) + calls + usize::from(values.ordinality)
         }
         Rel::Windows(windows) => windows.width + windows.values(),
         Rel::With(scan) => scan.width,

@@ -23,23 +23,27 @@
 //!    plain columns
 //! 9. `coerce`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, EXPLAIN, the depth of
 //!    a plan, reserved words, expressions of the catalog
-//! 10. `calls`, `relations`, `type_name`: calls of functions, names of relations, types
-//! 11. `domains`, `object_names`, `operators`: constraints of domains, names in literals, operators
+//! 10. `calls`, `mentions`, `relations`, `type_name`: calls of functions, relations that a query's text names, names of
+//!     relations, types
+//! 11. `domains`, `object_names`, `operators`, `recursion`: constraints of domains, names in literals, operators, the
+//!     form of WITH RECURSIVE
 //! 12. `comparison`: comparisons and constructs built from them
 //! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 14. `aggregate`, `deparse`, `frames`, `index`: aggregates; conditions as text; frames of windows; binding of indexes
+//! 14. `aggregate`, `deparse`, `frames`, `index`, `subscripted`: aggregates; conditions as text; frames of windows;
+//!     binding of indexes; elements and slices that are assigned
 //! 15. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
 //!     column; FROM, output columns; names in stored texts; what views read
 //! 16. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
 //!     statement; UNION and its kin, WITH
 //! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
 //!     inside WITH
-//! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`: checks, generated columns, foreign keys;
-//!     what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE
+//! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
+//!     foreign keys; what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE; new
+//!     labels in stored texts
 //! 19. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
 //!     others; domains; enums; schemas, databases, DROP; views
 //! 20. `ddl`: CREATE TABLE, TRUNCATE
-//! 21. `alter_identity`: sequences in ALTER TABLE
+//! 21. `alter_identity`, `set_schema`: sequences in ALTER TABLE; SET SCHEMA
 //! 22. `alter_table`: ALTER TABLE
 //! 23. `statement`: statements to plans
 //! 24. `copy`: COPY
@@ -88,6 +92,7 @@ mod join_method;
 mod joins;
 mod known;
 mod maintenance;
+mod mentions;
 mod modify;
 mod names;
 mod node;
@@ -100,20 +105,24 @@ mod parameters;
 mod path_cost;
 mod plain;
 mod projection;
+mod recursion;
 mod references;
 mod rel;
+mod relabel;
 mod relations;
 mod rename;
 mod select;
 mod selectivity;
 mod sequence_ddl;
 mod set_operation;
+mod set_schema;
 mod settle;
 mod show;
 mod special;
 mod statement;
 mod stored;
 mod subquery;
+mod subscripted;
 mod type_name;
 mod view_uses;
 mod views;
@@ -143,7 +152,7 @@ pub(crate) use rel::{
     SetOperation, SetValues, SortKey, Source, Subplan, Window, WindowCall, Windows, WithScan,
 };
 pub use statement::bind;
-pub(crate) use type_name::resolve as type_of_name;
+pub(crate) use type_name::resolve_in as type_of_name;
 pub(crate) use window::{Frame, FrameBound, FrameUnits, RangeBound, WindowFunction};
 pub(crate) use with_name::has_changes;
 

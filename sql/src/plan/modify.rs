@@ -16,7 +16,7 @@ use super::node::{DeletePlan, Joined, ResultColumn, UpdatePlan};
 use super::references::changed_keys;
 use super::rel::{JoinKind, Rel, SelectPlan, Source};
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
+use crate::expr::{Expr, fold};
 use crate::table::Table;
 
 /// The tables beside the target, as a node.
@@ -68,7 +68,8 @@ impl Binder<'_> {
 
     fn where_clause(&mut self, selection: Option<&Ast>, scope: &Scope) -> Result<Option<Expr>, SqlError> {
         self.clause = "WHERE";
-        selection.map(|ast| self.condition(ast, scope, "WHERE")).transpose()
+        let condition = selection.map(|ast| self.condition(ast, scope, "WHERE")).transpose()?;
+        Ok(condition.map(fold::filter))
     }
 
     /// Binds DELETE.

@@ -4,9 +4,13 @@ use sqlparser::ast::{Expr as Ast, Ident, ObjectName, ObjectNamePart, OrderByOpti
 
 use super::binder::Binder;
 use crate::error::{SqlError, SqlState};
+use pgtypes::{Category, SqlType};
 
 /// Limit of identifiers, in bytes. Longer ones are truncated, as in PostgreSQL.
 const MAX_IDENTIFIER: usize = 63;
+
+/// PostgreSQL's collations that do not come from the system.
+const COLLATIONS: [&str; 4] = ["C", "POSIX", "default", "ucs_basic"];
 
 /// Whether a key of an order descends, and whether NULLs come first. By default NULL counts as the greatest value.
 pub(super) fn sort_options(options: &OrderByOptions) -> (bool, bool) {
@@ -52,18 +56,48 @@ impl Binder<'_> {
         self.check_name(ident)
     }
 
-    /// The folded parts of a name.
+    /// 42704 for a collation that does not exist. Those that do order text by its bytes.
+    pub(super) fn check_collation(&self, name: &ObjectName) -> Result<(), SqlError> {
+        let parts = self.name_parts(name)?;
+        let known = match parts.as_slice() {
+            [name] => Some(name),
+            [schema, name] if schema == "pg_catalog" => Some(name),
+            _ => None,
+        };
+        if known.is_some_and(|name| COLLATIONS.contains(&name.as_str())) {
+            return Ok(());
+        }
+        let message = format!("collation \"{}\" for encoding \"UTF8\" does not exist", parts.join("."));
+        let position = self.position_before(name.span().start, "collate");
+        Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position))
+    }
+
+    /// 42804 for a type without a collation. `name`: the collation that is given.
+    pub(super) fn check_has_collation(&self, ty: SqlType, name: &ObjectName) -> Result<(), SqlError> {
+        if ty.scalar().row().category == Category::String {
+            return Ok(());
+        }
+        let message = format!("collations are not supported by type {}", self.type_text(ty));
+        let position = self.position_before(name.span().start, "collate");
+        Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(position))
+    }
+
+    /// The folded parts of a name, without the name of the session's database.
     pub(super) fn name_parts(&self, name: &ObjectName) -> Result<Vec<String>, SqlError> {
         if let Some(ObjectNamePart::Identifier(first)) = name.0.first() {
             self.check_name(first)?;
         }
-        name.0
-            .iter()
-            .map(|part| match part {
-                ObjectNamePart::Identifier(ident) => self.alias(ident),
-                ObjectNamePart::Function(_) => Err(self.unsupported("a computed name is", name.span().start)),
-            })
-            .collect()
+        let folded = name.0.iter().map(|part| match part {
+            ObjectNamePart::Identifier(ident) => self.alias(ident),
+            ObjectNamePart::Function(_) => Err(self.unsupported("a computed name is", name.span().start)),
+        });
+        let mut parts = folded.collect::<Result<Vec<String>, SqlError>>()?;
+        if let [database, _, _] = parts.as_slice()
+            && self.catalog.is_own_database(database)
+        {
+            parts.remove(0);
+        }
+        Ok(parts)
     }
 }
 

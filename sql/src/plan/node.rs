@@ -1,6 +1,7 @@
 //! The nodes of a plan: the result of the binder, run by the executor.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -305,8 +306,9 @@ pub(crate) enum WithBody {
     /// A query.
     Query(Box<SelectPlan>),
     /// A recursive one: `first`, then `step` over the rows that the last step has added, until it adds none. Without
-    /// `all` rows that were there already are dropped.
-    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool },
+    /// `all` rows that were there already are dropped. `inner`: the places of the queries of WITH inside of `step`,
+    /// which may read what the last step has added.
+    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool, inner: Range<usize> },
     /// INSERT, UPDATE or DELETE.
     Change(Box<Body>),
 }
@@ -334,6 +336,9 @@ pub(crate) enum Body {
     CreateObject(&'static str, Option<NewObject>),
     /// ALTER of an object that is no table, with its tag: what it was, what it is to be.
     AlterObject(&'static str, Object, Object),
+    /// ALTER TYPE ... RENAME VALUE, with its tag: the enum and the objects that name the label, each as it was and as
+    /// it is to be; the tables that name it.
+    RenameLabel(&'static str, Vec<(Object, Object)>, Vec<Alteration>),
     /// A DROP, with its tag.
     Drop(&'static str, Drops),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.
@@ -390,6 +395,8 @@ pub(crate) struct Alteration {
     pub(crate) validates: Validates,
     /// New sequences, and the columns that own them and draw from them. Their ids and owners do not count.
     pub(crate) sequences: Vec<(ColumnId, Sequence)>,
+    /// Sequences of identity columns that change: what each was, what it is to be.
+    pub(crate) altered: Vec<(Sequence, Sequence)>,
     /// Views that go, and sequences.
     pub(crate) dropped: Vec<Arc<Object>>,
 }
@@ -405,8 +412,14 @@ impl Alteration {
             row: None,
             validates: Validates::default(),
             sequences: Vec::new(),
+            altered: Vec::new(),
             dropped: Vec::new(),
         }
+    }
+
+    /// Whether the table stays as it is: only sequences change.
+    pub(crate) fn is_of_sequences(&self) -> bool {
+        !self.altered.is_empty() && !self.rewrites && self.new == *self.old
     }
 }
 

@@ -35,8 +35,11 @@ fn find_type(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
     let [statement] = parsed.as_slice() else { return Err(missing()) };
     match statement.only_expression() {
         Some(Ast::Cast { data_type, .. }) => {
-            let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
-            type_name::resolve(data_type, &find).map(NamedType::oid).map_err(|_| missing())
+            let found = type_name::resolve_in(catalog, data_type).map(NamedType::oid);
+            found.map_err(|error| match type_name::is_far(data_type) {
+                true => ValueError::new(error.code, error.message),
+                false => missing(),
+            })
         }
         _ => Err(missing()),
     }

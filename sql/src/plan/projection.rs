@@ -49,7 +49,12 @@ impl Binder<'_> {
                 }
                 SelectItem::Wildcard(_) => self.wildcard(None, item.span().start, scope, &mut output)?,
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                    let table = self.name_parts(name)?.pop().unwrap_or_default();
+                    let mut parts = self.name_parts(name)?;
+                    if parts.len() > 2 {
+                        parts.push("*".to_owned());
+                        return Err(SqlError::far_name(&parts, 4).at(self.position(name.span().start)));
+                    }
+                    let table = parts.pop().unwrap_or_default();
                     self.wildcard(Some(&table), name.span().start, scope, &mut output)?;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(ast), _) => {

@@ -348,6 +348,8 @@ impl SetCall {
 pub(crate) struct SetValues {
     pub(crate) input: Rel,
     pub(crate) calls: Vec<SetCall>,
+    /// WITH ORDINALITY: the number of the row, within those of one row of the input, is the last column.
+    pub(crate) ordinality: bool,
 }
 
 /// Windows over the rows of an input. Their values follow the columns of the input.

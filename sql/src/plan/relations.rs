@@ -15,8 +15,8 @@ use crate::catalog::{NamedType, OWN_NAME, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::object::{NEW_TEMPORARY, Object, ObjectId, SchemaId};
 use crate::system;
-use crate::table::Table;
-use pgtypes::SqlType;
+use crate::table::{Table, TableId};
+use pgtypes::{Names, SqlType};
 
 impl Binder<'_> {
     /// The relation of a folded name: in the schema, or in the first one of the search path that has it.
@@ -66,6 +66,19 @@ impl Binder<'_> {
         found.cloned()
     }
 
+    /// The view that is created depends on the relation that a constant of type `regclass` names.
+    pub(super) fn note_constant(&self, name: &str) {
+        if self.stars.is_none() {
+            return;
+        }
+        let Ok(oid) = self.catalog.find(SqlType::REGCLASS, name) else { return };
+        let is_known = self.catalog.object(ObjectId(oid.0)).is_some() || self.catalog.by_id(TableId(oid.0)).is_some();
+        let mut uses = self.uses.borrow_mut();
+        if is_known && !uses.contains(&ObjectId(oid.0)) {
+            uses.push(ObjectId(oid.0));
+        }
+    }
+
     /// The statement depends on an enum, whose labels it has looked up.
     pub(super) fn note_enum(&self, ty: SqlType) {
         let element = ty.scalar();
@@ -113,6 +126,7 @@ impl Binder<'_> {
     /// The relation that a name means, and the folded name without its schema. 42P01 if there is none.
     pub(super) fn relation(&self, name: &ObjectName) -> Result<(Relation, String), SqlError> {
         let at = name.span().start;
+        self.check_database(name)?;
         let found = self.find_relation(name)?;
         found.ok_or_else(|| {
             let parts = self.name_parts(name).unwrap_or_default();
@@ -134,15 +148,20 @@ impl Binder<'_> {
                 Some(schema) => self.look_up(Some(schema.id), relation),
                 None => None,
             },
-            _ => return Err(self.cross_database(&parts, name.span().start)),
+            _ => return Err(far_relation(&parts)),
         };
         let last = parts.pop().unwrap_or_default();
         Ok(found.map(|found| (found, last)))
     }
 
-    fn cross_database(&self, parts: &[String], at: Location) -> SqlError {
-        let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
-        self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at)
+    /// 0A000 for a relation in another database. The other look-ups give the error without a position, as in
+    /// PostgreSQL.
+    pub(super) fn check_database(&self, name: &ObjectName) -> Result<(), SqlError> {
+        let parts = self.name_parts(name)?;
+        if parts.len() < 3 {
+            return Ok(());
+        }
+        Err(far_relation(&parts).at(self.position(name.span().start)))
     }
 
     /// The table of a name, to be changed. 42P01 if there is none, 42809 if it means something else, 42501 if it is one
@@ -199,6 +218,9 @@ impl Binder<'_> {
             self.check_new_name(ident)?;
         }
         let mut parts = self.name_parts(name)?;
+        if parts.len() > 2 {
+            return Err(far_relation(&parts));
+        }
         let last = parts.pop().unwrap_or_default();
         let own = self.catalog.sight().temporary;
         match parts.as_slice() {
@@ -247,8 +269,8 @@ impl Binder<'_> {
                 schema
             }
             _ => {
-                let message = "cross-database references are not implemented";
-                return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
+                parts.push(last);
+                return Err(far_relation(&parts));
             }
         };
         Ok((schema, last))
@@ -259,5 +281,17 @@ impl Binder<'_> {
         let found = self.catalog.schema(schema).map(|schema| schema.id);
         let message = || format!("schema \"{schema}\" does not exist");
         found.ok_or_else(|| self.error(SqlState::INVALID_SCHEMA_NAME, message(), at))
+    }
+}
+
+/// The error of a name that begins with more than a schema. Unlike others, those of relations are quoted.
+fn far_relation(parts: &[String]) -> SqlError {
+    let error = SqlError::far_name(parts, 3);
+    match parts {
+        [_, _, _] => {
+            let message = format!("cross-database references are not implemented: \"{}\"", parts.join("."));
+            SqlError { message, ..error }
+        }
+        _ => error,
     }
 }

@@ -20,7 +20,7 @@ use super::projection::Output;
 use super::rel::{Aggregation, Rel, RowLock, RowWait, SelectPlan, SetCall, SetValues, SortKey, Source};
 use super::windowed::set_windows;
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
+use crate::expr::{Expr, fold};
 use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
 use crate::system;
 use crate::table::Table;
@@ -172,7 +172,7 @@ impl Binder<'_> {
         let aggregates = std::mem::take(&mut self.aggregates);
         let bound = self.condition(ast, scope, "WHERE");
         self.aggregates = aggregates;
-        bound.map(Some)
+        bound.map(|condition| Some(fold::filter(condition)))
     }
 
     /// The keys and the aggregates of a query with groups. The expressions are over its groups then.
@@ -183,6 +183,9 @@ impl Binder<'_> {
         from: &From,
     ) -> Result<(Vec<Expr>, Vec<AggregateCall>), SqlError> {
         self.over_groups(&mut keys, &mut exprs, &from.tables())?;
+        if from.reads_recursion() {
+            self.refuse_recursive_aggregate(self.aggregates.first)?;
+        }
         Ok((keys, std::mem::take(&mut self.aggregates.calls)))
     }
 
@@ -246,7 +249,7 @@ impl Binder<'_> {
             });
         }
         let input = Rel::Query(Box::new(input));
-        plan.source = Source::Rel(Box::new(Rel::SetValues(Box::new(SetValues { input, calls }))));
+        plan.source = Source::Rel(Box::new(Rel::SetValues(Box::new(SetValues { input, calls, ordinality: false }))));
         Ok(())
     }
 
@@ -441,6 +444,10 @@ const fn lock_name(mode: LockMode) -> &'static str {
 }
 
 impl From {
+    fn reads_recursion(&self) -> bool {
+        matches!(self, From::Rel(rel) if has_recursion(rel))
+    }
+
     /// The tables, with the places of their first columns.
     fn tables(&self) -> Vec<(usize, Arc<Table>)> {
         match self {
@@ -452,6 +459,15 @@ impl From {
                 found
             }
         }
+    }
+}
+
+/// Whether a node has the rows that a recursion added last, other than in a query of its own.
+fn has_recursion(rel: &Rel) -> bool {
+    match rel {
+        Rel::Join(join) => has_recursion(&join.left) || has_recursion(&join.right),
+        Rel::With(scan) => scan.is_recursion,
+        _ => false,
     }
 }
 

@@ -8,9 +8,10 @@ use super::binder::Binder;
 use super::names::fold_ident;
 use super::node::{Body, NewObject, Notice};
 use crate::catalog::{NamedType, Relation};
+use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
-use crate::parse::{ALTER_SEQUENCE, RENAME_SEQUENCE, sequence_restart};
+use crate::parse::{ALTER_SEQUENCE, NO_LOCATION, RENAME_SEQUENCE, sequence_name, sequence_restart};
 use crate::table::Table;
 use pgtypes::SqlType;
 
@@ -113,7 +114,7 @@ fn apply(mut sequence: Sequence, options: &Options, old_type: Option<SqlType>) -
     }
     within("START", sequence.start, &sequence)?;
     if let Some(restart) = options.restart {
-        (sequence.restart, sequence.epoch) = (restart.unwrap_or(sequence.start), sequence.epoch.saturating_add(1));
+        sequence.restart_with(restart.unwrap_or(sequence.start), clock::random_bytes());
     } else if old_type.is_none() {
         sequence.restart = sequence.start;
     }
@@ -140,9 +141,16 @@ fn within(what: &str, value: i64, sequence: &Sequence) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// 42601 for an option that is given twice.
+pub(super) fn redundant() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")
+}
+
 /// The sequence restarted at its beginning.
 pub(super) fn restarted(sequence: &Sequence) -> Sequence {
-    Sequence { epoch: sequence.epoch.saturating_add(1), restart: sequence.start, ..sequence.clone() }
+    let mut out = sequence.clone();
+    out.restart_with(sequence.start, clock::random_bytes());
+    out
 }
 
 impl Binder<'_> {
@@ -212,6 +220,10 @@ impl Binder<'_> {
         if self.is_taken(name) {
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
         }
+        // The text of a view names it.
+        if self.is_used(old.id) {
+            return Err(self.unsupported("a new name for a sequence that a view reads is", NO_LOCATION));
+        }
         let new = Sequence { name: name.clone(), ..old.clone() };
         Ok(Body::AlterObject("ALTER SEQUENCE", Object::Sequence(old.clone()), Object::Sequence(new)))
     }
@@ -233,7 +245,7 @@ impl Binder<'_> {
     }
 
     fn sequence_type(&self, name: &DataType) -> Result<SqlType, SqlError> {
-        let at = super::type_name::location(name).unwrap_or(crate::parse::NO_LOCATION);
+        let at = super::type_name::location(name).unwrap_or(NO_LOCATION);
         match self.type_named(name, at)? {
             NamedType { ty: ty @ (SqlType::INT2 | SqlType::INT4 | SqlType::INT8), domain: None } => Ok(ty),
             _ => Err(invalid("sequence type must be smallint, integer, or bigint".to_owned())),
@@ -264,9 +276,13 @@ impl Binder<'_> {
         Ok(Some((ObjectId(table.id.0), column.id.0)))
     }
 
-    fn sequence_options(&self, given: &[SequenceOptions]) -> Result<Options, SqlError> {
+    fn sequence_options<'o>(&self, given: impl IntoIterator<Item = &'o SequenceOptions>) -> Result<Options, SqlError> {
         let mut out = Options::default();
         for option in given {
+            if let Some((_, span)) = sequence_name(option) {
+                let message = "invalid sequence option SEQUENCE NAME";
+                return Err(self.error(SqlState::SYNTAX_ERROR, message, span.start));
+            }
             let repeated = if let Some(restart) = sequence_restart(option) {
                 let value = restart.map(|value| self.sequence_number(value)).transpose()?;
                 out.restart.replace(value).is_some()
@@ -287,7 +303,7 @@ impl Binder<'_> {
                 }
             };
             if repeated {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options"));
+                return Err(redundant());
             }
         }
         Ok(out)
@@ -326,9 +342,43 @@ impl Binder<'_> {
         options: &[SequenceOptions],
         taken: &[String],
     ) -> Result<Sequence, SqlError> {
-        let options = self.sequence_options(options)?;
-        let name = self.free_name(table, Some(column), "seq", taken);
+        let (mut named, mut others) = (None, Vec::with_capacity(options.len()));
+        for option in options {
+            match sequence_name(option) {
+                Some(_) if named.is_some() => return Err(redundant()),
+                Some((name, _)) => named = Some(name),
+                None => others.push(option),
+            }
+        }
+        let name = match named {
+            Some(name) => self.given_sequence_name(&name, taken)?,
+            None => self.free_name(table, Some(column), "seq", taken),
+        };
+        let options = self.sequence_options(others)?;
         apply(blank(self.target, name, ty), &options, None)
+    }
+
+    /// The name of SEQUENCE NAME, in the schema of the table.
+    fn given_sequence_name(&self, name: &ObjectName, taken: &[String]) -> Result<String, SqlError> {
+        let (schema, name) = self.new_relation(name, self.is_temporary(self.target))?;
+        if schema != self.target {
+            let message = "sequence must be in same schema as table it is linked to";
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        }
+        if self.is_taken(&name) || taken.contains(&name) {
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
+        }
+        Ok(name)
+    }
+
+    /// The sequence of an identity column with other options.
+    pub(super) fn with_options<'o>(
+        &self,
+        sequence: &Sequence,
+        options: impl IntoIterator<Item = &'o SequenceOptions>,
+    ) -> Result<Sequence, SqlError> {
+        let options = self.sequence_options(options)?;
+        apply(sequence.clone(), &options, Some(sequence.ty))
     }
 
     /// The sequences that columns of these tables own, restarted: what they were, what they are to be.

@@ -6,6 +6,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Frame, Scope, Typed};
 use super::names::fold_ident;
 use super::node::{ResultColumn, WithBody, WithQuery};
+use super::recursion::{Item, layers, union_of};
 use super::rel::{Rel, SelectPlan, SetKind, SetOperation, Source};
 use super::with_name::{WithName, changing};
 use crate::error::{SqlError, SqlState};
@@ -129,46 +130,37 @@ impl Binder<'_> {
     /// Binds the queries of WITH. Their names are in reach until the caller drops them. `is_top`: whether it is the
     /// WITH of the statement, which may change rows.
     pub(super) fn with_clause(&mut self, with: &With, is_top: bool) -> Result<(), SqlError> {
-        for cte in &with.cte_tables {
+        for Item { cte, is_recursive } in self.with_items(with)? {
             let name = fold_ident(&cte.alias.name);
-            if self.with_names.iter().any(|known| known.name == name && self.is_of(known, with)) {
-                let message = format!("WITH query name \"{name}\" specified more than once");
-                return Err(self.error(SqlState::DUPLICATE_ALIAS, message, cte.alias.name.span.start));
-            }
             if let Some(change) = changing(&cte.query) {
                 self.with_change(name, (cte, change), is_top)?;
                 continue;
             }
-            if with.recursive
-                && let Some(parts) = recursive_parts(&cte.query)
-            {
-                let names = self.with_names.len();
-                self.begin_with();
-                let bound = self.recursive(name, cte, parts);
-                let args = self.end_with();
-                bound?;
-                let depth = self.frames.len();
-                for known in self.with_names.iter_mut().skip(names) {
-                    (known.args, known.depth) = (args.clone(), depth);
-                }
-                continue;
-            }
+            let names = self.with_names.len();
             let aggregates = std::mem::take(&mut self.aggregates);
             let targets = std::mem::take(&mut self.targets);
             self.begin_with();
-            let bound = self.query(&cte.query);
+            let bound = if is_recursive { self.recursive(name, cte) } else { self.not_recursive(name, cte) };
             let args = self.end_with();
             (self.aggregates, self.targets) = (aggregates, targets);
-            let (plan, columns) = bound?;
-            let columns = self.renamed(columns, cte, &name)?;
-            self.add_with((name, columns, args), WithBody::Query(Box::new(plan)));
+            bound?;
+            let depth = self.frames.len();
+            for known in self.with_names.iter_mut().skip(names) {
+                (known.args, known.depth) = (args.clone(), depth);
+            }
         }
         Ok(())
     }
 
-    /// Whether a name comes from a list of WITH.
-    fn is_of(&self, known: &WithName, with: &With) -> bool {
-        with.cte_tables.iter().filter(|cte| fold_ident(&cte.alias.name) == known.name).count() > 1
+    /// A query of WITH that does not read itself.
+    fn not_recursive(&mut self, name: String, cte: &Cte) -> Result<(), SqlError> {
+        let (plan, columns) = self.query(&cte.query)?;
+        let columns = self.renamed(columns, cte, &name)?;
+        let query = self.with.len();
+        let body = WithBody::Query(Box::new(plan));
+        self.with.push(WithQuery { name: name.clone(), body, is_read: false });
+        self.add_with_name((name, columns), query, false);
+        Ok(())
     }
 
     /// Begins a query of WITH, which may use values of the queries around it.
@@ -181,11 +173,10 @@ impl Binder<'_> {
         self.frames.pop().map(|frame| frame.args).unwrap_or_default()
     }
 
-    fn add_with(&mut self, (name, columns, args): (String, Vec<ResultColumn>, Vec<Expr>), body: WithBody) {
-        let query = self.with.len();
-        self.with.push(WithQuery { name: name.clone(), body, is_read: false });
-        let depth = self.frames.len();
-        self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion: false, args, depth });
+    /// Brings the name of a query of WITH into reach. `is_recursion`: for the query itself.
+    fn add_with_name(&mut self, (name, columns): (String, Vec<ResultColumn>), query: usize, is_recursion: bool) {
+        let (args, depth) = (Vec::new(), self.frames.len());
+        self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion, args, depth });
     }
 
     /// The columns of a query of WITH, with the names that the list gives them.
@@ -208,34 +199,26 @@ impl Binder<'_> {
     }
 
     /// A query of WITH RECURSIVE that reads itself: `first UNION [ALL] step`.
-    fn recursive(&mut self, name: String, cte: &Cte, parts: (&SetExpr, &SetExpr, bool)) -> Result<(), SqlError> {
-        let (first, step, all) = parts;
+    fn recursive(&mut self, name: String, cte: &Cte) -> Result<(), SqlError> {
+        let Some((first, step, all)) = union_of(&cte.query) else {
+            return Err(SqlError::internal("a recursive query without UNION"));
+        };
         let at = query_start(&cte.query);
+        let names = self.with_names.len();
+        for with in layers(&cte.query).into_iter().filter_map(|query| query.with.as_ref()) {
+            self.with_clause(with, false)?;
+        }
         let (mut first, columns) = self.operand(first)?;
         let columns = self.renamed(columns, cte, &name)?;
         let query = self.with.len();
         // Its place is taken before the queries that the step has.
         let body = WithBody::Query(Box::new(SelectPlan::single()));
         self.with.push(WithQuery { name: name.clone(), body, is_read: false });
-        let depth = self.frames.len();
-        let (args, own) = (Vec::new(), columns.clone());
-        let inner =
-            WithName { name: name.clone(), columns: own, has_rows: true, query, is_recursion: true, args, depth };
-        self.with_names.push(inner);
+        self.add_with_name((name.clone(), columns.clone()), query, true);
         let bound = self.operand(step);
-        self.with_names.pop();
+        self.with_names.truncate(names);
         let (mut step, step_columns) = bound?;
-        if !std::mem::take(&mut self.recursion_used) {
-            let kind = (SetKind::Union, all);
-            let (plan, columns) =
-                self.combined(kind, (first, columns), (step, step_columns), (at, Default::default()))?;
-            if let Some(slot) = self.with.get_mut(query) {
-                slot.body = WithBody::Query(Box::new(plan));
-            }
-            let args = Vec::new();
-            self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion: false, args, depth });
-            return Ok(());
-        }
+        let inner = query + 1..self.with.len();
         if step_columns.len() != columns.len() {
             let message = "each UNION query must have the same number of columns";
             return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
@@ -256,10 +239,9 @@ impl Binder<'_> {
             self.convert_column(&mut step, typed(place, other.ty, crate::parse::NO_LOCATION), ty, "UNION")?;
         }
         if let Some(slot) = self.with.get_mut(query) {
-            slot.body = WithBody::Recursive { first: Box::new(first), step: Box::new(step), all };
+            slot.body = WithBody::Recursive { first: Box::new(first), step: Box::new(step), all, inner };
         }
-        let args = Vec::new();
-        self.with_names.push(WithName { name, columns, has_rows: true, query, is_recursion: false, args, depth });
+        self.add_with_name((name, columns), query, false);
         Ok(())
     }
 }
@@ -278,15 +260,6 @@ fn plain_query(body: &SetExpr) -> Query {
         format_clause: None,
         pipe_operators: Vec::new(),
     }
-}
-
-/// The parts of a query that may be recursive.
-fn recursive_parts(query: &Query) -> Option<(&SetExpr, &SetExpr, bool)> {
-    let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, left, right } = &*query.body else {
-        return None;
-    };
-    let is_plain = query.order_by.is_none() && query.limit_clause.is_none() && query.with.is_none();
-    is_plain.then_some((&**left, &**right, *set_quantifier == SetQuantifier::All))
 }
 
 /// The locations of the items of a select list without `*`; none of others.

@@ -169,7 +169,8 @@ fn settle_rel(rel: &mut Rel, used: &[bool], asked: &Asked, known: &Known) -> boo
             false
         }
         Rel::SetValues(values) => {
-            let width = used.len().saturating_sub(values.calls.iter().map(SetCall::width).sum());
+            let calls = values.calls.iter().map(SetCall::width).sum::<usize>();
+            let width = used.len().saturating_sub(calls + usize::from(values.ordinality));
             let mut needed = used.get(..width).unwrap_or_default().to_vec();
             for call in &values.calls {
                 call.args().iter().for_each(|arg| arg.mark_columns(&mut needed));

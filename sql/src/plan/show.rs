@@ -64,6 +64,7 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
         | Expr::Row { .. }
         | Expr::Field { .. }
         | Expr::Subscript { .. }
+        | Expr::Assigned { .. }
         | Expr::Subquery(_) => show_composite(expr, names),
         Expr::Session { call, args } => format!("{}({})", session_call(*call), each(args).join(", ")),
         Expr::Context(value) => context(*value).to_owned(),
@@ -95,6 +96,10 @@ fn show_composite(expr: &Expr, names: &[String]) -> String {
         Expr::Array { items, .. } => format!("ARRAY[{}]", each(items).join(", ")),
         Expr::Row { items, .. } => format!("ROW({})", each(items).join(", ")),
         Expr::Field { record, at } => format!("({}).column{}", show(record, names), at + 1),
+        Expr::Assigned { array, subscripts, value, .. } => {
+            let part = Expr::Subscript { array: array.clone(), subscripts: subscripts.clone() };
+            format!("({} := {})", show(&part, names), show(value, names))
+        }
         Expr::Subscript { array, subscripts } => {
             let bound = |expr: &Option<Expr>| expr.as_ref().map(|expr| show(expr, names)).unwrap_or_default();
             let shown = subscripts.iter().map(|subscript| match subscript {

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{Parsed, domain_name};
+use crate::parse::{Parsed, domain_name, new_schema};
 use pgtypes::SqlType;
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
@@ -57,6 +57,7 @@ fn bind_on_this_stack(
         | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
+        | Body::RenameLabel(..)
         | Body::Drop(..)
         | Body::CreateTableAs(_)
         | Body::Truncate(..)
@@ -329,9 +330,10 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
         Statement::CreateDatabase { db_name, if_not_exists: false, .. } => Ok((binder.create_database(db_name)?, None)),
         Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
-        Statement::AlterTable(alter) => match domain_name(&alter.name) {
-            Some(domain) => Ok((binder.domain_statement(&domain, &alter.operations)?, None)),
-            None => Ok((binder.alter_table(alter)?, None)),
+        Statement::AlterTable(alter) => match (new_schema(&alter.operations), domain_name(&alter.name)) {
+            (Some(schema), _) => Ok((binder.set_schema(alter, schema)?, None)),
+            (None, Some(domain)) => Ok((binder.domain_statement(&domain, &alter.operations)?, None)),
+            (None, None) => Ok((binder.alter_table(alter)?, None)),
         },
         Statement::AlterIndex { name, operation } => Ok((binder.alter_index(name, operation)?, None)),
         Statement::Drop { object_type, .. } => Err(unsupported_drop(binder, object_type)),

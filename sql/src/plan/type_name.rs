@@ -6,7 +6,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::names::fold_ident;
-use crate::catalog::NamedType;
+use crate::catalog::{Catalog, NamedType};
 use crate::error::{SqlError, SqlState};
 use crate::parse::float_precision_error;
 use pgtypes::datetime::{self, IntervalTypmod};
@@ -22,11 +22,42 @@ pub(super) fn location(name: &DataType) -> Option<Location> {
 }
 
 /// Finds a user's type by its folded schema, if it is named, and name.
-pub(crate) type FindType<'f> = &'f dyn Fn(Option<&str>, &str) -> Option<NamedType>;
+pub(super) type FindType<'f> = &'f dyn Fn(Option<&str>, &str) -> Option<NamedType>;
+
+/// What the name of a type means in a catalog. Errors as of [`resolve`].
+pub(crate) fn resolve_in(catalog: &Catalog, name: &DataType) -> Result<NamedType, SqlError> {
+    let short = without_database(name, catalog);
+    resolve(short.as_ref().unwrap_or(name), &|schema, name| catalog.find_type(schema, name))
+}
+
+/// The name of a type without the name of the session's database; `None` if it has none.
+pub(super) fn without_database(name: &DataType, catalog: &Catalog) -> Option<DataType> {
+    match name {
+        DataType::Custom(name, modifiers) => {
+            let (database, rest) = name.0.split_first()?;
+            let is_own = rest.len() == 2 && catalog.is_own_database(&fold_ident(database.as_ident()?));
+            is_own.then(|| DataType::Custom(ObjectName(rest.to_vec()), modifiers.clone()))
+        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, size)) => {
+            let element = Box::new(without_database(element, catalog)?);
+            Some(DataType::Array(ArrayElemTypeDef::SquareBracket(element, *size)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the name of a type begins with more than a schema.
+pub(super) fn is_far(name: &DataType) -> bool {
+    match name {
+        DataType::Custom(name, _) => name.0.len() > 2,
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => is_far(element),
+        _ => false,
+    }
+}
 
 /// What the name of a type means. 42704 if there is no such type, 0A000 if it is one of PostgreSQL that is not
-/// supported here.
-pub(crate) fn resolve(name: &DataType, find: FindType<'_>) -> Result<NamedType, SqlError> {
+/// supported here, or of another database.
+pub(super) fn resolve(name: &DataType, find: FindType<'_>) -> Result<NamedType, SqlError> {
     let (ty, modifiers) = match name {
         DataType::Bool | DataType::Boolean => (SqlType::BOOL, Vec::new()),
         DataType::SmallInt(None) | DataType::Int2(None) => (SqlType::INT2, Vec::new()),
@@ -204,7 +235,7 @@ fn custom(name: &ObjectName, modifiers: &[String], find: FindType<'_>) -> Result
             let found = find(Some(schema), word).ok_or_else(|| missing(&parts.join(".")))?;
             return users(found, word, modifiers);
         }
-        _ => return Err(missing(&parts.join("."))),
+        _ => return Err(SqlError::far_name(&parts, 3)),
     };
     // A quoted "char" is another type than the word.
     if let Some(row) = find_name(word) {

@@ -34,6 +34,7 @@ impl Binder<'_> {
         if self.of_system(&self.name_parts(name)?).is_some() {
             return Ok(None);
         }
+        self.check_database(name)?;
         Ok(match self.find_relation(name)? {
             Some((Relation::Object(object), _)) if matches!(*object, Object::View(_)) => Some(object),
             _ => None,
@@ -89,6 +90,7 @@ impl Binder<'_> {
         let lookups = inner.take_lookups();
         if inner.views.is_empty() {
             self.columns_used.borrow_mut().append(inner.columns_used.get_mut());
+            self.enum_literals.borrow_mut().append(inner.enum_literals.get_mut());
         }
         self.views = inner.views;
         (self.subplans, self.with, self.expanded) = (inner.subplans, inner.with, inner.expanded);
@@ -196,6 +198,15 @@ impl Binder<'_> {
             columns.iter().map(|column| column.ty).eq(view.columns.iter().map(|(_, ty)| *ty))
         });
         if is_same { Ok(()) } else { Err(self.unsupported("a view of this query is", at)) }
+    }
+
+    /// Whether the query of a view has a meaning now and none in another catalog.
+    pub(super) fn has_unbound_view(&self, catalog: &Catalog) -> bool {
+        let is_bound = |view: &View, catalog| Binder::new(self.statement, None, catalog).view_query(view).is_ok();
+        self.catalog.relations().iter().any(|object| match &**object {
+            Object::View(view) => !is_bound(view, catalog) && is_bound(view, self.catalog),
+            _ => false,
+        })
     }
 
     /// Binds ALTER VIEW ... RENAME TO, or ALTER TABLE of a view. Other actions are 42809.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kv::Key;
 use parking_lot::Mutex;
 use txn::{Database, Transaction, TxnError};
 
@@ -66,7 +67,7 @@ impl NodeSequences {
             cache.wanted(&rules, clock::instant())
         };
         let block = self
-            .change(sequence.id, |stored| {
+            .change(&key(sequence.id, &rules), |stored| {
                 let taken = Values::under(&rules, stored).take(&rules, wanted);
                 taken.ok_or_else(|| exhausted(sequence))
             })
@@ -81,28 +82,29 @@ impl NodeSequences {
         let (slot, rules) = (self.slot(sequence.id), Rules::of(sequence));
         let _turn = slot.turn.lock().await;
         let set = |stored| Ok(((), Values::under(&rules, stored).set(value, is_called)));
-        let done = self.change(sequence.id, set).await;
+        let done = self.change(&key(sequence.id, &rules), set).await;
         slot.cache.lock().clear();
         done
     }
 
     /// The state of the sequence in the store.
     pub(super) async fn values(&self, sequence: &Sequence) -> Result<Values, SqlError> {
-        let stored = read(&self.db.begin().await?, sequence.id).await?;
-        Ok(Values::under(&Rules::of(sequence), stored))
+        let rules = Rules::of(sequence);
+        let stored = read(&self.db.begin().await?, &key(sequence.id, &rules)).await?;
+        Ok(Values::under(&rules, stored))
     }
 
     /// Changes the record, in a transaction of its own. Repeats it until it is known to be committed.
     async fn change<T>(
         &self,
-        id: ObjectId,
+        key: &Key,
         change: impl Fn(Option<Values>) -> Result<(T, Values), SqlError>,
     ) -> Result<T, SqlError> {
         let mut pause = FIRST_PAUSE;
         loop {
             let mut txn = self.db.begin().await?;
-            let (result, values) = change(read(&txn, id).await?)?;
-            txn.put(keys::sequence(id), values.encode()).map_err(storage_error)?;
+            let (result, values) = change(read(&txn, key).await?)?;
+            txn.put(key.clone(), values.encode()).map_err(storage_error)?;
             match txn.commit().await {
                 Ok(_) => return Ok(result),
                 Err(TxnError::Conflict(_) | TxnError::Undetermined { .. }) => {}
@@ -114,7 +116,15 @@ impl NodeSequences {
     }
 }
 
-async fn read(txn: &Transaction, id: ObjectId) -> Result<Option<Values>, SqlError> {
-    let stored = txn.get(&keys::sequence(id)).await.map_err(storage_error)?;
+/// The key of the record that these rules are about.
+fn key(id: ObjectId, rules: &Rules) -> Key {
+    match rules.own_record() {
+        Some(epoch) => keys::sequence_epoch(id, epoch),
+        None => keys::sequence(id),
+    }
+}
+
+async fn read(txn: &Transaction, key: &Key) -> Result<Option<Values>, SqlError> {
+    let stored = txn.get(key).await.map_err(storage_error)?;
     Ok(stored.map(|stored| Values::decode(&stored)).transpose()?)
 }

@@ -3,8 +3,13 @@
 //! | key | value |
 //! |---|---|
 //! | `mu{sequence id}` | version byte, epoch, last value of the last block, whether it was called |
+//! | `mu{sequence id}{epoch}` | the same, of an epoch that a RESTART began |
 //!
-//! Numbers are big-endian: the id has four bytes, epoch and value eight. Without a record the sequence is new.
+//! Numbers are big-endian: the id has four bytes, epoch and value eight. Without a record the epoch is new.
+//!
+//! An epoch has a record of its own, because the transaction of its RESTART draws values before it commits, and may
+//! never commit. Those who do not see the RESTART neither read that record nor lose theirs. The first key holds the
+//! epochs that earlier releases counted, from 0 on: there a later one replaces those before it.
 
 use std::time::Duration;
 
@@ -13,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::codec::CodecError;
 use crate::error::{SqlError, SqlState};
-use crate::object::Sequence;
+use crate::object::{Sequence, UNIQUE_EPOCHS};
 
 /// The version of the record.
 const VERSION: u8 = 1;
@@ -47,6 +52,19 @@ impl Rules {
         }
     }
 
+    /// The epoch, if it has a record of its own.
+    pub(super) fn own_record(&self) -> Option<u64> {
+        Some(self.epoch).filter(|epoch| *epoch >= UNIQUE_EPOCHS)
+    }
+
+    /// Whether a record of this epoch is that of the rules, or of later ones that earlier releases wrote there.
+    fn counts(&self, stored: u64) -> bool {
+        match self.own_record() {
+            Some(epoch) => stored == epoch,
+            None => stored >= self.epoch,
+        }
+    }
+
     /// The value behind another one. `None`: that was the last.
     fn after(&self, value: i64) -> Option<i64> {
         let next = value.checked_add(self.increment).filter(|next| self.allows(*next));
@@ -73,10 +91,10 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// The state under these rules: what is stored, unless that is of an earlier epoch.
+    /// The state under these rules: what is stored, unless that is of an epoch that does not count.
     pub(super) fn under(rules: &Rules, stored: Option<Values>) -> Values {
         let new = Values { epoch: rules.epoch, last: rules.restart, is_called: false };
-        stored.filter(|stored| stored.epoch >= rules.epoch).unwrap_or(new)
+        stored.filter(|stored| rules.counts(stored.epoch)).unwrap_or(new)
     }
 
     /// The state after `setval`.
@@ -190,6 +208,8 @@ pub(super) fn exhausted(sequence: &Sequence) -> SqlError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     const PLAIN: Rules = Rules { epoch: 0, restart: 1, increment: 1, min: 1, max: i64::MAX, cache: 1, cycles: false };
@@ -254,9 +274,87 @@ mod tests {
         let restarted = Rules { epoch: 2, restart: 40, ..PLAIN };
         let old = Values { epoch: 1, last: 7, is_called: true };
         assert_eq!(Values::under(&restarted, Some(old)), Values { epoch: 2, last: 40, is_called: false });
-        // A transaction with an older catalog goes on behind the newer values.
+        // Earlier releases kept one record: a transaction with an older catalog goes on behind the newer values.
         let newer = Values { epoch: 3, ..old };
         assert_eq!(Values::under(&restarted, Some(newer)), newer);
+        // Unique epochs have no order.
+        let unique = Rules { epoch: UNIQUE_EPOCHS + 5, ..restarted };
+        for epoch in [0, 3, UNIQUE_EPOCHS + 4, UNIQUE_EPOCHS + 6] {
+            let other = Values { epoch, ..old };
+            assert_eq!(Values::under(&unique, Some(other)).last, 40, "{epoch}");
+        }
+    }
+
+    /// The records of a sequence.
+    #[derive(Default)]
+    struct Records(HashMap<Option<u64>, Values>);
+
+    impl Records {
+        /// Draws a block, without a cache.
+        fn draw(&mut self, rules: &Rules, wanted: u64) -> Block {
+            let stored = self.0.get(&rules.own_record()).copied();
+            let (block, values) = Values::under(rules, stored).take(rules, wanted).unwrap();
+            self.0.insert(rules.own_record(), values);
+            block
+        }
+
+        fn next(&mut self, rules: &Rules) -> i64 {
+            self.draw(rules, 1).next
+        }
+    }
+
+    /// The rules after a RESTART with a value. The number stands for what is random.
+    fn restart(first: i64, random: u64) -> Rules {
+        Rules { epoch: UNIQUE_EPOCHS | random, restart: first, ..PLAIN }
+    }
+
+    #[test]
+    fn a_restart_that_is_rolled_back_leaves_no_trace() {
+        for before in [PLAIN, Rules { epoch: 7, ..PLAIN }, restart(1, 7)] {
+            let mut records = Records::default();
+            assert_eq!([(); 3].map(|()| records.next(&before)), [1, 2, 3]);
+            let rolled_back = restart(100, 9);
+            assert_eq!([(); 2].map(|()| records.next(&rolled_back)), [100, 101]);
+            assert_eq!(records.next(&before), 4);
+            // The next one does not go on from it, whether its number is lower or higher.
+            assert_eq!(records.next(&restart(50, 8)), 50);
+            assert_eq!(records.next(&restart(50, 10)), 50);
+            assert_eq!(records.next(&before), 5);
+        }
+    }
+
+    #[test]
+    fn values_that_a_transaction_draws_after_its_restart_are_not_drawn_after_its_commit() {
+        let (mut records, restarted) = (Records::default(), restart(1, 9));
+        assert_eq!([(); 3].map(|()| records.next(&PLAIN)), [1, 2, 3]);
+        assert_eq!([(); 2].map(|()| records.next(&restarted)), [1, 2]);
+        // Others draw from the epoch before in the meantime, and just after the commit.
+        assert_eq!([(); 2].map(|()| records.next(&PLAIN)), [4, 5]);
+        assert_eq!([(); 2].map(|()| records.next(&restarted)), [3, 4]);
+        assert_eq!(records.next(&PLAIN), 6);
+        assert_eq!(records.next(&restarted), 5);
+        // Twice in one transaction.
+        assert_eq!(records.next(&restart(1, 4)), 1);
+    }
+
+    #[test]
+    fn two_restarts_at_once_draw_from_records_of_their_own() {
+        let (mut records, first, second) = (Records::default(), restart(10, 9), restart(20, 3));
+        assert_eq!((records.next(&first), records.next(&second)), (10, 20));
+        assert_eq!((records.next(&first), records.next(&second)), (11, 21));
+    }
+
+    #[test]
+    fn a_block_of_the_epoch_before_is_not_used_after_a_restart() {
+        let (mut records, mut cache, restarted) = (Records::default(), Cache::default(), restart(100, 9));
+        cache.install(PLAIN, records.draw(&PLAIN, 5), 5, crate::clock::instant());
+        assert_eq!(cache.next(&PLAIN), Some(1));
+        assert_eq!(cache.next(&restarted), None);
+        assert_eq!(cache.next(&PLAIN), Some(2), "the RESTART is not committed");
+        // Its block takes the place of the other one. After a rollback the values go on behind what was lost.
+        cache.install(restarted, records.draw(&restarted, 5), 5, crate::clock::instant());
+        assert_eq!((cache.next(&restarted), cache.next(&PLAIN)), (Some(100), None));
+        assert_eq!(records.next(&PLAIN), 6);
     }
 
     #[test]

@@ -201,7 +201,8 @@ impl Session {
         local: bool,
         out: &mut Output,
     ) -> Result<Reply, Fault> {
-        if local && self.state.block() == Block::Implicit {
+        // The statements of a string are one transaction.
+        if local && self.state.block() == Block::Implicit && !self.in_string {
             let message = "SET LOCAL can only be used in transaction blocks";
             self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
         }

@@ -232,6 +232,20 @@ impl Session {
         Ok(false)
     }
 
+    /// Begins the schema change of the transaction, if it has none.
+    fn begin_schema_change(&mut self) -> Result<(), Fault> {
+        let sight = self.catalog()?.0.sight().clone();
+        let Some(active) = &mut self.active else {
+            return Err(missing_transaction().into());
+        };
+        let (node, temporary, catalog) = (&self.node.catalog, &self.temporary, &active.lease.catalog);
+        active.schema.get_or_insert_with(|| {
+            let change = SchemaChange::new(node.clone(), &active.txn, &active.live, catalog.clone());
+            change.of_session(temporary.clone(), &sight)
+        });
+        Ok(())
+    }
+
     /// Starts a run. Refuses what the transaction's modes do not allow. `commit_follows`: the commit is the next action
     /// and may report duplicate keys.
     pub(crate) async fn start(&mut self, call: Call, commit_follows: bool) -> Result<Run, Fault> {
@@ -252,7 +266,7 @@ impl Session {
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message).into());
         }
         if bound.plan.outside_block_only {
-            self.state.check_outside_block(&query.command, self.executed > 0)?;
+            self.state.check_outside_block(&query.command, self.in_string || self.executed > 0)?;
         }
         self.node.metrics.statement(StatementKind::of_command(&query.command));
         self.executed += 1;
@@ -270,12 +284,11 @@ impl Session {
             // It owns the tables that it closes, by its start_ts.
             let start = async { Ok::<_, Fault>(active.start(&self.node.catalog).await?) };
             self.interrupt.guard(self.deadline, start).await?;
-            let catalog = active.lease.catalog.clone();
-            let (node, txn, live) = (&self.node.catalog, &active.txn, &active.live);
-            let temporary = self.temporary.clone();
-            let change = || SchemaChange::new(node.clone(), txn, live, catalog).of_session(temporary);
-            active.schema.get_or_insert_with(change);
+            self.begin_schema_change()?;
         }
+        let Some(active) = &mut self.active else {
+            return Err(missing_transaction().into());
+        };
         let reads_or_writes = !bound.plan.is_ddl || bound.plan.is_created_from_query();
         if reads_or_writes && !active.is_past() {
             let (tables, written) = (active.shared_tables(&bound), bound.plan.written());

@@ -101,8 +101,7 @@ fn type_named(text: &str, catalog: &Catalog) -> Result<SqlType, SqlError> {
     if text.eq_ignore_ascii_case("unknown") {
         return Ok(SqlType::UNKNOWN);
     }
-    let find = |schema: Option<&str>, name: &str| catalog.find_type(schema, name);
-    plan::type_of_name(data_type, &find).map(|named| named.ty.base())
+    plan::type_of_name(catalog, data_type).map(|named| named.ty.base())
 }
 
 /// Parses a statement around a query; `None` if the text is another one.

@@ -242,7 +242,7 @@ impl ActiveTxn {
         mut self,
         zone: &TimeZone,
         node: &NodeCatalog,
-        advisory: &AdvisorySession,
+        (advisory, seen): (&AdvisorySession, &Seen),
     ) -> Result<Option<Timestamp>, Fault> {
         let bound = advisory.commit_bound()?;
         if self.writes {
@@ -253,6 +253,7 @@ impl ActiveTxn {
         }
         let catalog = self.catalog().0.clone();
         let ActiveTxn { txn, live, schema, copied, .. } = self;
+        let inserts = txn.inserts();
         let committed = txn.commit().await;
         drop(live);
         match (committed, schema) {
@@ -263,7 +264,7 @@ impl ActiveTxn {
                 advisory.confirm().await?;
                 Err(TxnError::Conflict(why).into())
             }
-            (Err(error), _) => match constraint_error(&catalog, &error, zone) {
+            (Err(error), _) => match constraint_error(&as_last_seen(&catalog, seen), (&error, &inserts), zone) {
                 Some(violation) => {
                     let line = || match &error {
                         TxnError::AlreadyExists { key } => copied.context(key),
@@ -275,6 +276,11 @@ impl ActiveTxn {
             },
         }
     }
+}
+
+/// The catalog from where the session last saw it: messages name its schemas.
+fn as_last_seen(catalog: &Catalog, seen: &Seen) -> Catalog {
+    seen.last().map_or_else(|| catalog.clone(), |last| catalog.seen_from(last.sight()))
 }
 
 /// A savepoint.
@@ -566,7 +572,8 @@ impl Session {
         self.executed = 0;
         let result = match (self.active.take(), outcome) {
             (Some(active), Outcome::Commit) => {
-                let committed = active.commit(self.settings.zone(), &self.node.catalog, &self.advisory).await;
+                let committed =
+                    active.commit(self.settings.zone(), &self.node.catalog, (&self.advisory, &self.seen)).await;
                 committed.map(|committed| committed.into_iter().for_each(|ts| self.settings.live.raise(ts)))
             }
             (_, Outcome::Commit) => Ok(()),
@@ -608,7 +615,8 @@ impl Session {
             if executed <= 1 {
                 active.txn.set_single_statement();
             }
-            let committed = active.commit(self.settings.zone(), &self.node.catalog, &self.advisory).await?;
+            let committed =
+                active.commit(self.settings.zone(), &self.node.catalog, (&self.advisory, &self.seen)).await?;
             committed.into_iter().for_each(|ts| self.settings.live.raise(ts));
         }
         self.advisory.rollback_to(0);

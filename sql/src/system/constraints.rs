@@ -20,7 +20,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
         relation: "pg_index",
         constants: &[
-            ("indnullsnotdistinct", "f"),
             ("indisexclusion", "f"),
             ("indimmediate", "t"),
             ("indisclustered", "f"),
@@ -36,6 +35,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "indnatts",
             "indnkeyatts",
             "indisunique",
+            "indnullsnotdistinct",
             "indisprimary",
             "indkey",
             "indcollation",
@@ -94,7 +94,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
                 let row = |constraint: &Constraint<'_>| {
                     let (kind, distinct) = match constraint.kind {
                         Kind::Key(index) if index.is_primary => ("PRIMARY KEY", Datum::Null),
-                        Kind::Key(_) => ("UNIQUE", text("YES")),
+                        Kind::Key(index) => ("UNIQUE", text(if index.nulls_not_distinct { "NO" } else { "YES" })),
                         Kind::Check(_) | Kind::NotNull(_) => ("CHECK", Datum::Null),
                         Kind::Foreign(_) => ("FOREIGN KEY", Datum::Null),
                     };
@@ -343,6 +343,7 @@ fn index(table: &Table, index: &IndexView) -> Vec<Datum> {
         int(index.keys.len() + index.included.len()),
         int(index.keys.len()),
         Datum::Bool(index.is_unique),
+        Datum::Bool(index.nulls_not_distinct),
         Datum::Bool(index.is_primary),
         vector(SqlType::INT2, keys.chain(included).map(int).collect()),
         vector(SqlType::OID, index.keys.iter().map(|key| oid(collation(key.ty))).collect()),

@@ -46,6 +46,9 @@ pub(super) fn index_definition(table: &Table, index: &IndexView, schema: Option<
     if !index.included.is_empty() {
         out.push_str(&format!(" INCLUDE ({})", names(table, &index.included)));
     }
+    if index.nulls_not_distinct {
+        out.push_str(" NULLS NOT DISTINCT");
+    }
     if let Some(predicate) = &index.predicate {
         out.push_str(&format!(" WHERE ({predicate})"));
     }
@@ -63,7 +66,11 @@ fn order_text(key: &KeyView) -> &'static str {
 
 /// PRIMARY KEY or UNIQUE.
 pub(super) fn key_definition(table: &Table, index: &IndexView) -> String {
-    let kind = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+    let kind = match (index.is_primary, index.nulls_not_distinct) {
+        (true, _) => "PRIMARY KEY",
+        (false, true) => "UNIQUE NULLS NOT DISTINCT",
+        (false, false) => "UNIQUE",
+    };
     let columns: Vec<&str> = index.keys.iter().map(|key| key.text.as_str()).collect();
     let included = match index.included.as_slice() {
         [] => String::new(),

@@ -49,7 +49,7 @@ pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<
         "pg_char_to_encoding" => Ok(encoding_number(words(args, 0))),
         "pg_client_encoding" | "getdatabaseencoding" => Ok(text("UTF8")),
         "pg_is_in_recovery" | "row_security_active" | "pg_is_other_temp_schema" => flag(function, args, env),
-        "pg_my_temp_schema" => Ok(int(0)),
+        "pg_my_temp_schema" => Ok(int(env.catalog().sight().temporary.map_or(0, |schema| i64::from(schema.0)))),
         "pg_postmaster_start_time" | "pg_conf_load_time" => Ok(Datum::Int(env.session.node_started())),
         "inet_client_port" => Ok(client_port(env)),
         "txid_current" | "pg_current_xact_id" => env.session.transaction().map(Datum::Int).ok_or_else(no_transaction),

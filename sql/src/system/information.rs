@@ -86,7 +86,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
     },
     Producer {
         relation: "information_schema.columns",
-        constants: &[("is_self_referencing", "NO"), ("is_generated", "NEVER")],
+        constants: &[("is_self_referencing", "NO")],
         columns: &[
             "table_catalog",
             "table_schema",
@@ -121,6 +121,8 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "identity_maximum",
             "identity_minimum",
             "identity_cycle",
+            "is_generated",
+            "generation_expression",
         ],
         rows: column_rows,
     },
@@ -239,6 +241,9 @@ fn column_rows(env: &SystemEnv<'_>) -> Rows {
             }
             if let Some(domain) = column.domain.and_then(|domain| catalog.domain(domain)) {
                 row.splice(13..16, [of_user.clone(), schema_text(&catalog, domain.schema), text(&domain.name)]);
+                if domain.not_null {
+                    row.splice(6..7, [yes(false)]);
+                }
                 if let Some(parent) = domain.parent.and_then(|parent| catalog.domain(parent)) {
                     let shown = [schema_text(&catalog, parent.schema), text(&parent.name), text("USER-DEFINED")];
                     row.splice(10..13, shown);
@@ -296,11 +301,13 @@ impl Place<'_> {
         ];
         row.extend(sizes(column.ty));
         row.extend(identity(column, self.sequence));
+        row.push(text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }));
+        row.push(maybe(column.generated.as_ref()));
         row
     }
 }
 
-/// What the columns about identity say: the last ones.
+/// What the columns about identity say.
 fn identity(column: &Column, sequence: Option<&Sequence>) -> [Datum; 7] {
     let number = |value: fn(&Sequence) -> i64| maybe(sequence.map(|sequence| value(sequence).to_string()));
     let generation = column.identity.map(|identity| match identity {

@@ -134,8 +134,17 @@ pub(super) fn relation(catalog: &Catalog, parts: &[String]) -> Option<Oid> {
 }
 
 pub(super) fn find_relation(catalog: &Catalog, name: &str) -> Result<Oid, ValueError> {
-    let parts = parts(name)?;
+    let mut parts = parts(name)?;
+    if let [database, _, _] = parts.as_slice()
+        && catalog.is_own_database(database)
+    {
+        parts.remove(0);
+    }
     let shown = parts.join(".");
+    if parts.len() > 3 {
+        let message = format!("improper relation name (too many dotted names): {shown}");
+        return Err(ValueError::new(SqlState::SYNTAX_ERROR, message));
+    }
     if parts.len() > 2 {
         let message = format!("cross-database references are not implemented: \"{shown}\"");
         return Err(ValueError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
@@ -269,7 +278,8 @@ pub(super) fn is_visible(catalog: &Catalog, class: SqlType, oid: Oid) -> Option<
         SqlType::REGCLASS => locate(catalog, oid).map(|(_, _, is_visible)| is_visible),
         SqlType::REGTYPE => {
             let is_domain = facts::domains().iter().any(|domain| domain.oid == oid || domain.array == oid);
-            if is_domain { Some(false) } else { pgtypes::find(oid).map(|_| true) }
+            let built_in = if is_domain { Some(false) } else { pgtypes::find(oid).map(|_| true) };
+            built_in.or_else(|| catalog.is_visible_type(oid))
         }
         SqlType::REGPROC => functions::find(oid).map(|_| true),
         SqlType::REGOPER => operator(oid).map(|_| true),

@@ -45,6 +45,7 @@ pub(super) struct IndexView {
     /// The places of the columns that it holds beside the key.
     pub(super) included: Vec<usize>,
     pub(super) is_unique: bool,
+    pub(super) nulls_not_distinct: bool,
     pub(super) is_primary: bool,
     /// The OID of the constraint that it is for.
     pub(super) constraint: Option<Oid>,
@@ -77,6 +78,7 @@ pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
         keys: table.primary_key.iter().filter_map(plain).collect(),
         included: Vec::new(),
         is_unique: true,
+        nulls_not_distinct: false,
         is_primary: true,
         constraint: Some(Oid(table.key_id.0)),
         predicate: None,
@@ -98,6 +100,7 @@ pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
             keys: keys.collect(),
             included: index.included.clone(),
             is_unique: index.unique,
+            nulls_not_distinct: index.nulls_not_distinct,
             is_primary: false,
             constraint: index.is_constraint.then_some(Oid(index.id.0)),
             predicate: index.predicate.clone(),

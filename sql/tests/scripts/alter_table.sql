@@ -472,3 +472,92 @@ DETAIL: System catalog modifications are currently disallowed.
 create table twice (a serial default null);
 ----
 ERROR 42601: multiple default values specified for column "a" of table "twice"
+
+# New types meet the constraints of the table in the order in which these came, then those of other tables.
+create table fp (id int primary key);
+create table fc (id int primary key, check (id > 0), foreign key (id) references fp);
+create table fd (id int primary key references fp);
+alter table fd add check (id > 0);
+alter table fc alter column id type varchar(2);
+alter table fd alter column id type varchar(2);
+alter table fd alter column id type varchar(2), alter column nope type int;
+alter table fp alter column id type varchar(2);
+drop table fc, fd, fp;
+----
+CREATE TABLE
+CREATE TABLE
+CREATE TABLE
+ALTER TABLE
+ERROR 42883: operator does not exist: character varying > integer [at 12]
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42804: foreign key constraint "fd_id_fkey" cannot be implemented
+DETAIL: Key columns "id" and "id" are of incompatible types: character varying and integer.
+ERROR 42703: column "nope" of relation "fd" does not exist
+ERROR 42804: foreign key constraint "fc_id_fkey" cannot be implemented
+DETAIL: Key columns "id" and "id" are of incompatible types: integer and character varying.
+DROP TABLE
+
+# A volatile default of a new column is evaluated for each row, and a sequence numbers them.
+create table rolled (id int primary key);
+insert into rolled values (1), (2), (3);
+create sequence draws start 10;
+alter table rolled add r float8 default random();
+alter table rolled add u uuid not null default gen_random_uuid();
+alter table rolled add t timestamptz default clock_timestamp();
+alter table rolled add n int default nextval('draws');
+alter table rolled add m int default nextval('draws') * 2 check (m > 0);
+alter table rolled add s serial, add i int generated always as identity (start 5);
+select count(distinct r), count(distinct u), bool_and(t <= clock_timestamp()) from rolled;
+select id, n, m, s, i from rolled order by id;
+insert into rolled (id) values (4) returning n, m, s, i;
+alter table rolled add w int default 1 / (nextval('draws') - 18);
+select nextval('draws');
+begin;
+insert into rolled (id) values (5);
+alter table rolled add w int default nextval('draws');
+select id, w from rolled order by id;
+rollback;
+alter table rolled alter s type bigint using nextval('draws') * 0 + id;
+select id, s from rolled order by id;
+drop table rolled;
+drop sequence draws;
+----
+CREATE TABLE
+INSERT 0 3
+CREATE SEQUENCE
+ALTER TABLE
+ALTER TABLE
+ALTER TABLE
+ALTER TABLE
+ALTER TABLE
+ALTER TABLE
+count:int8|count:int8|bool_and:bool
+3|3|t
+id:int4|n:int4|m:int4|s:int4|i:int4
+1|10|26|1|5
+2|11|28|2|6
+3|12|30|3|7
+n:int4|m:int4|s:int4|i:int4
+16|34|4|8
+INSERT 0 1
+ERROR 22012: division by zero
+nextval:int8
+19
+BEGIN
+INSERT 0 1
+ALTER TABLE
+id:int4|w:int4
+1|22
+2|23
+3|24
+4|25
+5|26
+ROLLBACK
+ALTER TABLE
+id:int4|s:int8
+1|1
+2|2
+3|3
+4|4
+DROP TABLE
+DROP SEQUENCE

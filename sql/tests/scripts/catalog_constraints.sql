@@ -58,6 +58,7 @@ c_n|3|a|integer|a
 
 select attname, atthasdef, attgenerated, pg_get_expr(d.adbin, d.adrelid) from pg_attribute a left join pg_attrdef d on
 d.adrelid = a.attrelid and d.adnum = a.attnum where a.attrelid = 'c'::regclass and a.attnum > 0 order by a.attnum;
+select column_name, column_default, is_generated, generation_expression from information_schema.columns where table_name = 'c' order by ordinal_position;
 select relname, relchecks, relhasindex, relhastriggers from pg_class where relname in ('p', 'c') order by 1;
 select schemaname, tablename, indexname, indexdef from pg_indexes where tablename in ('p', 'c') order by indexname;
 ----
@@ -68,6 +69,13 @@ b|f||NULL
 n|f||NULL
 g|t|s|n * 2
 d|t||(1 + 2)
+column_name:name|column_default:varchar|is_generated:varchar|generation_expression:varchar
+id|NULL|NEVER|NULL
+a|NULL|NEVER|NULL
+b|NULL|NEVER|NULL
+n|NULL|NEVER|NULL
+g|NULL|ALWAYS|n * 2
+d|(1 + 2)|NEVER|NULL
 relname:name|relchecks:int2|relhasindex:bool|relhastriggers:bool
 c|2|t|t
 p|0|t|t

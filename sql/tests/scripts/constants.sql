@@ -106,3 +106,27 @@ select a from e where false and b > 1 / $1;
 ----
 params int4
 a:int4
+
+# A constant part beside an operand that is NULL is evaluated, also where the rest waits for the session.
+\params \N
+select $1::interval + cast(make_date(1, 100, 0) as timestamptz);
+----
+ERROR 22008: date field value out of range: 1-100-00
+
+\params \N
+select $1::interval + cast(make_date(2024, b, 1) as timestamptz) from e where a = 2;
+----
+params interval
+?column?:timestamptz
+NULL
+
+# NULL in the conjunction of WHERE is decided before the rows are read.
+select a from e where (array[1], null) = (array_fill(b, array[2147483647]), null);
+select a from e where null and 1 / b = 1;
+select a from e where null and 1 / 0 = 1;
+update e set b = b where 1 / b = 1 and null;
+----
+a:int4
+a:int4
+ERROR 22012: division by zero
+UPDATE 0

@@ -475,7 +475,7 @@ ERROR 42804: COALESCE types numeric and boolean cannot be matched [at 22]
 ERROR 42883: function lower(numeric) does not exist [at 8]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 42804: argument of CASE/WHEN must be type boolean, not type numeric [at 18]
-ERROR 42804: collations are not supported by type numeric [at 8]
+ERROR 42804: collations are not supported by type numeric [at 12]
 ERROR 42804: column "b" is of type boolean but default expression is of type numeric
 HINT: You will need to rewrite or cast the expression.
 ERROR 42804: column "n" is of type integer but expression is of type boolean [at 18]
@@ -488,3 +488,24 @@ select scale(round(1.5, 2500)), scale(trunc(1.5, 20000)), round(1.5, -200000);
 ----
 scale:int4|scale:int4|round:numeric
 2500|16383|0
+
+# The detail of a duplicate has the values of the row.
+create table amounts (a numeric primary key, b numeric unique, j jsonb unique);
+insert into amounts values (1, 2, '{"a": 1.0}');
+insert into amounts values (1.00, 3, '3');
+insert into amounts values (4, 2.000, '4');
+insert into amounts values (5, 5, '{"a": 1.00}');
+insert into amounts values (5, 5, '5'), (5.0, 6, '6');
+drop table amounts;
+----
+CREATE TABLE
+INSERT 0 1
+ERROR 23505: duplicate key value violates unique constraint "amounts_pkey"
+DETAIL: Key (a)=(1.00) already exists.
+ERROR 23505: duplicate key value violates unique constraint "amounts_b_key"
+DETAIL: Key (b)=(2.000) already exists.
+ERROR 23505: duplicate key value violates unique constraint "amounts_j_key"
+DETAIL: Key (j)=({"a": 1.00}) already exists.
+ERROR 23505: duplicate key value violates unique constraint "amounts_pkey"
+DETAIL: Key (a)=(5.0) already exists.
+DROP TABLE

@@ -403,6 +403,7 @@ select constraint_name, check_clause from information_schema.check_constraints w
 select domain_name, table_name, column_name from information_schema.column_domain_usage where table_name in ('t', 'made') order by 2, 3;
 select udt_name, domain_name from information_schema.domain_udt_usage where domain_schema = 'public' order by 2;
 select column_name, data_type, udt_name, domain_schema, domain_name, character_maximum_length, numeric_precision from information_schema.columns where table_name = 't' order by ordinal_position;
+select column_name, is_nullable from information_schema.columns where table_name = 't' order by ordinal_position;
 select typname, typtype, typcategory, typbasetype::regtype, typtypmod, typnotnull, typdefault, typelem::regtype, typarray::regtype, typinput, typoutput, typreceive, typsend, typcollation from pg_type where typnamespace = 'public'::regnamespace and typtype = 'd' order by 1;
 select typname, typtype, typcategory, typelem::regtype, typinput from pg_type where typname in ('_posint', '_code') order by 1;
 select conname, contype, contypid::regtype, conrelid, pg_get_constraintdef(oid), pg_get_constraintdef(oid, true) from pg_constraint where contypid <> 0 and connamespace = 'public'::regnamespace order by 1;
@@ -448,6 +449,14 @@ c|character varying|varchar|public|code|3|NULL
 d|ARRAY|_text|public|tags|NULL|NULL
 e|integer|int4|NULL|NULL|NULL|32
 f|USER-DEFINED|posint|public|small|NULL|NULL
+column_name:name|is_nullable:varchar
+id|NO
+a|YES
+b|YES
+c|YES
+d|YES
+e|YES
+f|YES
 typname:name|typtype:char|typcategory:char|typbasetype:regtype|typtypmod:int4|typnotnull:bool|typdefault:text|typelem:regtype|typarray:regtype|typinput:regproc|typoutput:regproc|typreceive:regproc|typsend:regproc|typcollation:oid
 c_text|d|S|text|-1|f|NULL|-|c_text[]|domain_in|textout|domain_recv|textsend|100
 code|d|S|character varying|7|f|NULL|-|code[]|domain_in|varcharout|domain_recv|varcharsend|100
@@ -473,6 +482,11 @@ f|small|small|-1
 regtype:regtype|regtype:regtype|format_type:text|?column?:bool
 posint|code|posint|t
 Schema:name|Name:name|Type:text|Collation:name|Nullable:text|Default:text|Check:text
+public|c_text|text|NULL|NULL|NULL|
+public|code|character varying(3)|NULL|NULL|NULL|CHECK (VALUE <> 'ZZZ') CHECK (VALUE = upper(VALUE))
+public|posint|integer|NULL|NULL|NULL|CHECK (VALUE > 0)
+public|small|posint|NULL|NULL|7|CHECK (VALUE < 100)
+public|tags|text[]|NULL|NULL|'{}'::text[]|
 
 drop domain posint;
 drop domain nope;
@@ -615,7 +629,6 @@ create domain bad as int default nextval('numbers');
 select 1::plain[];
 create table bad (a plain[]);
 alter domain plain add check (value > 2) not valid;
-alter domain plain set schema pg_temp;
 create view reads as select 1::plain as a;
 alter domain plain rename to other;
 alter type plain rename to other;
@@ -629,7 +642,6 @@ ERROR 0A000: a domain whose default draws from a sequence is not supported yet
 ERROR 0A000: arrays of domains are not supported yet [at 11]
 ERROR 0A000: arrays of domains are not supported yet [at 21]
 ERROR 0A000: NOT VALID is not supported yet [at 14]
-ERROR 42601: syntax error at or near "schema" [at 24]
 CREATE VIEW
 ERROR 0A000: a new name for a type that a view, a default or a constraint names is not supported yet [at 30]
 ERROR 0A000: a new name for a type that a view, a default or a constraint names is not supported yet [at 28]

@@ -335,3 +335,75 @@ HINT: Use DROP ... CASCADE to drop the dependent objects too.
 DROP TABLE
 DROP TYPE
 typname:name
+
+# Stored expressions and views follow the new name of a label.
+
+create type state as enum ('new', 'old', 'odd');
+create domain fresh_state as state default 'new' check (value <> 'odd');
+create table tasks (id int primary key, s state default 'new' check (s <> 'odd'), k text generated always as (case s when 'new' then 'N' when 'old' then 'O' end) stored, pair state[] default '{new,old}', note text default 'new' check (note <> 'odd'), f fresh_state);
+create unique index tasks_new on tasks ((s = 'new'), id) where s = 'new';
+create view new_tasks as select id, 'new' as word from tasks where s = 'new' and s = any ('{new,odd}');
+create view nested_tasks as select id from new_tasks where id < 9 and 'new' = enum_first(null::state);
+insert into tasks (id) values (1);
+alter type state rename value 'odd' to 'strange';
+alter type state rename value 'new' to 'it''s';
+select enum_range(null::state);
+insert into tasks (id) values (2) returning s, k, pair, note, f;
+insert into tasks (id, s) values (3, 'strange');
+insert into tasks (id, f) values (3, 'strange');
+insert into tasks (id, s) values (3, 'new');
+select * from new_tasks order by id;
+select * from nested_tasks order by id;
+begin;
+alter type state rename value 'old' to 'aged';
+insert into tasks (id, s) values (4, 'aged') returning k, pair;
+rollback;
+insert into tasks (id, s) values (4, 'old') returning k, pair;
+alter table tasks add column z int default 5;
+select id, s, k, z from tasks where s = 'it''s' order by id;
+drop view new_tasks cascade;
+drop table tasks;
+drop domain fresh_state;
+drop type state;
+----
+CREATE TYPE
+CREATE DOMAIN
+CREATE TABLE
+CREATE INDEX
+CREATE VIEW
+CREATE VIEW
+INSERT 0 1
+ERROR 0A000: a new name for a label that a view, a default or a constraint names in this way is not supported yet [at 12]
+ERROR 0A000: a new name for a label that a view, a default or a constraint names in this way is not supported yet [at 12]
+enum_range:_enum
+{new,old,odd}
+s:enum|k:text|pair:_enum|note:text|f:enum
+new|N|{new,old}|new|new
+INSERT 0 1
+ERROR 22P02: invalid input value for enum state: "strange" [at 38]
+ERROR 22P02: invalid input value for enum state: "strange" [at 38]
+INSERT 0 1
+id:int4|word:text
+1|new
+2|new
+3|new
+id:int4
+1
+2
+3
+BEGIN
+ALTER TYPE
+k:text|pair:_enum
+O|{new,aged}
+INSERT 0 1
+ROLLBACK
+k:text|pair:_enum
+O|{new,old}
+INSERT 0 1
+ALTER TABLE
+ERROR 22P02: invalid input value for enum state: "it's" [at 41]
+NOTICE 00000: drop cascades to view nested_tasks
+DROP VIEW
+DROP TABLE
+DROP DOMAIN
+DROP TYPE

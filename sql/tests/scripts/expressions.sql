@@ -325,3 +325,17 @@ select 10 - 3 - 2, 100 / 10 / 2;
 ----
 ?column?:int4|?column?:int4
 5|5
+
+# A subscript is any expression.
+select (array[1,2,3])[1 << 1], (array[1,2,3])[1 | 2], (array[1,2,3])[1 << null];
+select (array[1,2,3])[1 << 0 : 1 | 2], (array[1,2,3])[2::int : 3::int], (array[1,2,3])[: 1 << 1];
+select ('{"ab": 1}'::jsonb)['a' || 'b'], array[1 << 2, 5 # 1], (array['a', 'b'])[length('x' || 'y')];
+select (array[1,2,3])[2 > 1 and true];
+----
+array:int4|array:int4|array:int4
+2|3|NULL
+array:_int4|array:_int4|array:_int4
+{1,2,3}|{2,3}|{1,2}
+jsonb:jsonb|array:_int4|array:text
+1|{4,4}|b
+ERROR 42804: array subscript must have type integer [at 23]

@@ -30,7 +30,6 @@ create index on t (a) include (nope);
 create index on nope (a);
 create index on t using hash (a);
 create index on t using nope (a);
-create unique index on t (a) nulls not distinct;
 create index on t ((random() + a));
 create index on t (a) where now() > '2020-01-01';
 create index on t (a) where c;
@@ -47,7 +46,6 @@ ERROR 42703: column "nope" does not exist
 ERROR 42P01: relation "nope" does not exist
 ERROR 0A000: access method "hash" is not supported yet [at 17]
 ERROR 42704: access method "nope" does not exist
-ERROR 0A000: NULLS NOT DISTINCT is not supported yet [at 24]
 ERROR 42P17: functions in index expression must be marked IMMUTABLE
 ERROR 42P17: functions in index predicate must be marked IMMUTABLE
 ERROR 42804: argument of WHERE must be type boolean, not type integer [at 29]

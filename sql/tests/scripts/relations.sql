@@ -305,3 +305,79 @@ x:int4|y:text
 INSERT 0 2
 unnest:int4|unnest:text
 DROP TABLE
+
+# A recursive query names itself once, in few places, and nothing is around its UNION.
+with recursive r (n) as (select n from r union all select 1) select * from r;
+with recursive r (n) as (select 1 union all select x.n from r x, r y) select * from r;
+with recursive r (n) as (select 1 union all select n + 1 from generate_series(1, 3) n where n not in (select n from r)) select * from r;
+with recursive r (n) as (select 1 union all select r.n from generate_series(1, 3) g left join r on r.n = g) select * from r;
+with recursive r (n) as (select 1 union all select r.n from r full join generate_series(1, 3) g on r.n = g) select * from r;
+with recursive r (n) as (select 1 union all (select 5 except select n from r)) select * from r;
+with recursive r (n) as (select 1 union all (select n from r intersect all select 1)) select * from r;
+with recursive r (n) as (with s as (select n from r) select 1 union all select r.n from r, s) select * from r;
+with recursive r (n) as (select n from r) select * from r;
+with recursive r (n) as (select 1 intersect select n from r) select * from r;
+with recursive r (n) as (select 1 union all select n + 1 from r where n < 3 order by n) select * from r;
+with recursive r (n) as (select 1 union all select n + 1 from r where n < 3 offset 1) select * from r;
+with recursive r (n) as (select 1 union all select n + 1 from r where n < 3 limit 2) select * from r;
+with recursive r (n) as (select 1 union all select n + 1 from r where n < 3 for update) select * from r;
+with recursive r (n) as (select 1 union all select count(*)::int from r) select * from r;
+with recursive x (n) as (select 1 union all select n from y), y (n) as (select 1 union all select n from x) select * from x;
+with x as (select nope), x as (select 1) select 1;
+----
+ERROR 42P19: recursive reference to query "r" must not appear within its non-recursive term [at 40]
+ERROR 42P19: recursive reference to query "r" must not appear more than once [at 66]
+ERROR 42P19: recursive reference to query "r" must not appear within a subquery [at 117]
+ERROR 42P19: recursive reference to query "r" must not appear within an outer join [at 95]
+ERROR 42P19: recursive reference to query "r" must not appear within an outer join [at 61]
+ERROR 42P19: recursive reference to query "r" must not appear within EXCEPT [at 76]
+ERROR 42P19: recursive reference to query "r" must not appear within INTERSECT [at 60]
+ERROR 42P19: recursive reference to query "r" must not appear within a subquery [at 51]
+ERROR 42P19: recursive query "r" does not have the form non-recursive-term UNION [ALL] recursive-term [at 16]
+ERROR 42P19: recursive query "r" does not have the form non-recursive-term UNION [ALL] recursive-term [at 16]
+ERROR 0A000: ORDER BY in a recursive query is not implemented [at 86]
+ERROR 0A000: OFFSET in a recursive query is not implemented [at 84]
+ERROR 0A000: LIMIT in a recursive query is not implemented [at 83]
+ERROR 0A000: FOR UPDATE/SHARE in a recursive query is not implemented
+ERROR 42P19: aggregate functions are not allowed in a recursive query's recursive term [at 52]
+ERROR 0A000: mutual recursion between WITH items is not implemented [at 16]
+ERROR 42712: WITH query name "x" specified more than once [at 26]
+
+# What is allowed: names that an inner WITH gives, queries of WITH over the last step, names from further on.
+with recursive r (n) as (select 1 union all select r.n + 1 from r left join generate_series(1, 2) g on g = r.n where r.n < 3) select * from r;
+with recursive r (n) as (select 1 union all (select n + 1 from r except select 5)) select * from r;
+with recursive r (n) as ((select 1 union all select n + 1 from r where n < 3)) select * from r;
+with recursive r (n) as (select 1 union all (with r as (select 7 as n) select n from r)) select * from r;
+with recursive r (n) as (with s as (select 3 as top) select 1 union all select n + 1 from r, s where n < top) select * from r;
+with recursive r (n) as (select 1 union all (with s as (select n + 1 as n from r) select n from s where n < 4)) select * from r;
+with recursive r (n) as (select 2 union all select 1 order by 1 limit 1) select * from r;
+with recursive x as (select n + 1 as m from y), y as (select 1 as n) select * from x;
+----
+n:int4
+1
+2
+3
+n:int4
+1
+2
+3
+4
+n:int4
+1
+2
+3
+n:int4
+1
+7
+n:int4
+1
+2
+3
+n:int4
+1
+2
+3
+n:int4
+1
+m:int4
+2

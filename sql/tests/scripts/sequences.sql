@@ -499,3 +499,167 @@ nextval:int8
 1
 nextval:int8
 2
+
+# A RESTART that is rolled back takes no effect, and the next one does.
+create table si (id serial primary key, v int);
+insert into si (v) values (1), (2), (3);
+begin;
+truncate si restart identity;
+insert into si (v) values (9) returning id;
+rollback;
+insert into si (v) values (4) returning id;
+begin;
+alter sequence si_id_seq restart with 50;
+insert into si (v) values (50) returning id;
+commit;
+insert into si (v) values (51) returning id;
+create sequence q1;
+select nextval('q1'), nextval('q1'), nextval('q1');
+begin;
+alter sequence q1 restart with 100;
+select nextval('q1');
+rollback;
+select nextval('q1');
+begin;
+alter sequence q1 restart with 100;
+select nextval('q1');
+rollback;
+select nextval('q1');
+begin;
+alter sequence q1 restart with 200;
+select nextval('q1');
+alter sequence q1 restart with 200;
+select nextval('q1');
+savepoint a;
+alter sequence q1 restart with 300;
+select nextval('q1');
+rollback to a;
+alter sequence q1 restart with 300;
+select nextval('q1');
+commit;
+select nextval('q1');
+drop table si;
+drop sequence q1;
+----
+CREATE TABLE
+INSERT 0 3
+BEGIN
+TRUNCATE TABLE
+id:int4
+1
+INSERT 0 1
+ROLLBACK
+id:int4
+4
+INSERT 0 1
+BEGIN
+ALTER SEQUENCE
+id:int4
+50
+INSERT 0 1
+COMMIT
+id:int4
+51
+INSERT 0 1
+CREATE SEQUENCE
+nextval:int8|nextval:int8|nextval:int8
+1|2|3
+BEGIN
+ALTER SEQUENCE
+nextval:int8
+100
+ROLLBACK
+nextval:int8
+4
+BEGIN
+ALTER SEQUENCE
+nextval:int8
+100
+ROLLBACK
+nextval:int8
+5
+BEGIN
+ALTER SEQUENCE
+nextval:int8
+200
+ALTER SEQUENCE
+nextval:int8
+200
+SAVEPOINT
+ALTER SEQUENCE
+nextval:int8
+300
+ROLLBACK
+ALTER SEQUENCE
+nextval:int8
+300
+COMMIT
+nextval:int8
+301
+DROP TABLE
+DROP SEQUENCE
+
+# Defaults and views depend on a sequence that they name by a constant, not on one that they name by a text.
+create sequence numbered;
+create table labelled (id int, label text default 'n' || nextval('numbered'));
+insert into labelled values (1) returning label;
+drop sequence numbered;
+drop sequence numbered cascade;
+insert into labelled values (2) returning label;
+create sequence numbered;
+create view counted as select nextval('numbered') as n;
+select n from counted;
+drop sequence numbered;
+drop sequence numbered cascade;
+select n from counted;
+create sequence late;
+alter table labelled add l int default nextval('late'::text);
+select id, l from labelled order by id;
+drop sequence late;
+insert into labelled values (3, 'c');
+drop table labelled;
+create table serials (a serial, b int);
+create view last_serial as select currval('serials_a_seq'::regclass) as n;
+alter table serials drop column a;
+alter table serials drop column a cascade;
+drop table serials;
+----
+CREATE SEQUENCE
+CREATE TABLE
+label:text
+n1
+INSERT 0 1
+ERROR 2BP01: cannot drop sequence numbered because other objects depend on it
+DETAIL: default value for column label of table labelled depends on sequence numbered
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to default value for column label of table labelled
+DROP SEQUENCE
+label:text
+NULL
+INSERT 0 1
+CREATE SEQUENCE
+CREATE VIEW
+n:int8
+1
+ERROR 2BP01: cannot drop sequence numbered because other objects depend on it
+DETAIL: view counted depends on sequence numbered
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to view counted
+DROP SEQUENCE
+ERROR 42P01: relation "counted" does not exist [at 15]
+CREATE SEQUENCE
+ALTER TABLE
+id:int4|l:int4
+1|1
+2|2
+DROP SEQUENCE
+ERROR 42P01: relation "late" does not exist
+DROP TABLE
+CREATE TABLE
+CREATE VIEW
+ERROR 2BP01: cannot drop column a of table serials because other objects depend on it
+DETAIL: view last_serial depends on sequence serials_a_seq
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to view last_serial
+ALTER TABLE
+DROP TABLE

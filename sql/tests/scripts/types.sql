@@ -323,3 +323,9 @@ select pg_typeof(1::float(24)), pg_typeof(1::float(25)), pg_typeof(1::float(53))
 ----
 pg_typeof:regtype|pg_typeof:regtype|pg_typeof:regtype
 real|double precision|double precision
+
+# A literal of type character keeps its length. In a cast, or of a column, the type has one character.
+select char 'abc', character 'abc', char(2) 'abc', 'abc'::char, cast('abc' as character);
+----
+bpchar:bpchar|bpchar:bpchar|bpchar:bpchar|bpchar:bpchar|bpchar:bpchar
+abc|abc|ab|a|a

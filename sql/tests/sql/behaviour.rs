@@ -386,10 +386,9 @@ async fn objects_of_other_databases_are_not_found_by_their_oids() {
     let server = TestServer::start().await;
     let client = server.connect().await;
     let table = "create schema s; create table s.t (a int primary key, b int unique check (b > 0) references s.t (a))";
-    client.batch_execute(&format!("create database shop; {table}")).await.expect("create");
-    let config = format!("host=127.0.0.1 port={} user=postgres dbname=shop", server.address.port());
-    let (other, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a connection");
-    tokio::spawn(connection);
+    client.batch_execute("create database shop").await.expect("create");
+    client.batch_execute(table).await.expect("create");
+    let other = server.connect_to("shop").await;
     for text in [
         "select oid::text, oid::regclass::text from pg_class where relname like 't%' and oid > 16383",
         "select indexrelid::text, pg_get_indexdef(indexrelid) from pg_index where indrelid > 16383",
@@ -410,4 +409,27 @@ async fn objects_of_other_databases_are_not_found_by_their_oids() {
             assert!(elsewhere == [[None]] || elsewhere == [[Some(oid.clone())]], "{again}: {elsewhere:?}");
         }
     }
+}
+
+/// Schema changes saw the catalog from the first database: they did not find the types of stored expressions elsewhere,
+/// nor the tables of a domain.
+#[tokio::test]
+async fn a_schema_change_sees_the_database_of_its_session() {
+    let server = TestServer::start().await;
+    server.connect().await.batch_execute("create database shop").await.expect("a database");
+    let client = server.connect_to("shop").await;
+    client
+        .batch_execute(
+            "create type mood as enum ('x', 'y'); create domain small as int check (value < 10);
+             create table t (a int primary key, m mood check (m <> 'x'::mood), d small);
+             insert into t values (1, 'y', 2)",
+        )
+        .await
+        .expect("a table");
+    client.batch_execute("alter table t add column b mood default 'y'::mood").await.expect("a column");
+    client.batch_execute("alter type mood add value 'z'").await.expect("a label");
+    assert_eq!(query(&client, "select * from t").await, [["1", "y", "2", "y"].map(|shown| Some(shown.to_owned()))]);
+    let error = client.batch_execute("alter domain small add check (value > 5)").await.expect_err("a row");
+    let error = error.as_db_error().expect("an answer");
+    assert_eq!((error.code().code(), error.table()), ("23514", Some("t")));
 }

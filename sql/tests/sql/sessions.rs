@@ -115,6 +115,20 @@ async fn a_cancel_request_may_arrive_at_another_gateway() {
     assert!(replies.iter().any(|reply| reply.kind == b'E'), "{replies:?}");
 }
 
+/// The gateways and their sessions share one thread, which a recursion held until it ended.
+#[tokio::test]
+async fn a_recursion_lets_others_run_and_can_be_cancelled() {
+    let (_servers, a, b) = two().await;
+    let of_b = pid(&b).await;
+    let endless = "with recursive r (n) as (select 1 union all select n + 1 from r) select count(*) from r";
+    let running = sends(b, endless.to_owned());
+    until(&a, &state_of(of_b), "active").await;
+    assert_eq!(value(&a, &format!("select pg_cancel_backend({of_b})")).await, "t");
+    let (b, code) = ended(running).await;
+    assert_eq!(code, Some(SqlState::QUERY_CANCELED));
+    assert_eq!(value(&b, "select 1").await, "1", "the session goes on");
+}
+
 #[tokio::test]
 async fn terminated_sessions_end_with_57p01() {
     let (servers, a, _b) = two().await;

@@ -79,3 +79,37 @@ async fn another_gateway_drops_what_a_gateway_has_left() {
     left.stopped().await;
     until_schemas(&watcher, 0).await;
 }
+
+/// They were created in the first database, whatever the session's was.
+#[tokio::test]
+async fn each_database_has_its_own_temporary_relations() {
+    let server = TestServer::start().await;
+    let here = server.connect().await;
+    here.batch_execute("create database shop").await.expect("a database");
+    let there = server.connect_to("shop").await;
+    for (client, value) in [(&here, 1), (&there, 2)] {
+        let made = format!("create temp table t (a int primary key, b text); insert into t values ({value})");
+        client.batch_execute(&made).await.expect("a table");
+    }
+    for (client, value) in [(&here, 1), (&there, 2)] {
+        let row = client.query_one("select a from t", &[]).await.expect("a row");
+        assert_eq!((row.get::<_, i32>(0), count(client, SCHEMAS).await), (value, 1));
+        let own = "select pg_my_temp_schema() = relnamespace from pg_class where oid = 't'::regclass";
+        assert!(client.query_one(own, &[]).await.expect("a row").get::<_, bool>(0));
+    }
+    there.batch_execute("discard temp").await.expect("discards");
+    assert_eq!((count(&there, RELATIONS).await, count(&here, RELATIONS).await), (0, 2));
+}
+
+/// The schema of a duplicate that the commit found was empty in every database but the first.
+#[tokio::test]
+async fn a_duplicate_names_its_schema_in_every_database() {
+    let server = TestServer::start().await;
+    server.connect().await.batch_execute("create database shop").await.expect("a database");
+    let client = server.connect_to("shop").await;
+    client.batch_execute("create table t (a int primary key)").await.expect("a table");
+    client.batch_execute("insert into t values (1)").await.expect("a row");
+    let error = client.batch_execute("insert into t values (1)").await.expect_err("a duplicate");
+    let error = error.as_db_error().expect("an answer");
+    assert_eq!((error.code().code(), error.schema(), error.table()), ("23505", Some("public"), Some("t")));
+}

@@ -126,6 +126,13 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        documented: "A row beyond `--max-transaction-size` is error 54000, before the errors of later rows.",
+        applies: |_, difference, answers| {
+            let message = answers[1].error.as_ref().map_or("", |error| &error.message);
+            difference.class == Class::SqlState && message == "transaction is too large"
+        },
+    },
+    Rule {
         documented: "A regular expression whose compiled form is large is error 2201B.",
         applies: |_, difference, answers| {
             let is_large = |answer: &Answer| {

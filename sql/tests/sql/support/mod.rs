@@ -339,7 +339,12 @@ impl TestServer {
 
     /// A tokio-postgres client, with its connection running in a task.
     pub(crate) async fn connect(&self) -> tokio_postgres::Client {
-        let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.address.port());
+        self.connect_to("postgres").await
+    }
+
+    /// The same, to another database.
+    pub(crate) async fn connect_to(&self, database: &str) -> tokio_postgres::Client {
+        let config = format!("host=127.0.0.1 port={} user=postgres dbname={database}", self.address.port());
         let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a connection");
         tokio::spawn(connection);
         client
