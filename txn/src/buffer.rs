@@ -33,6 +33,9 @@ use tso::Timestamp;
 use crate::config::BufferLimits;
 use crate::error::TxnError;
 
+/// The most changes of a transaction whose inserts are told ([`WriteBuffer::inserts`]).
+const MOST_INSERTS: usize = 1024;
+
 /// A mutation, and the position in the undo log of the record that restores its predecessor.
 #[derive(Debug)]
 struct Entry {
@@ -203,8 +206,12 @@ impl WriteBuffer {
         self.rollbacks += 1;
     }
 
-    /// The keys that must not exist at the commit, with the values that they are to get.
+    /// The keys that must not exist at the commit, with the values that they are to get; none of them if there are more
+    /// than [`MOST_INSERTS`] changes.
     pub(crate) fn inserts(&self) -> Vec<(Key, Bytes)> {
+        if self.entries.len() > MOST_INSERTS {
+            return Vec::new();
+        }
         let inserted = |(key, entry): (&Key, &Entry)| match &entry.op {
             MutationOp::Insert(value) => Some((key.clone(), value.clone())),
             _ => None,

@@ -592,7 +592,8 @@ impl Transaction {
     }
 
     /// The keys that must not exist at the commit, with the values that they are to get: what was to be written where
-    /// the commit fails with [`TxnError::AlreadyExists`].
+    /// the commit fails with [`TxnError::AlreadyExists`]. Empty for a transaction with more than 1024 changes: every
+    /// commit pays for it.
     pub fn inserts(&self) -> Vec<(Key, Bytes)> {
         self.buffer.inserts()
     }

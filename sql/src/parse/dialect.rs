@@ -9,7 +9,7 @@
 //! - SET SCHEMA ([`set_schema`]);
 //! - statements about domains ([`domains`]) and sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
 //! - ALTER TABLE of identity columns ([`identity`]);
-//! - UNIQUE NULLS [NOT] DISTINCT of a column ([`include`]);
+//! - UNIQUE with NULLS DISTINCT or NULLS NOT DISTINCT of a column ([`mod@include`]);
 //! - subscripts of columns that a statement assigns ([`targets`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
