@@ -601,7 +601,8 @@ async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) 
                 }
                 rows.extend(added.iter().cloned());
                 statement.recursion.lock().insert(scan.query, Arc::new(std::mem::take(&mut added)));
-                statement.with.lock().retain(|query, _| !inner.contains(query));
+                statement.with.lock().retain(|query, _| !inner.0.contains(query));
+                statement.log.forget(&inner.1);
                 added = all_rows(step, ctx, &own, &mut budget).await?;
             }
         }

@@ -5,6 +5,7 @@
 //! with the values of the outer row that it depends on: rows that have these values in common share it.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -89,6 +90,18 @@ impl SubqueryLog {
     /// The sub-query that the last evaluation has waited for.
     pub(crate) fn take_pending(&self) -> Option<Pending> {
         self.state.lock().pending.take()
+    }
+
+    /// Forgets the rows of some sub-queries: what these read has changed.
+    pub(crate) fn forget(&self, plans: &Range<usize>) {
+        let mut state = self.state.lock();
+        let mut freed = 0;
+        state.results.retain(|(plan, key), rows| {
+            let is_kept = !plans.contains(plan);
+            freed += if is_kept { 0 } else { rows.memory() + key.len() };
+            is_kept
+        });
+        state.bytes = state.bytes.saturating_sub(freed);
     }
 
     /// Notes the rows of a sub-query.

@@ -306,9 +306,9 @@ pub(crate) enum WithBody {
     /// A query.
     Query(Box<SelectPlan>),
     /// A recursive one: `first`, then `step` over the rows that the last step has added, until it adds none. Without
-    /// `all` rows that were there already are dropped. `inner`: the places of the queries of WITH inside of `step`,
-    /// which may read what the last step has added.
-    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool, inner: Range<usize> },
+    /// `all` rows that were there already are dropped. `inner`: the places of the queries of WITH inside of `step`, and
+    /// of its sub-queries, which may read what the last step has added.
+    Recursive { first: Box<SelectPlan>, step: Box<SelectPlan>, all: bool, inner: (Range<usize>, Range<usize>) },
     /// INSERT, UPDATE or DELETE.
     Change(Box<Body>),
 }

@@ -215,10 +215,11 @@ impl Binder<'_> {
         let body = WithBody::Query(Box::new(SelectPlan::single()));
         self.with.push(WithQuery { name: name.clone(), body, is_read: false });
         self.add_with_name((name.clone(), columns.clone()), query, true);
+        let subplans = self.subplans.len();
         let bound = self.operand(step);
         self.with_names.truncate(names);
         let (mut step, step_columns) = bound?;
-        let inner = query + 1..self.with.len();
+        let inner = (query + 1..self.with.len(), subplans..self.subplans.len());
         if step_columns.len() != columns.len() {
             let message = "each UNION query must have the same number of columns";
             return Err(self.error(SqlState::SYNTAX_ERROR, message, at));

@@ -203,8 +203,12 @@ impl Binder<'_> {
     /// Whether the query of a view has a meaning now and none in another catalog.
     pub(super) fn has_unbound_view(&self, catalog: &Catalog) -> bool {
         let is_bound = |view: &View, catalog| Binder::new(self.statement, None, catalog).view_query(view).is_ok();
-        self.catalog.relations().iter().any(|object| match &**object {
-            Object::View(view) => !is_bound(view, catalog) && is_bound(view, self.catalog),
+        let was_bound = |id| match self.catalog.object(id).map(|object| &**object) {
+            Some(Object::View(view)) => is_bound(view, self.catalog),
+            _ => false,
+        };
+        catalog.relations().iter().any(|object| match &**object {
+            Object::View(view) => !is_bound(view, catalog) && was_bound(view.id),
             _ => false,
         })
     }

@@ -373,35 +373,36 @@ CREATE INDEX
 CREATE VIEW
 CREATE VIEW
 INSERT 0 1
-ERROR 0A000: a new name for a label that a view, a default or a constraint names in this way is not supported yet [at 12]
-ERROR 0A000: a new name for a label that a view, a default or a constraint names in this way is not supported yet [at 12]
+ALTER TYPE
+ALTER TYPE
 enum_range:_enum
-{new,old,odd}
+{it's,old,strange}
 s:enum|k:text|pair:_enum|note:text|f:enum
-new|N|{new,old}|new|new
+it's|N|{it's,old}|new|it's
 INSERT 0 1
-ERROR 22P02: invalid input value for enum state: "strange" [at 38]
-ERROR 22P02: invalid input value for enum state: "strange" [at 38]
-INSERT 0 1
+ERROR 23514: new row for relation "tasks" violates check constraint "tasks_s_check"
+DETAIL: Failing row contains (3, strange, null, {it's,old}, new, it's).
+ERROR 23514: value for domain fresh_state violates check constraint "fresh_state_check"
+ERROR 22P02: invalid input value for enum state: "new" [at 38]
 id:int4|word:text
 1|new
 2|new
-3|new
 id:int4
 1
 2
-3
 BEGIN
 ALTER TYPE
 k:text|pair:_enum
-O|{new,aged}
+O|{it's,aged}
 INSERT 0 1
 ROLLBACK
 k:text|pair:_enum
-O|{new,old}
+O|{it's,old}
 INSERT 0 1
 ALTER TABLE
-ERROR 22P02: invalid input value for enum state: "it's" [at 41]
+id:int4|s:enum|k:text|z:int4
+1|it's|N|5
+2|it's|N|5
 NOTICE 00000: drop cascades to view nested_tasks
 DROP VIEW
 DROP TABLE

@@ -381,3 +381,13 @@ n:int4
 1
 m:int4
 2
+
+# A sub-query over a WITH inside of a recursion is evaluated at each step.
+
+with recursive r(n) as (select 1 union all (with w as (select n+1 m from r) select m from w where m in (select m from w) and m < 6)) select count(*) from r;
+with recursive base(id, parent) as (values (1, null), (2, 1), (3, 2), (4, 3)), t(id) as (select id from base where parent is null union all (with k as (select b.id from base b join t on b.parent = t.id) select id from k where id <= (select max(id) from k))) select array_agg(id) from t;
+----
+count:int8
+5
+array_agg:_int4
+{1,2,3,4}
