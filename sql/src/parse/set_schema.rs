@@ -44,9 +44,6 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
     if may_be_missing && is(at, Keyword::IF) && is(at + 1, Keyword::EXISTS) {
         at += 2;
     }
-    if is(1, Keyword::TABLE) && is(at, Keyword::ONLY) {
-        at += 1;
-    }
     while matches!(parser.peek_nth_token_ref(at).token, Token::Word(_))
         && parser.peek_nth_token_ref(at + 1).token == Token::Period
     {
@@ -59,7 +56,6 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
 fn parse(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     (0..2).for_each(|_| parser.advance_token());
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
-    let only = parser.parse_keyword(Keyword::ONLY);
     let name = parser.parse_object_name(false)?;
     parser.expect_keywords(&[Keyword::SET, Keyword::SCHEMA])?;
     let schema = [Ident::new(SCHEMA), parser.parse_identifier()?];
@@ -67,7 +63,7 @@ fn parse(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     Ok(Statement::AlterTable(AlterTable {
         name,
         if_exists,
-        only,
+        only: false,
         operations: vec![AlterTableOperation::RenameTable { table_name }],
         location: None,
         on_cluster: None,
