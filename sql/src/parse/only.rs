@@ -184,7 +184,8 @@ mod tests {
     fn rest(sql: &str) -> String {
         let tokens = Tokenizer::new(&CortadoDialect::for_tokenizer(), sql).tokenize_with_location().unwrap();
         let kept: Vec<String> = without_inheritance(tokens).iter().map(|token| token.token.to_string()).collect();
-        kept.concat().split_whitespace().collect::<Vec<_>>().join(" ")
+        let words = kept.concat().split_whitespace().collect::<Vec<_>>().join(" ");
+        words.replace(" ,", ",").replace(" ;", ";")
     }
 
     #[test]
