@@ -110,11 +110,22 @@ pub struct Sequence {
 /// The first of the epochs of sequences that are random.
 pub(crate) const UNIQUE_EPOCHS: u64 = 1 << 63;
 
+/// The epoch that a plan gives to a sequence which it restarts. It is never stored.
+const NEXT_EPOCH: u64 = u64::MAX;
+
 impl Sequence {
-    /// Restarts it with this value, in an epoch with a random number.
-    pub(crate) fn restart_with(&mut self, first: i64, random: [u8; 16]) {
-        self.epoch = random.first_chunk::<8>().copied().map_or(0, u64::from_be_bytes) | UNIQUE_EPOCHS;
-        self.restart = first;
+    /// Restarts it with this value. The epoch has no number yet: a session keeps the plan, and runs it again after a
+    /// rollback. That is another RESTART.
+    pub(crate) fn restart_with(&mut self, first: i64) {
+        (self.epoch, self.restart) = (NEXT_EPOCH, first);
+    }
+
+    /// Gives a random number to the epoch of a RESTART.
+    pub(crate) fn number_epoch(&mut self, random: impl FnOnce() -> [u8; 16]) {
+        if self.epoch == NEXT_EPOCH {
+            let number = random().first_chunk::<8>().copied().map_or(0, u64::from_be_bytes);
+            self.epoch = (number | UNIQUE_EPOCHS).min(NEXT_EPOCH - 1);
+        }
     }
 }
 

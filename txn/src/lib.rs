@@ -23,8 +23,8 @@
 //!
 //! 1. `bound`, `error`, `planted`, `timing`: the greatest commit_ts, errors, planted bugs, clock and pauses
 //! 2. `config`: settings
-//! 3. `buffer`, `committer`, `live_locks`, `live_snapshots`, `metrics`, `status_cache`: the pure parts, what lives on
-//!    this node, and the counters
+//! 3. `buffer`, `committer`, `live_locks`, `live_snapshots`, `metrics`, `renewed`, `status_cache`: the pure parts, what
+//!    lives on this node, and the counters
 //! 4. `resolver`: resolves the locks of other transactions
 //! 5. `coordinator`: what the transactions and commits of a node share
 //! 6. `collection`, `row_locks`, `shadow`: a round of garbage collection, up to the safe point of every region; row
@@ -48,6 +48,7 @@ mod live_snapshots;
 mod metrics;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
+mod renewed;
 mod resolver;
 mod row_locks;
 mod session_locks;

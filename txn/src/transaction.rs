@@ -16,6 +16,7 @@ use crate::coordinator::{Coordinator, in_time, patience_of};
 use crate::driver::{self, CommitRequest};
 use crate::error::TxnError;
 use crate::live_snapshots::LiveSnapshot;
+use crate::renewed::Renewed;
 use crate::row_locks::{LockAsk, RowLocks};
 use crate::shadow::Sample;
 
@@ -28,6 +29,7 @@ pub struct StatementSnapshot(OnceLock<Timestamp>);
 pub struct Savepoint {
     buffer: usize,
     locks: usize,
+    renewed: usize,
 }
 
 /// A transaction under snapshot isolation. Reads see the snapshot at `start_ts` with the transaction's own writes laid
@@ -39,6 +41,8 @@ pub struct Savepoint {
 /// is then only the identity of the transaction. Such a transaction locks every row that it writes
 /// ([`Transaction::lock_rows`]), and writes what follows from the newest row; otherwise its commit conflicts with
 /// every change since start_ts.
+///
+/// Of a transaction with one snapshot, [`Transaction::renew_snapshot_of`] moves that of some keys.
 ///
 /// # start_ts
 /// A transaction that is begun with [`crate::Database::begin_deferred`] takes start_ts when it needs it: with its first
@@ -81,6 +85,8 @@ pub struct Transaction {
     read_ts: OnceLock<Timestamp>,
     /// Whether every statement has a snapshot of its own.
     has_statements: bool,
+    /// What its reads see at another snapshot. Empty if every statement has its own.
+    renewed: Renewed,
     buffer: WriteBuffer,
     /// Its row locks in memory. `None`: it has asked for none.
     locks: Option<RowLocks>,
@@ -108,6 +114,7 @@ impl Transaction {
             read_ts: start_ts.clone(),
             start_ts,
             has_statements: false,
+            renewed: Renewed::default(),
             buffer,
             locks: None,
             session: 0,
@@ -296,9 +303,40 @@ impl Transaction {
         self.take_read_ts().await
     }
 
-    /// What its reads see, and who serves them.
-    fn snapshot(&self) -> Snapshot {
-        Snapshot { start_ts: self.read_ts(), pass: Vec::new(), options: self.reads.clone(), locks_met: false }
+    /// Has all that follows see these ranges as they are now, and all else in the snapshot that it has. What was read
+    /// there before may have changed. A rollback to an earlier savepoint undoes it. The keys of one call of
+    /// [`Transaction::lock_rows`] are to have the same snapshot.
+    ///
+    /// Does nothing if every statement has a snapshot of its own: that of the next one is newer.
+    ///
+    /// # Errors
+    /// As [`crate::Database::begin`].
+    pub async fn renew_snapshot_of(&mut self, ranges: Vec<ScanRange>) -> Result<(), TxnError> {
+        if self.has_statements {
+            return Ok(());
+        }
+        self.take_read_ts().await?;
+        let now = self.coordinator.tso.timestamp().await?;
+        self.renewed.extend(ranges, now);
+        Ok(())
+    }
+
+    /// The snapshot in which its reads see a key. `None` as long as there is none.
+    fn read_ts_of(&self, key: &Key) -> Option<Timestamp> {
+        self.renewed.at(key).or_else(|| self.read_ts.get().copied())
+    }
+
+    /// The keys at the start of `keys` that are read in one snapshot, and the others.
+    fn of_one_snapshot<'k>(&self, keys: &'k [Key]) -> (&'k [Key], &'k [Key]) {
+        let Some(first) = keys.first().filter(|_| !self.renewed.is_empty()) else { return (keys, &[]) };
+        let at = self.read_ts_of(first);
+        keys.split_at(keys.iter().take_while(|key| self.read_ts_of(key) == at).count())
+    }
+
+    /// What its reads of a key see, and who serves them.
+    fn snapshot_of(&self, key: &Key) -> Snapshot {
+        let start_ts = self.read_ts_of(key).unwrap_or(Timestamp::ZERO);
+        Snapshot { start_ts, pass: Vec::new(), options: self.reads.clone(), locks_met: false }
     }
 
     /// Reads the value of a key; `None` if it does not exist. Sends nothing if this transaction wrote the key.
@@ -314,20 +352,21 @@ impl Transaction {
         let kv = &self.coordinator.kv;
         let value = match self.first_read(kv.first_get(key, self.reads.as_deref())).await? {
             Ok(value) => value,
-            Err(met) => self.coordinator.read(self.snapshot(), met, |at| kv.get(key, at)).await?,
+            Err(met) => self.coordinator.read(self.snapshot_of(key), met, |at| kv.get(key, at)).await?,
         };
         self.shadow_get(key, value.as_ref());
         Ok(value)
     }
 
-    /// Has a read that was served perhaps compared with the leader's.
-    fn shadow(&self, sample: impl FnOnce() -> Sample) {
-        self.coordinator.shadow(self.reads.as_ref(), self.read_ts(), sample);
+    /// Has a read from `key` on that was served perhaps compared with the leader's.
+    fn shadow(&self, key: &Key, sample: impl FnOnce() -> Sample) {
+        let at = self.read_ts_of(key).unwrap_or(Timestamp::ZERO);
+        self.coordinator.shadow(self.reads.as_ref(), at, sample);
     }
 
     fn shadow_get(&self, key: &Key, value: Option<&Bytes>) {
         let found = || value.map(|value| (key.clone(), value.clone())).into_iter().collect();
-        self.shadow(|| Sample::Keys(vec![key.clone()], found()));
+        self.shadow(key, || Sample::Keys(vec![key.clone()], found()));
     }
 
     /// Reads the value of a key within this call, if that takes neither a message nor a wait. Otherwise returns `None`,
@@ -336,7 +375,7 @@ impl Transaction {
         if let Some(own) = self.buffer.get(key) {
             return Some(own);
         }
-        let value = self.coordinator.kv.try_get(key, *self.read_ts.get()?, self.reads.as_deref())?;
+        let value = self.coordinator.kv.try_get(key, self.read_ts_of(key)?, self.reads.as_deref())?;
         self.shadow_get(key, value.as_ref());
         Some(value)
     }
@@ -355,15 +394,28 @@ impl Transaction {
             [key] => self.get(key).await?.map(|value| (key.clone(), value)).into_iter().collect(),
             remote => {
                 self.start_with(&remote[0]).await?;
-                let kv = &self.coordinator.kv;
-                let found = self.coordinator.read(self.snapshot(), Vec::new(), |at| kv.batch_get(remote, at)).await?;
-                self.shadow(|| Sample::Keys(remote.to_vec(), found.clone()));
+                let (keys, mut rest) = self.of_one_snapshot(remote);
+                let mut found = self.batch_get_at(keys).await?;
+                while !rest.is_empty() {
+                    let (keys, others) = self.of_one_snapshot(rest);
+                    found.append(&mut self.batch_get_at(keys).await?);
+                    rest = others;
+                }
                 found
             }
         };
         let found: HashMap<Key, Bytes> = found.into_iter().collect();
         let value = |key: &Key| self.buffer.get(key).unwrap_or_else(|| found.get(key).cloned());
         Ok(keys.iter().filter_map(|key| Some((key.clone(), value(key)?))).collect())
+    }
+
+    /// Reads keys of one snapshot that the transaction has not written: distinct ones, at least one.
+    async fn batch_get_at(&self, keys: &[Key]) -> Result<Vec<(Key, Bytes)>, TxnError> {
+        let kv = &self.coordinator.kv;
+        let read = |at| kv.batch_get(keys, at);
+        let found = self.coordinator.read(self.snapshot_of(&keys[0]), Vec::new(), read).await?;
+        self.shadow(&keys[0], || Sample::Keys(keys.to_vec(), found.clone()));
+        Ok(found)
     }
 
     /// Reads the values of many keys, in key order, as far as they fit about one page
@@ -375,7 +427,10 @@ impl Transaction {
     /// See [`Transaction`].
     pub async fn batch_get_page(&self, keys: &[Key]) -> Result<Page, TxnError> {
         let (own, remote): (Vec<&Key>, Vec<&Key>) = keys.iter().partition(|key| self.buffer.get(key).is_some());
-        let remote: Vec<Key> = remote.into_iter().cloned().collect();
+        let mut remote: Vec<Key> = remote.into_iter().cloned().collect();
+        if !self.renewed.is_empty() {
+            remote.sort();
+        }
         let mut page = match remote.as_slice() {
             [] => Page { pairs: Vec::new(), resume: None },
             [key] => {
@@ -385,10 +440,11 @@ impl Transaction {
             remote => {
                 self.start_with(&remote[0]).await?;
                 let kv = &self.coordinator.kv;
-                let read = |at| kv.batch_get_page(remote, at);
-                let page = self.coordinator.read(self.snapshot(), Vec::new(), read).await?;
-                self.shadow(|| Sample::keys_of_page(remote, &page));
-                page
+                let (keys, others) = self.of_one_snapshot(remote);
+                let read = |at| kv.batch_get_page(keys, at);
+                let page = self.coordinator.read(self.snapshot_of(&keys[0]), Vec::new(), read).await?;
+                self.shadow(&keys[0], || Sample::keys_of_page(keys, &page));
+                Page { resume: page.resume.or_else(|| others.first().cloned()), ..page }
             }
         };
         let resume = page.resume.clone();
@@ -400,8 +456,8 @@ impl Transaction {
     }
 
     /// Reads one page of a range, own writes included: at most `limit` pairs (0 counts as 1), in the direction of the
-    /// range. A page may be shorter, even empty, while `resume` is set: the caller continues with
-    /// [`ScanRange::resume_at`] until it is not.
+    /// range, all of them in the snapshot of its start. A page may be shorter, even empty, while `resume` is set: the
+    /// caller continues with [`ScanRange::resume_at`] until it is not.
     ///
     /// # Errors
     /// See [`Transaction`].
@@ -410,9 +466,11 @@ impl Transaction {
         let kv = &self.coordinator.kv;
         let page = match self.first_read(kv.first_scan(range, limit, self.reads.as_deref())).await? {
             Ok(page) => page,
-            Err(met) => self.coordinator.read(self.snapshot(), met, |at| kv.scan(range, at, limit)).await?,
+            Err(met) => {
+                self.coordinator.read(self.snapshot_of(&range.start), met, |at| kv.scan(range, at, limit)).await?
+            }
         };
-        self.shadow(|| Sample::page(range, &page));
+        self.shadow(&range.start, || Sample::page(range, &page));
         Ok(self.buffer.merge(range, page, usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 
@@ -485,7 +543,8 @@ impl Transaction {
     /// `None`: start_ts.
     fn seen_ts(&self, key: &Key) -> Option<Timestamp> {
         let locked = self.locks.as_ref().and_then(|locks| locks.seen_ts(key));
-        locked.or_else(|| self.read_ts.get().copied().filter(|_| self.has_statements))
+        let read = || self.read_ts.get().copied().filter(|_| self.has_statements);
+        locked.or_else(|| self.renewed.at(key)).or_else(read)
     }
 
     /// What was seen of the keys of an owner. Nothing was committed to a locked owner between the commit that was seen
@@ -493,8 +552,8 @@ impl Transaction {
     /// record may be collected while those of its keys are not.
     fn seen_ts_of_owner(&self, owner: &Key) -> Option<Timestamp> {
         let seen = self.seen_ts(owner)?;
-        let own = [&self.start_ts, &self.read_ts].into_iter().filter_map(|ts| ts.get().copied());
-        Some(own.fold(seen, Timestamp::max))
+        let own = [self.start_ts.get().copied(), self.read_ts.get().copied(), self.renewed.at(owner)];
+        Some(own.into_iter().flatten().fold(seen, Timestamp::max))
     }
 
     /// Locks rows in the memory of their leaders, in the order of `keys`, which are distinct. Returns what became of
@@ -522,8 +581,13 @@ impl Transaction {
             self.start_ts.get_or_init(|| ahead);
         }
         let start_ts = self.take_start_ts().await?;
-        let snapshot = if self.has_statements { None } else { Some(start_ts) };
-        let seen_ts = if ask.was_read { self.take_read_ts().await? } else { Timestamp::ZERO };
+        let renewed = keys.first().and_then(|key| self.renewed.at(key));
+        let snapshot = if self.has_statements { None } else { renewed.or(Some(start_ts)) };
+        let seen_ts = match renewed {
+            Some(renewed) if ask.was_read => renewed,
+            None if ask.was_read => self.take_read_ts().await?,
+            _ => Timestamp::ZERO,
+        };
         // Whoever shares the key of a row of its snapshot does not mind that the rest of it has changed.
         let only_key = snapshot.is_some() && ask.was_read && ask.mode == LockMode::KeyShare;
         let snapshot = snapshot.filter(|_| !only_key);
@@ -577,6 +641,7 @@ impl Transaction {
         // With one snapshot for all statements, the transaction relies on the row of that snapshot, although a shared
         // key may have been seen with a newer row.
         let snapshot = self.start_ts.get().copied().filter(|_| !self.has_statements);
+        let snapshot = self.renewed.at(&key).or(snapshot);
         let seen_ts = self.seen_ts(&key).map(|seen| snapshot.map_or(seen, |snapshot| seen.min(snapshot)));
         self.buffer.share(key, mode, seen_ts)
     }
@@ -602,7 +667,7 @@ impl Transaction {
     /// key is changed or locked after it.
     pub fn savepoint(&self) -> Savepoint {
         let locks = self.locks.as_ref().map_or(0, RowLocks::savepoint);
-        Savepoint { buffer: self.buffer.savepoint(), locks }
+        Savepoint { buffer: self.buffer.savepoint(), locks, renewed: self.renewed.savepoint() }
     }
 
     /// The number of changes that can be undone: grows with each key that is written.
@@ -614,6 +679,7 @@ impl Transaction {
     /// background. Later savepoints become invalid.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         self.buffer.rollback_to(savepoint.buffer);
+        self.renewed.rollback_to(savepoint.renewed);
         if let Some(locks) = &mut self.locks {
             locks.rollback_to(savepoint.locks);
         }

@@ -297,6 +297,7 @@ impl SchemaChange {
     /// Creates an object, which has an id of its own. The binder has checked the name. If another transaction takes it
     /// meanwhile, or drops its schema, the commit fails.
     pub(crate) fn create_object(&mut self, txn: &mut Transaction, object: Object) -> Result<(), SqlError> {
+        let object = with_epoch(object);
         let id = object.id();
         if let Some(schema) = object.schema() {
             keep_schema(txn, schema)?;
@@ -310,13 +311,7 @@ impl SchemaChange {
 
     /// Replaces an object by another form of it.
     pub(crate) fn alter_object(&mut self, txn: &mut Transaction, old: &Object, new: Object) -> Result<(), SqlError> {
-        let mut new = new;
-        // A session keeps the plan, and runs it again after a rollback: that is another RESTART.
-        if let (Object::Sequence(old), Object::Sequence(new)) = (old, &mut new)
-            && old.epoch != new.epoch
-        {
-            new.restart_with(new.restart, clock::random_bytes());
-        }
+        let new = with_epoch(new);
         self.keep_used(txn, &new)?;
         if let Some(schema) = new.schema().filter(|schema| old.schema() != Some(*schema)) {
             keep_schema(txn, schema)?;
@@ -432,6 +427,14 @@ impl Drop for SchemaChange {
             node.state.changes.lock().remove(&owner);
         });
     }
+}
+
+/// An object as it is stored: the epoch of a RESTART has a number.
+fn with_epoch(mut object: Object) -> Object {
+    if let Object::Sequence(sequence) = &mut object {
+        sequence.number_epoch(clock::random_bytes);
+    }
+    object
 }
 
 fn check(table: &Table) -> Result<(), SqlError> {

@@ -8,6 +8,10 @@
 //! Rows that the transaction of the schema change has written itself are in no snapshot but its own. If there are some,
 //! all is read and written in that transaction, and its limits apply.
 //!
+//! What is filled apart is committed behind the snapshot of a REPEATABLE READ transaction, and follows from rows that
+//! may be newer than that too. So the transaction sees the table, with all its indexes, as it is after the fill, and
+//! all else in its snapshot. Until it ends, nobody else has access to the table.
+//!
 //! A new column that draws from a sequence numbers the rows in the order of their keys. Nobody else draws from the
 //! sequence yet: it is created with the number that follows.
 //!
@@ -74,17 +78,28 @@ pub(super) async fn fill(
     if schema.is_fresh(old) {
         return if has_own_rows { builder.fill_within(range, ctx).await } else { Ok(0) };
     }
-    if !has_own_rows {
+    let rows = if has_own_rows {
+        // The snapshot lacks what was committed before others were excluded.
+        let parents = builder.parents.iter().map(|(_, parent)| &**parent);
+        let read = ranges_of(std::iter::once(old).chain(parents));
+        ctx.txn.renew_snapshot_of(read).await?;
+        if ctx.txn.has_statements() {
+            ctx.txn.begin_statement();
+        }
+        builder.fill_within(range, ctx).await?
+    } else {
         let db = if storages.is_empty() { schema.database() } else { schema.begin_build(&storages).await? };
-        return builder.fill_apart(range, &db, ctx).await;
+        builder.fill_apart(range, &db, ctx).await?
+    };
+    if !storages.is_empty() {
+        ctx.txn.renew_snapshot_of(ranges_of(std::iter::once(new))).await?;
     }
-    if !ctx.txn.has_statements() {
-        // Its snapshot lacks what was committed before others were excluded.
-        let message = "an index of a table that a REPEATABLE READ transaction has written to is not supported yet";
-        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-    }
-    ctx.txn.begin_statement();
-    builder.fill_within(range, ctx).await
+    Ok(rows)
+}
+
+/// The rows and index entries of tables.
+fn ranges_of<'t>(tables: impl Iterator<Item = &'t Table>) -> Vec<ScanRange> {
+    tables.flat_map(Table::storages).map(rows_of).collect()
 }
 
 fn rows_of(storage: StorageId) -> ScanRange {

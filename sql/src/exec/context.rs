@@ -148,7 +148,7 @@ impl<'a> ExecContext<'a> {
         if let Some(statement) = self.statement
             && let Some(pending) = statement.log.take_pending()
         {
-            let rows = (statement.run)(self, &pending).await?;
+            let rows = (statement.runs.subquery)(self, &pending).await?;
             statement.log.note(pending, rows);
             if let Some(log) = self.session.lock_log() {
                 log.rewind(true);
@@ -221,20 +221,50 @@ impl<'a> ExecContext<'a> {
     }
 }
 
-/// Runs a sub-query. The parts of the executor below the one that runs queries call it.
+/// Runs a sub-query.
 pub(super) type RunSubquery =
     for<'f> fn(&'f mut ExecContext<'_>, &'f Pending) -> BoxFuture<'f, Result<SubqueryRows, SqlError>>;
 
-/// The rows of a query of WITH, with the outer values that they are for.
-type KeptRows = (Row, Arc<Vec<Row>>);
+/// A query of WITH that runs.
+pub(super) trait WithQuery: Send {
+    /// The next rows, and none only at the end. `most` are enough.
+    fn next<'f>(&'f mut self, ctx: &'f mut ExecContext<'_>, most: usize) -> BoxFuture<'f, Result<Vec<Row>, SqlError>>;
+}
+
+/// Begins the query of WITH at a place. The values are the statement's parameters, then those around it.
+pub(super) type BeginWith = fn(&Arc<Plan>, usize, Vec<Datum>, Budget) -> Box<dyn WithQuery>;
+
+/// What the parts below the one that runs queries call to run some.
+#[derive(Clone, Copy)]
+pub(super) struct Runs {
+    pub(super) subquery: RunSubquery,
+    pub(super) with: BeginWith,
+}
+
+/// A run of a query of WITH. All its readers share it.
+pub(super) struct WithRun {
+    /// The values around the query that it is for.
+    pub(super) args: Row,
+    /// The rows that were read.
+    pub(super) rows: Vec<Row>,
+    pub(super) rest: WithRest,
+}
+
+/// What a run was not asked for yet.
+pub(super) enum WithRest {
+    Open(Box<dyn WithQuery>),
+    /// A reader reads on, or has failed. Nobody else reads meanwhile: a query of WITH does not read itself.
+    Taken,
+    Done,
+}
 
 /// The state of a statement.
 pub struct StatementState {
     pub(super) plan: Arc<Plan>,
     pub(super) log: SubqueryLog,
-    pub(super) run: RunSubquery,
-    /// The rows of the queries of WITH that have run, with the values around them that they were for.
-    pub(super) with: Mutex<HashMap<usize, KeptRows>>,
+    pub(super) runs: Runs,
+    /// The queries of WITH that run or have run.
+    pub(super) with: Mutex<HashMap<usize, Arc<Mutex<WithRun>>>>,
     /// What the references of recursive queries to themselves give now.
     pub(super) recursion: Mutex<HashMap<usize, Arc<Vec<Row>>>>,
     /// What sub-queries see of the transaction, of a statement that writes.
@@ -281,12 +311,12 @@ impl ChangedRows {
 }
 
 impl StatementState {
-    pub(super) fn new(plan: Arc<Plan>, run: RunSubquery) -> StatementState {
+    pub(super) fn new(plan: Arc<Plan>, runs: Runs) -> StatementState {
         StatementState {
             profile: plan.analyze.is_some().then(Profile::default),
             plan,
             log: SubqueryLog::default(),
-            run,
+            runs,
             with: Mutex::default(),
             recursion: Mutex::default(),
             view: Mutex::default(),

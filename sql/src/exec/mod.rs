@@ -16,10 +16,10 @@
 //!    what ANALYZE makes of rows
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
 //! 7. `frame`: the frames of windows
-//! 8. `functions`, `join`, `set_operation`, `window`: nodes over inputs
+//! 8. `functions`, `join`, `set_operation`, `window`, `with_reader`: nodes over inputs; readers of queries of WITH
 //! 9. `query`: running queries and the nodes that they read
-//! 10. `changes`, `joined`, `parents`, `subqueries`: changes of rows; rows of a target joined with others; rows that
-//!     others refer to
+//! 10. `changes`, `joined`, `parents`, `subqueries`, `with_query`: changes of rows; rows of a target joined with
+//!     others; rows that others refer to; runs of sub-queries and of queries of WITH
 //! 11. `writer`: the writer of rows and of their entries in indexes
 //! 12. `upsert`: ON CONFLICT
 //! 13. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
@@ -65,6 +65,8 @@ mod subqueries;
 mod upsert;
 mod window;
 mod with_changes;
+mod with_query;
+mod with_reader;
 mod writer;
 
 use std::collections::VecDeque;
@@ -81,6 +83,7 @@ pub use crate::expr::{LockLog, NoSession, SessionAccess};
 use crate::plan::{Body, PlainOutput, Plan, SelectPlan, Source, TableAccess, TableWrite};
 pub(crate) use check::check_with_progress;
 pub use check::{CheckedTable, check_table};
+use context::Runs;
 pub use context::{ExecContext, StatementState};
 pub(crate) use copy::{CopyIn, KeyLines};
 use pgtypes::Datum;
@@ -134,7 +137,8 @@ impl Execution {
     /// Prepares the execution of `plan`. `params` have the plan's parameter types. Does no I/O.
     pub fn new(plan: Arc<Plan>, params: Vec<Datum>) -> Result<Execution, SqlError> {
         let has_state = !plan.subplans.is_empty() || !plan.with.is_empty() || plan.analyze.is_some();
-        let statement = has_state.then(|| Arc::new(StatementState::new(Arc::clone(&plan), subqueries::run_subquery)));
+        let runs = Runs { subquery: subqueries::run_subquery, with: with_query::begin };
+        let statement = has_state.then(|| Arc::new(StatementState::new(Arc::clone(&plan), runs)));
         Ok(Execution { plan, params, state: State::New, tag: Tag::Select, view: None, statement })
     }
 

@@ -1,6 +1,6 @@
 //! A running query: a cursor or a node that it reads, and the pipeline over the rows. Nodes read queries again.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,25 +9,23 @@ use kv::Key;
 use kv::api::LockMode;
 use txn::{LockWait, Transaction, View};
 
-use super::budget::Budget;
 use super::context::ExecContext;
 use super::cursor::{Cursor, KeyedRow};
 use super::functions::{FunctionRun, SetValuesRun};
-use super::input::{BATCH, Input, ROW_UNITS};
+use super::input::{Input, ROW_UNITS};
 use super::join::JoinRun;
 use super::locking::{Lock, lock_read};
 use super::measure::Measure;
 use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
-use super::rows::{Row, distinct_key, row_bytes};
+use super::rows::Row;
 use super::set_operation::SetRun;
 use super::window::WindowRun;
+use super::with_reader::WithReader;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::expr::eval::{Env, eval};
-use crate::plan::{
-    NodeKey, PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess, WithBody, WithScan,
-};
+use crate::plan::{NodeKey, PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess};
 use crate::system;
 use pgtypes::Datum;
 
@@ -421,8 +419,8 @@ enum RelState {
     SetValues(Box<(SetValuesRun, RelRun)>),
     /// Window functions over the rows of a node.
     Windows(Box<(WindowRun, RelRun)>),
-    /// The rows of WITH, and how many were given.
-    With(Option<Arc<Vec<Row>>>, usize),
+    /// A reader of a query of WITH.
+    With(WithReader),
 }
 
 /// A running node with its plan.
@@ -458,7 +456,7 @@ impl RelRun {
             Rel::Function(_) => RelState::Function(FunctionRun::new()),
             Rel::SetValues(values) => RelState::SetValues(Box::new((SetValuesRun::new(), RelRun::new(&values.input)))),
             Rel::Windows(windows) => RelState::Windows(Box::new((WindowRun::new(), RelRun::new(&windows.input)))),
-            Rel::With(_) => RelState::With(None, 0),
+            Rel::With(_) => RelState::With(WithReader::new()),
         };
         RelRun { state, is_started: false }
     }
@@ -527,89 +525,11 @@ impl RelState {
                     let mut input = Node { run: input, rel: &windows.input };
                     run.next(windows, &mut input, ctx, frame, most).await
                 }
-                (RelState::With(rows, given), Rel::With(scan)) => {
-                    if rows.is_none() {
-                        *rows = Some(with_rows(scan, ctx, frame).await?);
-                    }
-                    let rows = rows.as_deref().map_or(&[][..], Vec::as_slice);
-                    let page: Vec<Row> = rows.iter().skip(*given).take(most).cloned().collect();
-                    *given += page.len();
-                    Ok(page)
-                }
+                (RelState::With(reader), Rel::With(scan)) => reader.next(scan, ctx, frame, most).await,
                 _ => Err(SqlError::internal("a node runs another one's plan")),
             }
         })
     }
-}
-
-/// All rows of a query.
-async fn all_rows(
-    plan: &SelectPlan,
-    ctx: &mut ExecContext<'_>,
-    frame: &[Datum],
-    budget: &mut Budget,
-) -> Result<Vec<Row>, SqlError> {
-    let mut run = QueryRun::new(plan, ROW_UNITS, ctx, frame).await?;
-    let mut rows = Vec::new();
-    loop {
-        let batch = run.next(plan, ctx, frame, BATCH).await?;
-        if batch.is_empty() {
-            return Ok(rows);
-        }
-        for row in batch {
-            budget.charge(row_bytes(&row))?;
-            rows.push(row);
-        }
-    }
-}
-
-/// The work of a step of a recursion beside its rows, in units of [`Turn`].
-const STEP_UNITS: usize = 200;
-
-/// The rows of a query of WITH. It runs once, or whenever the values that it uses have changed.
-async fn with_rows(scan: &WithScan, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Result<Arc<Vec<Row>>, SqlError> {
-    let statement = ctx.statement.ok_or_else(|| SqlError::internal("WITH without a statement"))?;
-    if scan.is_recursion {
-        return Ok(statement.recursion.lock().get(&scan.query).cloned().unwrap_or_default());
-    }
-    // It sees the parameters of the statement, and the values around it that it uses.
-    let mut own = frame.get(..ctx.params).unwrap_or(frame).to_vec();
-    let env = ctx.env(frame);
-    for arg in &scan.args {
-        own.push(eval(arg, &[], &env)?.into_owned());
-    }
-    let args = own.get(ctx.params..).unwrap_or_default().to_vec();
-    if let Some((known, rows)) = statement.with.lock().get(&scan.query)
-        && *known == args
-    {
-        return Ok(Arc::clone(rows));
-    }
-    let plan = Arc::clone(&statement.plan);
-    let with = plan.with.get(scan.query).ok_or_else(|| SqlError::internal("a query of WITH is missing"))?;
-    let mut budget = Budget::of_work(ctx.session);
-    let rows = match &with.body {
-        WithBody::Query(query) => all_rows(query, ctx, &own, &mut budget).await?,
-        WithBody::Change(_) => return Err(SqlError::internal("a change of WITH has not run")),
-        WithBody::Recursive { first, step, all, inner } => {
-            let (mut rows, mut seen, mut turn) = (Vec::new(), HashSet::new(), Turn::new());
-            let mut added = all_rows(first, ctx, &own, &mut budget).await?;
-            loop {
-                turn.spend(STEP_UNITS.saturating_add(added.len().saturating_mul(ROW_UNITS))).await;
-                added.retain(|row| *all || seen.insert(distinct_key(row)));
-                if added.is_empty() {
-                    break rows;
-                }
-                rows.extend(added.iter().cloned());
-                statement.recursion.lock().insert(scan.query, Arc::new(std::mem::take(&mut added)));
-                statement.with.lock().retain(|query, _| !inner.0.contains(query));
-                statement.log.forget(&inner.1);
-                added = all_rows(step, ctx, &own, &mut budget).await?;
-            }
-        }
-    };
-    let rows = Arc::new(rows);
-    statement.with.lock().insert(scan.query, (args, Arc::clone(&rows)));
-    Ok(rows)
 }
 
 /// Whether the expressions of a query are to be rehearsed.

@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 
 use super::budget::Budget;
 use super::changes::Changes;
-use super::context::{ExecContext, StatementState};
+use super::context::{ExecContext, StatementState, WithRest, WithRun};
 use super::query::QueryRun;
 use super::rows::{Row, row_bytes};
 use super::{insert, modify, references};
@@ -57,8 +58,8 @@ async fn run_parts(plan: &Plan, ctx: &mut ExecContext<'_>, params: &[Datum]) -> 
 
 /// Keeps the rows of a change for those who read them.
 fn keep(statement: &StatementState, at: usize, done: Changes) {
-    let rows: Vec<Row> = done.returned.into();
-    statement.with.lock().insert(at, (Vec::new(), Arc::new(rows)));
+    let run = WithRun { args: Row::new(), rows: done.returned.into(), rest: WithRest::Done };
+    statement.with.lock().insert(at, Arc::new(Mutex::new(run)));
 }
 
 async fn change(

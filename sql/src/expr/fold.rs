@@ -25,7 +25,7 @@ pub(crate) fn fold(expr: Expr) -> Expr {
         other => other,
     };
     if strict_operands(&expr).into_iter().any(is_null) {
-        return null_after(expr);
+        return after_parts(&expr, Datum::Null);
     }
     let children = expr.children();
     let is_call_without_args = matches!(&expr, Expr::Call(_));
@@ -64,21 +64,20 @@ fn is_null(expr: &Expr) -> bool {
 /// A condition of WHERE. PostgreSQL finds when it plans that no row passes a conjunction with NULL, and does not
 /// evaluate the other operands, except for the constant parts that they have.
 pub(crate) fn filter(condition: Expr) -> Expr {
-    let is_decided = never_passes(&condition) && !has_constant_part(&condition);
-    if is_decided { Expr::Const(Datum::Bool(false)) } else { condition }
+    if never_passes(&condition) { after_parts(&condition, Datum::Bool(false)) } else { condition }
 }
 
 fn never_passes(condition: &Expr) -> bool {
     matches!(condition, Expr::And(items) if items.iter().any(|item| is_null(item) || never_passes(item)))
 }
 
-/// NULL in place of an expression with an operand that is NULL. Of the others only those parts are evaluated that
-/// PostgreSQL evaluates when it plans, for their errors.
-fn null_after(expr: Expr) -> Expr {
+/// A value in place of an expression that one of its operands decides. Of the others only those parts are evaluated
+/// that PostgreSQL evaluates when it plans, for their errors.
+fn after_parts(expr: &Expr, value: Datum) -> Expr {
     let mut parts = Vec::new();
     expr.children().into_iter().for_each(|child| constant_parts(child, &mut parts));
     let values: Vec<Expr> = parts.into_iter().cloned().collect();
-    let body = Expr::Const(Datum::Null);
+    let body = Expr::Const(value);
     if values.is_empty() { body } else { Expr::Let { values, body: Box::new(body) } }
 }
 

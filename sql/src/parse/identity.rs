@@ -1,5 +1,5 @@
 //! Parses ALTER TABLE: the parser lacks RESTART, SET and DROP IDENTITY of identity columns, and knows the options of
-//! ADD GENERATED in one order only.
+//! ADD GENERATED in one order only. It has actions that PostgreSQL has not, which are refused here.
 //!
 //! The tree of each is that of ADD GENERATED. Marks among its options say what else it is ([`identity_change`]).
 
@@ -21,6 +21,22 @@ const DROP: &str = "drop";
 const GENERATED: &str = "generated";
 /// The mark of an option that may not be set. Its value is PostgreSQL's name of it.
 const REFUSED: &str = "refused";
+
+/// What begins an action in the parser, and not in PostgreSQL.
+const NO_ACTIONS: [Keyword; 9] = [
+    Keyword::ALGORITHM,
+    Keyword::AUTO_INCREMENT,
+    Keyword::CHANGE,
+    Keyword::LOCK,
+    Keyword::MODIFY,
+    Keyword::PARTITION,
+    Keyword::RESUME,
+    Keyword::SUSPEND,
+    Keyword::SWAP,
+];
+/// What goes on with a word that is reserved in PostgreSQL.
+const NO_NAMES: [(Keyword, Keyword); 3] =
+    [(Keyword::DROP, Keyword::PRIMARY), (Keyword::DROP, Keyword::FOREIGN), (Keyword::RENAME, Keyword::AS)];
 
 /// What may follow SET, if it is about an identity column.
 const SETTABLE: [Keyword; 12] = [
@@ -96,7 +112,14 @@ fn alter_table(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     let only = parser.parse_keyword(Keyword::ONLY);
     let name = parser.parse_object_name(false)?;
-    let operations = parser.parse_comma_separated(operation)?;
+    // RENAME stands alone.
+    let operations = match is_word(parser, 0, Keyword::RENAME) {
+        true => vec![operation(parser)?],
+        false => parser.parse_comma_separated(|parser| match is_word(parser, 0, Keyword::RENAME) {
+            true => parser.expected_ref("an action", parser.peek_token_ref()),
+            false => operation(parser),
+        })?,
+    };
     Ok(Statement::AlterTable(AlterTable {
         name,
         if_exists,
@@ -113,6 +136,12 @@ fn alter_table(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
 type Change = (Option<GeneratedAs>, Vec<SequenceOptions>);
 
 fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError> {
+    if NO_ACTIONS.iter().any(|keyword| is_word(parser, 0, *keyword)) {
+        return parser.expected_ref("an action", parser.peek_token_ref());
+    }
+    if NO_NAMES.iter().any(|(first, second)| is_word(parser, 0, *first) && is_word(parser, 1, *second)) {
+        return parser.expected_ref("a name", parser.peek_nth_token_ref(1));
+    }
     let place = if is_word(parser, 1, Keyword::COLUMN) { 2 } else { 1 };
     let follows = |at: usize, keyword: Keyword| is_word(parser, place + at, keyword);
     let is_set = follows(1, Keyword::SET) && SETTABLE.iter().any(|keyword| follows(2, *keyword));

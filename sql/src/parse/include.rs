@@ -1,42 +1,58 @@
-//! UNIQUE constraints as the parser lacks them: `UNIQUE (a) INCLUDE (b)`, and NULLS NOT DISTINCT of a column. The
-//! parser knows INCLUDE of CREATE INDEX only.
+//! Key constraints as the parser lacks them: `UNIQUE (a) INCLUDE (b) WITH (fillfactor = 70)`, and NULLS NOT DISTINCT of
+//! a column. The parser knows INCLUDE and WITH of CREATE INDEX only.
 
 use sqlparser::ast::{ColumnOption, Ident, IndexOption, KeyOrIndexDisplay, NullsDistinctOption, UniqueConstraint};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::text::word;
+use super::text::{SourceText, end_of_input, syntax_error, word};
+use crate::error::SqlError;
 
 /// What the text of an option that stands for INCLUDE begins with. No text of a client contains it. A name follows each
 /// time, behind a quote if it is quoted.
 const MARK: char = '\0';
+/// What the text of an option that stands for WITH begins with, as no list of names does.
+const WITH_MARK: &str = "\0\0";
 
-/// Puts a comment, which the parser knows as an option of a key, in the place of INCLUDE behind the columns of a
-/// constraint.
-pub(super) fn with_included(mut statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+/// The text that stands for an option, and the number of its tokens; `Err` for the place of a token that does not
+/// belong there.
+type Read = Result<(String, usize), usize>;
+
+/// Puts comments, which the parser knows as options of a key, in the places of INCLUDE and WITH behind the columns of a
+/// constraint. 42601 for what cannot follow these words.
+pub(super) fn with_key_options(
+    text: &SourceText,
+    mut statement: Vec<TokenWithSpan>,
+) -> Result<Vec<TokenWithSpan>, SqlError> {
     let solid: Vec<usize> =
         (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
-    let mut dropped = Vec::new();
-    for (place, at) in solid.iter().enumerate() {
-        let is_include = word(&statement[*at].token).is_some_and(|word| word.eq_ignore_ascii_case("include"));
-        if !is_include || !follows_key(&statement, &solid[..place]) {
+    let (mut dropped, mut place, mut end_of_include) = (Vec::new(), 0, None);
+    while let Some(at) = solid.get(place).copied() {
+        let is = |known: &str| word(&statement[at].token).is_some_and(|word| word.eq_ignore_ascii_case(known));
+        let is_include = is("include") && follows_key(&statement, &solid[..place]);
+        let is_with = is("with") && (end_of_include == Some(place) || follows_key(&statement, &solid[..place]));
+        place += 1;
+        if !is_include && !is_with {
             continue;
         }
-        let Some((text, end)) = list(&statement, &solid[place + 1..]) else { continue };
-        let behind = &solid[place + 1..=place + end];
-        if let [first, rest @ ..] = behind {
-            statement[*at].token = Token::make_keyword("COMMENT");
-            statement[*first].token = Token::SingleQuotedString(text);
-            dropped.extend_from_slice(rest);
+        let rest = &solid[place..];
+        let read = if is_include { names(&statement, rest) } else { parameters(&statement, rest) };
+        let (option, count) = read.map_err(|at| match rest.get(at) {
+            Some(at) => syntax_error(text, &statement[*at]),
+            None => end_of_input(text),
+        })?;
+        if let [first, others @ ..] = &rest[..count] {
+            statement[at].token = Token::make_keyword("COMMENT");
+            statement[*first].token = Token::SingleQuotedString(option);
+            dropped.extend_from_slice(others);
         }
-    }
-    if dropped.is_empty() {
-        return statement;
+        place += count;
+        end_of_include = is_include.then_some(place);
     }
     let mut dropped = dropped.into_iter().peekable();
     let kept = statement.into_iter().enumerate().filter(|(at, _)| dropped.next_if_eq(at).is_none());
-    kept.map(|(_, token)| token).collect()
+    Ok(kept.map(|(_, token)| token).collect())
 }
 
 /// Whether tokens end with the columns of a key constraint.
@@ -48,11 +64,14 @@ fn follows_key(statement: &[TokenWithSpan], solid: &[usize]) -> bool {
     let mut before = before.skip_while(|token| !matches!(token, Token::LParen | Token::RParen));
     let opens = before.next() == Some(&Token::LParen);
     let keyword = before.next().and_then(word).unwrap_or_default();
-    opens && ["unique", "key", "distinct"].iter().any(|known| keyword.eq_ignore_ascii_case(known))
+    if keyword.eq_ignore_ascii_case("key") {
+        return opens && before.next().and_then(word).is_some_and(|word| word.eq_ignore_ascii_case("primary"));
+    }
+    opens && ["unique", "distinct"].iter().any(|known| keyword.eq_ignore_ascii_case(known))
 }
 
-/// The text that stands for a list of names, and the number of its tokens.
-fn list(statement: &[TokenWithSpan], solid: &[usize]) -> Option<(String, usize)> {
+/// Reads `(a, b)`.
+fn names(statement: &[TokenWithSpan], solid: &[usize]) -> Read {
     let mut text = String::new();
     for (place, at) in solid.iter().enumerate() {
         match &statement[*at].token {
@@ -63,21 +82,62 @@ fn list(statement: &[TokenWithSpan], solid: &[usize]) -> Option<(String, usize)>
                 text.push_str(&word.value);
             }
             Token::Comma if place > 0 && place % 2 == 0 => {}
-            Token::RParen if place > 0 && place % 2 == 0 => return Some((text, place + 1)),
-            _ => return None,
+            Token::RParen if place > 0 && place % 2 == 0 => return Ok((text, place + 1)),
+            _ => return Err(place),
         }
     }
-    None
+    Err(solid.len())
+}
+
+/// Reads `(a = 1, b)`: parameters, with values or without. Only the names count.
+fn parameters(statement: &[TokenWithSpan], solid: &[usize]) -> Read {
+    let token = |place: usize| solid.get(place).map(|at| &statement[*at].token);
+    if token(0) != Some(&Token::LParen) {
+        return Err(0);
+    }
+    let (mut text, mut place) = (WITH_MARK.to_owned(), 1);
+    loop {
+        let Some(Token::Word(name)) = token(place) else { return Err(place) };
+        if text.len() > WITH_MARK.len() {
+            text.push(MARK);
+        }
+        text.extend(name.quote_style.map(|_| '"'));
+        text.push_str(&name.value);
+        place += 1;
+        if token(place) == Some(&Token::Eq) {
+            place += 1;
+            place += usize::from(matches!(token(place), Some(Token::Minus | Token::Plus)));
+            match token(place) {
+                Some(Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_)) => place += 1,
+                _ => return Err(place),
+            }
+        }
+        match token(place) {
+            Some(Token::Comma) => place += 1,
+            Some(Token::RParen) => return Ok((text, place + 1)),
+            _ => return Err(place),
+        }
+    }
 }
 
 /// The names of INCLUDE that an option stands for.
 pub(crate) fn included(option: &IndexOption) -> Option<Vec<Ident>> {
     let IndexOption::Comment(text) = option else { return None };
-    let names = text.strip_prefix(MARK)?.split(MARK).map(|name| match name.strip_prefix('"') {
+    text.strip_prefix(MARK).filter(|rest| !rest.starts_with(MARK)).map(idents)
+}
+
+/// The names of the storage parameters that an option stands for.
+pub(crate) fn storage_parameters(option: &IndexOption) -> Option<Vec<Ident>> {
+    let IndexOption::Comment(text) = option else { return None };
+    text.strip_prefix(WITH_MARK).map(idents)
+}
+
+fn idents(names: &str) -> Vec<Ident> {
+    let names = names.split(MARK).map(|name| match name.strip_prefix('"') {
         Some(quoted) => Ident::with_quote('"', quoted),
         None => Ident::new(name),
     });
-    Some(names.collect())
+    names.collect()
 }
 
 /// Parses `UNIQUE NULLS [NOT] DISTINCT` of a column; `None` if something else follows.

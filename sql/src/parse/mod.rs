@@ -1,20 +1,22 @@
 //! Parses statement text to syntax trees: sqlparser's PostgreSQL dialect, and syntax that it lacks.
 //!
-//! The text is tokenized once. [`depth`] refuses nesting too deep for later tree walks. [`mod@normalize`] and
-//! [`mod@rewrite`] convert tokens and spellings to those of the parser. Then it runs statement by statement, in a
-//! [`dialect`] with PostgreSQL's operator precedence ([`precedence`]). Errors are 42601 in PostgreSQL's wording, with a
-//! position in characters ([`text`]).
+//! The text is tokenized once. [`depth`] refuses nesting too deep for later tree walks. [`edits`] finds what is to be
+//! done. [`mod@normalize`] and [`mod@rewrite`] convert tokens and spellings to those of the parser. Then it runs
+//! statement by statement, in a [`dialect`] with PostgreSQL's operator precedence ([`precedence`]). Errors are 42601 in
+//! PostgreSQL's wording, with a position in characters ([`text`]).
 //!
 //! # Layers
 //!
-//! 1. `commands`, `depth`, `text`: unsupported commands; the depth limit; locations, positions and errors at them
-//! 2. `comments`, `include`, `maintenance`, `numbers`, `only`, `operators`, `similar`, `targets`: forms of COMMENT;
-//!    UNIQUE with INCLUDE; VACUUM and ANALYZE; the precision of float; ONLY; the ends of operators; SUBSTRING with
-//!    SIMILAR; subscripts of assigned columns
-//! 3. `normalize`, `rewrite`: token edits
-//! 4. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
-//! 5. `identity`, `set_schema`: ALTER TABLE, for its identity columns; ALTER ... SET SCHEMA
-//! 6. `dialect`: the parser's dialect
+//! 1. `alter_forms`, `commands`, `depth`, `text`: forms of ALTER TABLE and commands that are not supported; the depth
+//!    limit; locations, positions and errors at them
+//! 2. `comments`, `include`, `maintenance`, `numbers`, `only`, `operators`, `similar`, `targets`, `unicode`: forms of
+//!    COMMENT; keys with INCLUDE; VACUUM and ANALYZE; the precision of float; ONLY; the ends of operators; SUBSTRING
+//!    with SIMILAR; subscripts of assigned columns; UESCAPE
+//! 3. `edits`: which token edits a text needs
+//! 4. `normalize`, `rewrite`: token edits
+//! 5. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
+//! 6. `identity`, `set_schema`: ALTER TABLE, for its identity columns; ALTER ... SET SCHEMA
+//! 7. `dialect`: the parser's dialect
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -26,11 +28,13 @@ use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{self, Lexer};
 
+mod alter_forms;
 mod commands;
 mod comments;
 mod depth;
 mod dialect;
 mod domains;
+mod edits;
 mod identity;
 mod include;
 mod maintenance;
@@ -45,12 +49,14 @@ mod set_schema;
 mod similar;
 mod targets;
 mod text;
+mod unicode;
 
 pub(crate) use comments::{CONSTRAINT as COMMENT_ON_CONSTRAINT, DOMAIN_CONSTRAINT as COMMENT_ON_DOMAIN_CONSTRAINT};
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
+use edits::Edit;
 pub(crate) use identity::{IdentityChange, identity_change, refused_option, set_generated};
-pub(crate) use include::included;
+pub(crate) use include::{included, storage_parameters};
 pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
 pub(crate) use numbers::precision_error as float_precision_error;
@@ -139,7 +145,9 @@ impl Parsed {
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     match parse_known(sql) {
         // The parser may stop anywhere in a command that it does not know.
-        Err(error) if error.code == SqlState::SYNTAX_ERROR => Err(commands::unsupported(sql).unwrap_or(error)),
+        Err(error) if error.code == SqlState::SYNTAX_ERROR => {
+            Err(commands::unsupported(sql).unwrap_or_else(|| alter_forms::judged(sql, error)))
+        }
         other => other,
     }
 }
@@ -152,9 +160,10 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let text = SourceText::new(sql);
     split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
     let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
-    let tokens = normalize::normalize(&text, tokens)?;
-    let bad_float = numbers::bad_float(&text, &tokens);
-    let (tokens, prebuilt) = rewrite::rewrite(&text, tokens)?;
+    let edits = edits::needed(&tokens);
+    let tokens = normalize::normalize(&text, tokens, edits)?;
+    let bad_float = if edits.has(Edit::Floats) { numbers::bad_float(&text, &tokens) } else { None };
+    let (tokens, prebuilt) = rewrite::rewrite(&text, tokens, edits)?;
     let parsed = deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {

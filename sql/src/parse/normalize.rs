@@ -6,14 +6,16 @@
 //! - `ISNULL` becomes `IS NULL`, and `==` an unknown operator; so does what PostgreSQL takes for one ([`operators`]);
 //! - `ALTER VIEW` at the beginning of a statement becomes `ALTER TABLE`, since the parser lacks PostgreSQL's forms of
 //!   it; the binder tells the two apart by the text;
-//! - `USING <` and `USING >` of ORDER BY become ASC and DESC;
-//! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`;
+//! - `USING <` and `USING >` of ORDER BY become ASC and DESC, also as `USING OPERATOR(pg_catalog.<)`;
+//! - `U&'...'` with UESCAPE and `U&"..."` are decoded ([`unicode`]);
+//! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
-use super::operators;
-use super::text::{SourceText, syntax_error, word};
+use super::edits::{Edit, Edits};
+use super::text::{SourceText, string_of, syntax_error, word};
+use super::{operators, unicode};
 use crate::error::{SqlError, SqlState};
 
 const DISTINCT: &str = "IS DISTINCT FROM";
@@ -30,28 +32,50 @@ pub(crate) fn is_distinct(operator: &str) -> Option<bool> {
 }
 
 /// Normalizes the tokens of a query string.
-pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
-    let mut tokens = with_is_null(tokens);
-    operators::joined(text, &mut tokens);
+pub(super) fn normalize(
+    text: &SourceText,
+    tokens: Vec<TokenWithSpan>,
+    edits: Edits,
+) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let mut tokens = if edits.has(Edit::IsNull) { with_is_null(tokens) } else { tokens };
+    if edits.has(Edit::Operators) {
+        operators::joined(text, &mut tokens);
+    }
+    if !edits.has(Edit::Normalize) {
+        return Ok(tokens);
+    }
     // Edits in place: there may be many tokens, and no edit needs more of them.
     let mut kept = 0;
     for at in 0..tokens.len() {
         let blank = TokenWithSpan { token: Token::EOF, span: Span::empty() };
         let mut token = std::mem::replace(&mut tokens[at], blank);
-        let before = &mut tokens[..kept];
+        let (before, behind) = tokens.split_at_mut(at + 1);
+        let before = &mut before[..kept];
         match &token.token {
             Token::Whitespace(_) => {}
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
                 Keyword::VIEW if begins_alter(before) => token.token = Token::make_keyword("TABLE"),
                 Keyword::FROM => kept = join_distinct(before, &mut token),
-                _ if follows_unicode_text(before, &found.value) => return Err(unsupported(text, "UESCAPE", &token)),
+                _ if follows_unicode_text(before, &found.value) => {
+                    return Err(unsupported(text, "UESCAPE behind a string of several lines", &token));
+                }
                 _ => check_trailing_junk(text, before, &token)?,
             },
-            Token::Word(_) => check_unicode_name(text, before, &token)?,
+            Token::Word(_) => {
+                if let Some(stays) = unicode::read_name(text, before, &mut token, behind)? {
+                    kept = stays;
+                }
+            }
             Token::Lt | Token::Gt | Token::Eq | Token::LtEq | Token::GtEq | Token::Neq
                 if join_using(text, before, &token)? =>
             {
                 continue;
+            }
+            Token::RParen => {
+                if let Some(ordered) = order_by_operator(text, before)? {
+                    kept = ordered;
+                    continue;
+                }
             }
             Token::Number(digits, long) if *long || digits.contains('_') => return Err(junk(text, token.span)),
             Token::HexStringLiteral(_) if text.source(token.span).starts_with('0') => {
@@ -59,6 +83,9 @@ pub(super) fn normalize(text: &SourceText, tokens: Vec<TokenWithSpan>) -> Result
             }
             Token::DoubleEq => token.token = Token::CustomBinaryOperator("==".to_owned()),
             other if string_of(other).is_some() => {
+                if matches!(other, Token::UnicodeStringLiteral(_)) {
+                    unicode::read_string(text, &mut token, behind)?;
+                }
                 if let Some(joined) = join_string(text, before, &token)? {
                     kept = joined;
                     continue;
@@ -88,9 +115,6 @@ fn last_token(tokens: &[TokenWithSpan]) -> Option<(usize, &TokenWithSpan)> {
 /// Splits `ISNULL` into two words unless it is a name.
 fn with_is_null(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_isnull = |token: &TokenWithSpan| word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("isnull"));
-    if !tokens.iter().any(is_isnull) {
-        return tokens;
-    }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
     let mut rest = tokens.into_iter().peekable();
     while let Some(token) = rest.next() {
@@ -131,37 +155,63 @@ fn join_using(text: &SourceText, before: &mut [TokenWithSpan], operator: &TokenW
     if !matches!(&last.token, Token::Word(word) if word.keyword == Keyword::USING) {
         return Ok(false);
     }
-    let order = match operator.token {
-        Token::Lt => "ASC",
-        Token::Gt => "DESC",
-        _ => {
-            let message = format!("operator {} is not a valid ordering operator", operator.token);
-            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(text.position(operator.span.start));
-            return Err(error.hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
-        }
-    };
-    before[at].token = Token::make_keyword(order);
+    before[at].token = order_of(text, &operator.token, operator.span)?;
     Ok(true)
+}
+
+/// ASC or DESC for an operator. 42809 at a place for one that is no order.
+fn order_of(text: &SourceText, operator: &Token, at: Span) -> Result<Token, SqlError> {
+    match operator {
+        Token::Lt => Ok(Token::make_keyword("ASC")),
+        Token::Gt => Ok(Token::make_keyword("DESC")),
+        other => {
+            let message = format!("operator {other} is not a valid ordering operator");
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(text.position(at.start));
+            Err(error.hint("Ordering operators must be \"<\" or \">\" members of btree operator families."))
+        }
+    }
+}
+
+/// Turns `USING OPERATOR(pg_catalog.<`, at a closing parenthesis, into ASC or DESC. Returns how many tokens there are
+/// then; `None` if that is not there.
+fn order_by_operator(text: &SourceText, before: &mut [TokenWithSpan]) -> Result<Option<usize>, SqlError> {
+    let is = |place: Option<&(usize, &TokenWithSpan)>, keyword: Keyword| {
+        place.is_some_and(|(_, found)| matches!(&found.token, Token::Word(word) if word.keyword == keyword))
+    };
+    let mut solid = before.iter().enumerate().rev().filter(|(_, found)| !matches!(found.token, Token::Whitespace(_)));
+    let Some((_, operator)) = solid.next() else { return Ok(None) };
+    if !operators::may_be_operator(&operator.token) {
+        return Ok(None);
+    }
+    let mut next = solid.next();
+    let mut schema = None;
+    if next.is_some_and(|(_, found)| found.token == Token::Period) {
+        schema = solid.next().map(|(_, found)| found);
+        next = solid.next();
+    }
+    let (name, using) = (solid.next(), solid.next());
+    let opens = next.is_some_and(|(_, found)| found.token == Token::LParen);
+    let (Some((_, name)), Some((using, _)), true) =
+        (name, using, opens && is(name.as_ref(), Keyword::OPERATOR) && is(using.as_ref(), Keyword::USING))
+    else {
+        return Ok(None);
+    };
+    let is_known = |schema: &TokenWithSpan| match &schema.token {
+        Token::Word(word) if word.quote_style.is_some() => word.value == "pg_catalog",
+        token => word(token).is_some_and(|word| word.eq_ignore_ascii_case("pg_catalog")),
+    };
+    if let Some(schema) = schema.filter(|schema| !is_known(schema)) {
+        return Err(unsupported(text, "an operator of another schema", schema));
+    }
+    let order = order_of(text, &operator.token, name.span)?;
+    before[using].token = order;
+    Ok(Some(using + 1))
 }
 
 /// Whether a word is UESCAPE behind `U&'...'`.
 fn follows_unicode_text(before: &[TokenWithSpan], word: &str) -> bool {
     word.eq_ignore_ascii_case("uescape")
         && matches!(last_token(before), Some((_, TokenWithSpan { token: Token::UnicodeStringLiteral(_), .. })))
-}
-
-/// 0A000 for `U&"..."`, which the tokenizer takes for an operation.
-fn check_unicode_name(text: &SourceText, before: &[TokenWithSpan], name: &TokenWithSpan) -> Result<(), SqlError> {
-    match before {
-        [.., prefix, ampersand]
-            if ampersand.token == Token::Ampersand
-                && word(&prefix.token).is_some_and(|word| word.eq_ignore_ascii_case("u"))
-                && (prefix.span.end, ampersand.span.end) == (ampersand.span.start, name.span.start) =>
-        {
-            Err(unsupported(text, "a name with escapes", prefix))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn unsupported(text: &SourceText, what: &str, at: &TokenWithSpan) -> SqlError {
@@ -182,19 +232,6 @@ fn check_trailing_junk(text: &SourceText, before: &[TokenWithSpan], found: &Toke
 fn junk(text: &SourceText, span: Span) -> SqlError {
     let message = format!("trailing junk after numeric literal at or near \"{}\"", text.source(span));
     SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(span.start))
-}
-
-/// The value of a string literal that can continue on another line.
-fn string_of(token: &Token) -> Option<&String> {
-    match token {
-        Token::SingleQuotedString(value)
-        | Token::EscapedStringLiteral(value)
-        | Token::UnicodeStringLiteral(value)
-        | Token::NationalStringLiteral(value)
-        | Token::HexStringLiteral(value)
-        | Token::SingleQuotedByteStringLiteral(value) => Some(value),
-        _ => None,
-    }
 }
 
 /// Joins a string literal to the string before it. Returns the new number of tokens; `None` if it stands alone.

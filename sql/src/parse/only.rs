@@ -1,7 +1,8 @@
 //! Drops ONLY before a table and `*` behind it. There are no tables that inherit from others, so neither has an effect.
 //!
 //! ONLY is reserved in PostgreSQL. A star is one of a table only where the name of a table is expected: in FROM, and
-//! behind UPDATE, ALTER TABLE and TRUNCATE. The parser knows some of these forms, so all of them are dropped here.
+//! behind UPDATE, ALTER TABLE and TRUNCATE. The parser knows some of these forms, so all of them are dropped here. A
+//! star behind ONLY and a name stays: it is a syntax error.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -32,7 +33,8 @@ fn dropped(tokens: &[TokenWithSpan]) -> Vec<usize> {
                 dropped.push(at);
                 dropped.extend(parentheses);
             }
-            // What follows is the name.
+            // What follows is the name. No star belongs to it.
+            walk.place = Place::Elsewhere;
             continue;
         }
         if *token == Token::Mul && walk.place == Place::BehindName {
@@ -63,6 +65,8 @@ fn around_name(tokens: &[TokenWithSpan], from: usize) -> Option<Vec<usize>> {
             Token::Word(_) if wants_word => wants_word = false,
             Token::Period if !wants_word => wants_word = true,
             Token::RParen if !wants_word => return Some(vec![open, at]),
+            // The error is at the star.
+            Token::Mul if !wants_word => return Some(vec![open]),
             _ => return None,
         }
     }
@@ -199,8 +203,17 @@ mod tests {
         assert_eq!(rest("update only t set a = a * 2 from u *"), "update t set a = a * 2 from u");
         assert_eq!(rest("update t * set a = 1"), "update t set a = 1");
         assert_eq!(rest("delete from only t using u *, only v"), "delete from t using u, v");
-        assert_eq!(rest("alter table if exists only t * add a int"), "alter table if exists t add a int");
+        assert_eq!(rest("alter table if exists t * add a int"), "alter table if exists t add a int");
+        assert_eq!(rest("alter table only t add a int"), "alter table t add a int");
         assert_eq!(rest("truncate table only t, only (u), v *; table x"), "truncate table t, u, v; table x");
+    }
+
+    #[test]
+    fn stars_behind_only_stay() {
+        assert_eq!(rest("select * from only t *, u *"), "select * from t *, u");
+        assert_eq!(rest("select * from only (s.t *)"), "select * from s.t *)");
+        assert_eq!(rest("update only t * set a = 1"), "update t * set a = 1");
+        assert_eq!(rest("truncate only (t) *, u *"), "truncate t *, u");
     }
 
     #[test]

@@ -110,16 +110,20 @@ impl Cursor<'_> {
 }
 
 /// Whether a token can consist of characters of operators. A comment is white space.
-fn may_be_operator(token: &Token) -> bool {
+pub(super) fn may_be_operator(token: &Token) -> bool {
     !matches!(
         token,
         Token::Whitespace(_)
             | Token::Word(_)
             | Token::Number(..)
             | Token::SingleQuotedString(_)
+            | Token::Placeholder(_)
             | Token::Comma
             | Token::LParen
             | Token::RParen
+            | Token::LBracket
+            | Token::RBracket
+            | Token::DoubleColon
             | Token::Period
             | Token::SemiColon
             | Token::EOF

@@ -8,7 +8,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::comments;
-use super::include::with_included;
+use super::edits::{Edit, Edits};
+use super::include::with_key_options;
 use super::maintenance::{self, Maintenance};
 use super::only::without_inheritance;
 use super::similar::with_substrings;
@@ -19,19 +20,37 @@ use crate::error::{SqlError, SqlState};
 /// Statements that the parser does not see, with the location of their first token.
 pub(super) type Prebuilt = Vec<(Location, Maintenance)>;
 
+/// Edits tokens.
+type Apply = fn(Vec<TokenWithSpan>) -> Vec<TokenWithSpan>;
+
+/// The edits of a whole query string, in their order.
+const OF_ALL: [(Edit, Apply); 7] = [
+    (Edit::Rows, with_rows),
+    (Edit::Tables, with_tables),
+    (Edit::Inheritance, without_inheritance),
+    (Edit::Targets, with_targets),
+    (Edit::Substrings, with_substrings),
+    (Edit::EmptyLists, with_empty_lists),
+    (Edit::KeyLocks, with_key_locks),
+];
+
 /// Rewrites the tokens of a query string. Returns the tokens for the parser, and the statements built from the others.
 pub(super) fn rewrite(
     text: &SourceText,
-    tokens: Vec<TokenWithSpan>,
+    mut tokens: Vec<TokenWithSpan>,
+    edits: Edits,
 ) -> Result<(Vec<TokenWithSpan>, Prebuilt), SqlError> {
-    let tokens = with_targets(without_inheritance(with_tables(with_rows(tokens))));
-    let tokens = with_substrings(tokens);
-    let tokens = with_key_locks(with_empty_lists(tokens));
-    if !tokens.iter().any(|t| may_need_rewrite(&t.token)) {
+    for (edit, apply) in OF_ALL {
+        if edits.has(edit) {
+            tokens = apply(tokens);
+        }
+    }
+    if !edits.has(Edit::Statements) {
         return Ok((tokens, Vec::new()));
     }
     let mut kept = Vec::with_capacity(tokens.len());
     let mut prebuilt = Vec::new();
+    let has_options = edits.has(Edit::KeyOptions);
     for statement in tokens.split_inclusive(|t| t.token == Token::SemiColon) {
         let first = statement.iter().find(|t| !matches!(t.token, Token::Whitespace(_)));
         match first.and_then(|t| word(&t.token)) {
@@ -53,7 +72,8 @@ pub(super) fn rewrite(
             }
             Some(verb) if verb.eq_ignore_ascii_case("comment") => kept.extend(comments::rewritten(statement)),
             Some(verb) if verb.eq_ignore_ascii_case("alter") => {
-                kept.extend(with_included(without_no_inherit(statement.to_vec())));
+                let statement = without_no_inherit(statement.to_vec());
+                kept.extend(if has_options { with_key_options(text, statement)? } else { statement });
             }
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
                 let statement = without_no_inherit(without_unlogged(statement));
@@ -61,8 +81,10 @@ pub(super) fn rewrite(
                 let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
                 kept.extend(if is_index {
                     without_word(&statement, "on", "only")
+                } else if has_options {
+                    with_key_options(text, with_likes(with_types(statement)))?
                 } else {
-                    with_included(with_likes(with_types(statement)))
+                    with_likes(with_types(statement))
                 });
             }
             Some(verb) if verb.eq_ignore_ascii_case("drop") => {
@@ -74,36 +96,12 @@ pub(super) fn rewrite(
     Ok((kept, prebuilt))
 }
 
-fn may_need_rewrite(token: &Token) -> bool {
-    let subjects = [
-        "vacuum",
-        "analyze",
-        "analyse",
-        "abort",
-        "deferrable",
-        "leading",
-        "trailing",
-        "both",
-        "unlogged",
-        "only",
-        "concurrently",
-        "create",
-        "comment",
-        "alter",
-        "overriding",
-    ];
-    word(token).is_some_and(|w| subjects.iter().any(|s| w.eq_ignore_ascii_case(s)))
-}
-
 /// The name of a function that stands for ROWS FROM in FROM. No text of a client contains it.
 pub(crate) const ROWS: &str = "\0rows";
 
 /// Turns ROWS FROM into the name of a function, whose arguments are the calls.
 fn with_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_word = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
-    if !tokens.iter().any(|token| is_word(token, Keyword::ROWS)) {
-        return tokens;
-    }
     let solid: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
     let mut kept = vec![true; tokens.len()];
     for three in solid.windows(3) {
@@ -124,9 +122,6 @@ fn with_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 /// CREATE VIEW: the view's text is cut at the places of its stars.
 fn with_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_table = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::TABLE);
-    if !tokens.iter().any(is_table) {
-        return tokens;
-    }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
     let (mut begins_statement, mut may_begin_query, mut is_create) = (true, true, false);
     for token in tokens {

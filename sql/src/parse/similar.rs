@@ -19,9 +19,6 @@ pub(super) fn with_substrings(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSp
         Token::Word(word) => word.keyword,
         _ => Keyword::NoKeyword,
     };
-    if !tokens.iter().any(|token| keyword(&token.token) == Keyword::SIMILAR) {
-        return tokens;
-    }
     let (mut level, mut outer, mut last) = (Level::default(), Vec::new(), Keyword::NoKeyword);
     for at in 0..tokens.len() {
         let token = &tokens[at].token;

@@ -31,9 +31,6 @@ pub(crate) fn is_omitted(bound: &Expr) -> bool {
 
 /// Rewrites the subscripts of assigned columns.
 pub(super) fn with_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.iter().any(|token| token.token == Token::LBracket) {
-        return tokens;
-    }
     let mut rewriter = Rewriter { out: Vec::with_capacity(tokens.len() + 16), ..Rewriter::default() };
     tokens.into_iter().for_each(|token| rewriter.add(token));
     rewriter.out
@@ -50,6 +47,14 @@ enum Expect {
     Target,
     /// A subscript of a column.
     Subscript,
+    /// A subscript of the column `values`, or a row of the clause.
+    SubscriptOrRow,
+}
+
+impl Expect {
+    fn may_be_subscript(self) -> bool {
+        matches!(self, Expect::Subscript | Expect::SubscriptOrRow)
+    }
 }
 
 /// What is known at a level of parentheses or brackets.
@@ -88,7 +93,7 @@ impl Rewriter {
         let TokenWithSpan { token, span } = token;
         match (&token, self.level.subscript) {
             (Token::Whitespace(_), _) => return self.push(token, span),
-            (Token::LBracket, _) if self.level.expect == Expect::Subscript => return self.open(span),
+            (Token::LBracket, _) if self.level.expect.may_be_subscript() => return self.open(span),
             (Token::RBracket, Some(subscript)) => return self.close(subscript, span),
             (Token::Colon, Some(subscript)) => {
                 self.bound(subscript, span);
@@ -108,7 +113,11 @@ impl Rewriter {
                 let list = Level { expect: Expect::Target, has_targets: true, ..Level::default() };
                 self.outer.push(std::mem::replace(&mut self.level, list));
             }
-            Token::LParen | Token::LBracket => self.outer.push(std::mem::take(&mut self.level)),
+            Token::LParen | Token::LBracket => {
+                // The other rows of VALUES are no targets either.
+                self.level.has_targets &= self.level.expect != Expect::SubscriptOrRow;
+                self.outer.push(std::mem::take(&mut self.level));
+            }
             Token::RParen | Token::RBracket => {
                 self.level = Level { expect: Expect::Anything, ..self.outer.pop().unwrap_or_default() };
             }
@@ -126,7 +135,10 @@ impl Rewriter {
             Keyword::INSERT => level.is_insert = true,
             Keyword::INTO if level.is_insert => level.expect = Expect::Table,
             Keyword::SET if level.is_update => (level.expect, level.has_targets) = (Expect::Target, true),
-            Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::FROM | Keyword::WHERE | Keyword::RETURNING => {
+            Keyword::VALUES if expect == Expect::Target => level.expect = Expect::SubscriptOrRow,
+            // In an expression of SET it is a column.
+            Keyword::VALUES => level.has_targets &= level.is_update,
+            Keyword::SELECT | Keyword::WITH | Keyword::FROM | Keyword::WHERE | Keyword::RETURNING => {
                 level.has_targets = false;
             }
             _ if expect == Expect::Table => level.expect = Expect::Table,
@@ -201,12 +213,18 @@ mod tests {
             "insert into s.t as u (a.element(1), b) values (c[1], d[2]) on conflict do update set \
              a.slice(omitted,2) = e[1]"
         );
+        assert_eq!(
+            shown("update t set values[1] = values[2], values = 3, \"values\"[4] = 5"),
+            "update t set values.element(1) = values[2], values = 3, values.element(4) = 5"
+        );
+        assert_eq!(shown("insert into t (values[1]) values (a[2])"), "insert into t (values.element(1)) values (a[2])");
     }
 
     #[test]
     fn other_brackets_stay() {
         for sql in [
             "insert into t (select a[1], b[2] from c)",
+            "insert into t (values (a[1]), (b[2]))",
             "select a[1], array[b[1], c[2]] from t order by d[1]",
             "create table t (a int references u on update set null, b int[])",
             "update t set a = b[1], c = d[2]",

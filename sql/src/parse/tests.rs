@@ -256,3 +256,57 @@ fn tokens_that_postgresql_refuses() {
     assert_eq!(error("select true xor true").0, "42601 syntax error at or near \"true\"");
     assert_eq!(error("select 1 not null").0, "42601 syntax error at or near \"null\"");
 }
+
+#[test]
+fn forms_of_alter_table_that_the_parser_lacks_are_recognised() {
+    for action in [
+        "set logged",
+        "set (fillfactor = 70) , set without oids",
+        "add a int, cluster on i",
+        "alter a set statistics -1",
+        "alter column \"A\" set storage plain",
+        "add constraint c exclude using gist (a with &&)",
+        "attach partition s.p for values in (1, 2)",
+    ] {
+        let (message, _) = error(&format!("alter table if exists only s.t {action}"));
+        assert_eq!(message, "0A000 this form of ALTER TABLE is not supported yet", "{action}");
+    }
+}
+
+#[test]
+fn garbage_behind_alter_table_is_a_syntax_error() {
+    let near = |text: &str| format!("42601 syntax error at or near \"{text}\"");
+    for (sql, found, position) in [
+        ("alter table t garbage", near("garbage"), 15),
+        ("alter table t add a int, garbage", near("garbage"), 26),
+        ("alter table t cluster on;", near(";"), 25),
+        ("alter table t validate x", near("x"), 24),
+        ("alter table t not of x", near("x"), 22),
+        ("alter table t modify a text", near("modify"), 15),
+        ("alter table t drop primary key", near("primary"), 20),
+        ("alter table t add a int, rename a to b", near("rename"), 26),
+        ("alter table t rename a to b, drop a", near(","), 28),
+        ("alter table t alter a set;", near(";"), 26),
+        ("alter table t alter column a set statistics x", near("x"), 45),
+        ("alter table t set tablespace", "42601 syntax error at end of input".to_owned(), 29),
+        ("alter table only t * add a int", near("*"), 20),
+        ("alter table t add a int; selec 1", near("selec"), 26),
+    ] {
+        assert_eq!(error(sql), (found, Some(position)), "{sql}");
+    }
+}
+
+#[test]
+fn names_and_strings_with_escapes_are_decoded() {
+    assert_eq!(shown("select U&'d!0061' uescape '!' as x"), ["SELECT U&'da' AS x"]);
+    assert_eq!(shown("select u&\"d!0061\" uescape '!', U&\"\\0062\" from t"), ["SELECT \"da\", \"b\" FROM t"]);
+    let no_string = "42601 UESCAPE must be followed by a simple string literal at";
+    assert_eq!(error("select U&'a' uescape"), (format!("{no_string} end of input"), Some(21)));
+    assert_eq!(error("select U&'a' uescape 1"), (format!("{no_string} or near \"1\""), Some(22)));
+    let bad = "42601 invalid Unicode escape character at or near \"'a'\"";
+    assert_eq!(error("select U&'a' uescape 'a'"), (bad.to_owned(), Some(22)));
+    assert_eq!(
+        error("select U&\"\""),
+        ("42601 zero-length delimited identifier at or near \"U&\"\"\"".to_owned(), Some(8))
+    );
+}

@@ -110,6 +110,19 @@ pub(super) fn word(token: &Token) -> Option<&str> {
     }
 }
 
+/// The value of a string literal that can continue on another line.
+pub(super) fn string_of(token: &Token) -> Option<&String> {
+    match token {
+        Token::SingleQuotedString(value)
+        | Token::EscapedStringLiteral(value)
+        | Token::UnicodeStringLiteral(value)
+        | Token::NationalStringLiteral(value)
+        | Token::HexStringLiteral(value)
+        | Token::SingleQuotedByteStringLiteral(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// 42601 at a token, in PostgreSQL's wording.
 pub(super) fn syntax_error(text: &SourceText, found: &TokenWithSpan) -> SqlError {
     if found.token == Token::EOF || found.span.start.line == 0 {

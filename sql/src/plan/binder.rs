@@ -227,6 +227,8 @@ pub(super) struct Binder<'a> {
     pub(super) aggregates: AggregateState,
     /// The current clause, for errors about aggregates.
     pub(super) clause: &'static str,
+    /// The tables of FROM that the item being bound cannot refer to, for errors.
+    pub(super) beyond: Vec<String>,
     pub(super) depth: usize,
     /// Types of the target columns of INSERT ... SELECT.
     pub(super) targets: Vec<SqlType>,
@@ -288,6 +290,7 @@ impl<'a> Binder<'a> {
             allows_params,
             aggregates: AggregateState::default(),
             clause: "",
+            beyond: Vec::new(),
             depth: 0,
             targets: Vec::new(),
             is_stored: false,
@@ -548,17 +551,20 @@ impl<'a> Binder<'a> {
             return Ok(());
         }
         let table = qualifier.table;
-        match scope.tables.iter().find(|t| t.hidden_name.as_deref() == Some(table)) {
-            Some(alias) => {
-                let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
-                let hint = format!("Perhaps you meant to reference the table alias \"{}\".", alias.name);
-                Err(self.error(SqlState::UNDEFINED_TABLE, message, at).hint(hint))
+        let hint = match scope.tables.iter().find(|t| t.hidden_name.as_deref() == Some(table)) {
+            Some(alias) => format!("Perhaps you meant to reference the table alias \"{}\".", alias.name),
+            None if self.beyond.iter().any(|name| name == table) => {
+                format!(
+                    "There is an entry for table \"{table}\", but it cannot be referenced from this part of the query."
+                )
             }
             None => {
                 let message = format!("missing FROM-clause entry for table \"{table}\"");
-                Err(self.error(SqlState::UNDEFINED_TABLE, message, at))
+                return Err(self.error(SqlState::UNDEFINED_TABLE, message, at));
             }
-        }
+        };
+        let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+        Err(self.error(SqlState::UNDEFINED_TABLE, message, at).hint(hint))
     }
 }
 

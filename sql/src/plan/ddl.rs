@@ -569,7 +569,7 @@ impl Binder<'_> {
         let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
         let position = self.constraint_position(constraint.name.as_ref(), at, "primary");
         self.check_single_key(table, key, || position)?;
-        self.plain_constraint(constraint.index_type.as_ref(), constraint.index_options.is_empty(), at)?;
+        self.primary_key_options((constraint.index_type.as_ref(), &constraint.index_options), at)?;
         key.name = constraint.name.as_ref().map(fold_ident);
         let place = |name: &str| columns.iter().position(|column| column.name == name);
         let found = self.constraint_columns(&constraint.columns, place, "primary key constraint", (at, position))?;

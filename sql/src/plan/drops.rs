@@ -5,6 +5,7 @@
 //! word.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::assign::bind_default;
@@ -281,9 +282,15 @@ impl Binder<'_> {
         stays: impl Fn(&Table, &Column) -> bool,
         dependents: &mut Dependents,
     ) -> Result<(), SqlError> {
+        let sequences = dropped.iter().enumerate().filter(|(_, object)| matches!(&***object, Object::Sequence(_)));
+        let places: HashMap<ObjectId, usize> = sequences.map(|(place, object)| (object.id(), place)).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
         for table in self.catalog.tables() {
             for column in table.columns.iter().filter(|column| stays(&table, column)) {
-                let Some(sequence) = dropped.iter().find(|object| self.draws_from(column, object)) else { continue };
+                let first = self.named_relations(column).iter().filter_map(|id| places.get(id)).min();
+                let Some(sequence) = first.and_then(|place| dropped.get(*place)) else { continue };
                 let what = self.object_text(sequence);
                 let table_text = self.dropped_text(&Dropped::Table(Arc::clone(&table)));
                 let column_text = format!("column {} of {table_text}", quote_identifier(&column.name));
@@ -298,23 +305,28 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Whether the default of a column names a sequence by a constant.
-    fn draws_from(&self, column: &Column, object: &Object) -> bool {
-        let (Some(text), Object::Sequence(sequence)) = (&column.default, object) else { return false };
+    /// The relations that the default of a column names by constants.
+    fn named_relations(&self, column: &Column) -> Vec<ObjectId> {
+        let Some(text) = &column.default else { return Vec::new() };
         if let Some(drawn) = drawn_sequence(text) {
-            return drawn == sequence.id;
+            return vec![drawn];
         }
-        // Few texts have to be bound.
-        if !text.to_lowercase().contains(&sequence.name.to_lowercase()) {
-            return false;
+        // Few texts have to be bound: a constant that is a name stands in quotes.
+        if !text.contains('\'') {
+            return Vec::new();
         }
-        let names_it = |node: &Expr| match node {
-            Expr::Input { ty, text, .. } if ty.base() == SqlType::REGCLASS => {
-                self.catalog.find(SqlType::REGCLASS, text).is_ok_and(|oid| oid.0 == sequence.id.0)
+        let Ok(bound) = bind_default(text, column, self.catalog) else { return Vec::new() };
+        let (mut named, mut waiting) = (Vec::new(), vec![&bound]);
+        while let Some(node) = waiting.pop() {
+            if let Expr::Input { ty, text, .. } = node
+                && ty.base() == SqlType::REGCLASS
+                && let Ok(oid) = self.catalog.find(SqlType::REGCLASS, text)
+            {
+                named.push(ObjectId(oid.0));
             }
-            _ => false,
-        };
-        bind_default(text, column, self.catalog).is_ok_and(|bound| bound.any(&names_it))
+            waiting.extend(node.children());
+        }
+        named
     }
 
     /// Adds the defaults of columns that name a dropped type, of columns that stay.

@@ -53,8 +53,11 @@ impl Binder<'_> {
         {
             return Ok((From::Table(table), scope));
         }
-        let mut whole: Option<Item> = None;
+        let (mut whole, known): (Option<Item>, usize) = (None, self.beyond.len());
         for part in from {
+            let before = whole.iter().flat_map(|item: &Item| &item.scope.tables).map(|table| table.name.clone());
+            self.beyond.truncate(known);
+            self.beyond.extend(before);
             let mut item = self.factor(&part.relation, whole.as_ref().map(|whole| &whole.scope))?;
             if !part.joins.is_empty() {
                 let uses_others = item.lateral.take().is_some_and(|args| !args.is_empty());
@@ -68,6 +71,7 @@ impl Binder<'_> {
                 Some(before) => self.joined(JoinKind::Inner, before, item, None, NO_LOCATION)?,
             });
         }
+        self.beyond.truncate(known);
         Ok(match whole {
             None => (From::Nothing, Scope::default()),
             Some(item) => (From::Rel(item.rel), item.scope),

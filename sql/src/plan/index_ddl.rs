@@ -3,8 +3,8 @@
 //! New indexes have no ids yet; the executor gives them some. Their names are chosen here, as PostgreSQL chooses them.
 
 use sqlparser::ast::{
-    CreateIndex, Expr as Ast, Ident, IndexColumn as AstColumn, IndexType, NullsDistinctOption, ObjectName, Spanned,
-    UniqueConstraint,
+    CreateIndex, Expr as Ast, Ident, IndexColumn as AstColumn, IndexOption, IndexType, NullsDistinctOption, ObjectName,
+    Spanned, UniqueConstraint,
 };
 use sqlparser::tokenizer::Location;
 
@@ -17,7 +17,7 @@ use super::projection::index_column_name;
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::object::Object;
-use crate::parse::{NO_LOCATION, included, start_of};
+use crate::parse::{NO_LOCATION, included, start_of, storage_parameters};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
@@ -174,7 +174,12 @@ impl Binder<'_> {
             Ast::Identifier(ident) => fold_ident(ident),
             _ => String::new(),
         };
-        if STORAGE_PARAMETERS.contains(&name.as_str()) {
+        Self::known_parameter(&name)
+    }
+
+    /// 22023 for a storage parameter that no index has.
+    fn known_parameter(name: &str) -> Result<(), SqlError> {
+        if STORAGE_PARAMETERS.contains(&name) {
             return Ok(());
         }
         Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("unrecognized parameter \"{name}\"")))
@@ -307,11 +312,7 @@ impl Binder<'_> {
         taken: &[String],
     ) -> Result<Index, SqlError> {
         let at = constraint.columns.first().map_or(NO_LOCATION, |column| start_of(&column.column.expr));
-        let (included, is_plain) = match constraint.index_options.as_slice() {
-            [option] => included(option).map_or((Vec::new(), false), |included| (included, true)),
-            options => (Vec::new(), options.is_empty()),
-        };
-        self.plain_constraint(constraint.index_type.as_ref(), is_plain, at)?;
+        let included = self.key_options((constraint.index_type.as_ref(), &constraint.index_options), at)?;
         if constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true)) {
             return Err(self.unsupported("DEFERRABLE constraints are", at));
         }
@@ -345,14 +346,37 @@ impl Binder<'_> {
         Index { name, columns, nulls_not_distinct, ..new_index(true, true) }
     }
 
-    pub(super) fn plain_constraint(
+    /// The columns of INCLUDE of a key constraint. Its storage parameters tune PostgreSQL's indexes: they are accepted
+    /// and ignored.
+    fn key_options(
         &self,
-        method: Option<&IndexType>,
-        is_plain: bool,
+        (method, options): (Option<&IndexType>, &[IndexOption]),
+        at: Location,
+    ) -> Result<Vec<Ident>, SqlError> {
+        self.index_method(method, at)?;
+        let mut names = Vec::new();
+        for option in options {
+            if let Some(parameters) = storage_parameters(option) {
+                parameters.iter().try_for_each(|ident| Self::known_parameter(&fold_ident(ident)))?;
+            } else if let Some(included) = included(option) {
+                names = included;
+            } else {
+                return Err(self.unsupported("this option of a constraint is", at));
+            }
+        }
+        Ok(names)
+    }
+
+    /// Checks the options of a primary key, which has its row as its value: there is nothing to include.
+    pub(super) fn primary_key_options(
+        &self,
+        options: (Option<&IndexType>, &[IndexOption]),
         at: Location,
     ) -> Result<(), SqlError> {
-        self.index_method(method, at)?;
-        if is_plain { Ok(()) } else { Err(self.unsupported("this option of a constraint is", at)) }
+        match self.key_options(options, at)?.is_empty() {
+            true => Ok(()),
+            false => Err(self.unsupported("INCLUDE of a primary key is", at)),
+        }
     }
 
     /// Where PostgreSQL points for an error of a table constraint.

@@ -130,19 +130,24 @@ impl Binder<'_> {
             }
             rows.push(out);
         }
-        // The rows have only the given columns, however wide the table is.
         let given = &targets[..width.min(targets.len())];
         let is_whole = !given.iter().any(Target::is_part);
-        let columns = if is_whole && given.iter().map(|target| target.place).eq(0..table.columns.len()) {
-            None
-        } else {
-            let mut out = self.defaults(table)?;
-            for (at, target) in given.iter().enumerate() {
-                put(target, Expr::Column(at), table, &mut out);
+        if is_whole && given.iter().map(|target| target.place).eq(0..table.columns.len()) {
+            return Ok((values_plan(rows), None));
+        }
+        let mut out = self.defaults(table)?;
+        if let [row] = rows.as_mut_slice() {
+            // As in PostgreSQL, a single row is evaluated in the order of the table's columns.
+            for (target, value) in given.iter().zip(row.drain(..)) {
+                put(target, value, table, &mut out);
             }
-            Some(out)
-        };
-        Ok((values_plan(rows), columns))
+            return Ok((values_plan(vec![out]), None));
+        }
+        // The rows have only the given columns, however wide the table is.
+        for (at, target) in given.iter().enumerate() {
+            put(target, Expr::Column(at), table, &mut out);
+        }
+        Ok((values_plan(rows), Some(out)))
     }
 
     /// Checks the number of values. Fewer than columns are allowed only without a column list.

@@ -1,18 +1,21 @@
 //! The relations that a query names without a schema: each may be a query of WITH.
 //!
 //! Names that a WITH inside of the query gives are left out where they are in reach. The order is PostgreSQL's, which
-//! reports the first mention that it does not allow.
+//! reports the first mention that it does not allow. As there, the table that a change writes to counts, and so does a
+//! name after FOR UPDATE OF, although neither ever means a query of WITH.
 
 use sqlparser::ast::{
-    AccessExpr, Cte, Distinct, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition,
-    NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Spanned, Subscript, TableFactor, WindowSpec,
-    WindowType, With,
+    AccessExpr, Assignment, AssignmentTarget, Cte, Delete, Distinct, Expr as Ast, FromTable, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Insert, Join, JoinConstraint,
+    JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName, OnConflict, OnConflictAction,
+    OnInsert, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    SetOperator, SetQuantifier, Spanned, Statement, Subscript, TableFactor, TableObject, TableWithJoins, Update,
+    UpdateTableFromKind, WindowFrameBound, WindowSpec, WindowType, With,
 };
 use sqlparser::tokenizer::Location;
 
 use super::names::fold_ident;
+use crate::parse::subscript;
 
 /// Where a relation is named.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -79,6 +82,8 @@ impl Walk {
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
             self.exprs(offset.iter().map(|offset| &offset.value).chain(limit));
         }
+        self.exprs(query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref()));
+        query.locks.iter().filter_map(|lock| lock.of.as_ref()).for_each(|name| self.mention(name));
         self.hidden.truncate(known);
     }
 
@@ -112,7 +117,80 @@ impl Walk {
                 self.within(first, |walk| walk.body(left));
                 self.within(second, |walk| walk.body(right));
             }
+            SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => self.change(change),
             _ => {}
+        }
+    }
+
+    fn change(&mut self, change: &Statement) {
+        match change {
+            Statement::Insert(insert) => self.insert(insert),
+            Statement::Update(update) => self.update(update),
+            Statement::Delete(delete) => self.delete(delete),
+            _ => {}
+        }
+    }
+
+    fn insert(&mut self, insert: &Insert) {
+        if let TableObject::TableName(name) = &insert.table {
+            self.mention(name);
+        }
+        insert.columns.iter().for_each(|column| self.target(column));
+        insert.source.iter().for_each(|query| self.query(query));
+        if let Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoUpdate(update), .. })) = &insert.on {
+            self.assignments(&update.assignments);
+            self.exprs(&update.selection);
+        }
+        self.items(insert.returning.iter().flatten());
+    }
+
+    fn update(&mut self, update: &Update) {
+        self.tables(std::slice::from_ref(&update.table));
+        self.assignments(&update.assignments);
+        self.exprs(&update.selection);
+        if let Some(UpdateTableFromKind::AfterSet(from) | UpdateTableFromKind::BeforeSet(from)) = &update.from {
+            self.tables(from);
+        }
+        self.items(update.returning.iter().flatten());
+    }
+
+    fn delete(&mut self, delete: &Delete) {
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        self.tables(from);
+        self.tables(delete.using.as_deref().unwrap_or_default());
+        self.exprs(&delete.selection);
+        self.items(delete.returning.iter().flatten());
+    }
+
+    fn assignments(&mut self, assignments: &[Assignment]) {
+        for assignment in assignments {
+            match &assignment.target {
+                AssignmentTarget::ColumnName(column) => self.target(column),
+                AssignmentTarget::Tuple(columns) => columns.iter().for_each(|column| self.target(column)),
+            }
+            self.expr(&assignment.value);
+        }
+    }
+
+    /// A column that gets a value. It may have subscripts.
+    fn target(&mut self, column: &ObjectName) {
+        for (call, _) in column.0.iter().filter_map(subscript) {
+            self.arguments(&call.args);
+        }
+    }
+
+    fn tables(&mut self, tables: &[TableWithJoins]) {
+        tables.iter().for_each(|item| self.joined(&item.relation, &item.joins));
+    }
+
+    fn items<'i>(&mut self, items: impl IntoIterator<Item = &'i SelectItem>) {
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr)
+                | SelectItem::ExprWithAlias { expr, .. }
+                | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => self.expr(expr),
+                _ => {}
+            }
         }
     }
 
@@ -130,15 +208,8 @@ impl Walk {
         if let Some(Distinct::On(items)) = &select.distinct {
             self.exprs(items);
         }
-        for item in &select.projection {
-            match item {
-                SelectItem::UnnamedExpr(expr)
-                | SelectItem::ExprWithAlias { expr, .. }
-                | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => self.expr(expr),
-                _ => {}
-            }
-        }
-        select.from.iter().for_each(|item| self.joined(&item.relation, &item.joins));
+        self.items(&select.projection);
+        self.tables(&select.from);
         self.exprs(&select.selection);
         if let GroupByExpr::Expressions(keys, _) = &select.group_by {
             self.exprs(keys);
@@ -255,7 +326,8 @@ impl Walk {
         for arg in args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value))
-                | FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. } => self.expr(value),
+                | FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. }
+                | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(value), .. } => self.expr(value),
                 _ => {}
             }
         }
@@ -264,6 +336,12 @@ impl Walk {
     fn window(&mut self, window: &WindowSpec) {
         self.exprs(&window.partition_by);
         self.keys(&window.order_by);
+        let Some(frame) = &window.window_frame else { return };
+        for bound in std::iter::once(&frame.start_bound).chain(&frame.end_bound) {
+            if let WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) = bound {
+                self.exprs(offset.as_deref());
+            }
+        }
     }
 }
 
@@ -285,6 +363,7 @@ fn operands(ast: &Ast) -> Vec<&Ast> {
         | Ast::Extract { expr: only, .. }
         | Ast::Ceil { expr: only, .. }
         | Ast::Floor { expr: only, .. }
+        | Ast::IsNormalized { expr: only, .. }
         | Ast::Prefixed { value: only, .. } => vec![&**only],
         Ast::IsDistinctFrom(left, right)
         | Ast::IsNotDistinctFrom(left, right)
@@ -296,6 +375,7 @@ fn operands(ast: &Ast) -> Vec<&Ast> {
         Ast::Between { expr, low, high, .. } => vec![&**expr, &**low, &**high],
         Ast::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
         Ast::Tuple(items) => items.iter().collect(),
+        Ast::GroupingSets(sets) | Ast::Cube(sets) | Ast::Rollup(sets) => sets.iter().flatten().collect(),
         Ast::Array(array) => array.elem.iter().collect(),
         Ast::Interval(interval) => vec![&*interval.value],
         Ast::Substring { expr, substring_from, substring_for, .. } => {

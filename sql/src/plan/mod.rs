@@ -33,8 +33,8 @@
 //!     binding of indexes; elements and slices that are assigned
 //! 15. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
 //!     column; FROM, output columns; names in stored texts; what views read
-//! 16. `grouping`, `order_limit`, `references`, `set_operation`: GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a
-//!     statement; UNION and its kin, WITH
+//! 16. `grouping`, `order_limit`, `references`, `set_operation`, `table_change`: GROUP BY; ORDER BY, LIMIT, OFFSET;
+//!     foreign keys of a statement; UNION and its kin, WITH; changes of tables under construction
 //! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
 //!     inside WITH
 //! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
@@ -43,7 +43,8 @@
 //! 19. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
 //!     others; domains; enums; schemas, databases, DROP; views
 //! 20. `ddl`: CREATE TABLE, TRUNCATE
-//! 21. `alter_identity`, `set_schema`: sequences in ALTER TABLE; SET SCHEMA
+//! 21. `alter_constraint`, `alter_identity`, `alter_type`, `set_schema`: constraints, sequences and types in ALTER
+//!     TABLE; SET SCHEMA
 //! 22. `alter_table`: ALTER TABLE
 //! 23. `statement`: statements to plans
 //! 24. `copy`: COPY
@@ -52,8 +53,10 @@
 mod access;
 mod aggregate;
 mod aggregation;
+mod alter_constraint;
 mod alter_identity;
 mod alter_table;
+mod alter_type;
 mod assign;
 mod bind_expr;
 mod binder;
@@ -123,6 +126,7 @@ mod statement;
 mod stored;
 mod subquery;
 mod subscripted;
+mod table_change;
 mod type_name;
 mod view_uses;
 mod views;

@@ -57,7 +57,11 @@ impl Binder<'_> {
         {
             return Err(self.unsupported("UPDATE and DELETE of a view are", at));
         }
-        match self.from(from)? {
+        // The target is a table, even if WITH gives its name to a query.
+        let names = std::mem::take(&mut self.with_names);
+        let target = self.from(from);
+        self.with_names = names;
+        match target? {
             (From::Table(table), scope) => {
                 self.check_changeable(&table)?;
                 Ok((table, scope))

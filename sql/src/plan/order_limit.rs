@@ -158,6 +158,10 @@ impl Binder<'_> {
             order_limit.offset = Some(self.row_count(ast, scope, "OFFSET")?);
         }
         if let Some(fetch) = &query.fetch {
+            if fetch.with_ties && query.order_by.is_none() {
+                let message = "WITH TIES cannot be specified without ORDER BY clause";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
             if fetch.with_ties || fetch.percent {
                 return Err(self.unsupported("this form of FETCH is", query_start(query)));
             }

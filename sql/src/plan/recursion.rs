@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::Binder;
 use super::mentions::{self, Mention, Place};
 use super::names::fold_ident;
+use super::with_name::changing;
 use crate::error::{SqlError, SqlState};
 use crate::parse::start_of;
 
@@ -75,9 +76,14 @@ impl Binder<'_> {
         Ok(waiting.into_iter().map(|query| query.item).collect())
     }
 
-    /// 42P19 unless a query that reads itself does so once, where it may; 0A000 for what may not be around its UNION.
+    /// 42P19 for a change, and unless a query that reads itself does so once, where it may; 0A000 for what may not be
+    /// around its UNION.
     fn check_recursive(&self, cte: &Cte) -> Result<(), SqlError> {
         let name = fold_ident(&cte.alias.name);
+        if changing(&cte.query).is_some() {
+            let message = format!("recursive query \"{name}\" must not contain data-modifying statements");
+            return Err(self.error(SqlState::INVALID_RECURSION, message, location(cte)));
+        }
         let Some((first, step, _)) = union_of(&cte.query) else {
             let message = format!(
                 "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"

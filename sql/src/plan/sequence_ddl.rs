@@ -8,7 +8,6 @@ use super::binder::Binder;
 use super::names::fold_ident;
 use super::node::{Body, NewObject, Notice};
 use crate::catalog::{NamedType, Relation};
-use crate::clock;
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{ALTER_SEQUENCE, NO_LOCATION, RENAME_SEQUENCE, sequence_name, sequence_restart};
@@ -114,7 +113,7 @@ fn apply(mut sequence: Sequence, options: &Options, old_type: Option<SqlType>) -
     }
     within("START", sequence.start, &sequence)?;
     if let Some(restart) = options.restart {
-        sequence.restart_with(restart.unwrap_or(sequence.start), clock::random_bytes());
+        sequence.restart_with(restart.unwrap_or(sequence.start));
     } else if old_type.is_none() {
         sequence.restart = sequence.start;
     }
@@ -149,7 +148,7 @@ pub(super) fn redundant() -> SqlError {
 /// The sequence restarted at its beginning.
 pub(super) fn restarted(sequence: &Sequence) -> Sequence {
     let mut out = sequence.clone();
-    out.restart_with(sequence.start, clock::random_bytes());
+    out.restart_with(sequence.start);
     out
 }
 

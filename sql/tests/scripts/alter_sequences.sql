@@ -334,3 +334,94 @@ last_value:int8
 5
 ERROR 42P07: relation "numbers" already exists
 ERROR 42601: invalid sequence option SEQUENCE NAME [at 19]
+
+# A default depends on the sequences that its constants name, however the names are written.
+create sequence "MySeq";
+create sequence "a.b";
+create sequence "q""s";
+create sequence "it's";
+create table dd (a int default nextval('"MySeq"') + 1, b int default 1 + nextval('"a.b"'), c int default nextval('"q""s"') * 2, d int default nextval('"it''s"') - 1);
+drop sequence "MySeq";
+drop sequence "a.b";
+drop sequence "q""s";
+drop sequence "it's";
+drop sequence "it's" cascade;
+insert into dd default values returning *;
+create sequence far;
+create table de (a oid default 'far'::regclass, b text default 'far', c bool default currval('far') > 2, e bool default setval('public.far', 3) > 2);
+drop sequence far;
+drop table dd, de;
+drop sequence "MySeq", "a.b", "q""s", far;
+----
+CREATE SEQUENCE
+CREATE SEQUENCE
+CREATE SEQUENCE
+CREATE SEQUENCE
+CREATE TABLE
+ERROR 2BP01: cannot drop sequence "MySeq" because other objects depend on it
+DETAIL: default value for column a of table dd depends on sequence "MySeq"
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 2BP01: cannot drop sequence "a.b" because other objects depend on it
+DETAIL: default value for column b of table dd depends on sequence "a.b"
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 2BP01: cannot drop sequence "q""s" because other objects depend on it
+DETAIL: default value for column c of table dd depends on sequence "q""s"
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 2BP01: cannot drop sequence "it's" because other objects depend on it
+DETAIL: default value for column d of table dd depends on sequence "it's"
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to default value for column d of table dd
+DROP SEQUENCE
+a:int4|b:int4|c:int4|d:int4
+2|2|2|NULL
+INSERT 0 1
+CREATE SEQUENCE
+CREATE TABLE
+ERROR 2BP01: cannot drop sequence far because other objects depend on it
+DETAIL: default value for column a of table de depends on sequence far
+default value for column c of table de depends on sequence far
+default value for column e of table de depends on sequence far
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+DROP TABLE
+DROP SEQUENCE
+
+# RESTART of a new sequence, and of one that has been restarted.
+create sequence begun start 5 restart 9;
+select nextval('begun');
+alter sequence begun restart;
+select nextval('begun'), nextval('begun');
+alter sequence begun restart with 20;
+select nextval('begun');
+alter sequence begun cycle;
+select nextval('begun');
+drop sequence begun;
+create table it (b int);
+begin;
+alter table it add a int generated always as identity (start 3), alter a restart with 40;
+rollback;
+alter table it add a int generated always as identity (start 3);
+alter table it alter b set not null, alter b add generated always as identity, alter b restart with 40;
+insert into it default values returning *;
+----
+CREATE SEQUENCE
+nextval:int8
+9
+ALTER SEQUENCE
+nextval:int8|nextval:int8
+5|6
+ALTER SEQUENCE
+nextval:int8
+20
+ALTER SEQUENCE
+nextval:int8
+21
+DROP SEQUENCE
+CREATE TABLE
+BEGIN
+ALTER TABLE
+ROLLBACK
+ALTER TABLE
+ALTER TABLE
+b:int4|a:int4
+40|3
+INSERT 0 1

@@ -497,6 +497,47 @@ ERROR 42804: foreign key constraint "fc_id_fkey" cannot be implemented
 DETAIL: Key columns "id" and "id" are of incompatible types: integer and character varying.
 DROP TABLE
 
+# The new values of all columns are bound first. No column gets two types.
+create table tt (a int, b int, c int generated always as (a) stored);
+insert into tt (a, b) values (1, 10);
+alter table tt alter b type bigint, alter b type text;
+alter table tt alter b type text, alter b type bigint using b::date;
+alter table tt alter a type bigint, alter b type nosuch;
+alter table tt alter z type nosuch using nosuch;
+alter table tt alter z type nosuch;
+alter table tt alter b type int, alter b type int using b + 1;
+select * from tt;
+create view tv as select b from tt;
+alter table tt alter b type date;
+alter table tt alter b type bigint;
+drop view tv;
+alter table tt alter a type text, alter c type bigint, alter c type text;
+create table idn (i int generated always as identity);
+alter table idn alter i type nosuch;
+drop table tt, idn;
+----
+CREATE TABLE
+INSERT 0 1
+ERROR 0A000: cannot alter type of column "b" twice
+ERROR 42846: cannot cast type integer to date [at 62]
+ERROR 42704: type "nosuch" does not exist
+ERROR 42703: column "nosuch" does not exist [at 42]
+ERROR 42703: column "z" of relation "tt" does not exist
+ALTER TABLE
+a:int4|b:int4|c:int4
+1|11|1
+CREATE VIEW
+ERROR 42804: column "b" cannot be cast automatically to type date
+HINT: You might need to specify "USING b::date".
+ERROR 0A000: cannot alter type of a column used by a view or rule
+DETAIL: rule _RETURN on view tv depends on column "b"
+DROP VIEW
+ERROR 0A000: cannot alter type of a column used by a generated column
+DETAIL: Column "a" is used by generated column "c".
+CREATE TABLE
+ERROR 42704: type "nosuch" does not exist [at 30]
+DROP TABLE
+
 # A volatile default of a new column is evaluated for each row, and a sequence numbers them.
 create table rolled (id int primary key);
 insert into rolled values (1), (2), (3);
@@ -561,3 +602,202 @@ id:int4|s:int8
 4|4
 DROP TABLE
 DROP SEQUENCE
+
+# A REPEATABLE READ transaction sees a table that it has rewritten after it has taken its snapshot.
+create table seen (id int primary key, v int unique);
+create table beside (id int primary key);
+insert into seen values (1, 10), (2, 20);
+begin isolation level repeatable read;
+select count(*) from seen;
+alter table seen add column d int default 5;
+select * from seen order by id;
+update seen set d = 6 where id = 1;
+insert into seen values (3, 30);
+select * from seen where v >= 20 order by v;
+delete from seen where v = 20;
+commit;
+select * from seen order by id;
+----
+CREATE TABLE
+CREATE TABLE
+INSERT 0 2
+BEGIN
+count:int8
+2
+ALTER TABLE
+id:int4|v:int4|d:int4
+1|10|5
+2|20|5
+UPDATE 1
+INSERT 0 1
+id:int4|v:int4|d:int4
+2|20|5
+3|30|5
+DELETE 1
+COMMIT
+id:int4|v:int4|d:int4
+1|10|6
+3|30|5
+
+# The same if it is the first statement, again after a savepoint, after writes, and after a rollback.
+begin isolation level repeatable read;
+alter table seen alter v type bigint;
+select * from seen order by id;
+savepoint s;
+alter table seen add e uuid not null default gen_random_uuid();
+update seen set d = 7;
+select id, v, d, e is null from seen order by v;
+rollback to s;
+select * from seen order by id;
+update seen set d = d + 1 where id = 1;
+alter table seen add n int default 9;
+update seen set n = n + d where v = 30;
+select * from seen order by id;
+rollback;
+select * from seen order by id;
+----
+BEGIN
+ALTER TABLE
+id:int4|v:int8|d:int4
+1|10|6
+3|30|5
+SAVEPOINT
+ALTER TABLE
+UPDATE 2
+id:int4|v:int8|d:int4|?column?:bool
+1|10|7|f
+3|30|7|f
+ROLLBACK
+id:int4|v:int8|d:int4
+1|10|6
+3|30|5
+UPDATE 1
+ALTER TABLE
+UPDATE 1
+id:int4|v:int8|d:int4|n:int4
+1|10|7|9
+3|30|5|14
+ROLLBACK
+id:int4|v:int4|d:int4
+1|10|6
+3|30|5
+
+# At READ COMMITTED the next statement has a newer snapshot.
+begin;
+select count(*) from seen;
+alter table seen alter v type bigint, add e int not null default 1;
+update seen set e = id + 1 where v > 10;
+select * from seen order by id;
+rollback;
+----
+BEGIN
+count:int8
+2
+ALTER TABLE
+UPDATE 1
+id:int4|v:int8|d:int4|e:int4
+1|10|6|1
+3|30|5|4
+ROLLBACK
+
+# Rows from after the snapshot are kept, and seen in the table that was rewritten. Other tables stay as they were.
+insert into beside values (1);
+begin isolation level repeatable read;
+select count(*) from seen;
+\session b
+insert into seen values (4, 40);
+update seen set d = 8 where id = 3;
+insert into beside values (2);
+\session main
+alter table seen alter v type numeric;
+select * from seen order by id;
+select s.id, b.id from seen s left join beside b on b.id = s.id - 2 order by 1;
+update seen set d = 0 where id > 3;
+insert into seen values (5, 40) on conflict (v) do nothing;
+delete from seen where id = 1;
+select * from seen order by id;
+commit;
+select * from seen order by id;
+----
+INSERT 0 1
+BEGIN
+count:int8
+2
+INSERT 0 1
+UPDATE 1
+INSERT 0 1
+ALTER TABLE
+id:int4|v:numeric|d:int4
+1|10|6
+3|30|8
+4|40|5
+id:int4|id:int4
+1|NULL
+3|1
+4|NULL
+UPDATE 1
+INSERT 0 0
+DELETE 1
+id:int4|v:numeric|d:int4
+3|30|8
+4|40|0
+COMMIT
+id:int4|v:numeric|d:int4
+3|30|8
+4|40|0
+
+# After writes, too. So it is with a new index, where PostgreSQL keeps the old rows in sight.
+begin isolation level repeatable read;
+update seen set d = 1 where id = 3;
+\session b
+insert into seen values (6, 60, 2);
+\session main
+alter table seen alter v type int;
+select * from seen order by id;
+rollback;
+begin isolation level repeatable read;
+select count(*) from seen;
+\session b
+insert into seen values (7, 70, 3);
+\session main
+create index seen_d on seen (d);
+select id, d from seen where d in (2, 3, 8) order by d;
+explain select id from seen where d = 3;
+update seen set d = d + 10 where d >= 2;
+select id, d from seen where d > 10 order by d;
+commit;
+select * from seen order by id;
+drop table seen, beside;
+----
+BEGIN
+UPDATE 1
+INSERT 0 1
+ALTER TABLE
+id:int4|v:int4|d:int4
+3|30|1
+4|40|0
+6|60|2
+ROLLBACK
+BEGIN
+count:int8
+3
+INSERT 0 1
+CREATE INDEX
+id:int4|d:int4
+6|2
+7|3
+3|8
+Index Only Scan using seen_d on seen
+  Index Cond: (d = 3)
+UPDATE 3
+id:int4|d:int4
+6|12
+7|13
+3|18
+COMMIT
+id:int4|v:numeric|d:int4
+3|30|18
+4|40|0
+6|60|12
+7|70|13
+DROP TABLE

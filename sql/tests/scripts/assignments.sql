@@ -87,3 +87,24 @@ ERROR 42701: column "a" specified more than once [at 26]
 ERROR 42703: column "nope" of relation "t" does not exist [at 14]
 ERROR 22P02: invalid input syntax for type integer: "x" [at 16]
 ERROR 0A000: assignment to a subscript of jsonb is not supported yet [at 14]
+
+# VALUES is a name of columns, too.
+create table st (a int, "values" int[]);
+insert into st values (1, '{7}');
+update st set values[2] = 8;
+insert into st (a, values[1]) values (2, 9);
+update st set (a, values[3]) = (a, a) where a = 2 returning *;
+select * from st * order by a;
+drop table st;
+----
+CREATE TABLE
+INSERT 0 1
+UPDATE 1
+INSERT 0 1
+a:int4|values:_int4
+2|{9,NULL,2}
+UPDATE 1
+a:int4|values:_int4
+1|{7,8}
+2|{9,NULL,2}
+DROP TABLE

@@ -130,3 +130,9 @@ a:int4
 a:int4
 ERROR 22012: division by zero
 UPDATE 0
+
+\params 1
+select a from e where (array[1], null) = (array_fill(b, array[2147483647]), array_append(array[2], $1));
+----
+params int4
+a:int4

@@ -509,3 +509,22 @@ DETAIL: Key (j)=({"a": 1.00}) already exists.
 ERROR 23505: duplicate key value violates unique constraint "amounts_pkey"
 DETAIL: Key (a)=(5.0) already exists.
 DROP TABLE
+
+# Keys that are equal but not the same: the message has those of the new row.
+create table zeros (a float8 primary key, b numeric unique);
+insert into zeros values ('-0', 1), ('0', 2);
+insert into zeros values ('0', 1), ('-0', 2);
+insert into zeros values (1, 0.000), (2, 0);
+insert into zeros values (1, 0), (2, 0.000);
+drop table zeros;
+----
+CREATE TABLE
+ERROR 23505: duplicate key value violates unique constraint "zeros_pkey"
+DETAIL: Key (a)=(0) already exists.
+ERROR 23505: duplicate key value violates unique constraint "zeros_pkey"
+DETAIL: Key (a)=(-0) already exists.
+ERROR 23505: duplicate key value violates unique constraint "zeros_b_key"
+DETAIL: Key (b)=(0) already exists.
+ERROR 23505: duplicate key value violates unique constraint "zeros_b_key"
+DETAIL: Key (b)=(0.000) already exists.
+DROP TABLE

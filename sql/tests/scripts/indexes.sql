@@ -417,7 +417,7 @@ DETAIL: Key (a)=(20) already exists.
 ROLLBACK
 BEGIN
 INSERT 0 1
-ERROR 0A000: an index of a table that a REPEATABLE READ transaction has written to is not supported yet
+CREATE INDEX
 ROLLBACK
 BEGIN
 TRUNCATE TABLE

@@ -382,6 +382,25 @@ n:int4
 m:int4
 2
 
+# Names in any part of a query count.
+with recursive a as (select sum(1) over (rows between (select n from b) preceding and current row) as s), b as (select 2 as n) select * from a;
+with recursive a as (select x from unnest(array(select n from b)) u(x)), b as (select 2 as n) select * from a;
+with recursive a as (select * from (select 1 as one) q, lateral (select n from b) z), b as (select 2 as n) select * from a;
+with recursive a as (select make_interval(days => (select n from b)) as q), b as (select 3 as n) select * from a;
+with recursive x as (select 1 as n union all values ((select n from x))) select * from x;
+with recursive x as (select 1 as n union all select n + 1 from x where n < 3 group by grouping sets ((n), ((select count(*) from x)))) select * from x;
+----
+s:int8
+1
+x:int4
+2
+one:int4|n:int4
+1|2
+q:interval
+3 days
+ERROR 42P19: recursive reference to query "x" must not appear within a subquery [at 69]
+ERROR 42P19: recursive reference to query "x" must not appear within a subquery [at 130]
+
 # A sub-query over a WITH inside of a recursion is evaluated at each step.
 
 with recursive r(n) as (select 1 union all (with w as (select n+1 m from r) select m from w where m in (select m from w) and m < 6)) select count(*) from r;
@@ -391,3 +410,84 @@ count:int8
 5
 array_agg:_int4
 {1,2,3,4}
+
+# A query of WITH runs no farther than its readers ask. All of them share its rows.
+with recursive r (n) as (select 1 union all select n + 1 from r) select n from r limit 3;
+with recursive r (n) as (select 1 union all select n * 2 from r) select n from r where n > 100 limit 1;
+with recursive r (n) as (select 1 union select n + 1 from r) select exists (select 1 from r where n = 5), (select n from r limit 1);
+with recursive r (n) as (select 1 union all select n + 1 from r) select a.n, b.n from (select n from r limit 2) a, (select n from r limit 3) b order by 1, 2;
+with recursive r (n) as (select 1 union all select n + 1 from r), s as (select n * 10 as m from r) select m from s offset 2 limit 2;
+with s as materialized (select 6 / (3 - n) as q from generate_series(1, 5) n) select q from s limit 2;
+select g, l.n from generate_series(1, 3) g, lateral (with recursive r (n) as (select g union all select n + g from r) select n from r limit 2) l;
+with recursive r (n) as (select 1 union all select n + 1 from r) select n, 1 / (n - 3) from r limit 5;
+begin;
+declare c cursor for with recursive r (n) as (select 1 union all select n + 1 from r) select n from r;
+fetch 2 from c;
+fetch 1 from c;
+rollback;
+----
+n:int4
+1
+2
+3
+n:int4
+128
+exists:bool|n:int4
+t|1
+n:int4|n:int4
+1|1
+1|2
+1|3
+2|1
+2|2
+2|3
+m:int4
+30
+40
+q:int4
+3
+6
+g:int4|n:int4
+1|1
+1|2
+2|2
+2|4
+3|3
+3|6
+ERROR 22012: division by zero
+BEGIN
+DECLARE CURSOR
+n:int4
+1
+2
+FETCH 2
+n:int4
+3
+FETCH 1
+ROLLBACK
+
+# Tables that stand in FROM and are out of reach, and those that do not.
+create table ra (id int);
+create table rb (id int);
+select * from ra x, rb y join rb z on x.id = z.id;
+select * from ra x, (select x.id) s;
+select * from ra x, (select * from rb y join rb z on x.id = z.id) s;
+select * from ra x, rb y join rb z on w.id = z.id;
+select * from ra x join rb y on z.id = x.id, rb z;
+select * from ra x, lateral (select x.id) s;
+select (select z.id) from ra x, rb y;
+drop table ra, rb;
+----
+CREATE TABLE
+CREATE TABLE
+ERROR 42P01: invalid reference to FROM-clause entry for table "x" [at 39]
+HINT: There is an entry for table "x", but it cannot be referenced from this part of the query.
+ERROR 42P01: invalid reference to FROM-clause entry for table "x" [at 29]
+HINT: There is an entry for table "x", but it cannot be referenced from this part of the query.
+ERROR 42P01: invalid reference to FROM-clause entry for table "x" [at 54]
+HINT: There is an entry for table "x", but it cannot be referenced from this part of the query.
+ERROR 42P01: missing FROM-clause entry for table "w" [at 39]
+ERROR 42P01: missing FROM-clause entry for table "z" [at 33]
+id:int4|id:int4
+ERROR 42P01: missing FROM-clause entry for table "z" [at 16]
+DROP TABLE

@@ -478,7 +478,7 @@ ERROR 42501: permission denied: "pg_class" is a system catalog
 ERROR 0A000: cannot move objects into or out of temporary schemas
 ERROR 0A000: cannot move objects into or out of temporary schemas
 ERROR 0A000: cannot move objects into or out of TOAST schema
-ERROR 0A000: ALTER TABLE is not supported yet
+ERROR 42601: syntax error at or near "." [at 33]
 DROP TABLE
 
 # Views, sequences and types move too.

@@ -663,3 +663,27 @@ HINT: Use DROP ... CASCADE to drop the dependent objects too.
 NOTICE 00000: drop cascades to view last_serial
 ALTER TABLE
 DROP TABLE
+
+# A row of INSERT is evaluated in the order of the table's columns.
+create table lasts (a serial, b bigint default lastval(), c int);
+insert into lasts default values returning *;
+insert into lasts (c, b) values (5, default) returning *;
+insert into lasts (b) values (lastval()) returning *;
+insert into lasts values (default, default), (default, default) returning *;
+drop table lasts;
+----
+CREATE TABLE
+a:int4|b:int8|c:int4
+1|1|NULL
+INSERT 0 1
+a:int4|b:int8|c:int4
+2|2|5
+INSERT 0 1
+a:int4|b:int8|c:int4
+3|3|NULL
+INSERT 0 1
+a:int4|b:int8|c:int4
+4|4|NULL
+5|5|NULL
+INSERT 0 2
+DROP TABLE

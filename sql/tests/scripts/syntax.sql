@@ -126,7 +126,7 @@ indexdef:text
 CREATE UNIQUE INDEX o_b_a_idx ON public.o USING btree (b) INCLUDE (a) NULLS NOT DISTINCT WHERE (b > 0)
 ALTER TABLE
 conname:name
-ERROR 0A000: this option of a constraint is not supported yet [at 44]
+ERROR 0A000: INCLUDE of a primary key is not supported yet [at 44]
 
 # COLLATE: text is in the order of its bytes, as "C" says.
 insert into t values (1, 1, 'b'), (2, 2, 'B'), (3, 3, 'a');
@@ -220,3 +220,70 @@ NULL
 ERROR 0A000: FULL JOIN is only supported with merge-joinable or hash-joinable join conditions
 ?column?:text
 data
+
+# A star behind ONLY, garbage behind ALTER TABLE, operators of ORDER BY, escapes.
+create table st (a int);
+insert into st values (1), (2);
+select * from only st *;
+select * from only (st) *;
+update only st * set a = 1;
+alter table only st * add c int;
+alter table st garbage;
+alter table st alter a set x;
+alter table st validate a;
+alter table st set logged;
+select a from st order by a using operator(pg_catalog.>);
+select a from st order by a using operator(pg_catalog.=);
+select a from st fetch first 2 rows with ties;
+select U&'d!0061t!+000061' uescape '!', U&"\0061" from st order by 2 limit 1;
+select 1 as U&"d!0061t" uescape '!';
+select U&'d!006' uescape '!';
+select U&'d' uescape 'a';
+drop table st;
+----
+CREATE TABLE
+INSERT 0 2
+ERROR 42601: syntax error at or near "*" [at 23]
+ERROR 42601: syntax error at or near "*" [at 25]
+ERROR 42601: syntax error at or near "*" [at 16]
+ERROR 42601: syntax error at or near "*" [at 21]
+ERROR 42601: syntax error at or near "garbage" [at 16]
+ERROR 42601: syntax error at or near "x" [at 28]
+ERROR 42601: syntax error at or near "a" [at 25]
+ERROR 0A000: this form of ALTER TABLE is not supported yet
+a:int4
+2
+1
+ERROR 42809: operator = is not a valid ordering operator [at 35]
+HINT: Ordering operators must be "<" or ">" members of btree operator families.
+ERROR 42601: WITH TIES cannot be specified without ORDER BY clause
+?column?:text|a:int4
+data|1
+dat:int4
+1
+ERROR 42601: invalid Unicode escape [at 12]
+HINT: Unicode escapes must be \XXXX or \+XXXXXX.
+ERROR 42601: invalid Unicode escape character at or near "'a'" [at 22]
+DROP TABLE
+
+# The options of keys.
+create table ki (a int, b int, unique (a) include ());
+create table ki (a int, b int, unique (a) include (b c));
+create table ki (a int, b int, unique (a) include (b) with fillfactor);
+create table ki (a int, b int, unique (a) include (b) with (nope = 1));
+create table ki (a int, b int, unique (a) include (b) with (fillfactor = 70), primary key (b) with (fillfactor = 80));
+alter table ki add constraint k unique (b, a) with (deduplicate_items = off, fillfactor = 90);
+select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'ki'::regclass order by 1;
+drop table ki;
+----
+ERROR 42601: syntax error at or near ")" [at 52]
+ERROR 42601: syntax error at or near "c" [at 54]
+ERROR 42601: syntax error at or near "fillfactor" [at 60]
+ERROR 22023: unrecognized parameter "nope"
+CREATE TABLE
+ALTER TABLE
+pg_get_constraintdef:text
+PRIMARY KEY (b)
+UNIQUE (a) INCLUDE (b)
+UNIQUE (b, a)
+DROP TABLE

@@ -197,6 +197,55 @@ BEGIN
 ERROR 0A000: DECLARE CURSOR must not contain data-modifying statements in WITH
 ROLLBACK
 
+# Queries of WITH RECURSIVE that change rows may name later ones. None reads itself.
+create table wr (k int primary key, v int);
+with recursive a as (insert into wr select x, 1 from b returning k), b as (select 7 as x) select * from a;
+with recursive a as (update wr set v = (select max(x) from b) where exists (select 1 from c) returning k, v), b as (select 8 as x), c as (select 1) select * from a;
+with recursive a as (delete from wr using b where b.x = wr.k returning (select y from c)), b as (select 7 as x), c as (select 3 as y) select * from a;
+with recursive a as (insert into wr (k) values ((select x from b)), ((select x from b) + 1) on conflict (k) do update set v = (select max(y) from c) where exists (select from d) returning k, wr.v), b as (select 1 as x), c as (select 2 as y), d as (select 1) select * from a;
+with recursive a as (insert into wr (k) values ((select x from b)), ((select x from b) + 1) on conflict (k) do update set v = (select max(y) from c) where exists (select from d) returning k, wr.v), b as (select 1 as x), c as (select 2 as y), d as (select 1) select * from a;
+with recursive a as (with z as (select x from b) insert into wr (k) select x + 10 from z returning k), b as (select 1 as x) select * from a;
+with recursive a as (with b as (select 20 as x) insert into wr (k) select x from b returning k), b as (select k as x from a) select * from a, b;
+with recursive a as (update wr set v = 5 where k = 20 returning k), wr as (select 5 as k) select a.k, wr.k from a, wr;
+with recursive wr as (insert into wr select 1 returning k) select * from wr;
+with recursive a as (insert into wr select k from a returning k) select * from a;
+with recursive a as (insert into wr (k) select 1 returning (select count(*) from a)) select * from a;
+with recursive a as (insert into wr (k) values (1) returning k), b as (delete from wr using a, c where wr.k = a.k returning wr.k), c as (select 1 from b) select * from b;
+with recursive a as (update wr set v = 2 returning k), wr as (select k from a) select * from a;
+with recursive a as (select w.k as x from wr w for update of w), w as (select x from a) select * from w;
+with wr as (select 5 as k) update wr set v = 1 where k = 20;
+with wr as (select 5 as k) delete from wr where k = 20;
+drop table wr;
+----
+CREATE TABLE
+k:int4
+7
+k:int4|v:int4
+7|8
+y:int4
+3
+k:int4|v:int4
+1|NULL
+2|NULL
+k:int4|v:int4
+1|2
+2|2
+k:int4
+11
+k:int4|x:int4
+20|20
+k:int4|k:int4
+20|5
+ERROR 42P19: recursive query "wr" must not contain data-modifying statements [at 16]
+ERROR 42P19: recursive query "a" must not contain data-modifying statements [at 16]
+ERROR 42P19: recursive query "a" must not contain data-modifying statements [at 16]
+ERROR 0A000: mutual recursion between WITH items is not implemented [at 66]
+ERROR 0A000: mutual recursion between WITH items is not implemented [at 16]
+ERROR 0A000: mutual recursion between WITH items is not implemented [at 16]
+UPDATE 1
+DELETE 1
+DROP TABLE
+
 # In a transaction, with savepoints, prepared, explained.
 begin;
 insert into r values (40, 400);

@@ -221,6 +221,42 @@ fn reads_see_own_writes_in_order_across_regions() {
 }
 
 #[test]
+fn a_renewed_range_is_seen_as_it_is_and_all_else_in_the_snapshot() {
+    run(async {
+        let (_, db) = fresh();
+        let pairs = |of: &[(&str, &str)]| -> Vec<(Key, bytes::Bytes)> {
+            of.iter().map(|(at, text)| (key(at), value(text))).collect()
+        };
+        set(&db, &[("a1", "1"), ("a2", "1"), ("b1", "1")]).await;
+        let mut txn = db.begin().await.expect("a timestamp");
+        set(&db, &[("a1", "2"), ("a3", "2"), ("b1", "2"), ("b2", "2")]).await;
+        let range = ScanRange { start: key("a"), end: key("b"), reverse: false };
+        txn.renew_snapshot_of(vec![range.clone()]).await.expect("a timestamp");
+        set(&db, &[("a4", "3")]).await;
+        let page = txn.scan(&range, 10).await.expect("served");
+        assert_eq!(page.pairs, pairs(&[("a1", "2"), ("a2", "1"), ("a3", "2")]));
+        let asked = ["b2", "a1", "b1", "a3"].map(key);
+        assert_eq!(txn.batch_get(&asked).await, Ok(pairs(&[("a1", "2"), ("b1", "1"), ("a3", "2")])));
+        let page = txn.batch_get_page(&asked).await.expect("served");
+        assert_eq!((page.pairs, page.resume), (pairs(&[("a1", "2"), ("a3", "2")]), Some(key("b1"))));
+        txn.put(key("a1"), value("own")).expect("fits");
+        txn.delete(key("a3")).expect("fits");
+        assert!(matches!(txn.commit().await, Ok(Some(_))), "it has seen what it changes");
+        assert_eq!(get(&db, "a1").await.as_deref(), Some("own"));
+
+        let mut txn = db.begin().await.expect("a timestamp");
+        let mark = txn.savepoint();
+        set(&db, &[("a2", "4")]).await;
+        txn.renew_snapshot_of(vec![range]).await.expect("a timestamp");
+        assert_eq!(txn.get(&key("a2")).await, Ok(Some(value("4"))));
+        txn.rollback_to(mark);
+        assert_eq!(txn.get(&key("a2")).await, Ok(Some(value("1"))));
+        txn.put(key("a2"), value("own")).expect("fits");
+        conflict(txn.commit().await);
+    });
+}
+
+#[test]
 fn a_transaction_beyond_a_limit_is_rejected() {
     run(async {
         let config = TxnConfig { buffer: BufferLimits { keys: 1, ..BufferLimits::default() }, ..seeded(1) };

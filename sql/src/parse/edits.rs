@@ -1,0 +1,222 @@
+//! Which edits of tokens a query string needs. One walk finds that, so a plain statement pays for no other.
+//!
+//! An edit that is needed in vain costs time only: each looks again.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::operators::may_be_operator;
+use super::text::string_of;
+
+/// An edit of tokens, or a check of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    /// ISNULL.
+    IsNull,
+    /// Operators of several tokens.
+    Operators,
+    /// What else `normalize` does.
+    Normalize,
+    /// The precision of float.
+    Floats,
+    /// ROWS FROM.
+    Rows,
+    /// TABLE as a query.
+    Tables,
+    /// ONLY, and a star behind a name.
+    Inheritance,
+    /// Subscripts of assigned columns.
+    Targets,
+    /// SUBSTRING with SIMILAR.
+    Substrings,
+    /// SELECT without a list.
+    EmptyLists,
+    /// FOR NO KEY UPDATE and FOR KEY SHARE.
+    KeyLocks,
+    /// The options of a key: INCLUDE and WITH.
+    KeyOptions,
+    /// What `rewrite` does statement by statement.
+    Statements,
+}
+
+/// A set of edits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Edits(u16);
+
+impl Edits {
+    /// Whether an edit is one of them.
+    pub(super) fn has(self, edit: Edit) -> bool {
+        self.0 & (1 << edit as u16) != 0
+    }
+
+    fn add(&mut self, edit: Edit) {
+        self.0 |= 1 << edit as u16;
+    }
+
+    fn add_if(&mut self, edit: Edit, is_needed: bool) {
+        if is_needed {
+            self.add(edit);
+        }
+    }
+}
+
+/// The edits that tokens need.
+pub(super) fn needed(tokens: &[TokenWithSpan]) -> Edits {
+    let mut edits = Edits::default();
+    // The last token, and whether the next one follows at once.
+    let (mut before, mut touches) = (&Token::SemiColon, false);
+    for TokenWithSpan { token, .. } in tokens {
+        if matches!(token, Token::Whitespace(_)) {
+            touches = false;
+            continue;
+        }
+        note(&mut edits, (before, touches), token);
+        (before, touches) = (token, true);
+    }
+    edits.add_if(Edit::EmptyLists, keyword(before) == Keyword::SELECT);
+    edits
+}
+
+/// The keyword that a token is. A quoted word is none.
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Notes what a token needs behind another one.
+fn note(edits: &mut Edits, (before, touches): (&Token, bool), token: &Token) {
+    match token {
+        Token::Word(word) => note_word(edits, (before, touches), word),
+        Token::Comma | Token::LParen | Token::Period => {}
+        Token::SemiColon | Token::RParen => edits.add_if(Edit::EmptyLists, keyword(before) == Keyword::SELECT),
+        Token::LBracket => edits.add(Edit::Targets),
+        Token::Number(digits, is_long) => {
+            edits.add_if(Edit::Normalize, *is_long || digits.contains('_'));
+        }
+        Token::DoubleEq | Token::HexStringLiteral(_) => edits.add(Edit::Normalize),
+        token if string_of(token).is_some() => {
+            let continues = match before {
+                Token::DollarQuotedString(_) | Token::Number(..) | Token::Placeholder(_) => true,
+                before => string_of(before).is_some() || keyword(before) == Keyword::AS,
+            };
+            edits.add_if(Edit::Normalize, continues);
+        }
+        _ => {}
+    }
+    if may_be_operator(token) {
+        edits.add_if(Edit::Operators, touches && may_be_operator(before));
+        edits.add_if(Edit::Normalize, keyword(before) == Keyword::USING);
+        let is_behind_name = matches!(before, Token::Word(word) if word.keyword != Keyword::SELECT);
+        edits.add_if(Edit::Inheritance, *token == Token::Mul && is_behind_name);
+    }
+}
+
+fn note_word(edits: &mut Edits, (before, touches): (&Token, bool), word: &Word) {
+    if word.quote_style.is_some() {
+        // `U&"name"`
+        return edits.add_if(Edit::Normalize, touches && *before == Token::Ampersand);
+    }
+    edits.add_if(Edit::Normalize, touches && matches!(before, Token::Number(..)));
+    let last = keyword(before);
+    match word.keyword {
+        Keyword::NoKeyword => {
+            edits.add_if(Edit::IsNull, word.value.eq_ignore_ascii_case("isnull"));
+            let is_statement = |text: &&str| word.value.eq_ignore_ascii_case(text);
+            edits.add_if(Edit::Statements, ["overriding", "analyse"].iter().any(is_statement));
+        }
+        Keyword::VIEW | Keyword::UESCAPE => edits.add(Edit::Normalize),
+        Keyword::DISTINCT => edits.add_if(Edit::Normalize, matches!(last, Keyword::IS | Keyword::NOT)),
+        Keyword::OPERATOR => edits.add_if(Edit::Normalize, last == Keyword::USING),
+        Keyword::FLOAT => edits.add(Edit::Floats),
+        Keyword::ROWS => edits.add(Edit::Rows),
+        Keyword::TABLE => edits.add(Edit::Tables),
+        Keyword::ONLY => {
+            edits.add(Edit::Inheritance);
+            edits.add(Edit::Statements);
+        }
+        Keyword::SIMILAR => edits.add(Edit::Substrings),
+        Keyword::KEY => edits.add_if(Edit::KeyLocks, matches!(last, Keyword::FOR | Keyword::NO)),
+        Keyword::INCLUDE => edits.add(Edit::KeyOptions),
+        Keyword::WITH => edits.add_if(Edit::KeyOptions, *before == Token::RParen),
+        Keyword::VACUUM
+        | Keyword::ANALYZE
+        | Keyword::ABORT
+        | Keyword::DEFERRABLE
+        | Keyword::LEADING
+        | Keyword::TRAILING
+        | Keyword::BOTH
+        | Keyword::UNLOGGED
+        | Keyword::CONCURRENTLY
+        | Keyword::CREATE
+        | Keyword::COMMENT
+        | Keyword::ALTER => edits.add(Edit::Statements),
+        Keyword::WHERE
+        | Keyword::GROUP
+        | Keyword::HAVING
+        | Keyword::ORDER
+        | Keyword::LIMIT
+        | Keyword::OFFSET
+        | Keyword::FETCH
+        | Keyword::FOR
+        | Keyword::UNION
+        | Keyword::INTERSECT
+        | Keyword::EXCEPT => edits.add_if(Edit::EmptyLists, last == Keyword::SELECT),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::parse::dialect::CortadoDialect;
+
+    fn of(sql: &str) -> Edits {
+        needed(&Tokenizer::new(&CortadoDialect::for_tokenizer(), sql).tokenize_with_location().unwrap())
+    }
+
+    #[test]
+    fn plain_statements_need_none() {
+        for sql in [
+            "SELECT c FROM sbtest1 WHERE id=$1",
+            "select distinct c from t where id between $1 and $2 order by c",
+            "select count(*), sum(k) from t join u using (a) where b='x' and c<=$3 and d::int > 2",
+            "update t set k=k+1, c=$2 where id=$1",
+            "insert into t (a, b) values ($1, 'x') on conflict (a) do update set b = excluded.b returning a",
+            "select * from t where a is not null limit 10 for update",
+            "begin; delete from t where a = 'x'; commit",
+        ] {
+            assert_eq!(of(sql), Edits::default(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn each_edit_is_found() {
+        for (sql, edit) in [
+            ("select a isnull", Edit::IsNull),
+            ("select 7%-2", Edit::Operators),
+            ("select a is not distinct from b", Edit::Normalize),
+            ("select 'a'\n'b'", Edit::Normalize),
+            ("select U&\"a\"", Edit::Normalize),
+            ("select a from t order by a using <", Edit::Normalize),
+            ("select 1::float(3)", Edit::Floats),
+            ("select * from rows from (f())", Edit::Rows),
+            ("table t", Edit::Tables),
+            ("select * from only t", Edit::Inheritance),
+            ("select * from t *", Edit::Inheritance),
+            ("update t set a[1] = 2", Edit::Targets),
+            ("select substring(a similar b escape c)", Edit::Substrings),
+            ("select", Edit::EmptyLists),
+            ("select; select 1", Edit::EmptyLists),
+            ("select where true", Edit::EmptyLists),
+            ("select 1 for no key update", Edit::KeyLocks),
+            ("create table t (a int, unique (a) with (fillfactor = 70))", Edit::KeyOptions),
+            ("create table t (a int)", Edit::Statements),
+        ] {
+            assert!(of(sql).has(edit), "{sql}");
+        }
+    }
+}
