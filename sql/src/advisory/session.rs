@@ -93,7 +93,7 @@ impl AdvisorySession {
     /// lease on them may be over.
     pub(crate) async fn confirm(&self) -> Result<(), SqlError> {
         match self.shared.as_ref().filter(|_| self.holds_any()) {
-            Some(shared) => self.node.confirm(shared.term()).await.map(drop),
+            Some(shared) => Box::pin(self.node.confirm(shared.term())).await.map(drop),
             None => Ok(()),
         }
     }
@@ -214,6 +214,11 @@ impl AdvisorySession {
         if let Some(shared) = &self.shared {
             shared.settle().await;
         }
+    }
+
+    /// Whether [`AdvisorySession::settle`] has something to do.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.is_unsettled())
     }
 
     /// A position for [`AdvisorySession::rollback_to`].

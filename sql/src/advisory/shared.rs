@@ -97,12 +97,17 @@ impl Shared {
         }
     }
 
+    /// Whether [`Shared::settle`] has something to do.
+    pub(super) fn is_unsettled(&self) -> bool {
+        !self.state.lock().dirty.is_empty()
+    }
+
     /// Returns once everything is given up that is to be.
     ///
     /// # Cancel safety
     /// The future may be dropped at any time: a task goes on.
     pub(super) async fn settle(&self) {
-        if self.state.lock().dirty.is_empty() {
+        if !self.is_unsettled() {
             return;
         }
         let mut queue = self.queue.lock().await;

@@ -400,7 +400,8 @@ impl NodeCatalog {
         if self.current().is_some_and(|lease| fresh(&lease)) {
             return Ok(());
         }
-        self.renew_locked(&mut renewal).await
+        // In a box: every statement waits in a future that has room for this, and moves it.
+        Box::pin(self.renew_locked(&mut renewal)).await
     }
 
     /// Makes progress towards a record that names `version`: adopts it, and writes the record if no transaction holds
@@ -410,7 +411,7 @@ impl NodeCatalog {
         if self.state.acknowledged.load(Ordering::Acquire) >= version {
             return Ok(());
         }
-        self.renew_unless_held_up(&mut renewal, version).await
+        Box::pin(self.renew_unless_held_up(&mut renewal, version)).await
     }
 
     /// Renews, but not while transactions hold up `version` and the record is young.

@@ -173,12 +173,23 @@ impl Execution {
         max_rows: usize,
         sink: &mut Sink<'_>,
     ) -> Result<usize, SqlError> {
-        let max_rows = max_rows.max(1);
+        if let State::New = self.state
+            && let Some(count) = self.try_point(ctx, sink)?
+        {
+            self.state = State::Rows(VecDeque::new());
+            return Ok(count);
+        }
+        // In a box, so that the future of a point read is small: the session moves it several times.
+        Box::pin(self.send_batch(ctx, max_rows.max(1), sink)).await
+    }
+
+    async fn send_batch(
+        &mut self,
+        ctx: &mut ExecContext<'_>,
+        max_rows: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, SqlError> {
         if let State::New = self.state {
-            if let Some(count) = self.try_point(ctx, sink)? {
-                self.state = State::Rows(VecDeque::new());
-                return Ok(count);
-            }
             self.state = self.start(ctx).await?;
         }
         if let (State::Query(run), Some(query)) = (&mut self.state, plain_query(&self.plan)) {
@@ -240,7 +251,7 @@ impl Execution {
             return Ok(State::Rows(lines.iter().map(|line| vec![Datum::Text(line.as_str().into())]).collect()));
         }
         if plan.changes_in_with {
-            let done = with_changes::run(&plan, ctx, &self.params).await?;
+            let done = Box::pin(with_changes::run(&plan, ctx, &self.params)).await?;
             self.tag = match &plan.body {
                 Body::Insert(_) => Tag::Insert(done.count),
                 Body::Update(_) => Tag::Update(done.count),
@@ -258,17 +269,17 @@ impl Execution {
                 return Ok(State::Query(Box::new(run)));
             }
             Body::Insert(insert) => {
-                let done = insert::run(insert, row_units, ctx, &self.params).await?;
+                let done = Box::pin(insert::run(insert, row_units, ctx, &self.params)).await?;
                 settle(&plan, ctx).await?;
                 (Tag::Insert(done.count), done.returned)
             }
             Body::Update(update) => {
-                let done = modify::update(update, row_units, ctx, &self.params).await?;
+                let done = Box::pin(modify::update(update, row_units, ctx, &self.params)).await?;
                 settle(&plan, ctx).await?;
                 (Tag::Update(done.count), done.returned)
             }
             Body::Delete(delete) => {
-                let done = modify::delete(delete, row_units, ctx, &self.params).await?;
+                let done = Box::pin(modify::delete(delete, row_units, ctx, &self.params)).await?;
                 settle(&plan, ctx).await?;
                 (Tag::Delete(done.count), done.returned)
             }
@@ -285,7 +296,7 @@ impl Execution {
                 (Tag::Plain(tag), VecDeque::new())
             }
             Body::Nothing(tag) => (Tag::Plain(tag), VecDeque::new()),
-            schema => (Tag::Plain(change_schema(schema, ctx).await?), VecDeque::new()),
+            schema => (Tag::Plain(Box::pin(change_schema(schema, ctx)).await?), VecDeque::new()),
         };
         self.tag = tag;
         Ok(State::Rows(rows))

@@ -1,5 +1,6 @@
 //! Execution of plans: the transaction, the plan of a text, rows to the client, and retries after conflicts.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -429,19 +430,21 @@ impl Session {
         // A replica takes a shared one, with the first read.
         let takes_snapshot = self.state.block() == Block::Explicit && active.floor.is_none() && !active.by_statement;
         let activity = &self.activity;
-        let next = async {
-            let count = run.execution.send(&mut context, wanted, &mut put).await?;
-            if takes_snapshot {
-                // Later statements see the snapshot of the first one, whatever that was.
-                context.txn.take_start_ts().await?;
-            }
-            rest(&values, activity).await;
-            if let Some(advisory) = &context.advisory {
-                advisory.confirm().await?;
-            }
-            Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
+        let read = {
+            let next = pin!(async {
+                let count = run.execution.send(&mut context, wanted, &mut put).await?;
+                if takes_snapshot {
+                    // Later statements see the snapshot of the first one, whatever that was.
+                    context.txn.take_start_ts().await?;
+                }
+                rest(&values, activity).await;
+                if let Some(advisory) = &context.advisory {
+                    advisory.confirm().await?;
+                }
+                Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
+            });
+            self.interrupt.guard(self.deadline, next).await
         };
-        let read = self.interrupt.guard(self.deadline, next).await;
         run.snapshot = active.txn.statement();
         // An error may come from rows that do not count, too.
         let checked = active.check(&self.node.catalog).map_err(Fault::from);

@@ -390,7 +390,7 @@ impl Session {
             let replay = Replay { call: Box::new(call.clone()), mark: out.position() };
             let run = self.start(call, sync_follows).await?;
             match self.continue_run(Box::new(run), portal, limit, out).await {
-                Err(Fault::Retry(conflict)) => drop(self.retry(conflict, &replay, false, out).await?),
+                Err(Fault::Retry(conflict)) => drop(Box::pin(self.retry(conflict, &replay, false, out)).await?),
                 other => drop(other?),
             }
             self.replay = Some(replay);
@@ -405,7 +405,7 @@ impl Session {
         }
         match (self.continue_run(Box::new(run), portal, limit, out).await, replay) {
             (Err(Fault::Retry(conflict)), Some(replay)) if self.may_begin_anew() => {
-                let run = self.retry(conflict, &replay, false, out).await?;
+                let run = Box::pin(self.retry(conflict, &replay, false, out)).await?;
                 portal.action = Action::Run(Box::new(run));
                 Ok(true)
             }
@@ -469,7 +469,9 @@ impl Session {
         let replay = self.replay.take();
         let last_complete = self.last_complete.take();
         let result = match (self.end_implicit(out).await, replay) {
-            (Err(Fault::Retry(conflict)), Some(replay)) => self.retry(conflict, &replay, true, out).await.map(drop),
+            (Err(Fault::Retry(conflict)), Some(replay)) => {
+                Box::pin(self.retry(conflict, &replay, true, out)).await.map(drop)
+            }
             (result, _) => result,
         };
         if let Err(fault) = result {

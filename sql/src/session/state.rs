@@ -257,7 +257,7 @@ impl ActiveTxn {
         let committed = txn.commit().await;
         drop(live);
         match (committed, schema) {
-            (Ok(committed), Some(schema)) => Ok(schema.publish().await.map(|()| committed)?),
+            (Ok(committed), Some(schema)) => Ok(Box::pin(schema.publish()).await.map(|()| committed)?),
             (Ok(committed), None) => Ok(committed),
             (Err(TxnError::Conflict(why)), _) if bound.is_some() => {
                 // Perhaps it came too late for its locks.
@@ -459,8 +459,10 @@ impl Session {
     /// Writes the output buffer at the end of a request. Only shutdown interrupts the wait for a client that does not
     /// read.
     pub(crate) async fn flush_reply(&self, out: &mut Output) -> Result<(), Fault> {
-        // The client may tell another one that a lock is free.
-        let _ = tokio::time::timeout(SETTLE_LIMIT, self.advisory.settle()).await;
+        if self.advisory.is_unsettled() {
+            // The client may tell another one that a lock is free.
+            let _ = tokio::time::timeout(SETTLE_LIMIT, Box::pin(self.advisory.settle())).await;
+        }
         tokio::select! {
             biased;
             written = out.flush() => Ok(written?),
