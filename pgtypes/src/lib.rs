@@ -8,7 +8,7 @@
 //!
 //! A module imports from modules with a lower number only.
 //!
-//! 1. `oid`, `sqlstate`: names of objects, the SQLSTATE codes
+//! 1. `hash`, `oid`, `sqlstate`: hashes of bytes, names of objects, the SQLSTATE codes
 //! 2. `error`, `letters`: errors of values, case of letters
 //! 3. `datetime`, `form`, `hex_float`, `numeric`, `shortest`, `sql_type`, `utf8`, `uuid`: dates and times; errors of
 //!    forms; hexadecimal floats; decimal numbers; digits of floats; types; text from outside; UUIDs
@@ -36,6 +36,7 @@ pub mod float;
 mod form;
 mod forms;
 pub mod functions;
+mod hash;
 mod hex_float;
 pub mod integer;
 pub mod json;

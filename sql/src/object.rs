@@ -4,6 +4,7 @@
 //! A database holds schemas, a schema holds relations. Tables, indexes, views and sequences of a schema share their
 //! names, as in PostgreSQL. Types have names of their own.
 
+use crate::error::{SqlError, SqlState};
 use pgtypes::{Label, Oid, SqlType};
 
 /// Identifies a database: its OID in `pg_database`. Never reused.
@@ -114,6 +115,18 @@ pub(crate) const UNIQUE_EPOCHS: u64 = 1 << 63;
 const NEXT_EPOCH: u64 = u64::MAX;
 
 impl Sequence {
+    /// 22023 for a value beyond its limits. `what`: the option that gives it.
+    pub(crate) fn check_value(&self, what: &str, value: i64) -> Result<(), SqlError> {
+        let message = if value < self.min {
+            format!("{what} value ({value}) cannot be less than MINVALUE ({})", self.min)
+        } else if value > self.max {
+            format!("{what} value ({value}) cannot be greater than MAXVALUE ({})", self.max)
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+    }
+
     /// Restarts it with this value. The epoch has no number yet: a session keeps the plan, and runs it again after a
     /// rollback. That is another RESTART.
     pub(crate) fn restart_with(&mut self, first: i64) {

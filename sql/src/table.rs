@@ -411,11 +411,10 @@ impl Table {
     }
 }
 
-/// An identifier as SQL text: quoted unless it is plain lower case.
+/// An identifier as SQL text: quoted unless it is plain lower case, and no keyword that the grammar takes for another
+/// thing.
 pub(crate) fn quote_identifier(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    pgtypes::text::quote_ident(name)
 }
 
 /// An identifier in quotes, behind the opening one, and what follows it. A doubled quote stands for one. `None` without

@@ -9,6 +9,7 @@
 //! | numeric, interval, timetz, uuid | their own key forms, without what equal values differ in |
 //! | jsonb | its order, as bytea; the value cannot be read from it |
 //! | array | `01` and its form for each element, `02` for NULL, `00`; then count of dimensions, lengths, lower bounds |
+//! | record | `01`, the id of the type and the form of an element for each field; `00`. Of equality, not of the order |
 //!
 //! Every encoding is prefix-free, so columns need no separators. Equal values have equal bytes. What they do not tell
 //! of a value ([`loses`]) is stored beside the key.
@@ -18,7 +19,7 @@
 
 use super::{Malformed, take};
 use crate::datetime::{Interval, TimeTz};
-use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, Repr, unpadded};
+use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, Record, Repr, unpadded};
 use crate::numeric::Numeric;
 use crate::sql_type::SqlType;
 use crate::uuid::Uuid;
@@ -47,6 +48,7 @@ pub fn loses(value: &Datum) -> bool {
         Datum::TimeTz(time) => TimeTz::from_key(time.to_key()) != *time,
         Datum::Jsonb(_) => true,
         Datum::Array(array) => array.elements().iter().any(loses),
+        Datum::Record(record) => record.fields().iter().any(|(_, field)| loses(field)),
         _ => false,
     }
 }
@@ -101,8 +103,7 @@ pub fn put(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
             put_bytes(&order, out);
         }
         Datum::Array(array) => put_array(array, out),
-        // No column has this type.
-        Datum::Record(_) => {}
+        Datum::Record(record) => put_record(record, out),
     }
     Some(())
 }
@@ -123,6 +124,20 @@ fn put_array(array: &Array, out: &mut Vec<u8>) {
     for dimension in array.dimensions() {
         put_int(dimension.lower.into(), out);
     }
+}
+
+/// Ends the fields of a record, and precedes each.
+const RECORD_END: u8 = 0;
+const FIELD: u8 = 1;
+
+/// No column has this type: the form is that of keys which only tell equal values. Records of different types differ.
+fn put_record(record: &Record, out: &mut Vec<u8>) {
+    for (ty, field) in record.fields() {
+        out.push(FIELD);
+        out.extend_from_slice(&ty.oid.0.to_be_bytes());
+        put_ordered(field, KeyOrder::default(), out);
+    }
+    out.push(RECORD_END);
 }
 
 fn put_int(value: i64, out: &mut Vec<u8>) {

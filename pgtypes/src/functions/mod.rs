@@ -40,9 +40,10 @@ mod times;
 mod windows;
 
 pub use aggregate::Aggregate;
+pub use aggregates::array_of_arrays;
 pub use args::Args;
 pub use common::common_type;
-pub use compare::{has_equality, has_order};
+pub use compare::{check_fields, has_equality, has_order};
 pub use operator::OperatorRow;
 pub use polymorphic::Mismatch;
 pub use row::{AggregateFn, ProcRow, Run, ScalarFn, SetFn, SetRows, Volatility, WindowFn};

@@ -449,9 +449,15 @@ fn put_index_names(txn: &mut Transaction, old: Option<&Table>, new: &Table) -> R
     for gone in before.iter().filter(|name| has_moved || index_names(new).all(|kept| kept != **name)) {
         txn.delete(keys::name(schema, gone)).map_err(storage_error)?;
     }
-    for name in index_names(new).filter(|name| has_moved || !before.contains(name)) {
-        let id = new.index(name).map_or(new.key_id, |index| index.id);
-        take_name(txn, (new.schema, name), id.0)?;
+    let id_of = |table: &Table, name: &str| table.index(name).map_or(table.key_id, |index| index.id).0;
+    for name in index_names(new) {
+        let id = id_of(new, name);
+        if has_moved || !before.contains(&name) {
+            take_name(txn, (new.schema, name), id)?;
+        } else if old.is_some_and(|old| id_of(old, name) != id) {
+            // One has gone, and another one has got its name.
+            txn.put(keys::name(new.schema, name), keys::encode_id(id)).map_err(storage_error)?;
+        }
     }
     Ok(())
 }

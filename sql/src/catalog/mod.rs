@@ -58,7 +58,7 @@ pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
 pub use keys::NodeId;
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;
-pub(crate) use snapshot::{Access, OWN_NAME, Relation, Sight};
+pub(crate) use snapshot::{Access, OWN_NAME, Relation, Sight, index_names};
 pub(crate) use statistics::{ColumnStatistics, CommonValue, NodeStatistics, TableStatistics};
 pub(crate) use steps::{closed_too_long, doomed};
 pub use temporary::AtCommit;

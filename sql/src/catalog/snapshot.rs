@@ -562,7 +562,7 @@ impl Catalog {
 }
 
 /// The names of a table's indexes, that of its primary key included.
-pub(super) fn index_names(table: &Table) -> impl Iterator<Item = &str> {
+pub(crate) fn index_names(table: &Table) -> impl Iterator<Item = &str> {
     let names = std::iter::once(&table.key_name).chain(table.indexes.iter().map(|index| &index.name));
     names.map(String::as_str).filter(|name| !name.is_empty())
 }

@@ -62,7 +62,7 @@ impl Groups {
         budget: &mut Budget,
     ) -> Result<usize, SqlError> {
         let keys = aggregation.keys.iter().map(|key| eval(key, row, env)).collect::<Result<Vec<_>, SqlError>>()?;
-        let bytes = distinct_key(keys.iter().map(|key| &**key));
+        let bytes = distinct_key(keys.iter().map(|key| &**key))?;
         if let Some(place) = self.places.get(&bytes) {
             return Ok(*place);
         }
@@ -133,7 +133,7 @@ impl Accumulator {
             return Ok(());
         }
         if call.distinct {
-            let key = distinct_key(values.iter().map(|value| &**value));
+            let key = distinct_key(values.iter().map(|value| &**value))?;
             let bytes = key.len() + size_of::<Vec<u8>>();
             if !self.seen.insert(key) {
                 return Ok(());

@@ -1,10 +1,11 @@
 //! CREATE TABLE, DROP TABLE, CREATE INDEX, DROP INDEX and ALTER TABLE: from the descriptor that a table has to the one
 //! that it is to have.
 //!
-//! 1. Others are excluded from the table, and from those that new foreign keys refer to: the change waits until no
-//!    other transaction can write to them, and none begins to use them ([`crate::catalog::SchemaChange::exclude`]).
+//! 1. Others are excluded from the table, and from those whose rows foreign keys are checked against: the change waits
+//!    until no other transaction can write to them, and none begins to use them
+//!    ([`crate::catalog::SchemaChange::exclude`]).
 //! 2. What the new descriptor has and the old one has not is filled ([`super::build`]). Nothing refers to it yet. The
-//!    rows are checked for new constraints.
+//!    rows are checked for new constraints, and for those over columns of other types.
 //! 3. The descriptor is written with the transaction. Its commit makes all of it visible at once.
 //!
 //! A table lists the tables that refer to it. So a foreign key changes the descriptors of both, and a plan for one of
@@ -71,6 +72,7 @@ pub(super) async fn run(
         change_table(change, schema, ctx).await?;
     }
     for (old, new) in &change.altered {
+        check_sequence(old, new, ctx).await?;
         schema.alter_object(ctx.txn, &Object::Sequence(old.clone()), Object::Sequence(new.clone()))?;
     }
     Ok(())
@@ -83,10 +85,14 @@ async fn change_table(
 ) -> Result<(), SqlError> {
     schema.exclude(ctx.txn, &change.old).await?;
     let mut new = change.new.clone();
-    for parent in parents_of(&new.foreign_keys) {
-        if !change.old.foreign_keys.iter().any(|key| key.parent == parent) {
-            exclude(parent, schema, ctx.txn).await?;
-        }
+    let validates = &change.validates;
+    let checked: Vec<ForeignKey> =
+        new.foreign_keys.iter().filter(|key| validates.foreign_keys.contains(&key.name)).cloned().collect();
+    for parent in parents_of(&checked) {
+        exclude(parent, schema, ctx.txn).await?;
+    }
+    for (child, _) in &validates.referring {
+        exclude(*child, schema, ctx.txn).await?;
     }
     if change.rewrites {
         new.storage = StorageId(schema.allocate_id().await?);
@@ -161,4 +167,14 @@ async fn relink(
         schema.alter_table(txn, &parent, new)?;
     }
     Ok(())
+}
+
+/// 22023 if a sequence without RESTART goes on from a value beyond its new limits.
+pub(super) async fn check_sequence(old: &Sequence, new: &Sequence, ctx: &ExecContext<'_>) -> Result<(), SqlError> {
+    if new.epoch != old.epoch || (new.min, new.max) == (old.min, old.max) {
+        return Ok(());
+    }
+    let sequences = ctx.session.sequences();
+    let sequences = sequences.ok_or_else(|| SqlError::internal("a sequence without a session"))?;
+    new.check_value("RESTART", sequences.values(old).await?.last)
 }

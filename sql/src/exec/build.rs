@@ -15,10 +15,11 @@
 //! A new column that draws from a sequence numbers the rows in the order of their keys. Nobody else draws from the
 //! sequence yet: it is created with the number that follows.
 //!
+//! Foreign keys to rows that are only just filled are checked at the end ([`super::stored_references`]).
+//!
 //! A unique key is inserted as one that must be absent. Two rows with the same key meet in one transaction, or the
 //! later transaction finds the key of the earlier one.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,21 +33,21 @@ use super::changes::{STORE_UNITS, rehearse};
 use super::constraints::{complete, of_constraint, violated};
 use super::context::ExecContext;
 use super::cursor;
-use super::foreign_key::{ForeignKeyOf, values_of as values_of_key};
+use super::foreign_key::ForeignKeyOf;
+use super::ranges::{PAGE_ROWS, ranges_of, rows_of};
 use super::rows::Row;
+use super::stored_references;
 use super::writer::{entry_of, values_of};
 use crate::catalog::{Catalog, SchemaChange, duplicate_rows, schema_name};
 use crate::codec::{CodecError, key, row};
 use crate::coop::Turn;
 use crate::error::{ConstraintFields, SqlError, SqlState, storage_error};
-use crate::expr::NoSession;
 use crate::expr::eval::{Env, check_domain, eval};
+use crate::expr::{Expr, NoSession};
 use crate::object::Sequence;
 use crate::plan::{Alteration, TableWrite};
 use crate::table::{Column, ColumnId, ForeignKey, StorageId, Table};
 
-/// Rows per page.
-const PAGE_ROWS: u32 = 512;
 /// How often a page is tried. Nobody writes to the same keys; but the locks of a transaction may expire.
 const ATTEMPTS: u32 = 8;
 
@@ -69,16 +70,25 @@ pub(super) async fn fill(
     let mut builder = Builder { change, old, write, numbered, parents: Vec::new(), io: ctx.io };
     let range = rows_of(old.storage);
     let mut has_own_rows = ctx.txn.has_written_in(&range);
+    let mut late = Vec::new();
     for name in &change.validates.foreign_keys {
         let Some(key) = new.foreign_keys.iter().find(|key| key.name == *name) else { continue };
-        let parent = builder.parent(key, schema.catalog())?;
-        has_own_rows |= ctx.txn.has_written_in(&rows_of(parent.storage));
-        builder.parents.push((key.clone(), parent));
+        match builder.parent(key, schema.catalog())? {
+            Some(parent) => {
+                has_own_rows |= ctx.txn.has_written_in(&rows_of(parent.storage));
+                builder.parents.push((key.clone(), parent));
+            }
+            None => late.push((Arc::clone(&builder.write.table), key.clone())),
+        }
     }
-    if schema.is_fresh(old) {
-        return if has_own_rows { builder.fill_within(range, ctx).await } else { Ok(0) };
+    for (child, name) in &change.validates.referring {
+        let child = schema.catalog().by_id(*child);
+        let key = child.and_then(|child| child.foreign_keys.iter().find(|key| key.name == *name));
+        late.extend(child.cloned().zip(key.cloned()));
     }
-    let rows = if has_own_rows {
+    let rows = if schema.is_fresh(old) {
+        if has_own_rows { builder.fill_within(range, ctx).await? } else { 0 }
+    } else if has_own_rows {
         // The snapshot lacks what was committed before others were excluded.
         let parents = builder.parents.iter().map(|(_, parent)| &**parent);
         let read = ranges_of(std::iter::once(old).chain(parents));
@@ -91,20 +101,11 @@ pub(super) async fn fill(
         let db = if storages.is_empty() { schema.database() } else { schema.begin_build(&storages).await? };
         builder.fill_apart(range, &db, ctx).await?
     };
-    if !storages.is_empty() {
+    if !storages.is_empty() && !schema.is_fresh(old) {
         ctx.txn.renew_snapshot_of(ranges_of(std::iter::once(new))).await?;
     }
+    stored_references::check(&late, &builder.write.table, ctx).await?;
     Ok(rows)
-}
-
-/// The rows and index entries of tables.
-fn ranges_of<'t>(tables: impl Iterator<Item = &'t Table>) -> Vec<ScanRange> {
-    tables.flat_map(Table::storages).map(rows_of).collect()
-}
-
-fn rows_of(storage: StorageId) -> ScanRange {
-    let (start, end) = key::storage_range(storage);
-    ScanRange { start, end, reverse: false }
 }
 
 /// The places of new columns that draw from sequences.
@@ -142,7 +143,7 @@ struct Builder<'b> {
     write: TableWrite,
     /// New columns that draw from sequences.
     numbered: Vec<(usize, &'b Sequence)>,
-    /// New foreign keys, and the tables that they refer to.
+    /// Foreign keys to check, and the tables that they refer to.
     parents: Vec<(ForeignKey, Arc<Table>)>,
     io: IoEnv<'b>,
 }
@@ -156,25 +157,26 @@ struct NewKey {
 }
 
 impl Builder<'_> {
-    /// The table that a new foreign key refers to. Its rows are read as they are stored.
-    fn parent(&self, key: &ForeignKey, catalog: &Catalog) -> Result<Arc<Table>, SqlError> {
+    /// The table that a foreign key refers to. Its rows are read as they are stored. `None` for this table, if the key
+    /// is not stored yet or changes.
+    fn parent(&self, key: &ForeignKey, catalog: &Catalog) -> Result<Option<Arc<Table>>, SqlError> {
         if key.parent != self.old.id {
             let parent = catalog.by_id(key.parent).cloned();
-            return parent.ok_or_else(|| SqlError::internal("a foreign key refers to no table"));
+            return parent.map(Some).ok_or_else(|| SqlError::internal("a foreign key refers to no table"));
         }
         let places: Option<Vec<usize>> = key.parent_columns.iter().map(|id| self.old.position_of(*id)).collect();
         let is_stored = places.as_ref().is_some_and(|places| {
             let same = |at: &usize| {
-                let column = &self.old.columns[*at];
-                self.write.table.position_of(column.id).is_some_and(|new| self.write.table.columns[new].ty == column.ty)
+                let (column, new) = (&self.old.columns[*at], &self.write.table);
+                new.position_of(column.id).is_some_and(|place| {
+                    let row = self.change.row.as_ref();
+                    let keeps = row.is_none_or(|row| row.get(place) == Some(&Expr::Column(*at)));
+                    keeps && column.generated.is_none() && new.columns[place].ty == column.ty
+                })
             };
             self.old.key_of(places).is_some() && places.iter().all(same)
         });
-        if !is_stored {
-            let message = "a foreign key to a key that the same statement adds is not supported yet";
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-        }
-        Ok(Arc::clone(&self.change.old))
+        Ok(is_stored.then(|| Arc::clone(&self.change.old)))
     }
 
     /// The new row. `number`: how many are before it.
@@ -243,26 +245,6 @@ impl Builder<'_> {
             let message = format!("column \"{}\" of table \"{}\" contains {fault}", column.name, table.name);
             of_column(SqlError::new(error.code, message), (table, column), &self.io)
         })
-    }
-
-    /// 23503 for a row that refers to one that does not exist.
-    async fn check_parents(&self, rows: &[Row], txn: &Transaction) -> Result<(), SqlError> {
-        for (key, parent) in &self.parents {
-            let it = ForeignKeyOf { key, child: &self.write.table, parent };
-            let mut wanted = Vec::new();
-            for row in rows {
-                let Some(values) = values_of_key(&self.write.table, key, row, &self.io)? else { continue };
-                let found = it.store_key(&values, &self.io)?;
-                wanted.push((found.ok_or_else(|| it.missing(&values, &self.io))?, values));
-            }
-            let keys: Vec<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
-            let found: HashSet<Key> =
-                txn.batch_get(&keys).await.map_err(storage_error)?.into_iter().map(|(key, _)| key).collect();
-            if let Some((_, values)) = wanted.iter().find(|(key, _)| !found.contains(key)) {
-                return Err(it.missing(values, &self.io));
-            }
-        }
-        Ok(())
     }
 
     /// Fills in transactions of their own.
@@ -337,7 +319,10 @@ impl Builder<'_> {
             turn.spend(STORE_UNITS * (1 + self.write.indexes.len())).await;
         }
         let txn = transaction_of(&mut apart, ctx);
-        self.check_parents(&rows, txn).await?;
+        for (key, parent) in &self.parents {
+            let it = ForeignKeyOf { key, child: &self.write.table, parent };
+            stored_references::check_rows(it, &rows, txn, &self.io).await?;
+        }
         for NewKey { key, value, unique } in keys {
             let written = if unique.is_some() { txn.insert(key, value) } else { txn.put(key, value) };
             match written {

@@ -3,10 +3,11 @@
 
 use kv::Key;
 use pgtypes::cast::Cast;
+use pgtypes::datum::compare;
 use pgtypes::{Datum, IoEnv, SqlType, wire};
 
 use super::constraints::of_constraint;
-use super::rows::{Row, distinct_key, empty_row};
+use super::rows::{Row, empty_row};
 use crate::codec::index::entry;
 use crate::codec::key;
 use crate::error::{SqlError, SqlState};
@@ -134,6 +135,5 @@ pub(super) fn values_of(
 
 /// Whether two rows have the same values in some columns.
 pub(super) fn are_equal(columns: &[usize], a: &Row, b: &Row) -> bool {
-    let of = |row: &Row| distinct_key(columns.iter().filter_map(|at| row.get(*at)));
-    of(a) == of(b)
+    columns.iter().all(|at| a.get(*at).zip(b.get(*at)).is_some_and(|(a, b)| compare(a, b).is_eq()))
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use super::budget::Budget;
 use super::context::ExecContext;
 use super::input::{BATCH, Input, ROW_UNITS};
-use super::rows::{Row, distinct_key, row_bytes};
+use super::rows::{Row, equality_key, row_bytes};
 use crate::coop::Turn;
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -203,7 +203,7 @@ fn key_of<'e>(exprs: impl Iterator<Item = &'e Expr>, row: &Row, env: &Env<'_>) -
     if values.iter().any(Datum::is_null) {
         return Ok(None);
     }
-    Ok(Some(distinct_key(&values)))
+    equality_key(&values).map(Some)
 }
 
 /// Whether a joined row satisfies the condition.

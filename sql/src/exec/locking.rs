@@ -19,7 +19,7 @@ use super::rows::Row;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::Expr;
 use crate::expr::eval::qualifies;
-use crate::plan::{AccessPath, TableAccess};
+use crate::plan::{AccessPath, RowLock, RowWait, TableAccess};
 use crate::table::Table;
 use pgtypes::Datum;
 
@@ -35,6 +35,16 @@ impl Lock {
     pub(super) fn to_change(mode: LockMode, ctx: &ExecContext<'_>) -> Lock {
         Lock { mode, wait: LockWait::Queue(ctx.lock_timeout) }
     }
+
+    /// That of a query.
+    pub(super) fn of(lock: RowLock, ctx: &ExecContext<'_>) -> Lock {
+        let wait = match lock.wait {
+            RowWait::Queue => LockWait::Queue(ctx.lock_timeout),
+            RowWait::Skip => LockWait::Skip,
+            RowWait::NoWait => LockWait::NoWait,
+        };
+        Lock { mode: lock.mode, wait }
+    }
 }
 
 /// Locks rows by their keys, which are distinct and not written by the transaction. The answer has their order.
@@ -49,6 +59,18 @@ pub(super) async fn lock_keys(
     }
     let ask = LockAsk { mode: lock.mode, presence, was_read, wait: lock.wait };
     ctx.txn.lock_rows(keys, ask).await.map_err(|error| lock_error(table, error))
+}
+
+/// Has the commit confirm the lock of a row that a query returns. Weak locks are confirmed anyway.
+pub(super) fn confirm(key: Key, mode: LockMode, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
+    if mode < LockMode::NoKeyUpdate || ctx.commit_follows {
+        return Ok(());
+    }
+    let confirmed = match mode {
+        LockMode::Update => ctx.txn.lock(key),
+        mode => ctx.txn.share(key, mode),
+    };
+    confirmed.map_err(storage_error)
 }
 
 /// Locks keys that must have no row, which the transaction has not written. Returns the first one that has a row.
@@ -68,7 +90,7 @@ pub(super) async fn lock_absent(
 
 /// Locks rows that the transaction has written and locked less strongly. Returns those of `keys` that are left out
 /// because others have locked them (SKIP LOCKED).
-async fn strengthen(
+pub(super) async fn strengthen(
     table: &Table,
     keys: impl Iterator<Item = &Key>,
     lock: Lock,

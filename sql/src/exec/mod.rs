@@ -7,7 +7,7 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `rows`: memory accounting, operations on rows
+//! 1. `budget`, `ranges`, `rows`: memory accounting, where tables are stored, operations on rows
 //! 2. `reference_queue`: what foreign keys ask for
 //! 3. `context`: the environment
 //! 4. `aggregate`, `constraints`, `index_cursor`, `measure`: accumulators, what a table demands of a row, scans of
@@ -15,13 +15,13 @@
 //! 5. `cursor`, `foreign_key`, `plain`, `sample`: reading, the keys that a row refers to, rows of plain columns,
 //!    what ANALYZE makes of rows
 //! 6. `input`, `locking`, `pipeline`: inputs of nodes; locks of rows; the stages of a query
-//! 7. `frame`: the frames of windows
+//! 7. `frame`, `locked_join`: the frames of windows; locks of the rows of a join
 //! 8. `functions`, `join`, `set_operation`, `window`, `with_reader`: nodes over inputs; readers of queries of WITH
 //! 9. `query`: running queries and the nodes that they read
 //! 10. `changes`, `joined`, `parents`, `subqueries`, `with_query`: changes of rows; rows of a target joined with
 //!     others; rows that others refer to; runs of sub-queries and of queries of WITH
 //! 11. `writer`: the writer of rows and of their entries in indexes
-//! 12. `upsert`: ON CONFLICT
+//! 12. `stored_references`, `upsert`: foreign keys of rows that are stored; ON CONFLICT
 //! 13. `build`, `check`, `insert`, `modify`: builds indexes and new rows, compares indexes with their tables; INSERT;
 //!     UPDATE and DELETE
 //! 14. `references`: foreign keys, when the changes of a statement are done
@@ -47,6 +47,7 @@ mod input;
 mod insert;
 mod join;
 mod joined;
+mod locked_join;
 mod locking;
 mod measure;
 mod modify;
@@ -55,12 +56,14 @@ mod parents;
 mod pipeline;
 mod plain;
 mod query;
+mod ranges;
 mod reference_queue;
 mod references;
 mod rows;
 mod sample;
 mod set_operation;
 mod statistics;
+mod stored_references;
 mod subqueries;
 mod upsert;
 mod window;

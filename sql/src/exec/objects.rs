@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use txn::Transaction;
 
-use super::alter::run;
+use super::alter::{check_sequence, run};
 use super::context::ExecContext;
 use crate::catalog::{Catalog, SchemaChange};
 use crate::error::SqlError;
@@ -87,6 +87,9 @@ pub(super) async fn alter(
 ) -> Result<(), SqlError> {
     if let (Object::Domain(old), Object::Domain(new)) = (old, new) {
         return alter_domain(old, new, schema, ctx).await;
+    }
+    if let (Object::Sequence(old), Object::Sequence(new)) = (old, new) {
+        check_sequence(old, new, ctx).await?;
     }
     let Object::Enum(ty) = new else { return schema.alter_object(ctx.txn, old, new.clone()) };
     let mut ty = ty.clone();

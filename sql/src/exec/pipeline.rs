@@ -59,7 +59,9 @@ impl Pipeline {
                 _ => None,
             })
             .collect();
-        let plain = columns.is_some_and(|columns| columns.iter().enumerate().all(|(i, at)| !columns[..i].contains(at)));
+        let plain = plan.locked_join.is_none();
+        let plain = plain
+            && columns.is_some_and(|columns| columns.iter().enumerate().all(|(i, at)| !columns[..i].contains(at)));
         Ok(Pipeline {
             skip,
             remaining,
@@ -196,11 +198,11 @@ impl Pipeline {
                 expr => eval(expr, &row, env)?.into_owned(),
             });
         }
-        if !self.deferred.is_empty() {
+        if !self.deferred.is_empty() || plan.locked_join.is_some() {
             output.append(&mut row);
         }
         if plan.distinct {
-            let key = distinct_key(&output[..plan.visible]);
+            let key = distinct_key(&output[..plan.visible])?;
             let bytes = key.len() + size_of::<Vec<u8>>();
             if !self.seen.insert(key) {
                 return Ok(());
@@ -210,7 +212,7 @@ impl Pipeline {
         }
         if plan.sort.is_empty() {
             if !plan.distinct_on.is_empty() {
-                let key = distinct_key(plan.distinct_on.iter().filter_map(|at| output.get(*at)));
+                let key = distinct_key(plan.distinct_on.iter().filter_map(|at| output.get(*at)))?;
                 self.budget.charge(key.len() + size_of::<Vec<u8>>())?;
                 if !self.seen.insert(key) {
                     return Ok(());
@@ -292,7 +294,15 @@ impl Pipeline {
         let mut sorted = std::mem::take(&mut self.unsorted);
         if self.keeps_all {
             let key = |row: &Row| distinct_key(plan.distinct_on.iter().filter_map(|at| row.get(*at)));
-            sorted.dedup_by(|(_, a), (_, b)| key(a) == key(b));
+            let mut outcome = Ok(());
+            sorted.dedup_by(|(_, a), (_, b)| match key(a).and_then(|a| Ok(a == key(b)?)) {
+                Ok(is_same) => is_same,
+                Err(error) => {
+                    outcome = Err(error);
+                    false
+                }
+            });
+            outcome?;
             self.counts.distinct += sorted.len() as u64;
             let most = usize::try_from(self.remaining.saturating_add(self.skip)).unwrap_or(usize::MAX);
             sorted.truncate(most);
@@ -353,6 +363,16 @@ impl Pipeline {
         let rows = self.out.drain(..most.min(self.out.len())).filter_map(|(key, mut row)| {
             row.truncate(plan.visible);
             Some((key?, row))
+        });
+        rows.collect()
+    }
+
+    /// Takes at most `most` rows of a join, each with the row of the source, to be locked.
+    pub(crate) fn take_with_source(&mut self, plan: &SelectPlan, most: usize) -> Vec<(Row, Row)> {
+        let rows = self.out.drain(..most.min(self.out.len())).map(|(_, mut row)| {
+            let source = row.split_off(plan.output.len().min(row.len()));
+            row.truncate(plan.visible);
+            (row, source)
         });
         rows.collect()
     }

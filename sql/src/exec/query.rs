@@ -6,15 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use kv::Key;
-use kv::api::LockMode;
-use txn::{LockWait, Transaction, View};
+use txn::{Transaction, View};
 
 use super::context::ExecContext;
 use super::cursor::{Cursor, KeyedRow};
 use super::functions::{FunctionRun, SetValuesRun};
 use super::input::{Input, ROW_UNITS};
 use super::join::JoinRun;
-use super::locking::{Lock, lock_read};
+use super::locked_join::JoinLocks;
+use super::locking::{Lock, confirm, lock_read};
 use super::measure::Measure;
 use super::pipeline::{Pipeline, limits, output_again};
 use super::plain::{self, Sink};
@@ -23,9 +23,9 @@ use super::set_operation::SetRun;
 use super::window::WindowRun;
 use super::with_reader::WithReader;
 use crate::coop::Turn;
-use crate::error::{SqlError, storage_error};
+use crate::error::SqlError;
 use crate::expr::eval::{Env, eval};
-use crate::plan::{NodeKey, PlainOutput, Rel, RowCounts, RowLock, RowWait, SelectPlan, Source, TableAccess};
+use crate::plan::{NodeKey, PlainOutput, Rel, RowCounts, SelectPlan, Source, TableAccess};
 use crate::system;
 use pgtypes::Datum;
 
@@ -48,6 +48,8 @@ pub(super) struct QueryRun {
     view: Option<View>,
     /// Of a query that locks its rows: those that it still skips, and those that it may still return.
     limits: (u64, u64),
+    /// Of a join: what became of its locks.
+    join_locks: JoinLocks,
     /// Work for a row.
     row_units: usize,
     turn: Turn,
@@ -101,6 +103,7 @@ impl QueryRun {
             waiting: VecDeque::new(),
             view: None,
             limits,
+            join_locks: JoinLocks::default(),
             row_units,
             turn,
             is_started: false,
@@ -148,8 +151,8 @@ impl QueryRun {
         params: &[Datum],
         max_rows: usize,
     ) -> Result<Vec<Row>, SqlError> {
-        if let (Some(lock), Source::Table(access)) = (plan.lock, &plan.source) {
-            return self.next_locked((plan, access, lock), ctx, params, max_rows).await;
+        if plan.lock.is_some() {
+            return self.next_locked(plan, ctx, params, max_rows).await;
         }
         self.read_through_view(plan, ctx, params, max_rows).await?;
         let rows = self.pipeline.take(plan, max_rows);
@@ -192,41 +195,24 @@ impl QueryRun {
     /// that do not pass any more, or that are left out, are replaced by others. No more are locked than that.
     async fn next_locked(
         &mut self,
-        (plan, access, lock): (&SelectPlan, &TableAccess, RowLock),
+        plan: &SelectPlan,
         ctx: &mut ExecContext<'_>,
         params: &[Datum],
         max_rows: usize,
     ) -> Result<Vec<Row>, SqlError> {
-        let wait = match lock.wait {
-            RowWait::Queue => LockWait::Queue(ctx.lock_timeout),
-            RowWait::Skip => LockWait::Skip,
-            RowWait::NoWait => LockWait::NoWait,
-        };
-        // A lock that the commit has to confirm. Weaker ones are confirmed anyway.
-        let is_confirmed = lock.mode >= LockMode::NoKeyUpdate && !ctx.commit_follows;
         let mut rows = Vec::new();
         while rows.len() < max_rows && self.limits.1 > 0 {
             let (skip, left) = self.limits;
             let wanted = usize::try_from(skip.saturating_add(left)).unwrap_or(usize::MAX);
             let wanted = wanted.min(max_rows - rows.len()).min(LOCKED_AT_ONCE);
             self.read_through_view(plan, ctx, params, wanted).await?;
-            let read = self.pipeline.take_keyed(plan, wanted);
-            if read.is_empty() {
+            let Some(locked) = self.lock_ready(plan, wanted, ctx, params).await? else {
                 match self.failed.take_if(|_| rows.is_empty()) {
                     Some(error) => return Err(error),
                     None => break,
                 }
-            }
-            let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
-            let locked = lock_read(access, read, (Lock { mode: lock.mode, wait }, params), ctx, again).await?;
-            for (key, row) in locked {
-                if is_confirmed {
-                    let confirmed = match lock.mode {
-                        LockMode::Update => ctx.txn.lock(key),
-                        mode => ctx.txn.share(key, mode),
-                    };
-                    confirmed.map_err(storage_error)?;
-                }
+            };
+            for row in locked {
                 match &mut self.limits {
                     (0, left) => {
                         *left -= 1;
@@ -238,6 +224,36 @@ impl QueryRun {
             self.pipeline.count_locked(skip - self.limits.0, left - self.limits.1);
         }
         Ok(rows)
+    }
+
+    /// Locks rows that are ready. Returns those that count; `None` if none is ready.
+    async fn lock_ready(
+        &mut self,
+        plan: &SelectPlan,
+        most: usize,
+        ctx: &mut ExecContext<'_>,
+        params: &[Datum],
+    ) -> Result<Option<Vec<Row>>, SqlError> {
+        if let Some(join) = &plan.locked_join {
+            let read = self.pipeline.take_with_source(plan, most);
+            if read.is_empty() {
+                return Ok(None);
+            }
+            return self.join_locks.lock((plan, join), read, ctx, params).await.map(Some);
+        }
+        let (Some(lock), Source::Table(access)) = (plan.lock, &plan.source) else { return Ok(None) };
+        let read = self.pipeline.take_keyed(plan, most);
+        if read.is_empty() {
+            return Ok(None);
+        }
+        let again = |_: &Key, row: Row, ctx: &ExecContext<'_>| output_again(plan, &row, &ctx.env(params));
+        let locked = lock_read(access, read, (Lock::of(lock, ctx), params), ctx, again).await?;
+        let mut rows = Vec::with_capacity(locked.len());
+        for (key, row) in locked {
+            confirm(key, lock.mode, ctx)?;
+            rows.push(row);
+        }
+        Ok(Some(rows))
     }
 
     /// Sends the next batch of a query for plain columns. Returns the number of rows, zero only at the end.

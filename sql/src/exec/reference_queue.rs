@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::budget::Budget;
-use super::rows::{Row, distinct_key, row_bytes};
+use super::rows::{Row, equality_key, row_bytes};
 use crate::error::SqlError;
 use crate::plan::Plan;
 use crate::table::TableId;
@@ -66,7 +66,7 @@ impl ReferenceQueue {
 
     /// Values of a foreign key that must exist.
     pub(super) fn check(&mut self, key: KeyPlace, values: Vec<Datum>) -> Result<(), SqlError> {
-        if self.known.insert((key, distinct_key(&values))) {
+        if self.known.insert((key, equality_key(&values)?)) {
             self.budget.charge(2 * row_bytes(&values))?;
             self.checks.push((key, values));
         }

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 
 use crate::catalog::schema_name;
-use crate::codec::key;
 use crate::error::{ConstraintFields, SqlError, SqlState};
 use crate::table::Table;
+use pgtypes::codec::key::{KeyOrder, put_ordered};
 use pgtypes::datum::compare;
+use pgtypes::functions::check_fields;
 use pgtypes::{Datum, IoEnv, wire};
 
 /// A row of a result.
@@ -35,15 +36,25 @@ pub(super) fn key_order(a: &Datum, b: &Datum, descending: bool, nulls_first: boo
     }
 }
 
-/// Bytes that are equal if and only if the values are. NULLs are equal to each other.
-pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Vec<u8> {
+/// Bytes that are equal if and only if the values are. NULLs are equal to each other. 42883 for rows without an order:
+/// PostgreSQL sorts the values.
+pub(super) fn distinct_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Result<Vec<u8>, SqlError> {
+    key_with(values, true)
+}
+
+/// The same of values that an operator compares. 42883 for rows without equality.
+pub(super) fn equality_key<'a>(values: impl IntoIterator<Item = &'a Datum>) -> Result<Vec<u8>, SqlError> {
+    key_with(values, false)
+}
+
+fn key_with<'a>(values: impl IntoIterator<Item = &'a Datum>, is_ordered: bool) -> Result<Vec<u8>, SqlError> {
     let mut out = Vec::new();
     for value in values {
-        out.push(u8::from(!value.is_null()));
-        // NULL appends nothing. The byte before it tells it from an empty value.
-        let _ = key::put(value, &mut out);
+        check_fields(value, is_ordered)?;
+        // As in an index, NULL has a mark of its own.
+        put_ordered(value, KeyOrder::default(), &mut out);
     }
-    out
+    Ok(out)
 }
 
 /// 23502 if a NOT NULL column of a row is NULL.

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::rows::distinct_key;
 use crate::catalog::{ColumnStatistics, CommonValue};
 use crate::table::Column;
 use pgtypes::Datum;
+use pgtypes::codec::key::{KeyOrder, put_ordered};
 use pgtypes::codec::stored;
 use pgtypes::datum::compare;
 
@@ -85,7 +85,9 @@ impl Sample {
             stored::put(value, &mut buffer);
             counted.bytes += buffer.len() as u64;
             if counted.is_ordered {
-                counted.distinct.add(&distinct_key([&*value]));
+                let mut key = Vec::new();
+                put_ordered(value, KeyOrder::default(), &mut key);
+                counted.distinct.add(&key);
             }
             if !counted.is_ordered {
                 *value = Datum::Null;

@@ -80,7 +80,7 @@ impl SetRun {
             }
             for row in batch {
                 self.turn.spend(ROW_UNITS).await;
-                let key = distinct_key(&row);
+                let key = distinct_key(&row)?;
                 let bytes = key.len() + size_of::<(Vec<u8>, usize)>();
                 let count = counts.entry(key).or_default();
                 if *count == 0 {
@@ -98,7 +98,7 @@ impl SetRun {
         if set.kind == SetKind::Union && set.all {
             return Ok(true);
         }
-        let key = distinct_key(row);
+        let key = distinct_key(row)?;
         let bytes = key.len() + size_of::<(Vec<u8>, usize)>();
         let counts = self.counts.get_or_insert_default();
         Ok(match (set.kind, set.all) {

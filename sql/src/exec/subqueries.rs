@@ -13,7 +13,7 @@ use super::budget::Budget;
 use super::context::{ByKey, ExecContext, Kept, StatementState};
 use super::input::{BATCH, ROW_UNITS};
 use super::query::QueryRun;
-use super::rows::{Row, distinct_key, row_bytes};
+use super::rows::{Row, equality_key, row_bytes};
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState};
 use crate::expr::eval::{Env, eval};
@@ -46,7 +46,7 @@ pub(super) fn run_subquery<'f>(
         if has_view {
             *statement.view.lock() = ctx.txn.set_view(outer);
         }
-        Ok(SubqueryRows::new(rows?, subplan.is_set))
+        SubqueryRows::new(rows?, subplan.is_set)
     })
 }
 
@@ -146,5 +146,5 @@ async fn read(kept: &KeptRows, ctx: &mut ExecContext<'_>, frame: &[Datum]) -> Re
 /// The values of a key; `None` if one is NULL, which equals nothing.
 fn key_of<'e>(exprs: impl Iterator<Item = &'e Expr>, row: &Row, env: &Env<'_>) -> Result<Option<Vec<u8>>, SqlError> {
     let values = exprs.map(|expr| Ok(eval(expr, row, env)?.into_owned())).collect::<Result<Vec<Datum>, SqlError>>()?;
-    Ok((!values.iter().any(Datum::is_null)).then(|| distinct_key(&values)))
+    (!values.iter().any(Datum::is_null)).then(|| equality_key(&values)).transpose()
 }

@@ -54,7 +54,11 @@ impl WithQuery for Running {
                 WithBody::Recursive { first, step, all, inner } => {
                     let query = if self.begin_step(inner, ctx).await? { step } else { first };
                     let mut rows = all_rows(query, ctx, &self.frame, &mut self.budget).await?;
-                    rows.retain(|row| *all || self.seen.insert(distinct_key(row)));
+                    if !*all {
+                        let keys = rows.iter().map(distinct_key).collect::<Result<Vec<_>, SqlError>>()?;
+                        let mut is_new = keys.into_iter().map(|key| self.seen.insert(key));
+                        rows.retain(|_| is_new.next().unwrap_or_default());
+                    }
                     self.last = Some(Arc::new(rows.clone()));
                     Ok(rows)
                 }

@@ -123,12 +123,16 @@ pub(super) fn only_value<'a>(rows: &SubqueryRows, at: usize) -> Value<'a> {
 
 /// ANY and ALL over the values of a sub-query. Equality looks the value up.
 pub(super) fn any_of<'a>(each: &Elementwise, left: &Datum, rows: &SubqueryRows, env: &Env<'_>) -> Value<'a> {
-    match (&rows.set, value_key(left)) {
-        (Some(set), _) if set.is_empty() && !rows.has_null => boolean(Some(false)),
-        (Some(_), None) => owned(Datum::Null),
-        (Some(set), Some(key)) if set.contains(&key) => boolean(Some(true)),
-        (Some(_), Some(_)) => boolean(if rows.has_null { None } else { Some(false) }),
-        (None, _) => decided_by(each, left, rows.rows.iter().filter_map(|row| row.first()), env),
+    let Some(set) = &rows.set else {
+        return decided_by(each, left, rows.rows.iter().filter_map(|row| row.first()), env);
+    };
+    if set.is_empty() && !rows.has_null {
+        return boolean(Some(false));
+    }
+    match value_key(left)? {
+        None => owned(Datum::Null),
+        Some(key) if set.contains(&key) => boolean(Some(true)),
+        Some(_) => boolean(if rows.has_null { None } else { Some(false) }),
     }
 }
 

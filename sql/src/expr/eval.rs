@@ -13,7 +13,7 @@ use super::tree::{Call, CompareOp, ContextValue, DomainCheck, Expr, SessionCall,
 use super::{domain, session};
 use crate::error::{SqlError, SqlState};
 use pgtypes::datum::{SliceBounds, compare, compare_same};
-use pgtypes::functions::{has_equality, has_order};
+use pgtypes::functions::{array_of_arrays, has_equality, has_order};
 use pgtypes::{Datum, SqlType, wire};
 
 /// The result of `version()`. PostgreSQL's version comes first, for clients that parse it.
@@ -129,9 +129,12 @@ fn eval_subquery<'a>(subquery: &'a Subquery, row: &'a [Datum], env: &Env<'a>) ->
         SubqueryKind::Exists => boolean(Some(!rows.rows.is_empty())),
         SubqueryKind::Scalar => only_value(&rows, 0),
         SubqueryKind::Field(at) => only_value(&rows, *at),
-        SubqueryKind::Array(element) => {
-            let values = rows.rows.iter().map(|row| row.first().cloned().unwrap_or_default()).collect();
-            array(*element, values, element.is_array())
+        SubqueryKind::Array { element, is_nested } => {
+            let values: Vec<Datum> = rows.rows.iter().map(|row| row.first().cloned().unwrap_or_default()).collect();
+            match is_nested {
+                true => owned(array_of_arrays(*element, &values)?),
+                false => array(*element, values, false),
+            }
         }
         SubqueryKind::Elements { function, left } => any_of(function, &*eval(left, row, env)?, &rows, env),
         SubqueryKind::Rows { left } => row_among(&evaluated(left, row, env)?, &rows),

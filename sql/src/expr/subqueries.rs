@@ -12,7 +12,9 @@ use parking_lot::Mutex;
 
 use crate::error::SqlError;
 use pgtypes::Datum;
-use pgtypes::codec::key;
+use pgtypes::codec::key::{self, KeyOrder};
+use pgtypes::codec::stored;
+use pgtypes::functions::check_fields;
 
 /// Bytes of results that are kept. More make it forget all.
 const KEPT: usize = 32 << 20;
@@ -29,11 +31,12 @@ pub(crate) struct SubqueryRows {
 
 impl SubqueryRows {
     /// Rows of a sub-query. `is_set`: whether it has one column, which is looked up by equality.
-    pub(crate) fn new(rows: Vec<Vec<Datum>>, is_set: bool) -> SubqueryRows {
+    pub(crate) fn new(rows: Vec<Vec<Datum>>, is_set: bool) -> Result<SubqueryRows, SqlError> {
         let first = |row: &Vec<Datum>| row.first().cloned().unwrap_or_default();
         let has_null = rows.iter().any(|row| first(row).is_null());
-        let set = is_set.then(|| rows.iter().filter_map(|row| value_key(&first(row))).collect());
-        SubqueryRows { rows, set, has_null }
+        let keys = || rows.iter().filter_map(|row| value_key(&first(row)).transpose()).collect();
+        let set = is_set.then(keys).transpose()?;
+        Ok(SubqueryRows { rows, set, has_null })
     }
 
     fn memory(&self) -> usize {
@@ -42,11 +45,29 @@ impl SubqueryRows {
     }
 }
 
-/// Bytes that are equal for equal values; `None` for NULL.
-pub(crate) fn value_key(value: &Datum) -> Option<Vec<u8>> {
+/// Bytes that are equal for equal values; `None` for NULL. 42883 for a row without equality.
+pub(crate) fn value_key(value: &Datum) -> Result<Option<Vec<u8>>, SqlError> {
+    check_fields(value, false)?;
     let mut out = Vec::new();
-    key::put(value, &mut out)?;
-    Some(out)
+    Ok(key::put(value, &mut out).map(|()| out))
+}
+
+/// Appends bytes that are equal for identical values only: a sub-query may tell equal ones apart, as 1.0 and 1.00.
+fn put_exact(value: &Datum, out: &mut Vec<u8>) {
+    let loses = key::loses(value);
+    out.push(u8::from(loses));
+    key::put_ordered(value, KeyOrder::default(), out);
+    match value {
+        _ if !loses => {}
+        Datum::Array(array) => array.elements().iter().for_each(|element| put_exact(element, out)),
+        Datum::Record(record) => record.fields().iter().for_each(|(_, field)| put_exact(field, out)),
+        value => {
+            let mut form = Vec::new();
+            stored::put(value, &mut form);
+            out.extend_from_slice(&(form.len() as u64).to_be_bytes());
+            out.append(&mut form);
+        }
+    }
 }
 
 /// A sub-query that an evaluation waits for.
@@ -76,7 +97,7 @@ impl SubqueryLog {
     /// The rows of a sub-query for values of the outer row. Without them the evaluation fails.
     pub(crate) fn rows(&self, plan: usize, params: &[Datum], args: Vec<Datum>) -> Result<Arc<SubqueryRows>, SqlError> {
         let mut bytes = Vec::new();
-        args.iter().for_each(|arg| key::put_ordered(arg, key::KeyOrder::default(), &mut bytes));
+        args.iter().for_each(|arg| put_exact(arg, &mut bytes));
         let mut state = self.state.lock();
         let place = (plan, bytes);
         if let Some(rows) = state.results.get(&place) {

@@ -164,8 +164,8 @@ pub(crate) enum SubqueryKind {
     Field(usize),
     /// Whether it has a row.
     Exists,
-    /// An array of its values.
-    Array(SqlType),
+    /// An array of its values. If these are arrays, it has one more dimension.
+    Array { element: SqlType, is_nested: bool },
     /// `left op ANY (...)`, or ALL, over its values. IN is `= ANY`.
     Elements { function: Elementwise, left: Box<Expr> },
     /// `(a, b) = ANY (...)`: IN of a row.

@@ -2,14 +2,18 @@
 //!
 //! - expressions as argument names (`f(a.b => 1)`), which PostgreSQL lacks too: to detect them the parser parses each
 //!   argument twice, which makes nested calls exponential in their depth;
+//! - arguments named with `:=`;
 //! - the ends of operator tokens;
 //! - operator precedence, which is PostgreSQL's ([`precedence`]);
 //! - DEFAULT of a column, whose location in the text is kept ([`default_span`]);
+//! - labels of columns without AS ([`labels`]);
 //! - BETWEEN SYMMETRIC and ASYMMETRIC, VARIADIC arguments, literals of users' types (`mood 'sad'`);
+//! - ANY and ALL behind any operator, and OPERATOR() as a prefix ([`quantified`]);
+//! - INTERVAL as a name, and with a precision; VALUES as a sub-query of an expression;
 //! - SET SCHEMA ([`set_schema`]);
 //! - statements about domains ([`domains`]) and sequences, and GENERATED ... AS IDENTITY ([`sequences`]);
 //! - ALTER TABLE of identity columns ([`identity`]);
-//! - UNIQUE with NULLS DISTINCT or NULLS NOT DISTINCT of a column ([`mod@include`]);
+//! - keys of a column with WITH, NULLS DISTINCT or NULLS NOT DISTINCT ([`mod@include`]);
 //! - subscripts of columns that a statement assigns ([`targets`]);
 //! - a bound on the work: in doubt the parser tries one alternative after another, nested to any depth, so malformed
 //!   text of a few hundred bytes could run practically forever ([`Exhausted`]).
@@ -19,13 +23,16 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{ColumnOption, DataType, Expr, Ident, ObjectNamePart, Statement, TypedString, UnaryOperator};
+use sqlparser::ast::{
+    ColumnOption, DataType, Expr, Ident, Interval, ObjectNamePart, Statement, TypedString, UnaryOperator,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token};
 
-use super::{domains, identity, include, precedence, sequences, set_schema, targets};
+use super::text::string_of;
+use super::{domains, identity, include, labels, precedence, quantified, sequences, set_schema, targets};
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -134,10 +141,50 @@ fn typed_literal(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     Some(parse(parser))
 }
 
+/// Parses `(VALUES ...)`, which the parser takes for a call; `None` for other parentheses.
+fn values(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let [word, list] = [1, 2].map(|at| &parser.peek_nth_token_ref(at).token);
+    if *list != Token::LParen || !matches!(word, Token::Word(word) if word.keyword == Keyword::VALUES) {
+        return None;
+    }
+    parser.advance_token();
+    let query = parser.parse_query();
+    Some(query.and_then(|query| parser.expect_token(&Token::RParen).map(|_| Expr::Subquery(query))))
+}
+
 /// Parses a prefix operator and its operand.
 fn prefix(parser: &mut Parser<'_>, op: UnaryOperator, binding: u8) -> Result<Expr, ParserError> {
     parser.advance_token();
     Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(binding)?) })
+}
+
+/// Parses `INTERVAL(3) '1.5 s'`, whose precision the parser loses, and INTERVAL as the name of a column: it is only a
+/// type with a string behind it. `None` for `INTERVAL '1 s'`.
+fn interval(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let token = |at| &parser.peek_nth_token_ref(at).token;
+    let is_string = |at| matches!(token(at), Token::DollarQuotedString(_)) || string_of(token(at)).is_some();
+    if is_string(1) {
+        return None;
+    }
+    let precision = match (token(1), token(2), token(3)) {
+        (Token::LParen, Token::Number(digits, _), Token::RParen) if is_string(4) => digits.parse().ok(),
+        _ => None,
+    };
+    let start = parser.next_token();
+    let Some(precision) = precision else {
+        let Token::Word(word) = start.token else { return Some(parser.expected("a name", start)) };
+        return Some(Ok(Expr::Identifier(word.into_ident(start.span))));
+    };
+    (0..3).for_each(|_| parser.advance_token());
+    Some(parser.parse_prefix().map(|value| {
+        Expr::Interval(Interval {
+            value: Box::new(value),
+            leading_field: None,
+            leading_precision: Some(precision),
+            last_field: None,
+            fractional_seconds_precision: None,
+        })
+    }))
 }
 
 impl Dialect for CortadoDialect {
@@ -185,6 +232,15 @@ impl Dialect for CortadoDialect {
         !matches!(ch, '+' | '-' | '*' | '/') && BASE.is_custom_operator_part(ch)
     }
 
+    fn is_column_alias(&self, kw: &Keyword, _: &mut Parser) -> bool {
+        labels::may_be_bare(*kw)
+    }
+
+    // `f(a := 1)`, the older form of `f(a => 1)`.
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         Some(Ok(precedence::of_next(parser)))
     }
@@ -197,11 +253,15 @@ impl Dialect for CortadoDialect {
             Token::AtSign => Some(prefix(parser, UnaryOperator::PGAbs, precedence::OPERATOR)),
             Token::PGSquareRoot => Some(prefix(parser, UnaryOperator::PGSquareRoot, precedence::OPERATOR)),
             Token::PGCubeRoot => Some(prefix(parser, UnaryOperator::PGCubeRoot, precedence::OPERATOR)),
+            Token::LParen => values(parser),
             // A quoted word is no keyword.
+            Token::Word(ref word) if quantified::is_mark(word) => Some(quantified::operand(parser)),
             Token::Word(ref word) => match word.keyword {
                 Keyword::SYMMETRIC => Some(bound(parser, true)),
                 Keyword::ASYMMETRIC => Some(bound(parser, false)),
                 Keyword::VARIADIC => Some(variadic(parser)),
+                Keyword::INTERVAL => interval(parser),
+                Keyword::OPERATOR => quantified::prefix_operator(parser),
                 // The parser's word, but a type of PostgreSQL.
                 Keyword::NoKeyword | Keyword::NAME => typed_literal(parser),
                 _ => None,
@@ -219,7 +279,7 @@ impl Dialect for CortadoDialect {
         if is_default {
             return Ok(Some(column_default(parser)));
         }
-        Ok(sequences::identity(parser).or_else(|| include::unique_column(parser)))
+        Ok(sequences::identity(parser).or_else(|| include::key_column(parser)))
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
@@ -345,11 +405,6 @@ impl Dialect for CortadoDialect {
 
     fn supports_create_table_like_parenthesized(&self) -> bool {
         BASE.supports_create_table_like_parenthesized()
-    }
-
-    // `(row).*`
-    fn supports_select_expr_star(&self) -> bool {
-        true
     }
 
     fn supports_select_wildcard_with_alias(&self) -> bool {

@@ -5,6 +5,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::labels::hides_name;
 use super::operators::may_be_operator;
 use super::text::string_of;
 
@@ -27,12 +28,22 @@ pub(super) enum Edit {
     Inheritance,
     /// Subscripts of assigned columns.
     Targets,
+    /// Stars that are values.
+    Stars,
+    /// VALUES behind ANY.
+    Values,
     /// SUBSTRING with SIMILAR.
     Substrings,
     /// SELECT without a list.
     EmptyLists,
     /// FOR NO KEY UPDATE and FOR KEY SHARE.
     KeyLocks,
+    /// LIMIT behind FOR UPDATE.
+    LateLimits,
+    /// ANY and ALL behind operators that the parser does not know them with.
+    Quantified,
+    /// Names behind a period that are keywords.
+    FieldNames,
     /// The options of a key: INCLUDE and WITH.
     KeyOptions,
     /// What `rewrite` does statement by statement.
@@ -41,16 +52,16 @@ pub(super) enum Edit {
 
 /// A set of edits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Edits(u16);
+pub(super) struct Edits(u32);
 
 impl Edits {
     /// Whether an edit is one of them.
     pub(super) fn has(self, edit: Edit) -> bool {
-        self.0 & (1 << edit as u16) != 0
+        self.0 & (1 << edit as u32) != 0
     }
 
     fn add(&mut self, edit: Edit) {
-        self.0 |= 1 << edit as u16;
+        self.0 |= 1 << edit as u32;
     }
 
     fn add_if(&mut self, edit: Edit, is_needed: bool) {
@@ -65,16 +76,44 @@ pub(super) fn needed(tokens: &[TokenWithSpan]) -> Edits {
     let mut edits = Edits::default();
     // The last token, and whether the next one follows at once.
     let (mut before, mut touches) = (&Token::SemiColon, false);
+    let mut clauses = Clauses::default();
     for TokenWithSpan { token, .. } in tokens {
         if matches!(token, Token::Whitespace(_)) {
             touches = false;
             continue;
         }
         note(&mut edits, (before, touches), token);
+        clauses.note(&mut edits, before, token);
         (before, touches) = (token, true);
     }
     edits.add_if(Edit::EmptyLists, keyword(before) == Keyword::SELECT);
     edits
+}
+
+/// What precedes a token at a distance.
+#[derive(Default)]
+struct Clauses {
+    /// Whether there is a locking clause.
+    locks: bool,
+    /// The parentheses since the last INSERT; 0 without one.
+    parentheses: usize,
+}
+
+impl Clauses {
+    fn note(&mut self, edits: &mut Edits, before: &Token, token: &Token) {
+        match keyword(token) {
+            Keyword::UPDATE | Keyword::SHARE => self.locks |= matches!(keyword(before), Keyword::FOR | Keyword::KEY),
+            Keyword::LIMIT | Keyword::OFFSET | Keyword::FETCH => edits.add_if(Edit::LateLimits, self.locks),
+            Keyword::INSERT => self.parentheses = 1,
+            _ => {}
+        }
+        // A source of INSERT in parentheses.
+        if self.parentheses == 2 {
+            let begins = matches!(keyword(token), Keyword::WITH | Keyword::VALUES) || *token == Token::LParen;
+            edits.add_if(Edit::Statements, begins);
+        }
+        self.parentheses += usize::from(self.parentheses == 2 || self.parentheses == 1 && *token == Token::LParen);
+    }
 }
 
 /// The keyword that a token is. A quoted word is none.
@@ -95,6 +134,11 @@ fn note(edits: &mut Edits, (before, touches): (&Token, bool), token: &Token) {
         Token::Number(digits, is_long) => {
             edits.add_if(Edit::Normalize, *is_long || digits.contains('_'));
         }
+        // `$1` is one.
+        Token::Placeholder(name) => {
+            let is_number = name.strip_prefix('$').is_none_or(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+            edits.add_if(Edit::Normalize, !is_number);
+        }
         Token::DoubleEq | Token::HexStringLiteral(_) => edits.add(Edit::Normalize),
         token if string_of(token).is_some() => {
             let continues = match before {
@@ -110,16 +154,24 @@ fn note(edits: &mut Edits, (before, touches): (&Token, bool), token: &Token) {
         edits.add_if(Edit::Normalize, keyword(before) == Keyword::USING);
         let is_behind_name = matches!(before, Token::Word(word) if word.keyword != Keyword::SELECT);
         edits.add_if(Edit::Inheritance, *token == Token::Mul && is_behind_name);
+        edits.add_if(Edit::Stars, *token == Token::Mul && *before == Token::Period);
     }
+}
+
+/// Whether a token is a comparison.
+fn is_comparison(token: &Token) -> bool {
+    matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq)
 }
 
 fn note_word(edits: &mut Edits, (before, touches): (&Token, bool), word: &Word) {
     if word.quote_style.is_some() {
-        // `U&"name"`
-        return edits.add_if(Edit::Normalize, touches && *before == Token::Ampersand);
+        // `U&"name"`, and `""`.
+        let is_unicode = touches && *before == Token::Ampersand;
+        return edits.add_if(Edit::Normalize, is_unicode || word.value.is_empty());
     }
     edits.add_if(Edit::Normalize, touches && matches!(before, Token::Number(..)));
     let last = keyword(before);
+    edits.add_if(Edit::FieldNames, *before == Token::Period && hides_name(word.keyword));
     match word.keyword {
         Keyword::NoKeyword => {
             edits.add_if(Edit::IsNull, word.value.eq_ignore_ascii_case("isnull"));
@@ -129,6 +181,12 @@ fn note_word(edits: &mut Edits, (before, touches): (&Token, bool), word: &Word) 
         Keyword::VIEW | Keyword::UESCAPE => edits.add(Edit::Normalize),
         Keyword::DISTINCT => edits.add_if(Edit::Normalize, matches!(last, Keyword::IS | Keyword::NOT)),
         Keyword::OPERATOR => edits.add_if(Edit::Normalize, last == Keyword::USING),
+        Keyword::ANY | Keyword::ALL | Keyword::SOME => {
+            let is_like = matches!(last, Keyword::LIKE | Keyword::ILIKE);
+            let is_operator = may_be_operator(before) && !is_comparison(before);
+            edits.add_if(Edit::Quantified, is_like || is_operator || *before == Token::RParen);
+        }
+        Keyword::FROM => edits.add_if(Edit::Statements, *before == Token::LParen),
         Keyword::FLOAT => edits.add(Edit::Floats),
         Keyword::ROWS => edits.add(Edit::Rows),
         Keyword::TABLE => edits.add(Edit::Tables),
@@ -136,6 +194,7 @@ fn note_word(edits: &mut Edits, (before, touches): (&Token, bool), word: &Word) 
             edits.add(Edit::Inheritance);
             edits.add(Edit::Statements);
         }
+        Keyword::VALUES => edits.add_if(Edit::Values, *before == Token::LParen),
         Keyword::SIMILAR => edits.add(Edit::Substrings),
         Keyword::KEY => edits.add_if(Edit::KeyLocks, matches!(last, Keyword::FOR | Keyword::NO)),
         Keyword::INCLUDE => edits.add(Edit::KeyOptions),
@@ -187,6 +246,7 @@ mod tests {
             "update t set k=k+1, c=$2 where id=$1",
             "insert into t (a, b) values ($1, 'x') on conflict (a) do update set b = excluded.b returning a",
             "select * from t where a is not null limit 10 for update",
+            "select a from t where id = any ($1) and b in (select (c) from u limit 1)",
             "begin; delete from t where a = 'x'; commit",
         ] {
             assert_eq!(of(sql), Edits::default(), "{sql}");
@@ -213,6 +273,15 @@ mod tests {
             ("select; select 1", Edit::EmptyLists),
             ("select where true", Edit::EmptyLists),
             ("select 1 for no key update", Edit::KeyLocks),
+            ("select 1 for update of t skip locked limit 1", Edit::LateLimits),
+            ("select a like any (b)", Edit::Quantified),
+            ("select a @> all (b)", Edit::Quantified),
+            ("select a operator(pg_catalog.=) some (b)", Edit::Quantified),
+            ("select u . user", Edit::FieldNames),
+            ("select \"\"", Edit::Normalize),
+            ("select $1a", Edit::Normalize),
+            ("select trim(from a)", Edit::Statements),
+            ("insert into t (values (1))", Edit::Statements),
             ("create table t (a int, unique (a) with (fillfactor = 70))", Edit::KeyOptions),
             ("create table t (a int)", Edit::Statements),
         ] {

@@ -1,5 +1,6 @@
-//! Parses ALTER TABLE: the parser lacks RESTART, SET and DROP IDENTITY of identity columns, and knows the options of
-//! ADD GENERATED in one order only. It has actions that PostgreSQL has not, which are refused here.
+//! Parses ALTER TABLE: the parser lacks RESTART, SET and DROP IDENTITY of identity columns and DROP EXPRESSION of
+//! generated ones, and knows the options of ADD GENERATED in one order only. It has actions that PostgreSQL has not,
+//! which are refused here.
 //!
 //! The tree of each is that of ADD GENERATED. Marks among its options say what else it is ([`identity_change`]).
 
@@ -17,6 +18,8 @@ use super::sequences::{self, Options, is_word, marked, marked_value};
 const SET: &str = "set";
 /// The mark of the first option of DROP IDENTITY. Its value says whether there is IF EXISTS.
 const DROP: &str = "drop";
+/// The mark of the first option of DROP EXPRESSION. Its value says whether there is IF EXISTS.
+const EXPRESSION: &str = "expression";
 /// The mark of SET GENERATED. Its value says whether that is ALWAYS.
 const GENERATED: &str = "generated";
 /// The mark of an option that may not be set. Its value is PostgreSQL's name of it.
@@ -60,6 +63,11 @@ pub(crate) enum IdentityChange<'t> {
     Add(&'t [SequenceOptions]),
     /// SET and RESTART, in their order.
     Set(&'t [SequenceOptions]),
+    /// DROP EXPRESSION.
+    DropExpression {
+        /// Whether the column may be none that is generated.
+        if_exists: bool,
+    },
     /// DROP IDENTITY.
     Drop {
         /// Whether the column may have none.
@@ -73,6 +81,9 @@ pub(crate) fn identity_change(options: Option<&[SequenceOptions]>) -> IdentityCh
     let Some((first, rest)) = options.split_first() else { return IdentityChange::Add(options) };
     if marked_value(first, SET).is_some() {
         return IdentityChange::Set(rest);
+    }
+    if let Some((value, _)) = marked_value(first, EXPRESSION) {
+        return IdentityChange::DropExpression { if_exists: is_true(value) };
     }
     match marked_value(first, DROP) {
         Some((value, _)) => IdentityChange::Drop { if_exists: is_true(value) },
@@ -147,15 +158,19 @@ fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError
     let is_set = follows(1, Keyword::SET) && SETTABLE.iter().any(|keyword| follows(2, *keyword));
     let is_add = follows(1, Keyword::ADD) && follows(2, Keyword::GENERATED);
     let is_drop = follows(1, Keyword::DROP) && follows(2, Keyword::IDENTITY);
+    let is_drop_expression = follows(1, Keyword::DROP)
+        && matches!(&parser.peek_nth_token_ref(place + 2).token, Token::Word(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(EXPRESSION));
     let is_restart = follows(1, Keyword::RESTART);
-    if !is_word(parser, 0, Keyword::ALTER) || !(is_set || is_add || is_drop || is_restart) {
+    if !is_word(parser, 0, Keyword::ALTER) || !(is_set || is_add || is_drop || is_drop_expression || is_restart) {
         return parser.parse_alter_table_operation();
     }
     (0..place).for_each(|_| parser.advance_token());
     let column_name = parser.parse_identifier()?;
     let (generated_as, options) = match () {
         () if is_add => add(parser)?,
-        () if is_drop => drop_identity(parser),
+        () if is_drop => dropped(parser, DROP),
+        () if is_drop_expression => dropped(parser, EXPRESSION),
         () => set(parser)?,
     };
     let op = AlterColumnOperation::AddGenerated { generated_as, sequence_options: Some(options) };
@@ -183,10 +198,11 @@ fn add(parser: &mut Parser<'_>) -> Result<Change, ParserError> {
     Ok((Some(kind), options))
 }
 
-fn drop_identity(parser: &mut Parser<'_>) -> Change {
+/// DROP IDENTITY or DROP EXPRESSION.
+fn dropped(parser: &mut Parser<'_>, mark: &str) -> Change {
     (0..2).for_each(|_| parser.advance_token());
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
-    (None, vec![marked(DROP, Expr::value(Value::Boolean(if_exists)), Span::empty())])
+    (None, vec![marked(mark, Expr::value(Value::Boolean(if_exists)), Span::empty())])
 }
 
 /// Any number of SET and RESTART.

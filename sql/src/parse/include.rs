@@ -1,7 +1,9 @@
 //! Key constraints as the parser lacks them: `UNIQUE (a) INCLUDE (b) WITH (fillfactor = 70)`, and NULLS NOT DISTINCT of
 //! a column. The parser knows INCLUDE and WITH of CREATE INDEX only.
 
-use sqlparser::ast::{ColumnOption, Ident, IndexOption, KeyOrIndexDisplay, NullsDistinctOption, UniqueConstraint};
+use sqlparser::ast::{
+    ColumnOption, Ident, IndexOption, KeyOrIndexDisplay, NullsDistinctOption, PrimaryKeyConstraint, UniqueConstraint,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -140,35 +142,74 @@ fn idents(names: &str) -> Vec<Ident> {
     names.collect()
 }
 
-/// Parses `UNIQUE NULLS [NOT] DISTINCT` of a column; `None` if something else follows.
-pub(super) fn unique_column(parser: &mut Parser<'_>) -> Option<Result<Option<ColumnOption>, ParserError>> {
+/// Parses `UNIQUE NULLS [NOT] DISTINCT` of a column, and keys of a column with WITH; `None` if something else follows.
+pub(super) fn key_column(parser: &mut Parser<'_>) -> Option<Result<Option<ColumnOption>, ParserError>> {
     let is_word = |at: usize, keyword: Keyword| {
         let token = &parser.peek_nth_token_ref(at).token;
         matches!(token, Token::Word(word) if word.keyword == keyword)
     };
-    if !is_word(0, Keyword::UNIQUE) || !is_word(1, Keyword::NULLS) {
-        return None;
-    }
+    let is_primary = is_word(0, Keyword::PRIMARY) && is_word(1, Keyword::KEY);
     let is_negated = is_word(2, Keyword::NOT);
-    let words = if is_negated { 4 } else { 3 };
-    if !is_word(words - 1, Keyword::DISTINCT) {
+    let has_nulls = is_word(1, Keyword::NULLS) && is_word(if is_negated { 3 } else { 2 }, Keyword::DISTINCT);
+    let (words, nulls_distinct) = match (is_primary, is_word(0, Keyword::UNIQUE)) {
+        (true, _) => (2, NullsDistinctOption::None),
+        (_, true) if has_nulls && is_negated => (4, NullsDistinctOption::NotDistinct),
+        (_, true) if has_nulls => (3, NullsDistinctOption::Distinct),
+        (_, true) => (1, NullsDistinctOption::None),
+        _ => return None,
+    };
+    if !has_nulls && !is_word(words, Keyword::WITH) {
         return None;
     }
     (0..words).for_each(|_| parser.advance_token());
-    let option = |characteristics| {
-        Some(ColumnOption::Unique(UniqueConstraint {
+    Some(key_behind_words(parser, is_primary, nulls_distinct))
+}
+
+/// Parses WITH and what follows the words of a column's key.
+fn key_behind_words(
+    parser: &mut Parser<'_>,
+    is_primary: bool,
+    nulls_distinct: NullsDistinctOption,
+) -> Result<Option<ColumnOption>, ParserError> {
+    let mut index_options = Vec::new();
+    if parser.parse_keyword(Keyword::WITH) {
+        index_options.push(IndexOption::Comment(parse_parameters(parser)?));
+    }
+    let characteristics = parser.parse_constraint_characteristics()?;
+    Ok(Some(match is_primary {
+        true => ColumnOption::PrimaryKey(PrimaryKeyConstraint {
+            name: None,
+            index_name: None,
+            index_type: None,
+            columns: Vec::new(),
+            index_options,
+            characteristics,
+        }),
+        false => ColumnOption::Unique(UniqueConstraint {
             name: None,
             index_name: None,
             index_type_display: KeyOrIndexDisplay::None,
             index_type: None,
             columns: Vec::new(),
-            index_options: Vec::new(),
+            index_options,
             characteristics,
-            nulls_distinct: match is_negated {
-                true => NullsDistinctOption::NotDistinct,
-                false => NullsDistinctOption::Distinct,
-            },
-        }))
-    };
-    Some(parser.parse_constraint_characteristics().map(option))
+            nulls_distinct,
+        }),
+    }))
+}
+
+/// Parses `(a = 1, b)` as [`parameters`] reads it.
+fn parse_parameters(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    let mut list = Vec::new();
+    while list.last().is_none_or(|last: &TokenWithSpan| !matches!(last.token, Token::RParen | Token::EOF)) {
+        list.push(parser.next_token());
+    }
+    let solid: Vec<usize> = (0..list.len()).collect();
+    match parameters(&list, &solid) {
+        Ok((text, _)) => Ok(text),
+        Err(at) => {
+            let found = list.into_iter().nth(at);
+            parser.expected("a storage parameter", found.unwrap_or_else(TokenWithSpan::new_eof))
+        }
+    }
 }

@@ -9,14 +9,21 @@
 //!
 //! 1. `alter_forms`, `commands`, `depth`, `text`: forms of ALTER TABLE and commands that are not supported; the depth
 //!    limit; locations, positions and errors at them
-//! 2. `comments`, `include`, `maintenance`, `numbers`, `only`, `operators`, `similar`, `targets`, `unicode`: forms of
-//!    COMMENT; keys with INCLUDE; VACUUM and ANALYZE; the precision of float; ONLY; the ends of operators; SUBSTRING
-//!    with SIMILAR; subscripts of assigned columns; UESCAPE
-//! 3. `edits`: which token edits a text needs
-//! 4. `normalize`, `rewrite`: token edits
-//! 5. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
-//! 6. `identity`, `set_schema`: ALTER TABLE, for its identity columns; ALTER ... SET SCHEMA
-//! 7. `dialect`: the parser's dialect
+//! 2. `comments`, `conflict`, `include`, `labels`, `late_limits`, `maintenance`, `numbers`, `only`: forms of COMMENT;
+//!    targets of ON CONFLICT; keys with INCLUDE; names that are keywords; LIMIT behind FOR UPDATE; VACUUM and ANALYZE;
+//!    the precision of float; ONLY
+//! 3. `operators`, `similar`, `stars`, `tables`, `targets`, `unicode`, `values`: the ends of operators; SUBSTRING with
+//!    SIMILAR; stars as values; ROWS FROM and TABLE; subscripts of assigned columns; UESCAPE; VALUES behind ANY
+//! 4. `edits`, `escapes`: which token edits a text needs; escapes on which the tokenizer fails
+//! 5. `normalize`: token edits
+//! 6. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
+//! 7. `identity`, `quantified`, `set_schema`: ALTER TABLE, for its identity columns; ANY and ALL behind any operator;
+//!    ALTER ... SET SCHEMA and OWNER TO
+//! 8. `rewrite`: more token edits
+//! 9. `dialect`: the parser's dialect
+//!
+//! A text that fails to parse is parsed again with a mark in place of each target of ON CONFLICT that the parser does
+//! not know ([`conflict`]). The binder reads such a target by itself ([`conflict_target`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -31,27 +38,36 @@ use crate::lexer::{self, Lexer};
 mod alter_forms;
 mod commands;
 mod comments;
+mod conflict;
 mod depth;
 mod dialect;
 mod domains;
 mod edits;
+mod escapes;
 mod identity;
 mod include;
+mod labels;
+mod late_limits;
 mod maintenance;
 mod normalize;
 mod numbers;
 mod only;
 mod operators;
 mod precedence;
+mod quantified;
 mod rewrite;
 mod sequences;
 mod set_schema;
 mod similar;
+mod stars;
+mod tables;
 mod targets;
 mod text;
 mod unicode;
+mod values;
 
 pub(crate) use comments::{CONSTRAINT as COMMENT_ON_CONSTRAINT, DOMAIN_CONSTRAINT as COMMENT_ON_DOMAIN_CONSTRAINT};
+pub(crate) use conflict::TARGET as CONFLICT_TARGET;
 pub(crate) use dialect::{default_span, symmetric_bound, variadic_argument};
 pub(crate) use domains::domain_name;
 use edits::Edit;
@@ -60,11 +76,14 @@ pub(crate) use include::{included, storage_parameters};
 pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
 pub(crate) use numbers::precision_error as float_precision_error;
-pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, ROWS, is_empty_list};
+pub(crate) use quantified::operator as quantified_operator;
+pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, SOURCE, is_empty_list};
 pub(crate) use sequences::{
     ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart, sequence_name,
 };
-pub(crate) use set_schema::new_schema;
+pub(crate) use set_schema::{new_owner, new_schema};
+pub(crate) use stars::is_star;
+pub(crate) use tables::ROWS;
 pub(crate) use targets::{is_omitted, subscript};
 pub use text::{NO_LOCATION, SourceText, query_start, start_of};
 use text::{end_of_input, syntax_error};
@@ -145,11 +164,31 @@ impl Parsed {
 pub fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     match parse_known(sql) {
         // The parser may stop anywhere in a command that it does not know.
-        Err(error) if error.code == SqlState::SYNTAX_ERROR => {
-            Err(commands::unsupported(sql).unwrap_or_else(|| alter_forms::judged(sql, error)))
-        }
+        Err(error) if error.code == SqlState::SYNTAX_ERROR => parse_marked(sql)
+            .unwrap_or_else(|| Err(commands::unsupported(sql).unwrap_or_else(|| alter_forms::judged(sql, error)))),
         other => other,
     }
+}
+
+/// Parses a text with targets of ON CONFLICT that the parser does not know. `None` if it has none, or fails otherwise
+/// too.
+fn parse_marked(sql: &str) -> Option<Result<Vec<Parsed>, SqlError>> {
+    let targets = conflict::targets(sql);
+    if targets.is_empty() {
+        return None;
+    }
+    let text = SourceText::new(sql);
+    let mut statements = parse_known(&conflict::marked(sql, &targets)).ok()?;
+    statements.iter_mut().for_each(|statement| statement.text = text.clone());
+    let failed = targets.iter().find_map(|target| parse_known(&conflict::alone(sql, target)).err());
+    Some(failed.map_or(Ok(statements), Err))
+}
+
+/// The target of ON CONFLICT at a location, as `SELECT (expressions) WHERE predicate` at the same place.
+pub(crate) fn conflict_target(text: &SourceText, at: Location) -> Option<Result<Parsed, SqlError>> {
+    let alone = conflict::alone(text.as_str(), &conflict::target_at(text.as_str(), text.offset(at)?)?);
+    let read = parse_known(&alone).map(|mut statements| statements.pop());
+    read.map(|read| read.map(|read| Parsed { text: text.clone(), ..read })).transpose()
 }
 
 fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
@@ -158,7 +197,12 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let mut tokens = Vec::new();
     let split = Tokenizer::new(&dialect, sql).tokenize_with_location_into_buf(&mut tokens);
     let text = SourceText::new(sql);
-    split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
+    if let Err(error) = split {
+        let repaired = escapes::without_pairs(&text)?.ok_or_else(|| tokenizer_error(&text, &error, tokens.last()))?;
+        tokens.clear();
+        let split = Tokenizer::new(&dialect, &repaired).tokenize_with_location_into_buf(&mut tokens);
+        split.map_err(|error| tokenizer_error(&text, &error, tokens.last()))?;
+    }
     let depth = depth::max_depth(&tokens).ok_or_else(too_deep)?;
     let edits = edits::needed(&tokens);
     let tokens = normalize::normalize(&text, tokens, edits)?;

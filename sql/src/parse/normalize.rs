@@ -8,10 +8,10 @@
 //!   it; the binder tells the two apart by the text;
 //! - `USING <` and `USING >` of ORDER BY become ASC and DESC, also as `USING OPERATOR(pg_catalog.<)`;
 //! - `U&'...'` with UESCAPE and `U&"..."` are decoded ([`unicode`]);
-//! - letters directly after a number are a syntax error, and so are `1_000` and `0x1F`.
+//! - letters directly after a number are a syntax error, and so are `1_000`, `0x1F`, `$1a` and `""`.
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Whitespace};
 
 use super::edits::{Edit, Edits};
 use super::text::{SourceText, string_of, syntax_error, word};
@@ -55,22 +55,24 @@ pub(super) fn normalize(
             Token::Whitespace(_) => {}
             Token::Word(found) if found.quote_style.is_none() => match found.keyword {
                 Keyword::VIEW if begins_alter(before) => token.token = Token::make_keyword("TABLE"),
-                Keyword::FROM => kept = join_distinct(before, &mut token),
+                Keyword::FROM => {
+                    check_trailing_junk(text, before, &token)?;
+                    kept = join_distinct(before, &mut token);
+                }
                 _ if follows_unicode_text(before, &found.value) => {
                     return Err(unsupported(text, "UESCAPE behind a string of several lines", &token));
                 }
                 _ => check_trailing_junk(text, before, &token)?,
             },
-            Token::Word(_) => {
+            Token::Word(found) => {
+                let is_empty = found.value.is_empty();
                 if let Some(stays) = unicode::read_name(text, before, &mut token, behind)? {
                     kept = stays;
+                } else if is_empty {
+                    return Err(at_or_near(text, "zero-length delimited identifier", token.span));
                 }
             }
-            Token::Lt | Token::Gt | Token::Eq | Token::LtEq | Token::GtEq | Token::Neq
-                if join_using(text, before, &token)? =>
-            {
-                continue;
-            }
+            found if operators::may_be_operator(found) && join_using(text, before, &token)? => continue,
             Token::RParen => {
                 if let Some(ordered) = order_by_operator(text, before)? {
                     kept = ordered;
@@ -81,6 +83,7 @@ pub(super) fn normalize(
             Token::HexStringLiteral(_) if text.source(token.span).starts_with('0') => {
                 return Err(junk(text, token.span));
             }
+            Token::Placeholder(name) => check_parameter(text, name, token.span)?,
             Token::DoubleEq => token.token = Token::CustomBinaryOperator("==".to_owned()),
             other if string_of(other).is_some() => {
                 if matches!(other, Token::UnicodeStringLiteral(_)) {
@@ -152,11 +155,18 @@ fn join_distinct(before: &[TokenWithSpan], from: &mut TokenWithSpan) -> usize {
 /// that is no order.
 fn join_using(text: &SourceText, before: &mut [TokenWithSpan], operator: &TokenWithSpan) -> Result<bool, SqlError> {
     let Some((at, last)) = last_token(before) else { return Ok(false) };
-    if !matches!(&last.token, Token::Word(word) if word.keyword == Keyword::USING) {
+    let is_using = matches!(&last.token, Token::Word(word) if word.keyword == Keyword::USING);
+    if !is_using || !operators::consists_of_them(text.source(operator.span)) || !is_ordered(&before[..at]) {
         return Ok(false);
     }
     before[at].token = order_of(text, &operator.token, operator.span)?;
     Ok(true)
+}
+
+/// Whether a statement has ORDER so far. Without it, USING is that of ALTER COLUMN ... TYPE, and has an expression.
+fn is_ordered(before: &[TokenWithSpan]) -> bool {
+    let mut of_statement = before.iter().rev().take_while(|token| token.token != Token::SemiColon);
+    of_statement.any(|token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::ORDER))
 }
 
 /// ASC or DESC for an operator. 42809 at a place for one that is no order.
@@ -164,6 +174,10 @@ fn order_of(text: &SourceText, operator: &Token, at: Span) -> Result<Token, SqlE
     match operator {
         Token::Lt => Ok(Token::make_keyword("ASC")),
         Token::Gt => Ok(Token::make_keyword("DESC")),
+        Token::CustomBinaryOperator(name) if name == "~<~" || name == "~>~" => {
+            let message = format!("ORDER BY USING {name} is not supported yet");
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(text.position(at.start)))
+        }
         other => {
             let message = format!("operator {other} is not a valid ordering operator");
             let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(text.position(at.start));
@@ -230,7 +244,26 @@ fn check_trailing_junk(text: &SourceText, before: &[TokenWithSpan], found: &Toke
 }
 
 fn junk(text: &SourceText, span: Span) -> SqlError {
-    let message = format!("trailing junk after numeric literal at or near \"{}\"", text.source(span));
+    at_or_near(text, "trailing junk after numeric literal", span)
+}
+
+/// 42601 for a parameter that is not `$` and a number.
+fn check_parameter(text: &SourceText, name: &str, span: Span) -> Result<(), SqlError> {
+    match name.strip_prefix('$') {
+        Some(rest) if rest.is_empty() || rest.bytes().any(|byte| !byte.is_ascii_digit()) => {
+            let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
+            if is_number {
+                return Err(at_or_near(text, "trailing junk after parameter", span));
+            }
+            let end = Location { column: span.start.column + 1, ..span.start };
+            Err(at_or_near(text, "syntax error", Span { start: span.start, end }))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn at_or_near(text: &SourceText, what: &str, span: Span) -> SqlError {
+    let message = format!("{what} at or near \"{}\"", text.source(span));
     SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position(span.start))
 }
 

@@ -82,7 +82,7 @@ impl Cursor<'_> {
             let Some(part) = self.bytes(token.span) else { break };
             let source = &self.text.as_str()[part.clone()];
             let follows = parts.last().is_none_or(|last| last.end == part.start);
-            if source.is_empty() || !follows || !source.chars().all(|c| CHARACTERS.contains(c)) {
+            if !follows || !consists_of_them(source) {
                 break;
             }
             parts.push(part);
@@ -107,6 +107,11 @@ impl Cursor<'_> {
         self.at = location;
         Some(self.byte)
     }
+}
+
+/// Whether a text consists of characters of operators.
+pub(super) fn consists_of_them(source: &str) -> bool {
+    !source.is_empty() && source.chars().all(|c| CHARACTERS.contains(c))
 }
 
 /// Whether a token can consist of characters of operators. A comment is white space.

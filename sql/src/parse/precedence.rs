@@ -41,6 +41,13 @@ pub(super) const PERIOD: u8 = 200;
 pub(super) fn of_next(parser: &Parser<'_>) -> u8 {
     match &parser.peek_token_ref().token {
         Token::Word(word) => of_word(word.keyword, parser),
+        token => of_symbol(token),
+    }
+}
+
+/// The precedence of a token other than a word.
+pub(super) fn of_symbol(token: &Token) -> u8 {
+    match token {
         Token::Eq | Token::Lt | Token::LtEq | Token::Neq | Token::Gt | Token::GtEq => COMPARISON,
         Token::Plus | Token::Minus => ADDITION,
         Token::Mul | Token::Div | Token::Mod => MULTIPLICATION,

@@ -5,16 +5,22 @@
 
 use sqlparser::ast::{Expr, Ident};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use super::comments;
 use super::edits::{Edit, Edits};
 use super::include::with_key_options;
+use super::labels::with_plain_names;
+use super::late_limits::with_limits_first;
 use super::maintenance::{self, Maintenance};
 use super::only::without_inheritance;
+use super::quantified::with_quantified;
 use super::similar::with_substrings;
+use super::stars::with_stars;
+use super::tables::{with_rows, with_tables};
 use super::targets::with_targets;
 use super::text::{NO_LOCATION, SourceText, syntax_error, word};
+use super::values::with_values;
 use crate::error::{SqlError, SqlState};
 
 /// Statements that the parser does not see, with the location of their first token.
@@ -24,14 +30,19 @@ pub(super) type Prebuilt = Vec<(Location, Maintenance)>;
 type Apply = fn(Vec<TokenWithSpan>) -> Vec<TokenWithSpan>;
 
 /// The edits of a whole query string, in their order.
-const OF_ALL: [(Edit, Apply); 7] = [
+const OF_ALL: [(Edit, Apply); 12] = [
+    (Edit::FieldNames, with_plain_names),
     (Edit::Rows, with_rows),
     (Edit::Tables, with_tables),
     (Edit::Inheritance, without_inheritance),
     (Edit::Targets, with_targets),
+    (Edit::Stars, with_stars),
+    (Edit::Values, with_values),
     (Edit::Substrings, with_substrings),
     (Edit::EmptyLists, with_empty_lists),
     (Edit::KeyLocks, with_key_locks),
+    (Edit::LateLimits, with_limits_first),
+    (Edit::Quantified, with_quantified),
 ];
 
 /// Rewrites the tokens of a query string. Returns the tokens for the parser, and the statements built from the others.
@@ -73,82 +84,28 @@ pub(super) fn rewrite(
             Some(verb) if verb.eq_ignore_ascii_case("comment") => kept.extend(comments::rewritten(statement)),
             Some(verb) if verb.eq_ignore_ascii_case("alter") => {
                 let statement = without_no_inherit(statement.to_vec());
-                kept.extend(if has_options { with_key_options(text, statement)? } else { statement });
+                let statement = if has_options { with_key_options(text, statement)? } else { statement };
+                kept.extend(with_trim_sets(statement));
             }
             Some(verb) if verb.eq_ignore_ascii_case("create") => {
                 let statement = without_no_inherit(without_unlogged(statement));
                 let statement = without_database_options(text, statement)?;
                 let is_index = statement.iter().filter_map(|t| word(&t.token)).take(3).any(is_index);
-                kept.extend(if is_index {
+                let statement = if is_index {
                     without_word(&statement, "on", "only")
-                } else if has_options {
-                    with_key_options(text, with_likes(with_types(statement)))?
                 } else {
-                    with_likes(with_types(statement))
-                });
+                    with_likes(with_types(without_data(statement)))
+                };
+                let statement = if has_options && !is_index { with_key_options(text, statement)? } else { statement };
+                kept.extend(with_trim_sets(statement));
             }
             Some(verb) if verb.eq_ignore_ascii_case("drop") => {
                 kept.extend(without_word(statement, "index", "concurrently"));
             }
-            _ => kept.extend(with_trim_sets(&without_overriding(statement))),
+            _ => kept.extend(with_trim_sets(with_sources(without_overriding(statement)))),
         }
     }
     Ok((kept, prebuilt))
-}
-
-/// The name of a function that stands for ROWS FROM in FROM. No text of a client contains it.
-pub(crate) const ROWS: &str = "\0rows";
-
-/// Turns ROWS FROM into the name of a function, whose arguments are the calls.
-fn with_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_word = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
-    let solid: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
-    let mut kept = vec![true; tokens.len()];
-    for three in solid.windows(3) {
-        let [rows, from, list] = [three[0], three[1], three[2]];
-        let is_call = tokens[list].token == Token::LParen && is_word(&tokens[from], Keyword::FROM);
-        if is_call && is_word(&tokens[rows], Keyword::ROWS) {
-            let name = Word { value: ROWS.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
-            tokens[rows].token = Token::Word(name);
-            kept[from] = false;
-        }
-    }
-    let mut kept = kept.into_iter();
-    tokens.retain(|_| kept.next().unwrap_or(true));
-    tokens
-}
-
-/// Turns each query `TABLE name` into `SELECT * FROM name`, because the parser loses the token after the name. Not in
-/// CREATE VIEW: the view's text is cut at the places of its stars.
-fn with_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_table = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::TABLE);
-    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
-    let (mut begins_statement, mut may_begin_query, mut is_create) = (true, true, false);
-    for token in tokens {
-        if matches!(token.token, Token::Whitespace(_)) {
-            out.push(token);
-            continue;
-        }
-        if begins_statement {
-            is_create = word(&token.token).is_some_and(|w| w.eq_ignore_ascii_case("create"));
-        }
-        let begins_query = may_begin_query && !is_create && is_table(&token);
-        begins_statement = token.token == Token::SemiColon;
-        may_begin_query = match &token.token {
-            Token::SemiColon | Token::LParen => true,
-            Token::Word(word) => {
-                matches!(word.keyword, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL)
-            }
-            _ => false,
-        };
-        if begins_query {
-            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
-            out.extend(words.map(|word| TokenWithSpan { token: word, span: token.span }));
-        } else {
-            out.push(token);
-        }
-    }
-    out
 }
 
 /// The names that stand for OVERRIDING SYSTEM VALUE and OVERRIDING USER VALUE. No text of a client contains them.
@@ -179,15 +136,56 @@ fn without_overriding(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
             rest = behind;
             continue;
         };
-        if needs_alias(&out) {
-            let alias = [Token::make_keyword("AS"), Token::make_word(NO_ALIAS, None)];
-            out.extend(alias.map(|token| TokenWithSpan { token, span: first.span }));
-        }
-        let tokens = [Token::make_keyword("PARTITION"), Token::LParen, Token::make_word(name, None), Token::RParen];
-        out.extend(tokens.map(|token| TokenWithSpan { token, span: first.span }));
+        out.extend(partition(&out, name, first.span));
         rest = &behind[last + 1..];
     }
     out
+}
+
+/// The name of the partition that stands before a source of INSERT in parentheses. No text of a client contains it.
+pub(crate) const SOURCE: &str = "\0source";
+
+/// Puts such a partition before `(WITH ...)`, `(VALUES ...)` and `((...` behind the table of INSERT: the parser would
+/// read them as a list of columns.
+fn with_sources(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let solid: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let token = |place: usize| solid.get(place).map(|at| &statement[*at].token);
+    let is = |place: usize, wanted: &str| token(place).and_then(word).is_some_and(|w| w.eq_ignore_ascii_case(wanted));
+    let opens = |place: usize| token(place) == Some(&Token::LParen);
+    let mut sources: Vec<usize> = Vec::new();
+    for into in (1..solid.len()).filter(|place| is(*place, "into") && is(place - 1, "insert")) {
+        let mut place = into + 2;
+        while token(place) == Some(&Token::Period) {
+            place += 2;
+        }
+        place += if is(place, "as") { 2 } else { 0 };
+        let is_values = is(place + 1, "values") && opens(place + 2);
+        let is_source = is(place + 1, "with") || is_values || opens(place + 1);
+        sources.extend(solid.get(place).filter(|_| opens(place) && is_source));
+    }
+    if sources.is_empty() {
+        return statement;
+    }
+    let mut sources = sources.into_iter().peekable();
+    let mut out = Vec::with_capacity(statement.len() + 6);
+    for (at, token) in statement.into_iter().enumerate() {
+        if sources.next_if_eq(&at).is_some() {
+            out.extend(partition(&out, SOURCE, token.span));
+        }
+        out.push(token);
+    }
+    out
+}
+
+/// A partition behind the table of INSERT, with an alias if the table has none.
+fn partition(before: &[TokenWithSpan], name: &str, span: Span) -> Vec<TokenWithSpan> {
+    let mut tokens = Vec::with_capacity(6);
+    if needs_alias(before) {
+        tokens.extend([Token::make_keyword("AS"), Token::make_word(NO_ALIAS, None)]);
+    }
+    tokens.extend([Token::make_keyword("PARTITION"), Token::LParen, Token::make_word(name, None), Token::RParen]);
+    tokens.into_iter().map(|token| TokenWithSpan { token, span }).collect()
 }
 
 /// Whether the tokens end with a table's name, without an alias and without a list of columns.
@@ -388,6 +386,22 @@ fn with_likes(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     kept
 }
 
+/// Drops WITH DATA at the end of CREATE TABLE AS: that is what it does anyway.
+fn without_data(mut statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let solid: Vec<usize> =
+        (0..statement.len()).filter(|at| !matches!(statement[*at].token, Token::Whitespace(_))).collect();
+    let is = |place: usize, wanted: &str| {
+        word(&statement[solid[place]].token).is_some_and(|w| w.eq_ignore_ascii_case(wanted))
+    };
+    let end = solid.len() - usize::from(solid.last().is_some_and(|at| statement[*at].token == Token::SemiColon));
+    let creates = (1..end.min(4)).any(|place| is(place, "table")) && (2..end).any(|place| is(place, "as"));
+    if creates && is(end - 2, "with") && is(end - 1, "data") {
+        let (with, data) = (solid[end - 2], solid[end - 1]);
+        statement.drain(with..=data);
+    }
+    statement
+}
+
 /// Drops UNLOGGED before TABLE: all tables are logged.
 fn without_unlogged(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let words = || statement.iter().enumerate().filter_map(|(at, t)| Some((at, word(&t.token)?)));
@@ -520,25 +534,27 @@ fn without_database_options(text: &SourceText, statement: Vec<TokenWithSpan>) ->
         .collect())
 }
 
-/// Inserts the default set, a blank, into `TRIM(LEADING FROM x)`.
-fn with_trim_sets(statement: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+/// Inserts the default set, a blank, into `TRIM(LEADING FROM x)` and `TRIM(FROM x)`.
+fn with_trim_sets(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(statement.len() + 1);
-    // The last three tokens other than white space.
-    let mut last: [Option<&TokenWithSpan>; 3] = [None; 3];
+    // The places of the last three tokens other than white space.
+    let mut last: [Option<usize>; 3] = [None; 3];
     for token in statement {
         if !matches!(token.token, Token::Whitespace(_)) {
+            let at = |place: Option<usize>| place.and_then(|at| kept.get(at));
             let is = |token: Option<&TokenWithSpan>, words: &[&str]| {
                 token.and_then(|t| word(&t.token)).is_some_and(|w| words.iter().any(|v| w.eq_ignore_ascii_case(v)))
             };
-            let trims = is(last[0], &["trim"])
-                && last[1].is_some_and(|t| t.token == Token::LParen)
-                && is(last[2], &["leading", "trailing", "both"]);
-            if trims && is(Some(token), &["from"]) {
+            let opens = |place: Option<usize>| at(place).is_some_and(|t| t.token == Token::LParen);
+            let is_side = is(at(last[2]), &["leading", "trailing", "both"]);
+            let [name, open] = if is_side { [last[0], last[1]] } else { [last[1], last[2]] };
+            let trims = opens(open) && is(at(name), &["trim"]);
+            if trims && is(Some(&token), &["from"]) {
                 kept.push(TokenWithSpan { token: Token::SingleQuotedString(" ".to_owned()), span: token.span });
             }
-            last = [last[1], last[2], Some(token)];
+            last = [last[1], last[2], Some(kept.len())];
         }
-        kept.push(token.clone());
+        kept.push(token);
     }
     kept
 }

@@ -1,5 +1,7 @@
 //! `U&'...'` and `U&"..."` with escapes, and their UESCAPE, which the parser's tokenizer does not know.
 
+use std::ops::{Range, RangeInclusive};
+
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
@@ -12,8 +14,8 @@ const BACKSLASH: char = '\\';
 const PREFIX: usize = 3;
 const NO_STRING: &str = "UESCAPE must be followed by a simple string literal";
 /// Code points that come in pairs.
-const HIGH: std::ops::RangeInclusive<u32> = 0xD800..=0xDBFF;
-const LOW: std::ops::RangeInclusive<u32> = 0xDC00..=0xDFFF;
+pub(super) const HIGH: RangeInclusive<u32> = 0xD800..=0xDBFF;
+pub(super) const LOW: RangeInclusive<u32> = 0xDC00..=0xDFFF;
 
 /// Decodes a `U&'...'` anew if UESCAPE follows, which becomes white space.
 pub(super) fn read_string(
@@ -79,14 +81,57 @@ fn take_escape(text: &SourceText, behind: &mut [TokenWithSpan]) -> Result<Option
     Ok(Some(escape))
 }
 
+/// A pair of surrogates, by its bytes, and the escape that is written instead, which is shorter.
+pub(super) struct Pair {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) escape: String,
+}
+
+/// The character of two surrogates.
+pub(super) fn character(high: u32, low: u32) -> u32 {
+    0x1_0000 + ((high - HIGH.start()) << 10) + (low - LOW.start())
+}
+
+/// The pairs of surrogates of a `U&'...'` whose escape is the backslash. `start`: the byte of its quote; `end`: the
+/// byte behind it.
+pub(super) fn pairs(text: &SourceText, start: usize, end: usize) -> Result<Vec<Pair>, SqlError> {
+    let source = text.as_str();
+    decoded_bytes(text, start + 1 - PREFIX..end, BACKSLASH)?;
+    let (mut pairs, mut high, mut at) = (Vec::new(), None, start + 1);
+    // What is not well-formed was refused.
+    while let Some(found) = source[at..end].find(BACKSLASH) {
+        let escape = at + found;
+        let rest = &source[escape + 1..end];
+        let digits = if rest.starts_with('+') { 1..7 } else { 0..4 };
+        at = escape + 1 + if rest.starts_with(BACKSLASH) { 1 } else { digits.end };
+        let code = rest.get(digits).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_default();
+        match high.take() {
+            Some((start, high)) => {
+                pairs.push(Pair { start, end: at, escape: format!("\\+{:06X}", character(high, code)) });
+            }
+            None if HIGH.contains(&code) => high = Some((escape, code)),
+            None => {}
+        }
+    }
+    Ok(pairs)
+}
+
 /// The text of a token that begins with `U&` and a quote.
 fn decoded(text: &SourceText, span: Span, escape: char) -> Result<String, SqlError> {
-    let source = text.source(span);
+    match (text.offset(span.start), text.offset(span.end)) {
+        (Some(start), Some(end)) => decoded_bytes(text, start..end, escape),
+        _ => Err(SqlError::internal("a token has no source")),
+    }
+}
+
+fn decoded_bytes(text: &SourceText, bytes: Range<usize>, escape: char) -> Result<String, SqlError> {
+    let start = bytes.start + PREFIX;
+    let source = text.as_str().get(bytes).unwrap_or_default();
     let Some((quote, body)) = source.get(PREFIX - 1..PREFIX).zip(source.get(PREFIX..source.len().saturating_sub(1)))
     else {
         return Err(SqlError::internal("a token has no source"));
     };
-    let start = text.offset(span.start).unwrap_or(0) + PREFIX;
     let error =
         |message: &str, at: usize| SqlError::new(SqlState::SYNTAX_ERROR, message).at(text.position_of_byte(start + at));
     let lone = |at: usize| error("invalid Unicode surrogate pair", at);
@@ -111,8 +156,7 @@ fn decoded(text: &SourceText, span: Span, escape: char) -> Result<String, SqlErr
         };
         match high.take() {
             Some(high) if LOW.contains(&code) => {
-                let code = 0x1_0000_u32 + ((high - HIGH.start()) << 10) + (code - LOW.start());
-                out.extend(char::from_u32(code));
+                out.extend(char::from_u32(character(high, code)));
             }
             Some(_) => return Err(lone(at)),
             None if HIGH.contains(&code) => high = Some(code),

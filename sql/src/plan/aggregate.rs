@@ -18,10 +18,10 @@ use pgtypes::functions::resolve::Choice;
 use pgtypes::functions::{ProcRow, Run};
 
 /// The bound parts of an aggregate's call.
-struct Parts {
-    args: Vec<Typed>,
-    ordered: Vec<(Typed, bool, bool)>,
-    filter: Option<Expr>,
+pub(super) struct Parts {
+    pub(super) args: Vec<Typed>,
+    pub(super) ordered: Vec<(Typed, bool, bool)>,
+    pub(super) filter: Option<Expr>,
 }
 
 /// The message for WITHIN GROUP that is missing, or that is one too many.
@@ -49,13 +49,14 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = call.name.span().start;
-        self.check_aggregate(at)?;
-        self.aggregates.inside = true;
-        let parts = self.aggregate_parts(call, &list.asts, scope);
-        self.aggregates.inside = false;
-        let Parts { args, ordered, filter } = parts?;
-        let direct_count = args.len();
         let is_within = !call.within_group.is_empty();
+        let mark = self.mark();
+        let parts = self.aggregate_parts(call, &list.asts, scope)?;
+        if let Some(depth) = self.outer_level(&parts, is_within)? {
+            return self.outer_aggregate(depth, &mark, (name, call, list));
+        }
+        let Parts { args, ordered, filter } = parts;
+        let direct_count = args.len();
         let mut values = args;
         if is_within {
             values.extend(ordered.iter().map(|(value, _, _)| value.clone()));
@@ -101,6 +102,7 @@ impl Binder<'_> {
                 sort_arguments(&exprs, &mut order);
             }
         }
+        self.check_aggregate(at)?;
         let (function, result, distinct) = (choice.function, choice.result, list.distinct);
         self.aggregates.first.get_or_insert(at);
         self.aggregates.calls.push(AggregateCall {
@@ -139,6 +141,13 @@ impl Binder<'_> {
     }
 
     fn aggregate_parts(&mut self, call: &CallAst, asts: &[&Ast], scope: &Scope) -> Result<Parts, SqlError> {
+        let is_nested = std::mem::replace(&mut self.aggregates.inside, true);
+        let parts = self.parts_inside(call, asts, scope);
+        self.aggregates.inside = is_nested;
+        parts
+    }
+
+    fn parts_inside(&mut self, call: &CallAst, asts: &[&Ast], scope: &Scope) -> Result<Parts, SqlError> {
         let mut args = Vec::with_capacity(asts.len());
         for ast in asts {
             args.push(self.expr(ast, scope)?);

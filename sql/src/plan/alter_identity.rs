@@ -111,6 +111,21 @@ impl Binder<'_> {
         Ok(Some((found, self.object_text(sequence))))
     }
 
+    /// ALTER COLUMN ... DROP EXPRESSION. The stored values stay.
+    pub(super) fn drop_expression(&mut self, place: usize, if_exists: bool, table: &mut Table) -> Result<(), SqlError> {
+        let Some(column) = table.columns.get(place) else { return Ok(()) };
+        if column.generated.is_none() {
+            let error = refused(column, table, "is not a stored generated column");
+            if !if_exists {
+                return Err(error);
+            }
+            self.skip(SqlState::SUCCESSFUL_COMPLETION, &error.message);
+            return Ok(());
+        }
+        table.columns[place].generated = None;
+        Ok(())
+    }
+
     /// The sequence of an identity column, as the actions so far leave it.
     fn sequence_of_identity(&self, column: &Column, alteration: &Alteration) -> Result<Sequence, SqlError> {
         if let Some((_, new)) = alteration.sequences.iter().find(|(owner, _)| *owner == column.id) {

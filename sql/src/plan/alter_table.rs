@@ -14,11 +14,13 @@ use sqlparser::tokenizer::Location;
 use super::alter_constraint::refuse_second_key;
 use super::binder::{Binder, Typed};
 use super::bound_index::TableWrite;
+use super::constraints::ForeignKeyDef;
 use super::ddl::Parts;
 use super::dependents::of_column;
 use super::names::fold_ident;
 use super::node::{Alteration, Body, Notice};
 use super::table_change::{Change, place_of};
+use crate::catalog::index_names;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::object::ObjectId;
@@ -70,9 +72,34 @@ impl Binder<'_> {
         let (drops, others) = operations.split_at(operations.partition_point(|operation| pass(operation) < TYPES));
         let (types, later) = others.split_at(others.partition_point(|operation| pass(operation) == TYPES));
         drops.iter().try_for_each(|operation| self.alteration(operation, &mut change, at))?;
+        let Alteration { old, new, .. } = &change.alteration;
+        let gone = index_names(old).filter(|name| index_names(new).all(|kept| kept != *name));
+        self.freed = gone.map(str::to_owned).collect();
         self.set_types(types, &mut change)?;
-        later.iter().try_for_each(|operation| self.alteration(operation, &mut change, at))?;
+        self.add_and_change(later, &mut change, at)?;
         self.finish(change)
+    }
+
+    /// The actions behind changes of types. The foreign keys of new columns may refer to keys that come later.
+    fn add_and_change(
+        &mut self,
+        operations: &[&AlterTableOperation],
+        change: &mut Change,
+        at: Location,
+    ) -> Result<(), SqlError> {
+        let mut foreign = Vec::new();
+        for operation in operations {
+            if pass(operation) >= FOREIGN_KEYS {
+                self.refer_rows(&std::mem::take(&mut foreign), change)?;
+            }
+            match operation {
+                AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
+                    foreign.extend(self.add_column(column_def, *if_not_exists, change)?);
+                }
+                operation => self.alteration(operation, change, at)?,
+            }
+        }
+        self.refer_rows(&foreign, change)
     }
 
     fn finish(&mut self, change: Change) -> Result<Body, SqlError> {
@@ -124,9 +151,6 @@ impl Binder<'_> {
             AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
                 self.drop_constraint(&fold_ident(name), *if_exists, is_cascade(drop_behavior.as_ref()), change)
             }
-            AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
-                self.add_column(column_def, *if_not_exists, change)
-            }
             AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                 let cascade = is_cascade(drop_behavior.as_ref());
                 column_names.iter().try_for_each(|name| self.drop_column(name, *if_exists, cascade, change))
@@ -162,11 +186,19 @@ impl Binder<'_> {
                 let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
                 Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
             }
+            // There are no roles.
+            AlterTableOperation::OwnerTo { .. } => Ok(()),
             _ => Err(self.unsupported("this form of ALTER TABLE is", at)),
         }
     }
 
-    fn add_column(&mut self, def: &ColumnDef, if_not_exists: bool, change: &mut Change) -> Result<(), SqlError> {
+    /// Adds a column. Returns its foreign keys, which are not added yet.
+    fn add_column<'d>(
+        &mut self,
+        def: &'d ColumnDef,
+        if_not_exists: bool,
+        change: &mut Change,
+    ) -> Result<Vec<ForeignKeyDef<'d>>, SqlError> {
         let (alteration, name) = (&mut change.alteration, fold_ident(&def.name));
         let taken = alteration.sequence_names();
         let table = &mut alteration.new;
@@ -176,7 +208,7 @@ impl Binder<'_> {
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
             }
             self.skip(SqlState::DUPLICATE_COLUMN, &message);
-            return Ok(());
+            return Ok(Vec::new());
         }
         let id = table.last_column.0.saturating_add(1);
         if usize::from(id) > MAX_COLUMNS {
@@ -214,7 +246,7 @@ impl Binder<'_> {
             table.indexes.push(index);
         }
         self.check_rows(&parts.checks, change)?;
-        self.refer_rows(&parts.foreign, change)
+        Ok(parts.foreign)
     }
 
     fn drop_column(
@@ -272,7 +304,13 @@ impl Binder<'_> {
             }
             AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault if is_generated => {
                 let message = format!("column \"{name}\" of relation \"{}\" is a generated column", table.name);
-                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+                Err(match op {
+                    AlterColumnOperation::DropDefault => {
+                        error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.")
+                    }
+                    _ => error,
+                })
             }
             AlterColumnOperation::SetDefault { value } => {
                 let text = self.default_of_tree(value, column);
@@ -300,6 +338,9 @@ impl Binder<'_> {
                 match identity_change(sequence_options.as_deref()) {
                     IdentityChange::Add(options) => self.add_identity(place, *generated_as, options, alteration),
                     IdentityChange::Set(options) => self.set_identity(place, options, alteration),
+                    IdentityChange::DropExpression { if_exists } => {
+                        self.drop_expression(place, if_exists, &mut alteration.new)
+                    }
                     IdentityChange::Drop { if_exists } => self.drop_identity(place, if_exists, change),
                 }
             }
@@ -330,6 +371,8 @@ impl Binder<'_> {
 
 /// The place of changes of types in the order of a statement.
 const TYPES: u8 = 1;
+/// The place of new foreign keys.
+const FOREIGN_KEYS: u8 = 5;
 
 /// The place of an action in the order of a statement.
 fn pass(operation: &AlterTableOperation) -> u8 {
@@ -344,13 +387,13 @@ fn pass(operation: &AlterTableOperation) -> u8 {
         AlterTableOperation::AlterColumn {
             op: AlterColumnOperation::AddGenerated { sequence_options, .. }, ..
         } => match identity_change(sequence_options.as_deref()) {
-            IdentityChange::Drop { .. } => 0,
-            IdentityChange::Add(_) => 5,
+            IdentityChange::Drop { .. } | IdentityChange::DropExpression { .. } => 0,
+            IdentityChange::Add(_) => FOREIGN_KEYS,
             IdentityChange::Set(_) => 6,
         },
         AlterTableOperation::AddColumn { .. } => 2,
         AlterTableOperation::AlterColumn { .. } => 3,
-        AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), .. } => 5,
+        AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), .. } => FOREIGN_KEYS,
         AlterTableOperation::AddConstraint { .. } => 4,
         _ => 6,
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, DataType, Expr as Ast, Ident};
 
-use super::assign::bind_default;
+use super::assign::{bind_default, type_of_default};
 use super::binder::{Binder, Scope, Typed};
 use super::constraints::check_types;
 use super::dependents::of_column;
 use super::index::{bind_indexes, normal_condition, stored_condition};
 use super::names::fold_ident;
+use super::node::Alteration;
 use super::table_change::{Change, place_of};
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
@@ -125,15 +126,23 @@ impl Binder<'_> {
         }
         let new = &mut alteration.new.columns[place];
         (new.ty, new.domain) = (ty, named.domain);
-        let is_assignable = cast_context(column.ty, ty).is_some_and(|needed| needed <= CastContext::Assignment);
+        // An implicit cast to the old type goes.
+        let is_assignable = |text: &str| {
+            let from = type_of_default(text, &column, self.catalog)?;
+            let is_castable = cast_context(from, ty).is_some_and(|needed| needed <= CastContext::Assignment);
+            Ok::<_, SqlError>(is_castable && bind_default(text, new, self.catalog).is_ok())
+        };
         if let Some(text) = &new.default
-            && (!is_assignable || bind_default(text, new, self.catalog).is_err())
+            && !is_assignable(text)?
         {
             let message = format!("default for column \"{}\" cannot be cast automatically to type {shown}", new.name);
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         // What the new type only calls by another name stays as it is stored.
-        alteration.rewrites |= change.row.get(place) != Some(&value) || column.generated.is_some();
+        if change.row.get(place) != Some(&value) || column.generated.is_some() {
+            alteration.rewrites = true;
+            self.validate_again(place, alteration);
+        }
         if column.generated.is_none()
             && let Some(slot) = change.row.get_mut(place)
         {
@@ -147,6 +156,34 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has the constraints checked that other values of a column may violate.
+    fn validate_again(&self, place: usize, alteration: &mut Alteration) {
+        let (table, validates) = (&alteration.new, &mut alteration.validates);
+        let id = table.columns[place].id;
+        if table.columns[place].not_null {
+            validates.not_null.push(id);
+        }
+        validates.checks.extend(table.checks.iter().map(|check| check.name.clone()));
+        let own = table
+            .foreign_keys
+            .iter()
+            .filter(|key| key.columns.contains(&place) || key.parent == table.id && key.parent_columns.contains(&id));
+        for key in own {
+            if !validates.foreign_keys.contains(&key.name) {
+                validates.foreign_keys.push(key.name.clone());
+            }
+        }
+        for child in table.referenced_by.iter().filter_map(|id| self.catalog.by_id(*id)) {
+            let keys = child.foreign_keys.iter().filter(|key| key.parent == table.id && child.id != table.id);
+            for key in keys.filter(|key| key.parent_columns.contains(&id)) {
+                let referring = (child.id, key.name.clone());
+                if !validates.referring.contains(&referring) {
+                    validates.referring.push(referring);
+                }
+            }
+        }
     }
 
     /// Fails if columns have types that an index or a constraint cannot be made of any more. PostgreSQL makes the

@@ -11,8 +11,8 @@ use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{self, query_start, start_of};
 use crate::table::{Column, Identity, Table};
-use pgtypes::Datum;
 use pgtypes::cast::CastContext;
+use pgtypes::{Datum, SqlType};
 
 impl Binder<'_> {
     /// The position of a column by its name in a target list.
@@ -202,6 +202,22 @@ pub(super) fn always_detail(column: &str) -> String {
 
 /// Binds the stored text of a column's DEFAULT.
 pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Result<Expr, SqlError> {
+    with_default(text, column, catalog, |binder, ast| bind_default_tree(binder, ast, column))
+}
+
+/// The type of a stored DEFAULT before its implicit cast to that of the column. A literal has that of the column.
+pub(super) fn type_of_default(text: &str, column: &Column, catalog: &Catalog) -> Result<SqlType, SqlError> {
+    let ty = with_default(text, column, catalog, |mut binder, ast| Ok(binder.expr(ast, &Scope::default())?.ty))?;
+    Ok(if ty == SqlType::UNKNOWN { column.ty } else { ty })
+}
+
+/// Hands out the tree of a stored DEFAULT.
+fn with_default<T>(
+    text: &str,
+    column: &Column,
+    catalog: &Catalog,
+    take: impl FnOnce(Binder<'_>, &Ast) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
     let damaged = || {
         let message = format!("default of column \"{}\" cannot be read", column.name);
         SqlError::new(SqlState::DATA_CORRUPTED, message)
@@ -210,7 +226,7 @@ pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Re
     let ast = statement.only_expression().ok_or_else(damaged)?;
     let mut binder = Binder::new(&statement, None, catalog);
     binder.is_stored = true;
-    bind_default_tree(binder, ast, column)
+    take(binder, ast)
 }
 
 /// Binds the tree of a column's DEFAULT.

@@ -9,12 +9,12 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
-use super::names::fold_ident;
+use super::names::{fold_ident, idents};
 use super::type_name;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
-use crate::expr::{CompareOp, Expr, Subscript};
+use crate::expr::{CompareOp, ContextValue, Expr, Subscript};
 use crate::parse::{NO_LOCATION, is_distinct, start_of};
 use pgtypes::cast::CastContext;
 use pgtypes::numeric::Numeric;
@@ -37,9 +37,16 @@ impl Binder<'_> {
 
     fn expr_inner(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed, SqlError> {
         match ast {
+            Ast::Identifier(ident) if is_current_role(ident) => {
+                Ok(Typed::new(Expr::Context(ContextValue::User), SqlType::NAME, ident.span.start))
+            }
             Ast::Identifier(ident) => self.column(std::slice::from_ref(ident), scope),
             Ast::CompoundIdentifier(parts) => self.column(parts, scope),
+            Ast::QualifiedWildcard(name, _) => self.starred_row(&idents(name), scope),
             Ast::Nested(inner) => self.expr(inner, scope),
+            Ast::Value(value @ ValueWithSpan { value: Value::NationalStringLiteral(_), .. }) => {
+                self.typed_string(&DataType::Char(None), value)
+            }
             Ast::Value(value) => self.value(value, false),
             Ast::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => self.logical(ast, scope),
             Ast::BinaryOp { .. } => self.chain(ast, scope),
@@ -58,10 +65,7 @@ impl Binder<'_> {
             Ast::CompoundFieldAccess { root, access_chain } => self.subscripted(root, access_chain, scope),
             Ast::Interval(interval) => self.interval(interval, scope),
             Ast::Tuple(items) => {
-                let mut values = Vec::with_capacity(items.len());
-                for item in items {
-                    values.push(self.expr(item, scope)?);
-                }
+                let values = self.row_items(items, scope)?;
                 self.row_value(values, start_of(ast))
             }
             Ast::Case { operand, conditions, else_result, .. } => {
@@ -264,8 +268,9 @@ impl Binder<'_> {
     }
 
     /// `array[1]`, `array[1:2][3]`, `t.array[1]`, `json['key']`
-    fn subscripted(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Typed, SqlError> {
+    pub(super) fn subscripted(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Typed, SqlError> {
         let at = start_of(root);
+        self.refuse_row_star(chain, root)?;
         // The parser takes the dots of a column's name for accesses to fields.
         let mut names: Vec<Ident> = match root {
             Ast::Identifier(name) => vec![name.clone()],
@@ -544,7 +549,15 @@ pub(super) fn fields_of(record: &Typed) -> Option<Vec<(String, SqlType)>> {
     if let Some(fields) = pgtypes::functions::fields_of(record.ty) {
         return Some(fields.into_iter().map(|(name, ty)| (name.to_owned(), ty)).collect());
     }
-    Some(match &record.expr {
+    let expr = match &record.expr {
+        // Of a table that an outer join may miss.
+        Expr::Case { branches, .. } => match branches.as_slice() {
+            [(_, row @ Expr::Row { names: Some(_), .. })] => row,
+            _ => &record.expr,
+        },
+        expr => expr,
+    };
+    Some(match expr {
         Expr::Row { types, names, .. } => {
             let name = |at: usize| names.as_ref().and_then(|names| names.get(at)).map(ToString::to_string);
             let fields = types.iter().enumerate();
@@ -555,6 +568,11 @@ pub(super) fn fields_of(record: &Typed) -> Option<Vec<(String, SqlType)>> {
         }
         _ => Vec::new(),
     })
+}
+
+/// Whether a name is CURRENT_ROLE, which is reserved: the parser reads it as a name.
+fn is_current_role(ident: &Ident) -> bool {
+    ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("current_role")
 }
 
 /// A number literal, possibly in parentheses and after minus signs. Returns whether it is negative.

@@ -9,14 +9,15 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::found::AggregateState;
 use super::known::Known;
-use super::node::{Lookup, Notice, References, WithQuery};
+use super::locked_join::Locking;
+use super::node::{Lookup, Notice, References, ResultColumn, WithQuery};
 use super::rel::{SetCall, Subplan};
 use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{ContextValue, Expr};
 use crate::object::{FIRST_SCHEMA, ObjectId, SchemaId};
-use crate::parse::{NO_LOCATION, Parsed};
+use crate::parse::{NO_LOCATION, Parsed, is_star};
 use crate::system;
 use crate::table::{Table, quote_identifier};
 use pgtypes::{Datum, Names, SqlType};
@@ -55,6 +56,12 @@ pub(super) struct ScopeTable {
     pub(super) oid: u32,
     /// The table itself, of one that is named in FROM.
     pub(super) relation: Option<Arc<Table>>,
+    /// Whether its rows are scalars: of a function that returns such.
+    pub(super) is_scalar: bool,
+    /// Whether an outer join may have no row of it.
+    pub(super) may_be_missing: bool,
+    /// Whether the key of its row follows the columns, which no name means.
+    pub(super) has_key: bool,
 }
 
 /// A column in scope.
@@ -93,6 +100,17 @@ pub(super) struct Frame {
     pub(super) args: Vec<Expr>,
     /// Where it uses them: places, names, locations.
     pub(super) references: Vec<(usize, String, Location)>,
+    /// The aggregates that it has so far. Those of the inner query that are over its columns alone are its own.
+    pub(super) aggregates: AggregateState,
+    /// Its clause that has the inner query.
+    pub(super) clause: &'static str,
+}
+
+impl Frame {
+    /// A query around another one, before that is bound.
+    pub(super) fn of(scope: Scope, aggregates: AggregateState, clause: &'static str) -> Frame {
+        Frame { scope, args: Vec::new(), references: Vec::new(), aggregates, clause }
+    }
 }
 
 impl Scope {
@@ -104,6 +122,26 @@ impl Scope {
     /// The columns of one table, for stored expressions over its rows.
     pub(super) fn of_columns(table: &Table) -> Scope {
         Scope { tables: vec![ScopeTable::of_columns(table, None, 0)], merged: Vec::new() }
+    }
+
+    /// The columns of a result, which have no table.
+    pub(super) fn of_result(columns: &[ResultColumn]) -> Scope {
+        let column =
+            |column: &ResultColumn| ScopeColumn { name: column.name.clone(), ty: column.ty, number: column.origin.1 };
+        let columns = columns.iter().map(column).collect();
+        let (name, offset, oid) = (String::new(), 0, 0);
+        let table = ScopeTable {
+            name,
+            hidden_name: None,
+            columns,
+            offset,
+            oid,
+            relation: None,
+            is_scalar: false,
+            may_be_missing: false,
+            has_key: false,
+        };
+        Scope { tables: vec![table], merged: Vec::new() }
     }
 
     /// All columns with their places in the input row.
@@ -125,7 +163,7 @@ impl Scope {
 
     /// The number of columns of the input row.
     pub(super) fn width(&self) -> usize {
-        self.tables.iter().map(|table| table.offset + table.columns.len()).max().unwrap_or(0)
+        self.tables.iter().map(|table| table.offset + table.width()).max().unwrap_or(0)
     }
 
     /// Adds the tables of a right side, whose columns follow.
@@ -146,17 +184,26 @@ impl Scope {
     /// Column names for EXPLAIN, by place in the input row.
     pub(super) fn names(&self) -> Vec<String> {
         let is_single = self.tables.len() < 2;
-        let name = |(_, table, column): (usize, &ScopeTable, &ScopeColumn)| match is_single {
-            true => quote_identifier(&column.name),
-            false => format!("{}.{}", quote_identifier(&table.name), quote_identifier(&column.name)),
+        let shown = |table: &ScopeTable, name: &str| match is_single {
+            true => quote_identifier(name),
+            false => format!("{}.{}", quote_identifier(&table.name), quote_identifier(name)),
         };
-        self.columns().map(name).collect()
+        let names = |table: &ScopeTable| {
+            let columns = table.columns.iter().map(|column| column.name.as_str());
+            columns.chain(table.has_key.then_some("ctid")).map(|name| shown(table, name)).collect::<Vec<_>>()
+        };
+        self.tables.iter().flat_map(names).collect()
     }
 }
 
 impl ScopeTable {
     pub(super) fn new(table: &Arc<Table>, alias: Option<&str>, offset: usize) -> ScopeTable {
         ScopeTable { relation: Some(Arc::clone(table)), ..ScopeTable::of_columns(table, alias, offset) }
+    }
+
+    /// The number of its columns in the input row.
+    fn width(&self) -> usize {
+        self.columns.len() + usize::from(self.has_key)
     }
 
     fn of_columns(table: &Table, alias: Option<&str>, offset: usize) -> ScopeTable {
@@ -172,11 +219,14 @@ impl ScopeTable {
             offset,
             oid: table.id.0,
             relation: None,
+            is_scalar: false,
+            may_be_missing: false,
+            has_key: false,
         }
     }
 
     /// Whether a qualifier of a column means it. A schema means tables alone that have no alias.
-    fn is_named(&self, qualifier: Qualifier<'_>, catalog: &Catalog) -> bool {
+    pub(super) fn is_named(&self, qualifier: Qualifier<'_>, catalog: &Catalog) -> bool {
         let has_schema = |schema: &str| {
             let relation = self.relation.as_ref().filter(|_| self.hidden_name.is_none());
             relation.is_some_and(|table| match system::of_table(table) {
@@ -202,9 +252,9 @@ impl ScopeTable {
 
 /// What is before the name of a column: `t.`, `public.t.`
 #[derive(Clone, Copy)]
-struct Qualifier<'q> {
-    schema: Option<&'q str>,
-    table: &'q str,
+pub(super) struct Qualifier<'q> {
+    pub(super) schema: Option<&'q str>,
+    pub(super) table: &'q str,
 }
 
 /// The state of binding one statement.
@@ -217,6 +267,8 @@ pub(super) struct Binder<'a> {
     pub(super) lookups: RefCell<Vec<Lookup>>,
     /// The schema of the relation that the statement creates or changes: names of its indexes are chosen there.
     pub(super) target: SchemaId,
+    /// Names of relations in it that the statement has dropped.
+    pub(super) freed: Vec<String>,
     /// Types of `$1`, ...; `Unknown` until inferred.
     pub(super) params: Vec<SqlType>,
     declared: &'a [SqlType],
@@ -225,6 +277,8 @@ pub(super) struct Binder<'a> {
     /// Whether the statement may have parameters.
     pub(super) allows_params: bool,
     pub(super) aggregates: AggregateState,
+    /// How many aggregates it has bound once more, as parts of outer queries.
+    pub(super) bound_again: usize,
     /// The current clause, for errors about aggregates.
     pub(super) clause: &'static str,
     /// The tables of FROM that the item being bound cannot refer to, for errors.
@@ -238,6 +292,10 @@ pub(super) struct Binder<'a> {
     pub(super) notices: Vec<Notice>,
     /// The queries around the one that is being bound, the outermost first.
     pub(super) frames: Vec<Frame>,
+    /// The joins in FROM that the item being bound is in: their frames, and the columns that lateral items see there.
+    pub(super) laterals: Vec<(usize, Scope)>,
+    /// How the query whose FROM is being bound locks rows.
+    pub(super) locking: Option<Locking>,
     /// The sub-queries of expressions.
     pub(super) subplans: Vec<Subplan>,
     /// The queries of WITH that run once.
@@ -284,11 +342,13 @@ impl<'a> Binder<'a> {
             known: Known::new(catalog.statistics().clone()),
             lookups: RefCell::default(),
             target: FIRST_SCHEMA,
+            freed: Vec::new(),
             params,
             declared,
             untyped: Vec::new(),
             allows_params,
             aggregates: AggregateState::default(),
+            bound_again: 0,
             clause: "",
             beyond: Vec::new(),
             depth: 0,
@@ -296,6 +356,8 @@ impl<'a> Binder<'a> {
             is_stored: false,
             notices: Vec::new(),
             frames: Vec::new(),
+            laterals: Vec::new(),
+            locking: None,
             subplans: Vec::new(),
             with: Vec::new(),
             with_names: Vec::new(),
@@ -408,6 +470,9 @@ impl<'a> Binder<'a> {
 
     /// Binds a column by its possibly qualified name.
     pub(super) fn column(&mut self, parts: &[Ident], scope: &Scope) -> Result<Typed, SqlError> {
+        if let Some((_, table)) = parts.split_last().filter(|(last, _)| is_star(last)) {
+            return self.starred_row(table, scope);
+        }
         let at = parts.first().map_or(NO_LOCATION, |ident| ident.span.start);
         parts.first().map_or(Ok(()), |ident| self.check_name(ident))?;
         let names = parts.iter().map(|part| self.alias(part)).collect::<Result<Vec<String>, SqlError>>()?;
@@ -421,9 +486,7 @@ impl<'a> Binder<'a> {
             _ => return Err(SqlError::far_name(&names, 4).at(self.position(at))),
         };
         if let Some(found) = self.find_column(table, name, scope, at)? {
-            if let (Expr::Column(place), false) = (&found.expr, self.aggregates.inside) {
-                self.aggregates.references.push((*place, column_label(scope, *place), at));
-            }
+            self.note_reference(&found, scope);
             return Ok(found);
         }
         for depth in (0..self.frames.len()).rev() {
@@ -451,21 +514,11 @@ impl<'a> Binder<'a> {
         Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
     }
 
-    /// The row of the table that has this name in the scope: `SELECT t FROM t`.
-    fn whole_row(&mut self, name: &str, scope: &Scope, at: Location) -> Option<Typed> {
-        let (mut types, mut items, mut names) = (Vec::new(), Vec::new(), Vec::new());
-        for (place, owner, column) in scope.columns() {
-            if owner.name == name {
-                if !self.aggregates.inside {
-                    self.aggregates.references.push((place, column_label(scope, place), at));
-                }
-                types.push(column.ty);
-                items.push(Expr::Column(place));
-                names.push(column.name.as_str().into());
-            }
+    /// Notes a reference to a column outside of aggregates, for errors about groups.
+    pub(super) fn note_reference(&mut self, value: &Typed, scope: &Scope) {
+        if let (Expr::Column(place), false) = (&value.expr, self.aggregates.inside) {
+            self.aggregates.references.push((*place, column_label(scope, *place), value.at));
         }
-        let expr = Expr::Row { types, items, names: Some(names.into()) };
-        scope.tables.iter().any(|table| table.name == name).then(|| Typed::new(expr, SqlType::RECORD, at))
     }
 
     /// A column of a scope. 42702 if the name means several.
@@ -523,7 +576,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A value of a query further out. It passes through the queries between.
-    fn outer_value(&mut self, depth: usize, found: Typed, scope: &Scope) -> Typed {
+    pub(super) fn outer_value(&mut self, depth: usize, found: Typed, scope: &Scope) -> Typed {
         if let (Expr::Column(place), Some(frame)) = (&found.expr, self.frames.get_mut(depth)) {
             frame.references.push((*place, column_label(scope, *place), found.at));
         }
@@ -546,7 +599,12 @@ impl<'a> Binder<'a> {
         expr
     }
 
-    fn check_table_in_scope(&self, qualifier: Qualifier<'_>, scope: &Scope, at: Location) -> Result<(), SqlError> {
+    pub(super) fn check_table_in_scope(
+        &self,
+        qualifier: Qualifier<'_>,
+        scope: &Scope,
+        at: Location,
+    ) -> Result<(), SqlError> {
         if scope.tables.iter().any(|t| t.is_named(qualifier, self.catalog)) {
             return Ok(());
         }

@@ -4,7 +4,7 @@
 //! ([`SharedOperands`]). Copies would make nested constructs exponentially large.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
-use sqlparser::tokenizer::Span;
+use sqlparser::tokenizer::{Location, Span};
 
 use super::binder::{Binder, Scope, Typed};
 use super::calls::{Named, failure};
@@ -12,7 +12,7 @@ use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
 use crate::expr::{CompareOp, Elementwise, Expr};
-use crate::parse::{NO_LOCATION, is_distinct, start_of, symmetric_bound};
+use crate::parse::{NO_LOCATION, is_distinct, quantified_operator, start_of, symmetric_bound};
 use pgtypes::cast::{CastContext, cast_context};
 use pgtypes::datum::compare;
 use pgtypes::functions::{common_type, resolve};
@@ -20,6 +20,24 @@ use pgtypes::{Datum, SqlType};
 
 /// The shortest list of constants that is sorted for binary search.
 const MIN_SORTED_LIST: usize = 32;
+
+/// An operator, and how it is written.
+#[derive(Clone, Copy)]
+pub(super) struct WrittenOperator<'t> {
+    pub(super) symbol: &'t str,
+    pub(super) written: Written<'t>,
+}
+
+/// How an operator is written.
+#[derive(Clone, Copy)]
+pub(super) enum Written<'t> {
+    /// As its symbol.
+    Symbol,
+    /// As a word.
+    Word(&'t str),
+    /// In a way of its own, here.
+    At(Location),
+}
 
 /// Operands that a construct uses more than once.
 #[derive(Default)]
@@ -128,13 +146,8 @@ impl Binder<'_> {
             (Some(left), Some(right)) => self.position_between(left.span(), op.symbol(), right.span()),
             _ => 0,
         };
-        let mut sides = [Vec::with_capacity(left.len()), Vec::with_capacity(right.len())];
-        for (side, asts) in sides.iter_mut().zip([left, right]) {
-            for ast in asts {
-                side.push(self.expr(ast, scope)?);
-            }
-        }
-        let [left, right] = sides;
+        let left = self.row_items(left.iter().copied(), scope)?;
+        let right = self.row_items(right.iter().copied(), scope)?;
         if left.len() != right.len() {
             return Err(unequal_rows().at(position));
         }
@@ -444,18 +457,18 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = start_of(left);
-        if let Ast::Subquery(query) = right {
-            return self.elements_of_query((left, op, query), all, scope);
+        let (operator, right) = self.quantified(at, op, right)?;
+        if let (Some(fields), Ast::Subquery(query)) = (row_fields(left), right) {
+            return self.row_elements((left, &fields, operator, query), all, scope);
         }
-        let symbol = match op {
-            BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().map(String::as_str),
-            op => symbol_of(op),
-        };
-        let Some(symbol) = symbol else { return Err(self.unsupported(&format!("operator {op} here is"), at)) };
+        if let Ast::Subquery(query) = right {
+            return self.elements_of_query((left, operator, query), all, scope);
+        }
+        let symbol = operator.symbol;
         let value = self.expr(left, scope)?;
         let array = self.expr(right, scope)?;
         let wrong = |this: &Self, message: &str| {
-            let position = this.position_between(left.span(), symbol, right.span());
+            let position = this.written_place(left, operator, right.span());
             SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(position)
         };
         let element = match array.ty {
@@ -464,7 +477,7 @@ impl Binder<'_> {
         };
         let (row, choice) = resolve::binary(symbol, value.ty, element).map_err(|failed| {
             let shown = format!("{} {symbol} {}", self.type_text(value.ty), self.type_text(element));
-            failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(left.span(), symbol, right.span()))
+            failure(&failed, Named::Operator(&shown, 2)).at(self.written_place(left, operator, right.span()))
         })?;
         if row.result != SqlType::BOOL {
             return Err(wrong(self, "op ANY/ALL (array) requires operator to yield boolean"));
@@ -475,8 +488,7 @@ impl Binder<'_> {
         };
         let wanted = r.array().ok_or_else(|| {
             let message = format!("could not find array type for data type {}", self.type_text(r));
-            let position = self.position_between(left.span(), symbol, right.span());
-            SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(position)
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message).at(self.written_place(left, operator, right.span()))
         })?;
         let value = self.coerce(value, l, CastContext::Implicit)?;
         let array = self.coerce(array, wanted, CastContext::Implicit)?;
@@ -493,6 +505,32 @@ impl Binder<'_> {
         let function = Elementwise { function: choice.function, operator: row.name, types: [l, r], all };
         let expr = Expr::Elements { function, left: Box::new(value.expr), array: Box::new(array.expr) };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
+    }
+
+    /// The operator before ANY or ALL, and what the parentheses hold.
+    fn quantified<'t>(
+        &self,
+        at: Location,
+        op: &'t BinaryOperator,
+        right: &'t Ast,
+    ) -> Result<(WrittenOperator<'t>, &'t Ast), SqlError> {
+        let (symbol, written, right) = match quantified_operator(right) {
+            Some(found) => (found.symbol, Written::At(found.at), found.operand),
+            None => (symbol_of(op), Written::Symbol, right),
+        };
+        match symbol {
+            Some(symbol) => Ok((WrittenOperator { symbol, written }, right)),
+            None => Err(self.unsupported("an operator of this schema is", at)),
+        }
+    }
+
+    /// Where an operator stands. `right`: where its right operand does.
+    pub(super) fn written_place(&self, left: &Ast, operator: WrittenOperator<'_>, right: Span) -> u32 {
+        match operator.written {
+            Written::At(at) => self.position(at),
+            Written::Symbol => self.position_between(left.span(), operator.symbol, right),
+            Written::Word(word) => self.position_between(left.span(), word, right),
+        }
     }
 
     /// 42601 for non-associative operators without parentheses: `a < b = c`, `a LIKE b LIKE c`, `a IS DISTINCT FROM b

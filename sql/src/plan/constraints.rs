@@ -116,10 +116,14 @@ impl Binder<'_> {
             let message = "generation expression is not immutable";
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
-        let text = ast.to_string();
-        match stored_generated(&text, table, column, self.catalog) {
-            Ok(again) if again == value => Ok(text),
-            _ => Err(self.unsupported("this generation expression is", start_of(ast))),
+        let is_same =
+            |text: &String| stored_generated(text, table, column, self.catalog).is_ok_and(|again| again == value);
+        let ty = column.ty;
+        let normal = self.stored(what, |binder| Ok(binder.normal_value(ast, &Scope::of_columns(table), ty)));
+        let normal = normal.ok().and_then(|(normal, _)| normal).filter(is_same);
+        match normal.or_else(|| Some(ast.to_string()).filter(is_same)) {
+            Some(text) => Ok(text),
+            None => Err(self.unsupported("this generation expression is", start_of(ast))),
         }
     }
 

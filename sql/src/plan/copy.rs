@@ -210,7 +210,7 @@ fn copy_from(
         command: Some("COPY FROM"),
         writes: true,
         is_ddl: false,
-        outside_block_only: false,
+        outside_block_only: None,
         constant_parts,
         needs_transaction: false,
         takes_locks: false,

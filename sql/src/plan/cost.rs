@@ -1,9 +1,9 @@
 //! The size of a plan's expressions: how much work a row is, and whether the whole plan is too much for one poll.
 
 use super::access::{AccessPath, TableAccess};
-use super::constants::visit;
 use super::node::{Body, Cost, Whole};
 use super::rel::{SelectPlan, Source};
+use super::visit::visit;
 use crate::expr::Expr;
 
 /// The work for a row without values.

@@ -12,10 +12,11 @@ use super::names::{fold_ident, index_columns_name};
 use super::node::{Body, ResultColumn};
 use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
-use crate::object::{ObjectId, SchemaId};
+use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{LIKE, start_of};
 use crate::table::{
     Check, Column, ColumnId, ConstraintId, Index, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
+    drawn_sequence,
 };
 use pgtypes::Category;
 
@@ -108,6 +109,20 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
         }
         Ok(Copied { table, first, options: like.options })
+    }
+
+    /// The sequences of identity columns that LIKE has copied, with the places of their columns.
+    pub(super) fn copied_sequences(&self, copied: &Copied) -> Vec<(usize, Sequence)> {
+        let columns = copied.table.columns.iter().enumerate();
+        let identities = columns.filter(|(_, column)| copied.options.identity && column.identity.is_some());
+        let sequence = |(at, column): (usize, &Column)| {
+            let id = column.default.as_deref().and_then(drawn_sequence)?;
+            match self.catalog.object(id).map(|object| &**object)? {
+                Object::Sequence(sequence) => Some((copied.first + at, sequence.clone())),
+                _ => None,
+            }
+        };
+        identities.filter_map(sequence).collect()
     }
 
     /// Adds the checks and indexes of LIKE, under names of the new table.

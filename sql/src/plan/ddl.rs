@@ -126,10 +126,11 @@ impl Binder<'_> {
         }
         table.last_column = Table::last_of(&table.columns);
         let mut table = self.with_parts(table, parts)?;
+        let models: Vec<(usize, Sequence)> = copied.iter().flat_map(|like| self.copied_sequences(like)).collect();
         for like in copied {
             self.copy_constraints(like, &mut table)?;
         }
-        let sequences = self.column_sequences(&create.columns, &table)?;
+        let sequences = self.column_sequences(&create.columns, &table, models)?;
         Ok(Body::CreateTable(Some(NewTable { sequences, at_commit: self.at_commit(create)?, ..new_of(table) })))
     }
 
@@ -360,7 +361,8 @@ impl Binder<'_> {
                     has_default = true;
                     parts.defaults.push((earlier.len(), ast));
                 }
-                ColumnOption::PrimaryKey(_) => {
+                ColumnOption::PrimaryKey(constraint) => {
+                    self.primary_key_options((None, &constraint.index_options), at)?;
                     self.check_single_key(table, &mut parts.key, || self.position_after(at, "primary"))?;
                     parts.key.columns.push(earlier.len());
                     parts.key.name = option.name.as_ref().map(fold_ident);
@@ -368,6 +370,7 @@ impl Binder<'_> {
                 ColumnOption::Collation(name) => self.column_collation(name, ty)?,
                 ColumnOption::Unique(constraint) => {
                     self.refuse_deferrable(constraint, at)?;
+                    self.key_options((None, &constraint.index_options), at)?;
                     parts.unique.columns.push(UniqueColumn {
                         at: earlier.len(),
                         name: option.name.as_ref().map(fold_ident),
@@ -428,8 +431,14 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The sequences of serial and identity columns, with the positions of these.
-    fn column_sequences(&self, defs: &[ColumnDef], table: &Table) -> Result<Vec<(usize, Sequence)>, SqlError> {
+    /// The sequences of serial and identity columns, with the positions of these. `models`: those of columns that LIKE
+    /// has copied.
+    fn column_sequences(
+        &self,
+        defs: &[ColumnDef],
+        table: &Table,
+        models: Vec<(usize, Sequence)>,
+    ) -> Result<Vec<(usize, Sequence)>, SqlError> {
         let (mut out, mut taken) = (Vec::new(), vec![table.name.clone()]);
         for def in defs {
             let Some(at) = table.column(&fold_ident(&def.name)) else { continue };
@@ -438,13 +447,15 @@ impl Binder<'_> {
                 out.push((at, sequence));
             }
         }
-        // Those of LIKE.
-        for (at, column) in table.columns.iter().enumerate().filter(|(_, column)| column.identity.is_some()) {
-            if out.iter().all(|(known, _)| *known != at) {
-                let sequence = self.column_sequence((&table.name, &column.name, column.ty), &[], &taken)?;
-                taken.push(sequence.name.clone());
-                out.push((at, sequence));
-            }
+        for (at, model) in models {
+            let column = &table.columns[at];
+            let blank = self.column_sequence((&table.name, &column.name, column.ty), &[], &taken)?;
+            let Sequence { start, increment, min, max, cache, cycles, .. } = model;
+            // As in PostgreSQL, its type is that of sequences, not of the column.
+            let (ty, restart) = (SqlType::INT8, start);
+            let sequence = Sequence { ty, start, increment, min, max, cache, cycles, restart, ..blank };
+            taken.push(sequence.name.clone());
+            out.push((at, sequence));
         }
         Ok(out)
     }

@@ -96,8 +96,12 @@ impl Binder<'_> {
     /// The text of a DEFAULT for a column of a type; `None` if it is not known how PostgreSQL writes it. The cast to
     /// the column's type does not show.
     pub(super) fn normal_default(&mut self, ast: &Ast, ty: SqlType) -> Option<String> {
-        let scope = Scope::default();
-        let part = Deparser { binder: self, scope: &scope, has_list: false }.part(ast)?;
+        self.normal_value(ast, &Scope::default(), ty)
+    }
+
+    /// The same of a value over the columns of a scope.
+    pub(super) fn normal_value(&mut self, ast: &Ast, scope: &Scope, ty: SqlType) -> Option<String> {
+        let part = Deparser { binder: self, scope, has_list: false }.part(ast)?;
         if part.ty == SqlType::UNKNOWN { part.converted(ty) } else { Some(part.text) }
     }
 }

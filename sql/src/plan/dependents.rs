@@ -54,6 +54,16 @@ impl Dependents {
         self.foreign_keys.push((table.id, key.name.clone()));
     }
 
+    /// Adds foreign keys that it does not have yet: `others` has nothing else. They come first, as in PostgreSQL.
+    pub(super) fn add_keys(&mut self, others: Dependents) {
+        let all = others.foreign_keys.into_iter().zip(others.described);
+        let new = all.filter(|(key, _)| !self.foreign_keys.contains(key));
+        let (mut keys, mut described): (Vec<_>, Vec<_>) = new.unzip();
+        keys.append(&mut self.foreign_keys);
+        described.append(&mut self.described);
+        (self.foreign_keys, self.described) = (keys, described);
+    }
+
     /// Adds the default of a column. `described`: the default, and what it depends on.
     pub(super) fn add_default(&mut self, table: TableId, column: ColumnId, described: (String, String)) {
         self.described.push(described);

@@ -5,9 +5,9 @@
 //! limits bound one text. Views and chains of WITH multiply them, so the plan itself is measured: 54001 beyond
 //! [`MAX_DEPTH`], which the stacks of [`crate::deep_stack::STACK_BYTES`] have room for.
 
-use super::constants::{query_of, visit_own, visit_own_of_body, visit_own_of_rel};
 use super::node::{Body, Whole, WithBody};
 use super::rel::{Rel, SelectPlan, Source};
+use super::visit::{query_of, visit_own, visit_own_of_body, visit_own_of_rel};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 

@@ -51,7 +51,17 @@ pub(super) fn stored_value_condition(text: &str, domain: &Domain, catalog: &Cata
 pub(super) fn value_scope(domain: &Domain) -> Scope {
     let column = ScopeColumn { name: "value".to_owned(), ty: domain.base, number: 1 };
     let (name, columns) = (String::new(), vec![column]);
-    let table = ScopeTable { name, hidden_name: None, columns, offset: 0, oid: 0, relation: None };
+    let table = ScopeTable {
+        name,
+        hidden_name: None,
+        columns,
+        offset: 0,
+        oid: 0,
+        relation: None,
+        is_scalar: false,
+        may_be_missing: false,
+        has_key: false,
+    };
     Scope { tables: vec![table], merged: Vec::new() }
 }
 

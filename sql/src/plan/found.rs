@@ -23,6 +23,8 @@ pub(super) struct AggregateState {
     pub(super) windows: WindowState,
     /// The references to columns outside of aggregates: places, names, locations.
     pub(super) references: Vec<(usize, String, Location)>,
+    /// Those of its sub-queries.
+    pub(super) inner_references: Vec<(usize, String, Location)>,
 }
 
 /// The window functions of the current query.

@@ -12,8 +12,10 @@ use super::binder::{Binder, Frame, MergedColumn, Scope, ScopeColumn, ScopeTable,
 use super::calls::Arguments;
 use super::coerce::Unified;
 use super::conditions::conjuncts;
+use super::found::AggregateState;
 use super::index::bind_indexes;
 use super::joins::{join, rel_width, table_scan};
+use super::locked_join::JoinTree;
 use super::node::ResultColumn;
 use super::rel::{FunctionScan, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetValues, Source, WithScan};
 use crate::catalog::Relation;
@@ -42,11 +44,26 @@ struct Item {
     scope: Scope,
     /// The values of the items before it that it uses, if it is one that may.
     lateral: Option<Vec<Expr>>,
+    /// How it is joined, if its rows are to be locked.
+    tree: JoinTree,
+}
+
+impl Item {
+    fn new(rel: Rel, scope: Scope, lateral: Option<Vec<Expr>>) -> Item {
+        Item { rel, scope, lateral, tree: JoinTree::Item }
+    }
 }
 
 impl Binder<'_> {
     /// Binds FROM.
     pub(super) fn from(&mut self, from: &[TableWithJoins]) -> Result<(From, Scope), SqlError> {
+        let around = std::mem::take(&mut self.laterals);
+        let bound = self.items(from);
+        self.laterals = around;
+        bound
+    }
+
+    fn items(&mut self, from: &[TableWithJoins]) -> Result<(From, Scope), SqlError> {
         if let [single] = from
             && single.joins.is_empty()
             && let Some((table, scope)) = self.single_table(&single.relation)?
@@ -58,14 +75,7 @@ impl Binder<'_> {
             let before = whole.iter().flat_map(|item: &Item| &item.scope.tables).map(|table| table.name.clone());
             self.beyond.truncate(known);
             self.beyond.extend(before);
-            let mut item = self.factor(&part.relation, whole.as_ref().map(|whole| &whole.scope))?;
-            if !part.joins.is_empty() {
-                let uses_others = item.lateral.take().is_some_and(|args| !args.is_empty());
-                if uses_others {
-                    return Err(self.unsupported("a lateral item at the start of a join is", part.span().start));
-                }
-                item = self.joins(item, &part.joins)?;
-            }
+            let item = self.joined_part(part, whole.as_ref().map(|whole| &whole.scope))?;
             whole = Some(match whole {
                 None => item,
                 Some(before) => self.joined(JoinKind::Inner, before, item, None, NO_LOCATION)?,
@@ -74,8 +84,49 @@ impl Binder<'_> {
         self.beyond.truncate(known);
         Ok(match whole {
             None => (From::Nothing, Scope::default()),
-            Some(item) => (From::Rel(item.rel), item.scope),
+            Some(item) => {
+                if let Some(locking) = &mut self.locking {
+                    locking.joined = item.tree;
+                }
+                (From::Rel(item.rel), item.scope)
+            }
         })
+    }
+
+    /// Binds an item and what it is joined with. If one of them may be lateral, the join has a frame of its own, whose
+    /// columns are those before the join: lateral items alone see them.
+    fn joined_part(&mut self, part: &TableWithJoins, before: Option<&Scope>) -> Result<Item, SqlError> {
+        if part.joins.is_empty() {
+            return self.factor(&part.relation, before);
+        }
+        let Some(before) = before.filter(|_| may_be_lateral(part)) else {
+            let first = self.factor(&part.relation, None)?;
+            return self.joins(first, &part.joins);
+        };
+        self.frames.push(Frame::of(Scope::default(), AggregateState::default(), self.clause));
+        self.laterals.push((self.frames.len() - 1, before.clone()));
+        let bound = self.factor(&part.relation, None).and_then(|first| self.joins(first, &part.joins));
+        self.laterals.pop();
+        let args = self.frames.pop().map(|frame| frame.args).unwrap_or_default();
+        let mut item = bound?;
+        item.tree.replace_outer(&args);
+        Ok(Item { lateral: Some(args), ..item })
+    }
+
+    /// Binds a lateral item: it sees what is before the joins that it is in.
+    fn lateral<T>(&mut self, bind: impl FnOnce(&mut Self) -> T) -> T {
+        self.exchange_laterals();
+        let bound = bind(self);
+        self.exchange_laterals();
+        bound
+    }
+
+    fn exchange_laterals(&mut self) {
+        for (depth, scope) in &mut self.laterals {
+            if let Some(frame) = self.frames.get_mut(*depth) {
+                std::mem::swap(&mut frame.scope, scope);
+            }
+        }
     }
 
     fn joins(&mut self, first: Item, joins: &[JoinAst]) -> Result<Item, SqlError> {
@@ -119,15 +170,25 @@ impl Binder<'_> {
             }
         }
         let lateral = right.lateral.filter(|args| !args.is_empty());
-        if lateral.is_some() && !matches!(kind, JoinKind::Inner | JoinKind::Left) {
+        let uses_left = lateral.iter().flatten().any(|arg| !arg.is_row_independent());
+        if uses_left && !matches!(kind, JoinKind::Inner | JoinKind::Left) {
             let message = "invalid reference to FROM-clause entry for table";
             let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
             return Err(self.error(SqlState::INVALID_COLUMN_REFERENCE, message, at).detail(detail));
         }
+        if lateral.is_some() && !matches!(kind, JoinKind::Inner | JoinKind::Left) {
+            return Err(self.unsupported("a lateral item that uses a query further out is here", at));
+        }
         let (left_width, right_width) = (rel_width(&left.rel), rel_width(&right.rel));
         let (left_columns, right_columns) = (left.scope.clone(), right.scope.clone());
-        let mut scope = left.scope;
-        scope.extend(right.scope);
+        let (mut scope, mut right_scope) = (left.scope, right.scope);
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            scope.tables.iter_mut().for_each(|table| table.may_be_missing = true);
+        }
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            right_scope.tables.iter_mut().for_each(|table| table.may_be_missing = true);
+        }
+        scope.extend(right_scope);
         let mut conditions = Vec::new();
         match constraint {
             None | Some(JoinConstraint::None) => {}
@@ -155,6 +216,7 @@ impl Binder<'_> {
                 }
             }
         }
+        let tree = self.sides(kind, (&left.rel, left.tree), (&right.rel, right.tree), &conditions);
         let join = join(kind, (left.rel, left_width), (right.rel, right_width), conditions, lateral);
         let may_be_full = match (&join.method, &join.condition) {
             (_, None | Some(Expr::Const(_))) => true,
@@ -165,7 +227,7 @@ impl Binder<'_> {
             let message = "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        Ok(Item { rel: Rel::Join(Box::new(join)), scope, lateral: None })
+        Ok(Item { tree, ..Item::new(Rel::Join(Box::new(join)), scope, None) })
     }
 
     /// A column of USING: the condition, and the merged column in the scope.
@@ -267,7 +329,7 @@ impl Binder<'_> {
         let shown = self.catalog.object(sequence).map_or("", |object| object.name());
         let scope = self.result_scope(&columns, alias, shown)?;
         let rel = Rel::Query(Box::new(SelectPlan::of(Source::Values(vec![row]), names.len(), scope.names())));
-        Ok(Item { rel, scope, lateral: None })
+        Ok(Item::new(rel, scope, None))
     }
 
     fn plain_name<'f>(
@@ -324,6 +386,12 @@ impl Binder<'_> {
 
     /// Binds an item of FROM. `before`: the columns of the items before it, for lateral ones.
     fn factor(&mut self, factor: &TableFactor, before: Option<&Scope>) -> Result<Item, SqlError> {
+        let item = self.any_factor(factor, before)?;
+        self.check_lockable(factor, &item.rel, &item.scope)?;
+        Ok(item)
+    }
+
+    fn any_factor(&mut self, factor: &TableFactor, before: Option<&Scope>) -> Result<Item, SqlError> {
         let at = factor.span().start;
         if let Some((name, alias)) = self.plain_name(factor)? {
             if let Some(with) = self.with_named(name)? {
@@ -335,22 +403,24 @@ impl Binder<'_> {
                 let args = with.args.iter().map(|arg| self.passed(with.depth, arg.clone())).collect();
                 let rel = Rel::With(WithScan { query: with.query, is_recursion: with.is_recursion, width, args });
                 let scope = self.result_scope(&with.columns, alias, &with.name)?;
-                return Ok(Item { rel, scope, lateral: None });
+                return Ok(Item::new(rel, scope, None));
             }
             if let Some(found) = self.find_view(name)?
                 && let Object::View(view) = &*found
             {
                 let (plan, columns) = self.view_query(view)?;
                 let scope = self.result_scope(&columns, alias, &view.name)?;
-                return Ok(Item { rel: Rel::Query(Box::new(plan)), scope, lateral: None });
+                return Ok(Item::new(Rel::Query(Box::new(plan)), scope, None));
             }
             if let Some(sequence) = self.sequence_to_read(name)? {
                 return self.sequence_item(sequence, alias);
             }
             let table = self.readable_table(name)?;
-            let scope = self.table_scope(&table, alias)?;
+            let mut scope = self.table_scope(&table, alias)?;
+            let has_key = scope.tables.iter().any(|item| self.carries_key(&table, &item.name));
+            scope.tables.iter_mut().for_each(|item| item.has_key = has_key);
             let indexes = bind_indexes(&table, self.catalog)?;
-            return Ok(Item { rel: table_scan(table, indexes, scope.names()), scope, lateral: None });
+            return Ok(Item::new(table_scan((table, indexes), scope.names(), has_key), scope, None));
         }
         match factor {
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
@@ -371,24 +441,39 @@ impl Binder<'_> {
                 self.called_item(("unnest", &asts, *with_ordinality), alias.as_ref(), before, at)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let first = self.factor(&table_with_joins.relation, before)?;
-                let mut item = self.joins(first, &table_with_joins.joins)?;
+                // The alias hides the tables, and so where the keys of their rows would be.
+                let locking = self.locking.take_if(|_| alias.is_some());
+                let item = self.joined_part(table_with_joins, before);
+                self.locking = self.locking.take().or(locking);
+                let mut item = item?;
                 if let Some(alias) = alias {
-                    let columns: Vec<ResultColumn> = item
-                        .scope
-                        .columns()
-                        .map(|(_, table, column)| ResultColumn {
-                            name: column.name.clone(),
-                            ty: column.ty,
-                            origin: (table.oid, column.number),
-                        })
-                        .collect();
-                    item.scope = self.result_scope(&columns, Some(alias), "")?;
+                    item = self.aliased_join(item, alias)?;
                 }
                 Ok(item)
             }
             _ => Err(self.unsupported("this kind of table reference is", at)),
         }
+    }
+
+    /// A join with an alias, as a table of its columns. Those that USING has merged come first.
+    fn aliased_join(&self, item: Item, alias: &TableAlias) -> Result<Item, SqlError> {
+        let Item { mut rel, scope, lateral, .. } = item;
+        let merged = scope.merged.iter().map(|column| {
+            let shown = ResultColumn { name: column.name.clone(), ty: column.ty, origin: (0, 0) };
+            (column.expr.clone(), shown)
+        });
+        let separate = scope.separate_columns().map(|(place, table, column)| {
+            let origin = (table.oid, column.number);
+            (Expr::Column(place), ResultColumn { name: column.name.clone(), ty: column.ty, origin })
+        });
+        let (output, columns): (Vec<Expr>, Vec<ResultColumn>) = merged.chain(separate).unzip();
+        if !scope.merged.is_empty() {
+            let mut plan = SelectPlan::of(Source::Rel(Box::new(rel)), output.len(), scope.names());
+            plan.output = output;
+            rel = Rel::Query(Box::new(plan));
+        }
+        let scope = self.result_scope(&columns, Some(alias), "")?;
+        Ok(Item::new(rel, scope, lateral))
     }
 
     /// A scope of result columns.
@@ -408,7 +493,17 @@ impl Binder<'_> {
         let same = columns.iter().all(|column| column.origin.0 == oid);
         let oid = if same { oid } else { 0 };
         let columns = columns.iter().map(column).collect();
-        let mut table = ScopeTable { name, hidden_name: None, columns, offset: 0, oid, relation: None };
+        let mut table = ScopeTable {
+            name,
+            hidden_name: None,
+            columns,
+            offset: 0,
+            oid,
+            relation: None,
+            is_scalar: false,
+            may_be_missing: false,
+            has_key: false,
+        };
         if let Some(alias) = alias {
             self.rename(&mut table, alias)?;
         }
@@ -430,20 +525,21 @@ impl Binder<'_> {
         }
         let (plan, columns, lateral) = match before.filter(|_| is_lateral) {
             Some(before) => {
-                let (plan, columns, args) = self.inner_query(query, before)?;
+                self.clause = "FROM clause of their own query level";
+                let (plan, columns, args) = self.lateral(|binder| binder.inner_query(query, before))?;
                 (plan, columns, Some(args))
             }
             None => {
                 let aggregates = std::mem::take(&mut self.aggregates);
                 let targets = std::mem::take(&mut self.targets);
-                let bound = self.query(query);
+                let bound = if is_lateral { self.lateral(|binder| binder.query(query)) } else { self.query(query) };
                 (self.aggregates, self.targets) = (aggregates, targets);
                 let (plan, columns) = bound?;
                 (plan, columns, None)
             }
         };
         let scope = self.result_scope(&columns, alias, "")?;
-        Ok(Item { rel: Rel::Query(Box::new(plan)), scope, lateral })
+        Ok(Item::new(Rel::Query(Box::new(plan)), scope, lateral))
     }
 
     fn function_item(
@@ -478,7 +574,8 @@ impl Binder<'_> {
         at: Location,
     ) -> Result<Item, SqlError> {
         let (bound, outer) = self.within_from(before, |binder| binder.call_in_from(name, asts, at));
-        let (call, mut columns) = bound?;
+        let (mut call, mut columns) = bound?;
+        let lateral = of_tables_before(std::slice::from_mut(&mut call), outer);
         let has_named_columns = matches!(&call, SetCall::Set { function, .. } if !function.columns.is_empty());
         if let (Some(alias), [only], false) = (alias, columns.as_mut_slice(), has_named_columns) {
             // The column of a function with an alias has its name, if the function does not name it.
@@ -488,9 +585,11 @@ impl Binder<'_> {
             columns.push(ResultColumn { name: "ordinality".to_owned(), ty: SqlType::INT8, origin: (0, 0) });
         }
         let own_name = name.rsplit('.').next().unwrap_or(name);
-        let scope = self.result_scope(&columns, alias, own_name)?;
+        let mut scope = self.result_scope(&columns, alias, own_name)?;
+        let is_scalar = columns.len() == 1;
+        scope.tables.iter_mut().for_each(|table| table.is_scalar = is_scalar);
         let rel = Rel::Function(FunctionScan { call, ordinality });
-        Ok(Item { rel, scope, lateral: Some(outer) })
+        Ok(Item::new(rel, scope, lateral))
     }
 
     /// `ROWS FROM (f(a), g(b))`: the rows side by side. The shorter set ends with NULLs.
@@ -525,7 +624,8 @@ impl Binder<'_> {
         let (bound, outer) = self.within_from(before, |binder| {
             calls.iter().map(|(name, asts)| binder.call_in_from(name, asts, at)).collect::<Result<Vec<_>, SqlError>>()
         });
-        let (set_calls, columns): (Vec<SetCall>, Vec<Vec<ResultColumn>>) = bound?.into_iter().unzip();
+        let (mut set_calls, columns): (Vec<SetCall>, Vec<Vec<ResultColumn>>) = bound?.into_iter().unzip();
+        let lateral = of_tables_before(&mut set_calls, outer);
         let first = calls.first().map_or("", |(name, _)| name.as_str());
         let mut columns = columns.concat();
         if ordinality {
@@ -534,7 +634,7 @@ impl Binder<'_> {
         let scope = self.result_scope(&columns, alias, first)?;
         let input = Rel::Query(Box::new(SelectPlan::single()));
         let rel = Rel::SetValues(Box::new(SetValues { input, calls: set_calls, ordinality }));
-        Ok(Item { rel, scope, lateral: Some(outer) })
+        Ok(Item::new(rel, scope, lateral))
     }
 
     /// `unnest(a, b)`: the elements side by side.
@@ -558,8 +658,8 @@ impl Binder<'_> {
         self.clause = "functions in FROM";
         let aggregates = std::mem::take(&mut self.aggregates);
         let scope = before.cloned().unwrap_or_default();
-        self.frames.push(Frame { scope, args: Vec::new(), references: Vec::new() });
-        let bound = bind(self);
+        self.frames.push(Frame::of(scope, AggregateState::default(), self.clause));
+        let bound = self.lateral(bind);
         let frame = self.frames.pop();
         self.aggregates = aggregates;
         (bound, frame.map(|frame| frame.args).unwrap_or_default())
@@ -612,6 +712,32 @@ impl Binder<'_> {
         let args = args.into_iter().map(fold).collect();
         Ok((SetCall::Set { function, args, types, result: choice.result, width, fields: None }, choice.result))
     }
+}
+
+/// The values that calls take from the tables before them. If all come from further out, the calls use these
+/// themselves.
+fn of_tables_before(calls: &mut [SetCall], outer: Vec<Expr>) -> Option<Vec<Expr>> {
+    if !outer.iter().all(Expr::is_row_independent) {
+        return Some(outer);
+    }
+    for arg in calls.iter_mut().flat_map(SetCall::args_mut) {
+        arg.replace_with(&mut |part| match part {
+            Expr::Outer(at) => outer.get(*at).cloned(),
+            _ => None,
+        });
+    }
+    None
+}
+
+/// Whether an item of a join is of a kind that sees the items before it.
+fn may_be_lateral(part: &TableWithJoins) -> bool {
+    let factors = std::iter::once(&part.relation).chain(part.joins.iter().map(|join| &join.relation));
+    factors.into_iter().any(|factor| match factor {
+        TableFactor::Table { args, .. } => args.is_some(),
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::NestedJoin { table_with_joins, .. } => may_be_lateral(table_with_joins),
+        _ => true,
+    })
 }
 
 fn visible_names(scope: &Scope) -> Vec<String> {

@@ -76,6 +76,10 @@ impl Binder<'_> {
         if !is_call && let Some(value) = keyword_value(&name) {
             return Ok(Typed::new(Expr::Context(value), SqlType::NAME, at));
         }
+        if name == "row" {
+            let values = self.row_items(list.asts.iter().copied(), scope)?;
+            return self.row_value(values, at);
+        }
         let mut values = Vec::with_capacity(list.asts.len());
         for ast in &list.asts {
             values.push(self.expr(ast, scope)?);
@@ -110,7 +114,6 @@ impl Binder<'_> {
                 Typed::new(fold(Expr::Extreme { greatest, items, ty }), ty, at)
             }
             ("nullif", 2) => self.nullif(values, (asts[0], asts[1]), at)?,
-            ("row", _) => self.row_value(values.to_vec(), at)?,
             _ => return Ok(None),
         };
         Ok(Some(typed))

@@ -17,6 +17,15 @@ use crate::expr::Expr;
 use crate::parse::start_of;
 use crate::table::Table;
 
+/// The keys of an item of GROUP BY: parentheses there do nothing but enclose.
+fn without_parentheses<'e>(ast: &'e Ast, out: &mut Vec<&'e Ast>) {
+    match ast {
+        Ast::Nested(inner) => without_parentheses(inner, out),
+        Ast::Tuple(items) if !items.is_empty() => items.iter().for_each(|item| without_parentheses(item, out)),
+        ast => out.push(ast),
+    }
+}
+
 impl Binder<'_> {
     /// Binds GROUP BY: names of columns, numbers and names of outputs, expressions.
     pub(super) fn group_by(
@@ -34,7 +43,9 @@ impl Binder<'_> {
         let allowed = std::mem::replace(&mut self.aggregates.allowed, false);
         self.clause = "GROUP BY";
         let mut keys: Vec<Expr> = Vec::with_capacity(asts.len());
-        for ast in asts {
+        let mut single = Vec::with_capacity(asts.len());
+        asts.iter().for_each(|ast| without_parentheses(ast, &mut single));
+        for ast in single {
             let key = self.group_key(ast, scope, output)?;
             if !keys.contains(&key) {
                 keys.push(key);
@@ -85,6 +96,24 @@ impl Binder<'_> {
         Ok(expr)
     }
 
+    /// 42803 for a column that is not grouped.
+    fn ungrouped(&self, place: usize) -> SqlError {
+        let own = self.aggregates.references.iter().find(|(at, _, _)| *at == place);
+        let inner = self.aggregates.inner_references.iter().find(|(at, _, _)| *at == place);
+        let (message, at) = match (own, inner) {
+            (own, Some((_, name, at))) if own.is_none_or(|(_, _, own_at)| at < own_at) => {
+                (format!("subquery uses ungrouped column \"{name}\" from outer query"), *at)
+            }
+            (own, _) => {
+                let (name, at) = own.map_or(("?", crate::parse::NO_LOCATION), |(_, name, at)| (name, *at));
+                let message =
+                    format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
+                (message, at)
+            }
+        };
+        self.error(SqlState::GROUPING_ERROR, message, at)
+    }
+
     /// Rewrites expressions over the aggregation's row. 42803 for a column that is neither grouped nor follows from
     /// the keys.
     pub(super) fn over_groups(
@@ -120,11 +149,7 @@ impl Binder<'_> {
             });
         }
         if let Some(place) = missing {
-            let found = self.aggregates.references.iter().find(|(at, _, _)| *at == place);
-            let (name, at) = found.map_or(("?", crate::parse::NO_LOCATION), |(_, name, at)| (name, *at));
-            let message =
-                format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
-            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+            return Err(self.ungrouped(place));
         }
         let first = keys.len();
         for expr in exprs.iter_mut() {

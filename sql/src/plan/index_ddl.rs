@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope};
-use super::dependents::of_key;
+use super::dependents::{Dependents, of_key};
 use super::index::{is_immutable, stored_condition, stored_expression};
 use super::names::{fold_ident, index_columns_name, object_name, sort_options};
 use super::node::{Alteration, Body, Notice};
@@ -278,10 +278,11 @@ impl Binder<'_> {
             let message = "functions in index predicate must be marked IMMUTABLE";
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
-        let text = ast.to_string();
-        match stored_condition(&text, table, self.catalog) {
-            Ok(again) if again == condition => Ok(text),
-            _ => Err(self.unsupported("this index predicate is", start_of(ast))),
+        let is_same = |text: &String| stored_condition(text, table, self.catalog).is_ok_and(|again| again == condition);
+        let normal = self.normal_text(ast, &Scope::of_columns(table)).map(|normal| normal.text).filter(is_same);
+        match normal.or_else(|| Some(ast.to_string()).filter(is_same)) {
+            Some(text) => Ok(text),
+            None => Err(self.unsupported("this index predicate is", start_of(ast))),
         }
     }
 
@@ -348,7 +349,7 @@ impl Binder<'_> {
 
     /// The columns of INCLUDE of a key constraint. Its storage parameters tune PostgreSQL's indexes: they are accepted
     /// and ignored.
-    fn key_options(
+    pub(super) fn key_options(
         &self,
         (method, options): (Option<&IndexType>, &[IndexOption]),
         at: Location,
@@ -410,10 +411,16 @@ impl Binder<'_> {
     }
 
     /// Binds DROP INDEX.
-    pub(super) fn drop_index(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Body, SqlError> {
+    pub(super) fn drop_index(
+        &mut self,
+        names: &[ObjectName],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<Body, SqlError> {
         let mut changes: Vec<Alteration> = Vec::new();
+        let mut dropped: Vec<(String, Dependents)> = Vec::new();
         for name in names {
-            let Some((found, shown)) = self.find_relation(name)? else {
+            let Some((relation, shown)) = self.find_relation(name)? else {
                 let shown = self.name_parts(name)?.join(".");
                 let message = format!("index \"{shown}\" does not exist");
                 if !if_exists {
@@ -423,9 +430,9 @@ impl Binder<'_> {
                 self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
                 continue;
             };
-            let Relation::Index(table) = found else {
+            let Relation::Index(table) = relation else {
                 let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{shown}\" is not an index"));
-                return Err(error.hint(hint_to_drop(&found)));
+                return Err(error.hint(hint_to_drop(&relation)));
             };
             if table.index(&shown).is_none_or(|index| index.is_constraint) {
                 let message =
@@ -440,7 +447,28 @@ impl Binder<'_> {
             });
             if let Some(change) = changes.get_mut(at) {
                 change.new.indexes.retain(|index| index.name != shown);
-                of_key(&change.new, &shown, self.catalog).check(&format!("index {shown}"), false)?;
+                let found = of_key(&change.new, &shown, self.catalog);
+                dropped.push((shown, found));
+            }
+        }
+        let what = match dropped.as_slice() {
+            [(only, _)] => format!("index {only}"),
+            _ => "desired object(s)".to_owned(),
+        };
+        let mut found = Dependents::default();
+        dropped.into_iter().for_each(|(_, keys)| found.add_keys(keys));
+        if let Some(message) = found.check(&what, cascade)? {
+            self.notices.push(Notice { code: SqlState::SUCCESSFUL_COMPLETION, message, is_warning: false });
+        }
+        for other in found.alterations(self.catalog)? {
+            let (child, keys) = (other.old.id, &other.new.foreign_keys);
+            // These are not referred to any more.
+            for change in changes.iter_mut().filter(|change| keys.iter().all(|key| key.parent != change.old.id)) {
+                change.new.referenced_by.retain(|id| *id != child);
+            }
+            match changes.iter_mut().find(|change| change.old.id == child) {
+                Some(change) => change.new.foreign_keys = other.new.foreign_keys,
+                None => changes.push(other),
             }
         }
         Ok(Body::AlterTables("DROP INDEX", changes))

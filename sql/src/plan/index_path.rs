@@ -152,7 +152,7 @@ fn candidate(
 }
 
 /// The number of conjuncts of a predicate, if the conditions imply all of them. Marks those that say the same.
-fn implied(predicate: &Expr, conditions: &[Expr], used: &mut [bool]) -> Option<usize> {
+pub(super) fn implied(predicate: &Expr, conditions: &[Expr], used: &mut [bool]) -> Option<usize> {
     let parts = match predicate {
         Expr::And(parts) => parts.as_slice(),
         single => std::slice::from_ref(single),

@@ -16,7 +16,9 @@ use super::rel::{SelectPlan, Source};
 use super::subscripted::Target;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{NO_ALIAS, NO_LOCATION, OVERRIDING_SYSTEM, OVERRIDING_USER, query_start, start_of};
+use crate::parse::{
+    CONFLICT_TARGET, NO_ALIAS, NO_LOCATION, OVERRIDING_SYSTEM, OVERRIDING_USER, SOURCE, query_start, start_of,
+};
 use crate::table::{Column, Identity, Index, Table};
 use pgtypes::Datum;
 
@@ -45,7 +47,7 @@ impl Binder<'_> {
             return Err(self.unsupported("INSERT into a view is", at));
         }
         let overriding = overriding(insert);
-        if insert.partitioned.is_some() && overriding.is_none() {
+        if insert.partitioned.is_some() && overriding.is_none() && !has_marked_source(insert) {
             return Err(self.unsupported("this form of INSERT is", at));
         }
         let table = self.table(name)?;
@@ -208,7 +210,10 @@ impl Binder<'_> {
         at: Location,
     ) -> Result<Conflict, SqlError> {
         let arbiters = match &on.conflict_target {
-            Some(ConflictTarget::Columns(idents)) => self.inferred_arbiters(table, idents)?,
+            Some(ConflictTarget::Columns(idents)) => match idents.as_slice() {
+                [only] if only.value == CONFLICT_TARGET => self.arbiters_of_target((table, alias), only)?,
+                _ => self.inferred_arbiters(table, idents)?,
+            },
             Some(ConflictTarget::OnConstraint(name)) => {
                 let constraint = self.name_parts(name)?.pop().unwrap_or_default();
                 let is_named = |index: &Index| index.is_constraint && index.name == constraint;
@@ -317,6 +322,11 @@ fn overriding(insert: &Insert) -> Option<Overriding> {
         [Ast::Identifier(ident)] if ident.value == OVERRIDING_USER => Some(Overriding::User),
         _ => None,
     }
+}
+
+/// Whether the partition only tells the parser that a query follows.
+fn has_marked_source(insert: &Insert) -> bool {
+    matches!(insert.partitioned.as_deref(), Some([Ast::Identifier(ident)]) if ident.value == SOURCE)
 }
 
 /// Whether a value that is given for a column does not count. 428C9 if none may be given.

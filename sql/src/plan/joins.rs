@@ -13,10 +13,14 @@ use crate::expr::{CompareOp, Expr};
 use crate::system;
 use crate::table::Table;
 
-/// All columns of a table, as a node.
-pub(super) fn table_scan(table: Arc<Table>, indexes: Vec<BoundIndex>, names: Vec<String>) -> Rel {
-    let width = table.columns.len();
-    Rel::Query(Box::new(SelectPlan::of(source(table, indexes), width, names)))
+/// All columns of a table, as a node. `with_key`: the key of the row follows them.
+pub(super) fn table_scan((table, indexes): (Arc<Table>, Vec<BoundIndex>), names: Vec<String>, with_key: bool) -> Rel {
+    let width = table.columns.len() + usize::from(with_key);
+    let mut source = source(table, indexes);
+    if let Source::Table(access) = &mut source {
+        access.with_key = with_key;
+    }
+    Rel::Query(Box::new(SelectPlan::of(source, width, names)))
 }
 
 /// The rows of a table, stored or computed.

@@ -8,31 +8,32 @@
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `known`, `selectivity`, `show`: parts without knowledge
-//!    of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, statistics,
-//!    what conditions leave of a table's rows, expressions as text
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `selectivity`, `show`: parts without
+//!    knowledge of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN,
+//!    kinds of joins and locks, statistics, what conditions leave of a table's rows, expressions as text
 //! 2. `index_path`: scans of secondary indexes
 //! 3. `path_cost`, `window`: what paths cost; window functions and their frames
-//! 4. `access`, `found`: access paths; what was found of a query
+//! 4. `access`, `found`, `locked_join`: access paths; what was found of a query; joins that lock rows
 //! 5. `rel`: queries and the nodes that they read
 //! 6. `join_method`, `joins`, `node`, `windowed`: how joins find partners; where conditions go; the plan of a
 //!    statement; window functions in a plan
-//! 7. `correlated`, `settle`, `with_name`: rows that sub-queries keep; access paths and methods of joins; names of
-//!    WITH
-//! 8. `binder`, `constants`, `plain`: the binder's state, names in scope; errors of constant expressions; queries for
-//!    plain columns
-//! 9. `coerce`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, EXPLAIN, the depth of
-//!    a plan, reserved words, expressions of the catalog
+//! 7. `correlated`, `settle`, `visit`, `with_name`: rows that sub-queries keep; access paths and methods of joins;
+//!    all expressions of a plan; names of WITH
+//! 8. `binder`, `plain`, `read`: the binder's state, names in scope; queries for plain columns; what a statement reads
+//!    of its queries
+//! 9. `coerce`, `constants`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, errors of constants, EXPLAIN,
+//!    the depth of a plan, reserved words, expressions of the catalog
 //! 10. `calls`, `mentions`, `relations`, `type_name`: calls of functions, relations that a query's text names, names of
 //!     relations, types
-//! 11. `domains`, `object_names`, `operators`, `recursion`: constraints of domains, names in literals, operators, the
-//!     form of WITH RECURSIVE
+//! 11. `domains`, `object_names`, `operators`, `recursion`, `row_locks`: constraints of domains, names in literals,
+//!     operators, the form of WITH RECURSIVE, FOR UPDATE
 //! 12. `comparison`: comparisons and constructs built from them
 //! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 14. `aggregate`, `deparse`, `frames`, `index`, `subscripted`: aggregates; conditions as text; frames of windows;
-//!     binding of indexes; elements and slices that are assigned
-//! 15. `assign`, `dependents`, `from`, `projection`, `rename`, `view_uses`: values for columns; what goes with a
-//!     column; FROM, output columns; names in stored texts; what views read
+//! 14. `aggregate`, `deparse`, `frames`, `index`, `subscripted`, `whole_row`: aggregates; conditions as text; frames of
+//!     windows; binding of indexes; elements and slices that are assigned; rows as values
+//! 15. `assign`, `conflict_target`, `dependents`, `from`, `outer_aggregate`, `projection`, `rename`, `view_uses`:
+//!     values for columns; targets of ON CONFLICT; what goes with a column; FROM; aggregates of a query around, output
+//!     columns; names in stored texts; what views read
 //! 16. `grouping`, `order_limit`, `references`, `set_operation`, `table_change`: GROUP BY; ORDER BY, LIMIT, OFFSET;
 //!     foreign keys of a statement; UNION and its kin, WITH; changes of tables under construction
 //! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
@@ -66,6 +67,7 @@ mod coerce;
 mod comments;
 mod comparison;
 mod conditions;
+mod conflict_target;
 mod constants;
 mod constraints;
 mod copy;
@@ -93,7 +95,9 @@ mod index_path;
 mod insert;
 mod join_method;
 mod joins;
+mod kinds;
 mod known;
+mod locked_join;
 mod maintenance;
 mod mentions;
 mod modify;
@@ -103,17 +107,20 @@ mod object_ddl;
 mod object_names;
 mod operators;
 mod order_limit;
+mod outer_aggregate;
 mod over;
 mod parameters;
 mod path_cost;
 mod plain;
 mod projection;
+mod read;
 mod recursion;
 mod references;
 mod rel;
 mod relabel;
 mod relations;
 mod rename;
+mod row_locks;
 mod select;
 mod selectivity;
 mod sequence_ddl;
@@ -130,6 +137,8 @@ mod table_change;
 mod type_name;
 mod view_uses;
 mod views;
+mod visit;
+mod whole_row;
 mod window;
 mod windowed;
 mod with_change;
@@ -145,6 +154,7 @@ pub(crate) use explain::{
 };
 pub(crate) use explained::Explain;
 pub(crate) use index_path::{IndexScan, PrefixValue};
+pub(crate) use locked_join::{JoinTree, LockedJoin, LockedTable};
 pub(crate) use node::{
     Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,
     NewObject, References, Referring, RowCounts, UpdatePlan, WithBody,

@@ -109,7 +109,7 @@ impl Binder<'_> {
             From::Rel(rel) => rel,
             From::Table(table) => {
                 let indexes = bind_indexes(&table, self.catalog)?;
-                table_scan(table, indexes, columns.names())
+                table_scan((table, indexes), columns.names(), false)
             }
             From::Nothing => return Err(SqlError::internal("an empty FROM")),
         };

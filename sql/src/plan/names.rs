@@ -18,6 +18,11 @@ pub(super) fn sort_options(options: &OrderByOptions) -> (bool, bool) {
     (descends, options.nulls_first.unwrap_or(descends))
 }
 
+/// The identifiers of a name.
+pub(super) fn idents(name: &ObjectName) -> Vec<Ident> {
+    name.0.iter().filter_map(|part| part.as_ident().cloned()).collect()
+}
+
 impl Binder<'_> {
     /// 42601 for a reserved word or a string in place of a name.
     pub(super) fn check_name(&self, ident: &Ident) -> Result<(), SqlError> {

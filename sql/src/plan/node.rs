@@ -54,7 +54,7 @@ pub struct Plan {
     /// Whether it changes the schema.
     pub is_ddl: bool,
     /// Whether it cannot run in a transaction with other statements.
-    pub outside_block_only: bool,
+    pub outside_block_only: Option<&'static str>,
     /// Whether an expression has a constant part, so that [`Plan::check_constants`] has something to do.
     pub(crate) constant_parts: bool,
     /// Whether an expression takes or gives up advisory locks, or asks other nodes.
@@ -423,7 +423,7 @@ impl Alteration {
     }
 }
 
-/// New constraints that the rows of a table must satisfy.
+/// Constraints that rows must satisfy: new ones, and those over values that change.
 #[derive(Debug, Default)]
 pub(crate) struct Validates {
     /// Columns without NULL.
@@ -434,12 +434,15 @@ pub(crate) struct Validates {
     pub(crate) checks: Vec<String>,
     /// The names of foreign keys.
     pub(crate) foreign_keys: Vec<String>,
+    /// Foreign keys of other tables to this one: these tables, and the names.
+    pub(crate) referring: Vec<(TableId, String)>,
 }
 
 impl Validates {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.not_null.is_empty() && self.domains.is_empty() && self.checks.is_empty() && self.foreign_keys.is_empty()
+        let is_own = !self.not_null.is_empty() || !self.domains.is_empty() || !self.checks.is_empty();
+        !is_own && self.foreign_keys.is_empty() && self.referring.is_empty()
     }
 }
 
@@ -513,6 +516,16 @@ impl References {
         self.children.extend(others.children);
         self.tables.extend(others.tables);
         self.parents.extend(others.parents);
+    }
+
+    /// Whether rows that refer may get defaults that use sequences.
+    pub(crate) fn use_sequences(&self) -> bool {
+        let actions =
+            self.children.values().flatten().flat_map(|referring| [&referring.on_delete, &referring.on_update]);
+        actions.into_iter().any(|action| match action {
+            ChildAction::Update(plan) => plan.assignments.iter().any(|(_, value)| value.uses_sequences()),
+            _ => false,
+        })
     }
 }
 

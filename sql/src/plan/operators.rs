@@ -16,6 +16,15 @@ use pgtypes::functions::{OperatorRow, has_order};
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
 
+/// Whether the schema of an operator, as it is written, is the only one of operators.
+fn is_of_system(schema: &[String]) -> bool {
+    match schema {
+        [] => true,
+        [name] => name == "\"pg_catalog\"" || name.eq_ignore_ascii_case("pg_catalog"),
+        _ => false,
+    }
+}
+
 impl Binder<'_> {
     /// Applies a binary operator other than AND and OR.
     pub(super) fn binary(
@@ -31,7 +40,7 @@ impl Binder<'_> {
                 None => symbol.as_str(),
             },
             BinaryOperator::PGCustomBinaryOperator(parts) => match parts.split_last() {
-                Some((symbol, schema)) if schema.is_empty() || schema == ["pg_catalog"] => symbol.as_str(),
+                Some((symbol, schema)) if is_of_system(schema) => symbol.as_str(),
                 _ => return Err(self.unsupported("an operator of this schema is", ast.0.span().start)),
             },
             op => match symbol_of(op) {

@@ -10,7 +10,7 @@ use super::projection::Output;
 use super::rel::SortKey;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{query_start, start_of};
+use crate::parse::{NO_LOCATION, query_start, start_of};
 use pgtypes::cast::CastContext;
 use pgtypes::functions::{has_equality, has_order};
 use pgtypes::{Datum, SqlType};
@@ -40,7 +40,7 @@ impl Binder<'_> {
         self.clause = "ORDER BY";
         let visible = output.columns.len();
         for key in keys {
-            let column = match self.order_target(&key.expr, output, visible)? {
+            let column = match self.order_target(&key.expr, output, visible, "ORDER BY")? {
                 Some(column) => {
                     self.settle(output, column)?;
                     self.check_sortable(output.columns[column].ty, start_of(&key.expr))?;
@@ -72,6 +72,27 @@ impl Binder<'_> {
         Ok(order_limit)
     }
 
+    /// The error of a set operation that an expression orders: at the first one that is no column of the result.
+    pub(super) fn unordered_set(
+        &mut self,
+        order_by: Option<&OrderBy>,
+        (scope, output, visible): (&Scope, &Output, usize),
+    ) -> SqlError {
+        let keys = match order_by.map(|order_by| &order_by.kind) {
+            Some(OrderByKind::Expressions(keys)) => keys.as_slice(),
+            _ => &[],
+        };
+        let mut is_column = |ast: &Ast| {
+            matches!(self.order_target(ast, output, visible, "ORDER BY"), Ok(Some(_)))
+                || self.expr(ast, scope).is_ok_and(|value| output.exprs.iter().take(visible).any(|o| *o == value.expr))
+        };
+        let at = keys.iter().find(|key| !is_column(&key.expr)).map_or(NO_LOCATION, |key| start_of(&key.expr));
+        let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+        self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at)
+            .detail("Only result column names can be used, not expressions or functions.")
+            .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+    }
+
     /// 42883 if values of a type cannot be sorted.
     pub(super) fn check_sortable(&self, ty: SqlType, at: Location) -> Result<(), SqlError> {
         if has_order(ty) {
@@ -91,24 +112,32 @@ impl Binder<'_> {
         Err(self.error(SqlState::UNDEFINED_FUNCTION, message, at))
     }
 
-    /// The output column of a name or number in ORDER BY; `None` for an expression.
-    fn order_target(&self, ast: &Ast, output: &Output, visible: usize) -> Result<Option<usize>, SqlError> {
+    /// The output column of a name or number in ORDER BY or DISTINCT ON; `None` for an expression.
+    pub(super) fn order_target(
+        &self,
+        ast: &Ast,
+        output: &Output,
+        visible: usize,
+        clause: &str,
+    ) -> Result<Option<usize>, SqlError> {
         match ast {
+            Ast::Nested(inner) => self.order_target(inner, output, visible, clause),
             Ast::Identifier(ident) => {
                 let name = fold_ident(ident);
                 let mut found = (0..visible).filter(|at| output.columns[*at].name == name);
                 let Some(first) = found.next() else { return Ok(None) };
                 if found.any(|other| output.exprs[other] != output.exprs[first]) {
-                    let message = format!("ORDER BY \"{name}\" is ambiguous");
+                    let message = format!("{clause} \"{name}\" is ambiguous");
                     return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, ident.span.start));
                 }
                 Ok(Some(first))
             }
             Ast::Value(value) if !matches!(value.value, Value::Number(..) | Value::Placeholder(_)) => {
-                Err(self.error(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY", value.span.start))
+                let message = format!("non-integer constant in {clause}");
+                Err(self.error(SqlState::SYNTAX_ERROR, message, value.span.start))
             }
             ast => match literal(ast) {
-                Some((value, negative)) => self.order_number(value, negative, visible, "ORDER BY").map(Some),
+                Some((value, negative)) => self.order_number(value, negative, visible, clause).map(Some),
                 None => Ok(None),
             },
         }

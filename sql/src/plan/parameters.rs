@@ -88,7 +88,7 @@ fn bind_on_this_stack(
         columns: Some(types.iter().map(column).collect()),
         writes: false,
         is_ddl: false,
-        outside_block_only: false,
+        outside_block_only: None,
         constant_parts,
         takes_locks: false,
         changes_in_with: false,

@@ -1,20 +1,19 @@
 //! Binding of output columns: select lists and RETURNING.
 
 use sqlparser::ast::{
-    AccessExpr, Expr as Ast, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned,
-    TrimWhereField,
+    AccessExpr, BinaryOperator, Expr as Ast, Ident, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Spanned, TrimWhereField, Value, ValueWithSpan,
 };
-use sqlparser::tokenizer::Location;
+use sqlparser::tokenizer::{Location, Span};
 
-use super::bind_expr::fields_of;
 use super::binder::{Binder, Scope, ScopeColumn, ScopeTable, Typed};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::type_name;
+use super::whole_row::{Star, star_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::fold::fold;
-use crate::parse::is_empty_list;
+use crate::parse::{is_empty_list, is_star, start_of};
 use crate::table::quote_identifier;
 use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
@@ -39,6 +38,10 @@ impl Binder<'_> {
             match item {
                 SelectItem::UnnamedExpr(ast) if is_empty_list(ast) => {}
                 SelectItem::UnnamedExpr(ast) => {
+                    if let Some(star) = star_of(ast) {
+                        self.star(ast, &star, scope, &mut output)?;
+                        continue;
+                    }
                     let value = self.expr(ast, scope)?;
                     self.push(&mut output, (value, column_name(ast)), scope);
                 }
@@ -57,28 +60,24 @@ impl Binder<'_> {
                     let table = parts.pop().unwrap_or_default();
                     self.wildcard(Some(&table), name.span().start, scope, &mut output)?;
                 }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(ast), _) => {
-                    self.fields(ast, scope, &mut output)?;
-                }
                 other => return Err(self.unsupported("this form of output column is", other.span().start)),
             }
         }
         Ok(output)
     }
 
-    /// `(row).*`
-    fn fields(&mut self, ast: &Ast, scope: &Scope, output: &mut Output) -> Result<(), SqlError> {
-        let record = self.expr(ast, scope)?;
-        let Some(fields) = fields_of(&record) else {
-            let message = format!("type {} is not composite", self.type_text(record.ty));
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-        };
-        if fields.is_empty() {
-            return Err(self.unsupported("the fields of a row that comes from elsewhere are", record.at));
+    /// `(row).*`, and `(t.*)`, which is `t.*`.
+    fn star(&mut self, ast: &Ast, star: &Star<'_>, scope: &Scope, output: &mut Output) -> Result<(), SqlError> {
+        if self.stars.is_some() {
+            // The text of a view has the columns in the place of a star.
+            return Err(self.unsupported("this form of * in a view is", start_of(ast)));
         }
-        for (at, (name, ty)) in fields.into_iter().enumerate() {
-            output.exprs.push(fold(Expr::Field { record: Box::new(record.expr.clone()), at }));
-            output.columns.push(ResultColumn { name, ty, origin: (0, 0) });
+        let columns = match star {
+            Star::Table(parts) => self.starred_columns(parts, scope)?,
+            Star::Row(root, accesses) => self.fields((root, accesses), scope)?,
+        };
+        for (name, value) in columns {
+            self.push(output, (value, name), scope);
         }
         Ok(())
     }
@@ -143,8 +142,7 @@ impl Binder<'_> {
                 return Err(self.error(SqlState::SYNTAX_ERROR, "SELECT * with no tables specified is not valid", at));
             }
             Some(table) if !scope.tables.iter().any(|t| t.name == table) => {
-                let message = format!("missing FROM-clause entry for table \"{table}\"");
-                return Err(self.error(SqlState::UNDEFINED_TABLE, message, at));
+                return self.outer_wildcard(table, at, scope, output);
             }
             _ => {}
         }
@@ -179,6 +177,26 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// `t.*` of a table of a query around.
+    fn outer_wildcard(
+        &mut self,
+        table: &str,
+        at: Location,
+        scope: &Scope,
+        output: &mut Output,
+    ) -> Result<(), SqlError> {
+        let name = Ident { value: table.to_owned(), quote_style: Some('"'), span: Span::new(at, at) };
+        let columns = self.starred_columns(&[name], scope)?;
+        if let Some(stars) = &mut self.stars {
+            let shown = |(name, _): &(String, Typed)| format!("{}.{}", quote_identifier(table), quote_identifier(name));
+            stars.push((at, columns.iter().map(shown).collect::<Vec<_>>().join(", ")));
+        }
+        for (name, value) in columns {
+            self.push(output, (value, name), scope);
+        }
+        Ok(())
+    }
+
     /// Binds RETURNING.
     pub(super) fn returning(&mut self, items: Option<&[SelectItem]>, scope: &Scope) -> Result<Returning, SqlError> {
         let Some(items) = items else { return Ok((None, None)) };
@@ -204,7 +222,9 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
     let strong = |name: &str| Some((name.to_owned(), true));
     match ast {
         Ast::Identifier(ident) => Some((fold_ident(ident), true)),
-        Ast::CompoundIdentifier(parts) => parts.last().map(|ident| (fold_ident(ident), true)),
+        Ast::CompoundIdentifier(parts) => {
+            parts.iter().rfind(|ident| !is_star(ident)).map(|ident| (fold_ident(ident), true))
+        }
         Ast::Nested(inner) => name_of(inner),
         Ast::Collate { expr, .. } => name_of(expr),
         Ast::Function(call) => match call.name.0.last() {
@@ -215,6 +235,8 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
             Some((name, true)) => Some((name, true)),
             _ => type_name::column_name(data_type).map(|name| (name, false)),
         },
+        Ast::Value(ValueWithSpan { value: Value::NationalStringLiteral(_), .. }) => Some(("bpchar".to_owned(), false)),
+        Ast::BinaryOp { op: BinaryOperator::Overlaps, .. } => strong("overlaps"),
         Ast::TypedString(typed) => type_name::column_name(&typed.data_type).map(|name| (name, false)),
         Ast::Case { else_result, .. } => match else_result.as_deref().and_then(name_of) {
             Some((name, true)) => Some((name, true)),

@@ -3,10 +3,10 @@
 //! A query ([`SelectPlan`]) is filter, aggregation, projection, DISTINCT, sort and limit over a source. A source may be
 //! another node, whose inputs are nodes again, and a query is one too. Each node gives rows of a fixed width.
 
-use kv::api::LockMode;
-
 use super::access::TableAccess;
 use super::aggregation::AggregateCall;
+pub(crate) use super::kinds::{JoinKind, RowLock, RowWait};
+use super::locked_join::LockedJoin;
 use super::show::plain;
 use super::window::{Frame, WindowFunction};
 use crate::expr::Expr;
@@ -34,6 +34,8 @@ pub(crate) struct SelectPlan {
     pub(crate) offset: Option<Expr>,
     /// FOR UPDATE and the like: returned rows are locked.
     pub(crate) lock: Option<RowLock>,
+    /// Which rows these are, if the source is a join.
+    pub(crate) locked_join: Option<Box<LockedJoin>>,
     /// Names of the source's columns, for EXPLAIN.
     pub(crate) names: Vec<String>,
     /// Whether its own expressions have sub-queries. Known when it is settled.
@@ -55,6 +57,7 @@ impl SelectPlan {
             limit: None,
             offset: None,
             lock: None,
+            locked_join: None,
             names: Vec::new(),
             has_subqueries: true,
         }
@@ -137,24 +140,6 @@ impl SelectPlan {
     }
 }
 
-/// The locks of the rows that a query returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowLock {
-    pub(crate) mode: LockMode,
-    pub(crate) wait: RowWait,
-}
-
-/// What a query does about rows that other transactions have locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RowWait {
-    /// Waits.
-    Queue,
-    /// SKIP LOCKED.
-    Skip,
-    /// NOWAIT.
-    NoWait,
-}
-
 /// The source of a query's rows.
 #[derive(Debug)]
 pub(crate) enum Source {
@@ -220,27 +205,6 @@ impl Rel {
             Rel::Function(_) => false,
             Rel::With(_) => true,
         }
-    }
-}
-
-/// The kinds of joins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JoinKind {
-    Inner,
-    Left,
-    Right,
-    Full,
-}
-
-impl JoinKind {
-    /// Whether rows of the left side without a partner are kept.
-    pub(crate) fn keeps_left(self) -> bool {
-        matches!(self, JoinKind::Left | JoinKind::Full)
-    }
-
-    /// Whether rows of the right side without a partner are kept.
-    pub(crate) fn keeps_right(self) -> bool {
-        matches!(self, JoinKind::Right | JoinKind::Full)
     }
 }
 

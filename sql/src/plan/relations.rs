@@ -110,7 +110,7 @@ impl Binder<'_> {
 
     /// Whether a relation has a name in the schema of the relation that the statement creates or changes.
     pub(super) fn is_taken(&self, name: &str) -> bool {
-        self.look_up(Some(self.target), name).is_some()
+        self.look_up(Some(self.target), name).is_some() && !self.freed.iter().any(|freed| freed == name)
     }
 
     /// What it has looked up.

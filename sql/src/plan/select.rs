@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use kv::api::LockMode;
-use sqlparser::ast::{Distinct, LockClause, LockType, NonBlock, Query, Select, SelectItem, SetExpr, Spanned, Values};
+use sqlparser::ast::{Distinct, Query, Select, SelectItem, SetExpr, Spanned, Values};
 use sqlparser::tokenizer::Location;
 
 use super::aggregation::AggregateCall;
@@ -14,14 +13,15 @@ use super::found::AggregateState;
 use super::from::From;
 use super::index::bind_indexes;
 use super::joins::{push, source};
-use super::names::{fold_ident, is_default};
+use super::names::is_default;
 use super::node::ResultColumn;
 use super::projection::Output;
-use super::rel::{Aggregation, Rel, RowLock, RowWait, SelectPlan, SetCall, SetValues, SortKey, Source};
+use super::rel::{Aggregation, Rel, RowLock, SelectPlan, SetCall, SetValues, SortKey, Source};
+use super::row_locks::{lock_mode, lock_name, locking};
 use super::windowed::set_windows;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Expr, fold};
-use crate::parse::{KEY_LOCK, NO_LOCATION, query_start, start_of};
+use crate::parse::{NO_LOCATION, query_start, start_of};
 use crate::system;
 use crate::table::Table;
 
@@ -37,6 +37,8 @@ impl Binder<'_> {
             return Err(self.unsupported("this clause of a query is", at));
         }
         let is_top = std::mem::take(&mut self.is_top);
+        // FOR UPDATE is not of the queries in FROM.
+        let locking = self.locking.take();
         self.descend()?;
         let names = self.with_names.len();
         let bound = match &query.with {
@@ -44,6 +46,7 @@ impl Binder<'_> {
             None => self.query_body(query),
         };
         self.with_names.truncate(names);
+        self.locking = locking;
         self.depth -= 1;
         bound
     }
@@ -56,32 +59,32 @@ impl Binder<'_> {
             SetExpr::Query(inner) if query.order_by.is_none() && query.limit_clause.is_none() => self.query(inner),
             SetExpr::Query(inner) => {
                 let (plan, columns) = self.query(inner)?;
-                self.ordered(SelectPlan::over(plan), columns, query)
+                self.ordered(SelectPlan::over(plan), columns, query, false)
             }
             SetExpr::SetOperation { op, set_quantifier, left, right } => {
                 let (plan, columns) = self.set_operation((*op, *set_quantifier), left, right, at)?;
-                self.ordered(plan, columns, query)
+                self.ordered(plan, columns, query, true)
             }
             SetExpr::Table(_) => Err(self.unsupported("TABLE is", at)),
             _ => Err(self.unsupported("a statement that changes rows here is", at)),
         }
     }
 
-    /// ORDER BY and LIMIT over the columns of a plan that has neither.
+    /// ORDER BY and LIMIT over the columns of a plan that has neither. `is_set`: it is a set operation, which no
+    /// expressions order.
     fn ordered(
         &mut self,
         mut plan: SelectPlan,
         columns: Vec<ResultColumn>,
         query: &Query,
+        is_set: bool,
     ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
-        let scope = Scope::default();
+        let scope = Scope::of_result(&columns);
         let mut output = Output { exprs: std::mem::take(&mut plan.output), columns, untyped: Vec::new() };
         let visible = output.exprs.len();
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
-        if output.exprs.len() > visible {
-            let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
-            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-            return Err(error.detail("Only result column names can be used, not expressions or functions."));
+        if is_set && output.exprs.len() > visible {
+            return Err(self.unordered_set(query.order_by.as_ref(), (&scope, &output, visible)));
         }
         self.limit(query, &scope, &mut order_limit)?;
         if let Some(clause) = query.locks.first() {
@@ -98,7 +101,9 @@ impl Binder<'_> {
         // The clauses are bound in PostgreSQL's order: parameters get their types, and errors come, in it.
         self.refuse_clauses(select)?;
         let keeps_unknown = std::mem::take(&mut self.keeps_unknown);
+        self.locking = locking(query);
         let (from, scope) = self.from(&select.from)?;
+        let locking = self.locking.take();
         self.aggregates = AggregateState { allowed: true, ..Default::default() };
         self.clause = "SELECT";
         self.named_windows(&select.named_window, &scope)?;
@@ -120,12 +125,7 @@ impl Binder<'_> {
         if distinct {
             self.check_distinct(&select.projection, &mut output)?;
         }
-        self.aggregates.windows.allowed = true;
-        let distinct_on = match &select.distinct {
-            Some(Distinct::On(asts)) => self.distinct_on(asts, &scope, &mut output, &order_limit.sort)?,
-            _ => Vec::new(),
-        };
-        self.aggregates.windows.allowed = false;
+        let distinct_on = self.distinct_on(select, &scope, &mut output, &order_limit.sort)?;
         let mut windows = std::mem::take(&mut self.aggregates.windows);
         let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
         let exprs = output.exprs.iter_mut().chain(&mut having).chain(windows.exprs_mut()).collect();
@@ -151,9 +151,13 @@ impl Binder<'_> {
             limit: order_limit.limit,
             offset: order_limit.offset,
             lock: None,
+            locked_join: None,
             names: scope.names(),
             has_subqueries: true,
         };
+        if let (Some(locking), From::Rel(_)) = (locking, &from) {
+            plan.locked_join = self.locked_join((locking, &scope), filter.as_ref())?.map(Box::new);
+        }
         self.set_source(&mut plan, from, filter, lock, query)?;
         let mut width = scope.width();
         if has_windows {
@@ -209,10 +213,8 @@ impl Binder<'_> {
                 plan.source = source(table, indexes);
                 plan.lock = lock;
             }
-            From::Rel(_) if lock.is_some() => {
-                return Err(self.unsupported("row locks of more than one table are", query_start(query)));
-            }
             From::Rel(mut rel) => {
+                plan.lock = lock.filter(|_| plan.locked_join.is_some());
                 let mut parts = Vec::new();
                 plan.filter.take().into_iter().for_each(|filter| conjuncts(filter, &mut parts));
                 plan.filter = conjunction(push(&mut rel, parts));
@@ -256,14 +258,22 @@ impl Binder<'_> {
     /// DISTINCT ON: the output columns that tell the rows apart, which ORDER BY begins with.
     fn distinct_on(
         &mut self,
-        asts: &[sqlparser::ast::Expr],
+        select: &Select,
         scope: &Scope,
         output: &mut Output,
         sort: &[SortKey],
     ) -> Result<Vec<usize>, SqlError> {
+        let Some(Distinct::On(asts)) = &select.distinct else { return Ok(Vec::new()) };
+        self.aggregates.windows.allowed = true;
         self.clause = "DISTINCT ON";
         let mut columns = Vec::with_capacity(asts.len());
         for ast in asts {
+            if let Some(column) = self.order_target(ast, output, output.columns.len(), "DISTINCT ON")? {
+                self.settle(output, column)?;
+                self.check_groupable(output.columns[column].ty, start_of(ast))?;
+                columns.push(column);
+                continue;
+            }
             let value = self.expr(ast, scope)?;
             let value = self.resolve_unknown(value)?;
             self.check_groupable(value.ty, start_of(ast))?;
@@ -276,6 +286,7 @@ impl Binder<'_> {
             };
             columns.push(column);
         }
+        self.aggregates.windows.allowed = false;
         let leading = sort.iter().take(columns.len());
         if leading.clone().any(|key| !columns.contains(&key.column)) {
             let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
@@ -357,6 +368,7 @@ impl Binder<'_> {
             output.columns.push(ResultColumn { name: format!("column{}", at + 1), ty, origin: (0, 0) });
         }
         // ORDER BY uses the generated column names.
+        let scope = Scope::of_result(&output.columns);
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
         self.limit(query, &scope, &mut order_limit)?;
         let Output { exprs, columns, .. } = output;
@@ -372,74 +384,11 @@ impl Binder<'_> {
             limit: order_limit.limit,
             offset: order_limit.offset,
             lock: None,
+            locked_join: None,
             names,
             has_subqueries: true,
         };
         Ok((plan, columns))
-    }
-
-    /// How to lock the rows. Of several clauses the strongest lock counts, and NOWAIT before SKIP LOCKED.
-    fn locks(
-        &self,
-        query: &Query,
-        (collapsed, has_windows): (bool, bool),
-        scope: &Scope,
-    ) -> Result<Option<RowLock>, SqlError> {
-        let mut locks: Option<RowLock> = None;
-        let mut is_of_key = false;
-        for clause in &query.locks {
-            if is_key_lock(clause) {
-                is_of_key = true;
-                continue;
-            }
-            let of = clause.of.as_ref().and_then(|name| name.0.last()?.as_ident());
-            let mode = lock_mode(clause.lock_type, std::mem::take(&mut is_of_key));
-            if collapsed {
-                let message = format!("{} is not allowed with DISTINCT or aggregate functions", lock_name(mode));
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
-            if has_windows {
-                let message = format!("{} is not allowed with window functions", lock_name(mode));
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
-            if let Some(of) = of.filter(|of| !scope.tables.iter().any(|table| table.name == fold_ident(of))) {
-                let (of, name) = (fold_ident(of), lock_name(mode));
-                let message = format!("relation \"{of}\" in {name} clause not found in FROM clause");
-                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-            }
-            let wait = match clause.nonblock {
-                None => RowWait::Queue,
-                Some(NonBlock::SkipLocked) => RowWait::Skip,
-                Some(NonBlock::Nowait) => RowWait::NoWait,
-            };
-            let before = locks.unwrap_or(RowLock { mode, wait });
-            locks = Some(RowLock { mode: before.mode.max(mode), wait: before.wait.max(wait) });
-        }
-        Ok(locks)
-    }
-}
-
-/// Whether a clause only says that the next one is FOR NO KEY UPDATE or FOR KEY SHARE.
-pub(super) fn is_key_lock(clause: &LockClause) -> bool {
-    clause.of.as_ref().and_then(|name| name.0.last()?.as_ident()).is_some_and(|of| of.value == KEY_LOCK)
-}
-
-fn lock_mode(clause: LockType, is_of_key: bool) -> LockMode {
-    match (clause, is_of_key) {
-        (LockType::Update, false) => LockMode::Update,
-        (LockType::Update, true) => LockMode::NoKeyUpdate,
-        (LockType::Share, false) => LockMode::Share,
-        (LockType::Share, true) => LockMode::KeyShare,
-    }
-}
-
-/// The name of a clause that locks rows.
-const fn lock_name(mode: LockMode) -> &'static str {
-    match mode {
-        LockMode::KeyShare => "FOR KEY SHARE",
-        LockMode::Share => "FOR SHARE",
-        LockMode::NoKeyUpdate => "FOR NO KEY UPDATE",
-        LockMode::Update => "FOR UPDATE",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::catalog::{NamedType, Relation};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
 use crate::parse::{ALTER_SEQUENCE, NO_LOCATION, RENAME_SEQUENCE, sequence_name, sequence_restart};
-use crate::table::Table;
+use crate::table::{Table, TableId, drawn_sequence};
 use pgtypes::SqlType;
 
 /// The options of a sequence, as far as they are given.
@@ -111,14 +111,14 @@ fn apply(mut sequence: Sequence, options: &Options, old_type: Option<SqlType>) -
         None if old_type.is_none() => sequence.start = if ascends { sequence.min } else { sequence.max },
         None => {}
     }
-    within("START", sequence.start, &sequence)?;
+    sequence.check_value("START", sequence.start)?;
     if let Some(restart) = options.restart {
         sequence.restart_with(restart.unwrap_or(sequence.start));
     } else if old_type.is_none() {
         sequence.restart = sequence.start;
     }
     if old_type.is_none() || options.restart.is_some() {
-        within("RESTART", sequence.restart, &sequence)?;
+        sequence.check_value("RESTART", sequence.restart)?;
     }
     if let Some(cache) = options.cache {
         if cache <= 0 {
@@ -128,16 +128,6 @@ fn apply(mut sequence: Sequence, options: &Options, old_type: Option<SqlType>) -
     }
     sequence.cycles = options.cycles.unwrap_or(sequence.cycles);
     Ok(sequence)
-}
-
-fn within(what: &str, value: i64, sequence: &Sequence) -> Result<(), SqlError> {
-    if value < sequence.min {
-        return Err(invalid(format!("{what} value ({value}) cannot be less than MINVALUE ({})", sequence.min)));
-    }
-    if value > sequence.max {
-        return Err(invalid(format!("{what} value ({value}) cannot be greater than MAXVALUE ({})", sequence.max)));
-    }
-    Ok(())
 }
 
 /// 42601 for an option that is given twice.
@@ -178,8 +168,22 @@ impl Binder<'_> {
         let mut new = apply(new, &options, Some(old.ty))?;
         if let Some(owner) = owned_by {
             new.owner = self.sequence_owner(owner, new.schema)?;
+            self.refuse_identity(&old)?;
         }
         Ok(Body::AlterObject("ALTER SEQUENCE", Object::Sequence(old), Object::Sequence(new)))
+    }
+
+    /// 0A000 for another owner of a sequence that belongs to an identity column.
+    fn refuse_identity(&self, sequence: &Sequence) -> Result<(), SqlError> {
+        let owner = sequence.owner.and_then(|(table, column)| {
+            let table = self.catalog.by_id(TableId(table.0))?;
+            let column = table.columns.iter().find(|known| known.id.0 == column)?;
+            let draws = column.default.as_deref().and_then(drawn_sequence) == Some(sequence.id);
+            (column.identity.is_some() && draws).then_some(table)
+        });
+        let Some(table) = owner else { return Ok(()) };
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot change ownership of identity sequence");
+        Err(error.detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)))
     }
 
     fn create_sequence(

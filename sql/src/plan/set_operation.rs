@@ -4,6 +4,7 @@ use sqlparser::ast::{Cte, Query, SelectItem, SetExpr, SetOperator, SetQuantifier
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Frame, Scope, Typed};
+use super::found::AggregateState;
 use super::names::fold_ident;
 use super::node::{ResultColumn, WithBody, WithQuery};
 use super::recursion::{Item, layers, union_of};
@@ -165,7 +166,7 @@ impl Binder<'_> {
 
     /// Begins a query of WITH, which may use values of the queries around it.
     fn begin_with(&mut self) {
-        self.frames.push(Frame { scope: Scope::default(), args: Vec::new(), references: Vec::new() });
+        self.frames.push(Frame::of(Scope::default(), AggregateState::default(), self.clause));
     }
 
     /// Ends it. Returns the values that it uses.
@@ -208,8 +209,15 @@ impl Binder<'_> {
         for with in layers(&cte.query).into_iter().filter_map(|query| query.with.as_ref()) {
             self.with_clause(with, false)?;
         }
+        let items = item_locations(first);
         let (mut first, columns) = self.operand(first)?;
-        let columns = self.renamed(columns, cte, &name)?;
+        let mut columns = self.renamed(columns, cte, &name)?;
+        let written: Vec<SqlType> = columns.iter().map(|column| column.ty).collect();
+        for (place, column) in columns.iter_mut().enumerate().filter(|(_, column)| column.ty == SqlType::UNKNOWN) {
+            let untyped = typed(place, column.ty, items.get(place).copied().unwrap_or(at));
+            self.convert_column(&mut first, untyped, SqlType::TEXT, "UNION")?;
+            column.ty = SqlType::TEXT;
+        }
         let query = self.with.len();
         // Its place is taken before the queries that the step has.
         let body = WithBody::Query(Box::new(SelectPlan::single()));
@@ -225,14 +233,16 @@ impl Binder<'_> {
             return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
         }
         for (place, (column, other)) in columns.iter().zip(&step_columns).enumerate() {
-            let ty = self.common_type(&[typed(place, column.ty, at), typed(place, other.ty, at)], "UNION")?;
-            if ty.oid != column.ty.oid && column.ty != SqlType::UNKNOWN {
+            // What has no type is text for the step, but takes the type of the step beside it.
+            let ty = self.common_type(&[typed(place, written[place], at), typed(place, other.ty, at)], "UNION")?;
+            if (ty.oid, ty.typmod) != (column.ty.oid, column.ty.typmod) {
                 let message = format!(
                     "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
                     place + 1,
-                    self.type_text(column.ty),
-                    self.type_text(ty)
+                    self.catalog.type_text(column.ty),
+                    self.catalog.type_text(ty)
                 );
+                let at = items.get(place).copied().unwrap_or(at);
                 let error = self.error(SqlState::DATATYPE_MISMATCH, message, at);
                 return Err(error.hint("Cast the output of the non-recursive term to the correct type."));
             }

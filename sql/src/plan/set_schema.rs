@@ -1,4 +1,5 @@
-//! ALTER ... SET SCHEMA: a table moves with its indexes and the sequences of its columns.
+//! ALTER ... SET SCHEMA: a table moves with its indexes and the sequences of its columns. ALTER ... OWNER TO, which
+//! finds the object alike.
 //!
 //! Stored texts may name what moves. What they would not find any more is refused.
 
@@ -18,6 +19,7 @@ use crate::table::Table;
 const TABLE: &str = "ALTER TABLE";
 const VIEW: &str = "ALTER VIEW";
 const SEQUENCE: &str = "ALTER SEQUENCE";
+const INDEX: &str = "ALTER INDEX";
 const TYPE: &str = "ALTER TYPE";
 const DOMAIN: &str = "ALTER DOMAIN";
 
@@ -34,25 +36,55 @@ impl Binder<'_> {
         }
     }
 
-    fn move_relation(&mut self, tag: &'static str, alter: &AlterTable, to: &Ident) -> Result<Body, SqlError> {
+    /// Binds ALTER TABLE, VIEW, SEQUENCE, INDEX or TYPE with OWNER TO. It has no effect: there are no roles.
+    pub(super) fn set_owner(&mut self, alter: &AlterTable) -> Result<Body, SqlError> {
+        let tag = match self.statement.command().as_str() {
+            TYPE => {
+                self.type_to_alter(&alter.name)?;
+                return Ok(Body::Nothing(TYPE));
+            }
+            VIEW => VIEW,
+            SEQUENCE => SEQUENCE,
+            INDEX => INDEX,
+            _ => TABLE,
+        };
+        self.relation_to_alter(tag, alter)?;
+        Ok(Body::Nothing(tag))
+    }
+
+    /// The relation of ALTER, and its name; `None` if it is missing and may be. 42809 if it is of another kind.
+    fn relation_to_alter(
+        &mut self,
+        tag: &'static str,
+        alter: &AlterTable,
+    ) -> Result<Option<(Relation, String)>, SqlError> {
         let parts = self.name_parts(&alter.name)?;
         if let Some(system) = self.of_system(&parts) {
             self.check_changeable(&system.table)?;
         }
         let Some((found, name)) = self.find_relation(&alter.name)? else {
             self.missing_relation(&parts, alter.if_exists)?;
-            return Ok(Body::AlterTables(tag, Vec::new()));
+            return Ok(None);
         };
         let wanted = match (tag, &found) {
             (VIEW, Relation::Object(object)) if matches!(**object, Object::View(_)) => None,
             (SEQUENCE, Relation::Object(object)) if matches!(**object, Object::Sequence(_)) => None,
-            (VIEW, _) => Some("view"),
-            (SEQUENCE, _) => Some("sequence"),
+            (INDEX, Relation::Index(_)) => None,
+            (VIEW, _) => Some("a view"),
+            (SEQUENCE, _) => Some("a sequence"),
+            (INDEX, _) => Some("an index"),
             _ => None,
         };
-        if let Some(wanted) = wanted {
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a {wanted}")));
+        match wanted {
+            Some(wanted) => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {wanted}"))),
+            None => Ok(Some((found, name))),
         }
+    }
+
+    fn move_relation(&mut self, tag: &'static str, alter: &AlterTable, to: &Ident) -> Result<Body, SqlError> {
+        let Some((found, name)) = self.relation_to_alter(tag, alter)? else {
+            return Ok(Body::AlterTables(tag, Vec::new()));
+        };
         match found {
             Relation::Table(table) => self.move_table(tag, &table, to),
             Relation::Object(object) => self.move_object(tag, &object, to),
@@ -131,12 +163,20 @@ impl Binder<'_> {
             let domain = self.domain_named(name, false)?;
             return self.move_object(tag, &Object::Domain(domain), to);
         }
+        match self.type_to_alter(name)? {
+            Some(found) => self.move_object(tag, &found, to),
+            None => Err(self.unsupported("a new schema for a type of the system is", NO_LOCATION)),
+        }
+    }
+
+    /// The type of a name; `None` for one of the system. 42704 if there is none, 42809 if it is the rows of a table.
+    fn type_to_alter(&self, name: &ObjectName) -> Result<Option<Arc<Object>>, SqlError> {
         let parts = self.type_parts(name)?;
         if let Some(found) = self.find_user_type(&parts) {
-            return self.move_object(tag, &found, to);
+            return Ok(Some(found));
         }
         if self.system_type(&parts).is_some() {
-            return Err(self.unsupported("a new schema for a type of the system is", NO_LOCATION));
+            return Ok(None);
         }
         if let Some((Relation::Table(table), _)) = self.find_relation(name)? {
             let message = format!("{} is a table's row type", self.catalog.relation_text(table.schema, &table.name));

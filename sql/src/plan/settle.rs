@@ -86,6 +86,7 @@ fn settle_query(plan: &mut SelectPlan, asked: &Asked, known: &Known) -> bool {
         Source::Table(_) => settle_table(plan, needed, &asked, known),
         Source::Rel(rel) => {
             plan.filter.iter().for_each(|filter| filter.mark_columns(&mut needed));
+            plan.locked_join.iter().for_each(|join| join.mark_columns(&mut needed));
             settle_rel(rel, &needed, &asked, known)
         }
     };

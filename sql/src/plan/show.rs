@@ -118,7 +118,7 @@ fn show_composite(expr: &Expr, names: &[String]) -> String {
                 SubqueryKind::Rows { left } => format!("(({}) = ANY {name})", each(left).join(", ")),
                 SubqueryKind::Exists => format!("EXISTS{name}"),
                 SubqueryKind::Field(at) => format!("{name}.column{}", at + 1),
-                SubqueryKind::Scalar | SubqueryKind::Array(_) => name,
+                SubqueryKind::Scalar | SubqueryKind::Array { .. } => name,
             }
         }
         other => show(other, names),

@@ -10,15 +10,16 @@ use super::explain::{self, options_of};
 use super::explained::Explain;
 use super::known::Known;
 use super::maintenance::VACUUM;
-use super::node::{Body, Conflict, Plan, ResultColumn, Whole, WithBody, WithQuery};
+use super::node::{Body, Conflict, Plan, References, ResultColumn, Whole, WithBody, WithQuery};
+use super::visit::visit;
 use super::with_name::{changing, has_changes};
-use super::{constants, correlated, cost, depth, plain, select, settle};
+use super::{constants, correlated, cost, depth, plain, row_locks, settle};
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::{Parsed, domain_name, new_schema};
+use crate::parse::{Parsed, domain_name, new_owner, new_schema};
 use pgtypes::SqlType;
 
 /// Binds a data or schema statement (SELECT, INSERT, UPDATE, DELETE, CREATE/DROP TABLE, TRUNCATE, VALUES, EXPLAIN of
@@ -64,10 +65,11 @@ fn bind_on_this_stack(
         | Body::AlterTables(..) => (true, true),
         Body::Nothing(_) | Body::Explain(_) | Body::Analyze(..) => (false, false),
     };
-    let outside_block_only = match &body {
-        Body::Nothing(tag) | Body::Analyze(tag, _) => *tag == VACUUM,
-        Body::CreateObject(tag, _) | Body::Drop(tag, _) => tag.ends_with("DATABASE"),
-        _ => false,
+    let outside_block_only = match (&body, &statement.tree) {
+        (Body::Nothing(tag) | Body::Analyze(tag, _), _) => Some(*tag).filter(|tag| *tag == VACUUM),
+        (Body::CreateObject(tag, _) | Body::Drop(tag, _), _) => Some(*tag).filter(|tag| tag.ends_with("DATABASE")),
+        (_, Statement::CreateIndex(create)) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
+        _ => None,
     };
     let lookups = binder.take_lookups();
     let notices = if matches!(body, Body::Explain(_)) || analyze.is_some() { Vec::new() } else { binder.notices };
@@ -83,7 +85,7 @@ fn bind_on_this_stack(
         outside_block_only,
         constant_parts: constants::any_in(&whole),
         takes_locks: takes_locks(&whole)?,
-        uses_sequences: uses_sequences(&whole)?,
+        uses_sequences: uses_sequences(&whole)? || references.as_ref().is_some_and(References::use_sequences),
         changed_sequence: changed_sequence(&whole),
         needs_transaction: needs_transaction(&whole),
         cost: cost::of(&whole),
@@ -134,7 +136,7 @@ fn settle_body(body: &mut Body, known: &Known) {
 pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
     let mut found = false;
     // The visitor never fails.
-    let _ = constants::visit(whole, &mut |expr| {
+    let _ = visit(whole, &mut |expr| {
         found |= expr.needs_transaction();
         Ok(())
     });
@@ -145,7 +147,7 @@ pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
 pub(super) fn changed_sequence(whole: &Whole<'_>) -> Option<&'static str> {
     let mut found = None;
     // The visitor never fails.
-    let _ = constants::visit(whole, &mut |expr| {
+    let _ = visit(whole, &mut |expr| {
         found = found.or(expr.changed_sequence());
         Ok(())
     });
@@ -155,7 +157,7 @@ pub(super) fn changed_sequence(whole: &Whole<'_>) -> Option<&'static str> {
 /// Whether an expression uses sequences. 0A000 in LIMIT and OFFSET.
 pub(super) fn uses_sequences(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let mut found = false;
-    constants::visit(whole, &mut |expr| {
+    visit(whole, &mut |expr| {
         found |= expr.uses_sequences();
         Ok(())
     })?;
@@ -175,7 +177,7 @@ pub(super) fn uses_sequences(whole: &Whole<'_>) -> Result<bool, SqlError> {
 pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
     let mut found = false;
     let body = whole.body;
-    constants::visit(whole, &mut |expr| {
+    visit(whole, &mut |expr| {
         found |= expr.takes_locks();
         Ok(())
     })?;
@@ -266,7 +268,7 @@ fn command(tree: &Statement) -> Option<&'static str> {
         return Some("SELECT");
     }
     let clause = query.locks.last()?;
-    Some(match (clause.lock_type, query.locks.iter().any(select::is_key_lock)) {
+    Some(match (clause.lock_type, query.locks.iter().any(row_locks::is_key_lock)) {
         (LockType::Update, false) => "SELECT FOR UPDATE",
         (LockType::Update, true) => "SELECT FOR NO KEY UPDATE",
         (LockType::Share, false) => "SELECT FOR SHARE",
@@ -312,8 +314,8 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
         Statement::Drop { object_type, if_exists, names, cascade, .. } if !matches!(object_type, ObjectType::Index) => {
             Ok((drop_objects(binder, (object_type, names), (*if_exists, *cascade))?, None))
         }
-        Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
-            Ok((binder.drop_index(names, *if_exists)?, None))
+        Statement::Drop { object_type: ObjectType::Index, if_exists, names, cascade, .. } => {
+            Ok((binder.drop_index(names, *if_exists, *cascade)?, None))
         }
         Statement::CreateSchema { schema_name, if_not_exists, .. } => {
             Ok((binder.create_schema(schema_name, *if_not_exists)?, None))
@@ -331,6 +333,7 @@ fn bind_tree(binder: &mut Binder<'_>, tree: &Statement) -> Result<BoundBody, Sql
         Statement::CreateView(create) => Ok((binder.create_view(create)?, None)),
         Statement::CreateIndex(create) => Ok((binder.create_index(create)?, None)),
         Statement::AlterTable(alter) => match (new_schema(&alter.operations), domain_name(&alter.name)) {
+            _ if new_owner(&alter.operations).is_some() => Ok((binder.set_owner(alter)?, None)),
             (Some(schema), _) => Ok((binder.set_schema(alter, schema)?, None)),
             (None, Some(domain)) => Ok((binder.domain_statement(&domain, &alter.operations)?, None)),
             (None, None) => Ok((binder.alter_table(alter)?, None)),

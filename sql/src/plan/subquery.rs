@@ -3,13 +3,13 @@
 //! A sub-query sees the columns of the queries around it. Each that it uses becomes an argument: an expression over the
 //! row around it, and [`Expr::Outer`] in it. Columns of a query further out pass through those between.
 
-use sqlparser::ast::{BinaryOperator, Expr as Ast, Query, Spanned};
+use sqlparser::ast::{Expr as Ast, Query, Spanned};
 
 use super::binder::{Binder, Frame, Scope, Typed};
 use super::calls::{Named, failure};
-use super::comparison::Level;
+use super::comparison::{Level, Written, WrittenOperator};
 use super::node::ResultColumn;
-use super::operators::{compares_alike, symbol_of};
+use super::operators::compares_alike;
 use super::rel::{SelectPlan, Subplan};
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Elementwise, Expr, Subquery, SubqueryKind};
@@ -33,16 +33,16 @@ impl Binder<'_> {
             let message = format!("cannot use subquery in {what}");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position));
         }
-        let clause = self.clause;
         let aggregates = std::mem::take(&mut self.aggregates);
         let targets = std::mem::take(&mut self.targets);
-        self.frames.push(Frame { scope: scope.clone(), args: Vec::new(), references: Vec::new() });
+        self.frames.push(Frame::of(scope.clone(), aggregates, self.clause));
         let bound = self.query(query);
         let frame = self.frames.pop();
+        let frame = frame.ok_or_else(|| SqlError::internal("a sub-query has no frame"))?;
+        let Frame { args, references, aggregates, clause, .. } = frame;
         (self.clause, self.aggregates, self.targets) = (clause, aggregates, targets);
-        let Frame { args, references, .. } = frame.ok_or_else(|| SqlError::internal("a sub-query has no frame"))?;
         if !self.aggregates.inside {
-            self.aggregates.references.extend(references);
+            self.aggregates.inner_references.extend(references);
         }
         let (plan, columns) = bound?;
         Ok((plan, columns, args))
@@ -53,10 +53,15 @@ impl Binder<'_> {
         self.subplans.len() - 1
     }
 
-    fn one_column(&self, columns: &[ResultColumn], query: &Query, what: &str) -> Result<SqlType, SqlError> {
+    /// The type of the only column. `word`: what the sub-query begins with in the text.
+    fn one_column(&self, columns: &[ResultColumn], query: &Query, word: &str) -> Result<SqlType, SqlError> {
         match columns {
             [column] => Ok(column.ty),
-            _ => Err(self.error(SqlState::SYNTAX_ERROR, what.to_owned(), query_start(query))),
+            _ => {
+                let message = "subquery must return only one column";
+                let position = self.position_before(query_start(query), word);
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position))
+            }
         }
     }
 
@@ -64,7 +69,7 @@ impl Binder<'_> {
     pub(super) fn scalar_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Typed, SqlError> {
         let at = query_start(query);
         let (plan, columns, args) = self.inner_query(query, scope)?;
-        let ty = self.one_column(&columns, query, "subquery must return only one column")?;
+        let ty = self.one_column(&columns, query, "(")?;
         let plan = self.subquery(plan, SCALAR_ROWS, false);
         Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind: SubqueryKind::Scalar }), ty, at))
     }
@@ -92,14 +97,14 @@ impl Binder<'_> {
     pub(super) fn array_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Typed, SqlError> {
         let at = query_start(query);
         let (plan, columns, args) = self.inner_query(query, scope)?;
-        let ty = self.one_column(&columns, query, "subquery must return only one column")?.base();
-        let array = if ty.is_array() { Some(ty) } else { ty.array() };
-        let Some(array) = array else {
+        let ty = self.one_column(&columns, query, "array")?.base();
+        let is_nested = ty.is_array();
+        let Some(array) = (if is_nested { Some(ty) } else { ty.array() }) else {
             let message = format!("could not find array type for data type {}", self.type_text(ty));
             return Err(self.error(SqlState::UNDEFINED_OBJECT, message, at));
         };
         let plan = self.subquery(plan, usize::MAX, false);
-        let kind = SubqueryKind::Array(array.element().unwrap_or(ty));
+        let kind = SubqueryKind::Array { element: array.element().unwrap_or(ty), is_nested };
         Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind }), array, at))
     }
 
@@ -114,36 +119,56 @@ impl Binder<'_> {
         let word = if negated { "not" } else { "in" };
         self.refuse_nonassociative(Level::Between, value, None, word)?;
         let found = match value {
-            Ast::Tuple(items) => self.row_in_subquery(items, query, scope)?,
+            Ast::Tuple(items) => {
+                let position = self.position_between(value.span(), word, query.span());
+                self.row_in_subquery(items, (query, position), scope)?
+            }
             value => {
-                let found = self.elements_of_query((value, &BinaryOperator::Eq, query), false, scope);
-                found.map_err(|mut error| {
-                    if error.code == SqlState::UNDEFINED_FUNCTION {
-                        error.position = Some(self.position_between(value.span(), word, query.span()));
-                    }
-                    error
-                })?
+                let operator = WrittenOperator { symbol: "=", written: Written::Word(word) };
+                self.elements_of_query((value, operator, query), false, scope)?
             }
         };
         let expr = if negated { Expr::Not(Box::new(found.expr)) } else { found.expr };
         Ok(Typed::new(expr, SqlType::BOOL, found.at))
     }
 
-    fn row_in_subquery(&mut self, items: &[Ast], query: &Query, scope: &Scope) -> Result<Typed, SqlError> {
-        let at = items.first().map_or_else(|| query_start(query), start_of);
-        let mut values = Vec::with_capacity(items.len());
-        for item in items {
-            values.push(self.expr(item, scope)?);
+    /// `(a, b) = ANY (SELECT ...)`, and `<> ALL`, which are IN and NOT IN.
+    pub(super) fn row_elements(
+        &mut self,
+        (left, fields, operator, query): (&Ast, &[&Ast], WrittenOperator<'_>, &Query),
+        all: bool,
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let is_in = match (operator.symbol, all) {
+            ("=", false) => true,
+            ("<>", true) => false,
+            _ => return Err(self.unsupported("this comparison of a row with a sub-query is", start_of(left))),
+        };
+        let position = self.written_place(left, operator, query.span());
+        let mut found = self.row_in_subquery(fields.iter().copied(), (query, position), scope)?;
+        if !is_in {
+            found.expr = Expr::Not(Box::new(found.expr));
         }
+        Ok(found)
+    }
+
+    fn row_in_subquery<'e>(
+        &mut self,
+        items: impl IntoIterator<Item = &'e Ast>,
+        (query, position): (&Query, u32),
+        scope: &Scope,
+    ) -> Result<Typed, SqlError> {
+        let values = self.row_items(items, scope)?;
+        let at = values.first().map_or_else(|| query_start(query), |value| value.at);
         let (mut plan, columns, args) = self.inner_query(query, scope)?;
         if columns.len() != values.len() {
             let few = columns.len() < values.len();
             let message = if few { "subquery has too few columns" } else { "subquery has too many columns" };
-            return Err(self.error(SqlState::SYNTAX_ERROR, message, at));
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
         }
         let mut left = Vec::with_capacity(values.len());
         for (place, (value, column)) in values.into_iter().zip(&columns).enumerate() {
-            let (l, r) = self.equal_types(&value, column.ty)?;
+            let (l, r) = self.equal_types(&value, column.ty, position)?;
             let value = self.coerce(value, l, CastContext::Implicit)?;
             left.push(value.ok_or_else(|| self.unsupported("this comparison is", at))?.expr);
             self.convert_output(&mut plan, place, column.ty, r)?;
@@ -154,10 +179,10 @@ impl Binder<'_> {
     }
 
     /// The types in which a value and a column are equal.
-    fn equal_types(&self, value: &Typed, column: SqlType) -> Result<(SqlType, SqlType), SqlError> {
+    fn equal_types(&self, value: &Typed, column: SqlType, position: u32) -> Result<(SqlType, SqlType), SqlError> {
         let (_, choice) = resolve::binary("=", value.ty, column).map_err(|failed| {
             let shown = format!("{} = {}", self.type_text(value.ty), self.type_text(column));
-            failure(&failed, Named::Operator(&shown, 2)).at(self.position(value.at))
+            failure(&failed, Named::Operator(&shown, 2)).at(position)
         })?;
         match choice.args.as_slice() {
             [(_, l), (_, r)] if compares_alike(*l, *r) => Ok((*l, *r)),
@@ -191,24 +216,31 @@ impl Binder<'_> {
     /// `value op ANY (SELECT ...)`, or ALL.
     pub(super) fn elements_of_query(
         &mut self,
-        (value, op, query): (&Ast, &BinaryOperator, &Query),
+        (value, operator, query): (&Ast, WrittenOperator<'_>, &Query),
         all: bool,
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = start_of(value);
-        let symbol = match op {
-            BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().map(String::as_str),
-            op => symbol_of(op),
-        };
-        let Some(symbol) = symbol else { return Err(self.unsupported(&format!("operator {op} here is"), at)) };
+        let symbol = operator.symbol;
         let left = self.expr(value, scope)?;
         let (mut plan, columns, args) = self.inner_query(query, scope)?;
-        let message = if columns.is_empty() { "subquery has too few columns" } else { "subquery has too many columns" };
-        let ty = self.one_column(&columns, query, message)?;
+        let position = self.written_place(value, operator, query.span());
+        let [ResultColumn { ty, .. }] = columns.as_slice() else {
+            let few = columns.is_empty();
+            let message = if few { "subquery has too few columns" } else { "subquery has too many columns" };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
+        };
+        let ty = *ty;
         let (row, choice) = resolve::binary(symbol, left.ty, ty).map_err(|failed| {
             let shown = format!("{} {symbol} {}", self.type_text(left.ty), self.type_text(ty));
-            failure(&failed, Named::Operator(&shown, 2)).at(self.position_between(value.span(), symbol, query.span()))
+            failure(&failed, Named::Operator(&shown, 2)).at(position)
         })?;
+        if row.result != SqlType::BOOL {
+            let shown = self.type_text(row.result);
+            let message = format!("row comparison operator must yield type boolean, not type {shown}");
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+            return Err(error.at(position));
+        }
         let (l, r) = match choice.args.as_slice() {
             [(_, l), (_, r)] => (*l, *r),
             _ => (left.ty, ty),

@@ -277,13 +277,20 @@ fn expanded(text: &SourceText, (start, end): (usize, usize), stars: &[(Location,
         }
         let mut lexer = Lexer::new(source);
         lexer.skip_to(place);
+        out.push_str(source.get(at..place)?);
+        let first = lexer.clone().next()?;
+        // `TABLE name`. A star is none, and neither is the name of a table before it.
+        if matches!(first.token, Token::Word(word) if word.eq_ignore_ascii_case("table")) {
+            out.push_str(&format!("SELECT {columns} FROM"));
+            at = first.end;
+            continue;
+        }
         let star = loop {
             let token = lexer.next()?;
             if token.token == Token::Symbol('*') {
                 break token;
             }
         };
-        out.push_str(source.get(at..place)?);
         out.push_str(columns);
         at = star.end;
     }

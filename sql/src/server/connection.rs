@@ -57,13 +57,13 @@ pub(crate) async fn run(
     node: Arc<Node>,
     reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
-    client: Option<SocketAddr>,
+    (client, port): (Option<SocketAddr>, Option<u16>),
     permit: OwnedSemaphorePermit,
     stop: CancellationToken,
 ) {
     let out = Output::new(writer, node.config.reply_buffer_bytes);
     let input = Arc::new(Mutex::new(Input::new(reader, node.config.max_message_bytes)));
-    let mut connection = Connection { node, client, input, out };
+    let mut connection = Connection { node, client, port, input, out };
     match AssertUnwindSafe(connection.serve(permit, &stop)).catch_unwind().await {
         Ok(Ok(())) => connection.close().await,
         Ok(Err(fault)) => connection.fail(fault).await,
@@ -76,6 +76,8 @@ struct Connection {
     input: SharedInput,
     /// The client's address, if it is known.
     client: Option<SocketAddr>,
+    /// The port of the node that it has connected to, if it is known.
+    port: Option<u16>,
     out: Output,
 }
 
@@ -183,6 +185,7 @@ impl Connection {
             return Err(Fault::Fatal(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)));
         };
         let mut settings = Settings::new(&request.user);
+        settings.set_node(self.node.config.max_connections, self.port);
         for (name, value) in &request.settings {
             settings.set_initial(name, value).map_err(Fault::Fatal)?;
         }
@@ -365,7 +368,7 @@ mod tests {
         let node = node(&metrics);
         let (ours, mut theirs) = tokio::io::duplex(1024);
         let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
-        run(node, Box::new(Broken(false)), Box::new(ours), None, permit, CancellationToken::new()).await;
+        run(node, Box::new(Broken(false)), Box::new(ours), (None, None), permit, CancellationToken::new()).await;
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).await.unwrap();
         let text = received.escape_ascii().to_string();

@@ -205,7 +205,7 @@ impl SqlServer {
         }
         let node = self.node.clone();
         let stop = stop.clone();
-        let client = stream.peer_addr().ok();
+        let addresses = (stream.peer_addr().ok(), stream.local_addr().ok().map(|address| address.port()));
         // The runtime of the session's thread has to register the socket.
         let stream = match stream.into_std() {
             Ok(stream) => stream,
@@ -218,7 +218,7 @@ impl SqlServer {
             match TcpStream::from_std(stream) {
                 Ok(stream) => {
                     let (reader, writer) = stream.into_split();
-                    connection::run(node, Box::new(reader), Box::new(writer), client, permit, stop).await;
+                    connection::run(node, Box::new(reader), Box::new(writer), addresses, permit, stop).await;
                 }
                 Err(error) => tracing::warn!("cannot serve a connection: {error}"),
             }
@@ -239,7 +239,7 @@ impl SqlServer {
     ) {
         // The semaphore is never closed.
         let Ok(permit) = self.handshakes.clone().acquire_owned().await else { return };
-        connection::run(self.node.clone(), reader, writer, None, permit, CancellationToken::new()).await;
+        connection::run(self.node.clone(), reader, writer, (None, None), permit, CancellationToken::new()).await;
     }
 
     /// The newest catalog that the node has a lease on, as a session of the database `postgres` sees it. `None` before

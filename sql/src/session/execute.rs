@@ -17,6 +17,7 @@ use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Hold, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
 use super::values::{SessionValues, Shown};
+use crate::advisory::AdvisorySession;
 use crate::catalog::{Access, SchemaChange, closed_too_long, doomed};
 use crate::clock;
 use crate::coop::Turn;
@@ -266,8 +267,8 @@ impl Session {
                 format!("cannot {verb} \"{}\" because it is being used by active queries in this session", table.name);
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message).into());
         }
-        if bound.plan.outside_block_only {
-            self.state.check_outside_block(&query.command, self.in_string || self.executed > 0)?;
+        if let Some(command) = bound.plan.outside_block_only {
+            self.state.check_outside_block(command, self.in_string || self.executed > 0)?;
         }
         self.node.metrics.statement(StatementKind::of_command(&query.command));
         self.executed += 1;
@@ -438,9 +439,7 @@ impl Session {
                     context.txn.take_start_ts().await?;
                 }
                 rest(&values, activity).await;
-                if let Some(advisory) = &context.advisory {
-                    advisory.confirm().await?;
-                }
+                confirm(context.advisory.as_deref()).await?;
                 Ok::<_, Fault>(if columns.is_some() { count } else { 0 })
             });
             self.interrupt.guard(self.deadline, next).await
@@ -550,6 +549,14 @@ impl Session {
     /// Whether the running statement may be retried.
     pub(crate) fn may_retry(&self, attempt: u32) -> bool {
         attempt < MAX_RETRIES && clock::instant() < self.retry_until
+    }
+}
+
+/// Fails if locks that the statement has taken are lost meanwhile.
+async fn confirm(advisory: Option<&AdvisorySession>) -> Result<(), SqlError> {
+    match advisory {
+        Some(advisory) => advisory.confirm().await,
+        None => Ok(()),
     }
 }
 

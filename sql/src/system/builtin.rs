@@ -9,18 +9,18 @@ use std::sync::Arc;
 use super::env::{Rows, SystemEnv, array, int, maybe, oid, rows_of, text, vector};
 use super::facts;
 use super::names::shown_default;
-use super::objects::domains;
+use super::objects::{domains, row_type, with_rows};
 use super::producer::Producer;
 use super::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::catalog::Catalog;
-use crate::object::{Domain, EnumType, Object};
+use crate::object::{Domain, EnumType, Object, SchemaId};
 use pgtypes::functions::{self, ProcRow, Run, operators};
 use pgtypes::{Category, Datum, Label, Oid, SqlType, TypeRow, cast};
 
 pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
         relation: "pg_type",
-        constants: &[("typowner", "10"), ("typisdefined", "t"), ("typrelid", "0")],
+        constants: &[("typowner", "10"), ("typisdefined", "t")],
         columns: &[
             "oid",
             "typname",
@@ -49,6 +49,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "typcollation",
             "typnotnull",
             "typdefault",
+            "typrelid",
         ],
         rows: types,
     },
@@ -154,6 +155,8 @@ fn types(env: &SystemEnv<'_>) -> Rows {
     rows.extend(facts::domains().iter().flat_map(domain));
     rows.extend(enums(env.catalog()).iter().flat_map(users));
     rows.extend(domains(env.catalog()).iter().flat_map(|domain| users_domain(domain, env.catalog())));
+    rows.iter_mut().for_each(|row| row.push(int(0)));
+    rows.extend(with_rows(env.catalog()).iter().map(of_rows));
     rows_of(rows)
 }
 
@@ -218,6 +221,17 @@ fn enums(catalog: &Catalog) -> Vec<EnumType> {
         _ => None,
     };
     catalog.relations().iter().filter_map(one).collect()
+}
+
+/// The row type of a table or view.
+fn of_rows((relation, name, schema): &(Oid, String, SchemaId)) -> Vec<Datum> {
+    let mut row = type_row(SqlType::RECORD.row());
+    let (own, no) = (oid(row_type(*relation)), Datum::Bool(false));
+    let kind = vec![(5, text("c")), (6, text("C")), (7, no.clone()), (11, int(0)), (19, text("d")), (20, text("x"))];
+    set(&mut row, vec![(0, own), (1, text(name)), (2, oid(Oid(schema.0))), (3, int(-1)), (4, no)]);
+    set(&mut row, kind);
+    row.push(oid(*relation));
+    row
 }
 
 /// An enum, and its array type.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::describe::{action_text, foreign_key_definition, key_definition};
+use super::describe::{action_text, foreign_key_definition, key_definition, shown_predicate};
 use super::env::{Rows, SystemEnv, array, int, oid, rows_of, text, vector};
 use super::facts;
 use super::objects::{IndexView, domains, indexes, schema_of};
@@ -353,7 +353,7 @@ fn index(table: &Table, index: &IndexView) -> Vec<Datum> {
             index.keys.iter().map(|key| int(option(key.order.descends, key.order.nulls_first))).collect(),
         ),
         if expressions.is_empty() { Datum::Null } else { text(expressions.join(", ")) },
-        index.predicate.as_ref().map_or(Datum::Null, text),
+        index.predicate.as_deref().map_or(Datum::Null, |predicate| text(shown_predicate(predicate))),
     ]
 }
 

@@ -1,12 +1,15 @@
 //! Definitions of objects as SQL text: types, indexes, constraints, the arguments of functions.
 
+use std::borrow::Cow;
+
 use super::facts;
-use super::objects::{IndexView, KeyView};
+use super::objects::{IndexView, KeyView, of_row_type};
 use super::relations::INFORMATION_SCHEMA;
 use crate::catalog::Catalog;
+use crate::lexer::{Lexer, Token};
 use crate::table::{ForeignKey, ReferenceAction, Table, quote_identifier};
 use pgtypes::functions::{ProcRow, Run};
-use pgtypes::{Oid, SqlType};
+use pgtypes::{Names, Oid, SqlType};
 
 /// The name of a type with a modifier. `???` for an OID that is none, `-` for none.
 pub(super) fn type_name(catalog: &Catalog, oid: Oid, typmod: Option<i64>) -> String {
@@ -15,6 +18,9 @@ pub(super) fn type_name(catalog: &Catalog, oid: Oid, typmod: Option<i64>) -> Str
     }
     if let Some(shown) = catalog.user_type_text(oid) {
         return shown;
+    }
+    if let Some(relation) = of_row_type(catalog, oid) {
+        return catalog.show(SqlType::REGCLASS, relation).unwrap_or_default();
     }
     let has_type = pgtypes::find(oid).is_some();
     let domain = facts::domains().iter().find(|domain| domain.oid == oid || domain.array == oid);
@@ -50,9 +56,27 @@ pub(super) fn index_definition(table: &Table, index: &IndexView, schema: Option<
         out.push_str(" NULLS NOT DISTINCT");
     }
     if let Some(predicate) = &index.predicate {
-        out.push_str(&format!(" WHERE ({predicate})"));
+        out.push_str(&format!(" WHERE {}", shown_predicate(predicate)));
     }
     out
+}
+
+/// A predicate in parentheses, unless it has them or is a name or a call.
+pub(super) fn shown_predicate(text: &str) -> Cow<'_, str> {
+    let mut lexer = Lexer::new(text);
+    let (mut depth, mut tokens, mut is_one, mut is_name) = (0_usize, 0, true, false);
+    while let Some(next) = lexer.next() {
+        // What stands behind a part in parentheses, or behind a name, needs them. The arguments of a call do not.
+        is_one &= tokens == 0 || depth > 0 || (is_name && next.token == Token::Symbol('('));
+        is_name = tokens == 0 && matches!(next.token, Token::Word(word) if !word.eq_ignore_ascii_case("not"));
+        tokens += 1;
+        match next.token {
+            Token::Symbol('(') => depth += 1,
+            Token::Symbol(')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    if is_one { text.into() } else { format!("({text})").into() }
 }
 
 fn order_text(key: &KeyView) -> &'static str {

@@ -43,6 +43,8 @@ pub(crate) fn call(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<
     }
     match name {
         "format_type" => Ok(format_type(args, env.catalog())),
+        "oidvectortypes" => Ok(types_of_vector(args, env.catalog())),
+        "acldefault" => default_privileges(args, env),
         "current_schemas" => Ok(current_schemas(args, env)),
         "pg_get_userbyid" => Ok(user_by_id(number(args, 0), env)),
         "pg_encoding_to_char" => Ok(encoding_name(args)),
@@ -252,6 +254,42 @@ fn format_type(args: &[&Datum], catalog: &Catalog) -> Datum {
         Some(Datum::Int(_)) => text(type_name(catalog, number(args, 0), typmod)),
         _ => Datum::Null,
     }
+}
+
+/// The names of the types of a vector of OIDs.
+fn types_of_vector(args: &[&Datum], catalog: &Catalog) -> Datum {
+    let Some(Datum::Array(oids)) = args.first() else { return Datum::Null };
+    let name = |oid: &Datum| match oid {
+        Datum::Int(oid) => type_name(catalog, Oid(u32::try_from(*oid).unwrap_or(0)), None),
+        _ => String::new(),
+    };
+    text(oids.elements().iter().map(name).collect::<Vec<_>>().join(", "))
+}
+
+/// `acldefault`: what PostgreSQL grants on a new object of a kind, to all and to its owner.
+fn default_privileges(args: &[&Datum], env: &SystemEnv<'_>) -> Result<Datum, SqlError> {
+    let (to_all, to_owner) = match words(args, 0) {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "p" => ("", "sA"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        other => {
+            let message = format!("unrecognized objtype abbreviation: {other}");
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
+    };
+    let owner = number(args, 1);
+    let known = all_roles(env.session.user()).into_iter().find(|(oid, _)| *oid == owner);
+    let owner = known.map_or_else(|| owner.0.to_string(), |(_, name)| quote_identifier(name));
+    let granted = [("", to_all), (owner.as_str(), to_owner)].into_iter().filter(|(_, rights)| !rights.is_empty());
+    Ok(array(SqlType::ACLITEM, granted.map(|(role, rights)| text(format!("{role}={rights}/{owner}"))).collect()))
 }
 
 fn current_schemas(args: &[&Datum], env: &SystemEnv<'_>) -> Datum {

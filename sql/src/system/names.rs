@@ -5,10 +5,11 @@
 
 use super::describe::type_name;
 use super::facts;
-use super::objects::{DATABASE_OWNER, OWNER, schema_name, schema_oid};
+use super::objects::{DATABASE_OWNER, OWNER, of_row_type, schema_name, schema_oid};
 use super::relations::{self, PG_CATALOG};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
+use crate::lexer::{Lexer, Token};
 use crate::table::{Column, drawn_sequence, quote_identifier, unquote_identifier};
 use pgtypes::functions::{OperatorRow, ProcRow, operators};
 use pgtypes::{Names, Oid, SqlType, ValueError, functions};
@@ -175,8 +176,17 @@ pub(super) fn shown_default(column: &Column, catalog: &Catalog) -> Option<String
     let name = drawn_sequence(default).and_then(|id| relation_name(catalog, Oid(id.0)));
     Some(match name {
         Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
+        None if column.ty.scalar().is_enum() && column.domain.is_none() && is_literal(default) => {
+            format!("{default}::{}", catalog.type_text(column.ty))
+        }
         None => default.clone(),
     })
+}
+
+/// Whether a text is one literal.
+fn is_literal(text: &str) -> bool {
+    let mut lexer = Lexer::new(text);
+    lexer.next().is_some_and(|first| matches!(first.token, Token::Text(_))) && lexer.next().is_none()
 }
 
 /// The name of a function with the types of its arguments.
@@ -279,7 +289,8 @@ pub(super) fn is_visible(catalog: &Catalog, class: SqlType, oid: Oid) -> Option<
         SqlType::REGTYPE => {
             let is_domain = facts::domains().iter().any(|domain| domain.oid == oid || domain.array == oid);
             let built_in = if is_domain { Some(false) } else { pgtypes::find(oid).map(|_| true) };
-            built_in.or_else(|| catalog.is_visible_type(oid))
+            let of_rows = || is_visible(catalog, SqlType::REGCLASS, of_row_type(catalog, oid)?);
+            built_in.or_else(|| catalog.is_visible_type(oid)).or_else(of_rows)
         }
         SqlType::REGPROC => functions::find(oid).map(|_| true),
         SqlType::REGOPER => operator(oid).map(|_| true),

@@ -23,6 +23,8 @@ pub(super) const DATABASE_OWNER: (Oid, &str) = (Oid(6171), "pg_database_owner");
 pub(super) const HEAP: Oid = Oid(2);
 /// The access method of indexes.
 pub(super) const BTREE: Oid = Oid(403);
+/// The least OID of what users create.
+const FIRST_USER: u32 = 16_384;
 /// OIDs from here on are derived.
 const DERIVED: u32 = 1 << 31;
 /// The bits of a derived OID for the column; those above hold the table's id.
@@ -33,6 +35,30 @@ const COLUMN_BITS: u32 = 11;
 pub(super) fn default_oid(table: TableId, column: ColumnId) -> Oid {
     let mask = (1 << COLUMN_BITS) - 1;
     Oid(DERIVED | ((table.0 << COLUMN_BITS) & (DERIVED - 1)) | (u32::from(column.0) & mask))
+}
+
+/// The OID of the row type of a user's table or view, or none: that of the default that column 0 would have.
+pub(super) fn row_type(relation: Oid) -> Oid {
+    if relation.0 < FIRST_USER { Oid::NONE } else { default_oid(TableId(relation.0), ColumnId(0)) }
+}
+
+/// The table or view whose row type has an OID.
+pub(super) fn of_row_type(catalog: &Catalog, row_type_oid: Oid) -> Option<Oid> {
+    if row_type_oid.0 < DERIVED {
+        return None;
+    }
+    with_rows(catalog).into_iter().map(|(relation, ..)| relation).find(|relation| row_type(*relation) == row_type_oid)
+}
+
+/// The users' tables and views: OIDs, names, schemas.
+pub(super) fn with_rows(catalog: &Catalog) -> Vec<(Oid, String, SchemaId)> {
+    let tables = catalog.tables().into_iter().map(|table| (Oid(table.id.0), table.name.clone(), table.schema));
+    let relations = catalog.relations();
+    let views = relations.iter().filter_map(|object| match &**object {
+        Object::View(view) => Some((Oid(view.id.0), view.name.clone(), view.schema)),
+        _ => None,
+    });
+    tables.chain(views).collect()
 }
 
 /// An index of a table, as the system catalog shows it.

@@ -6,7 +6,7 @@ use sqlparser::ast::{
     UnaryOperator,
 };
 
-use crate::parse;
+use crate::parse::{self, quantified_operator};
 
 /// What stands around a part.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,7 @@ fn priority(op: &BinaryOperator) -> Option<u8> {
 fn show(expr: &Expr, around: Around) -> Option<String> {
     Some(match expr {
         Expr::Nested(inner) => show(inner, around)?,
+        Expr::CompoundIdentifier(parts) if parts.iter().any(parse::is_star) => return None,
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => expr.to_string(),
         Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } => {
             let is_and = *op == BinaryOperator::And;
@@ -92,17 +93,27 @@ fn show(expr: &Expr, around: Around) -> Option<String> {
             format!("{}::{}", show(expr, Around::Other)?, cast_name(data_type))
         }
         Expr::AnyOp { left, compare_op, right, .. } => {
+            let (op, right) = quantified(compare_op, right)?;
             let (left, right) = (show(left, Around::Operator(None, true))?, show(right, Around::Nothing)?);
-            format!("{left} {compare_op} ANY ({right})")
+            format!("{left} {op} ANY ({right})")
         }
         Expr::AllOp { left, compare_op, right } => {
+            let (op, right) = quantified(compare_op, right)?;
             let (left, right) = (show(left, Around::Operator(None, true))?, show(right, Around::Nothing)?);
-            format!("{left} {compare_op} ALL ({right})")
+            format!("{left} {op} ALL ({right})")
         }
         Expr::Array(array) => format!("ARRAY[{}]", list(array.elem.iter())?),
         Expr::Function(call) => function(call)?,
         _ => return None,
     })
+}
+
+/// The operator before ANY or ALL, and what the parentheses hold.
+fn quantified<'e>(op: &BinaryOperator, right: &'e Expr) -> Option<(String, &'e Expr)> {
+    match quantified_operator(right) {
+        Some(found) => Some((found.symbol?.to_owned(), found.operand)),
+        None => Some((op.to_string(), right)),
+    }
 }
 
 /// The name of a type as it stands in the text: the parser's own spelling of it is another one.

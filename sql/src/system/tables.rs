@@ -1,18 +1,18 @@
 //! The rows about schemas, tables, columns, indexes and constraints: from the catalog of the transaction and from the
 //! descriptors of the system's own relations.
 //!
-//! Tables have no row type and no TOAST table, and no column has a number below 1. The relations of the system have no
-//! indexes.
+//! The row types of tables have an OID and a row in `pg_type`, and nothing else. The system's own relations have no row
+//! types and no indexes. There are no TOAST tables, and no column has a number below 1.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::describe::index_definition;
-use super::env::{Rows, SystemEnv, int, oid, rows_of, text};
+use super::env::{Rows, SystemEnv, int, number, oid, rows_of, text};
 use super::facts;
 use super::names::shown_default;
 use super::objects::{
-    BTREE, HEAP, IndexView, default_oid, indexes, owner_of_schema, schema_of, schemas, sequences, views,
+    BTREE, HEAP, IndexView, default_oid, indexes, owner_of_schema, row_type, schema_of, schemas, sequences, views,
 };
 use super::producer::Producer;
 use super::relations::{self, Relation};
@@ -33,7 +33,6 @@ pub(super) static PRODUCERS: &[Producer] = &[
     Producer {
         relation: "pg_class",
         constants: &[
-            ("reltype", "0"),
             ("reloftype", "0"),
             ("relowner", "10"),
             ("reltablespace", "0"),
@@ -65,6 +64,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             "relhastriggers",
             "relpersistence",
             "reltuples",
+            "reltype",
         ],
         rows: classes,
     },
@@ -206,6 +206,9 @@ fn classes(env: &SystemEnv<'_>) -> Rows {
         };
         // Of type `real`.
         row.push(Datum::Float(rows.map_or(-1.0, |rows| f64::from(rows as f32))));
+        let has_rows = [text("r"), text("v")].iter().any(|kind| row.get(7) == Some(kind));
+        let row_type = row.first().filter(|_| has_rows).map_or(Oid::NONE, |id| row_type(number(&[id], 0)));
+        row.push(oid(row_type));
         row
     }))
 }

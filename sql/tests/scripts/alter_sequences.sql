@@ -425,3 +425,85 @@ ALTER TABLE
 b:int4|a:int4
 40|3
 INSERT 0 1
+
+# The owner of an identity sequence stays.
+create table owning (id int generated always as identity, n int, s serial);
+alter sequence owning_id_seq owned by none;
+alter sequence owning_id_seq owned by owning.n;
+alter sequence owning_id_seq owned by nosuch.id;
+alter sequence owning_s_seq owned by owning.n;
+alter sequence owning_s_seq owned by none;
+----
+CREATE TABLE
+ERROR 0A000: cannot change ownership of identity sequence
+DETAIL: Sequence "owning_id_seq" is linked to table "owning".
+ERROR 0A000: cannot change ownership of identity sequence
+DETAIL: Sequence "owning_id_seq" is linked to table "owning".
+ERROR 42P01: relation "nosuch" does not exist
+ALTER SEQUENCE
+ALTER SEQUENCE
+
+# A sequence goes on within its limits.
+create sequence lim;
+select setval('lim', 50);
+alter sequence lim maxvalue 40;
+alter sequence lim minvalue 60;
+alter sequence lim minvalue 60 start 70;
+alter sequence lim maxvalue 40 increment 0;
+alter sequence lim maxvalue 40 restart;
+select nextval('lim');
+alter sequence lim restart 10;
+alter sequence lim maxvalue 9;
+alter sequence lim maxvalue 10;
+select nextval('lim'), currval('lim');
+create sequence lims;
+select setval('lims', 40000);
+alter sequence lims as smallint;
+alter sequence lims as smallint restart;
+create sequence limd increment -1;
+select setval('limd', -50);
+alter sequence limd minvalue -40;
+alter sequence limd maxvalue -60 start -70;
+alter sequence limd minvalue -50;
+select setval('owning_id_seq', 4);
+alter table owning alter id set maxvalue 2;
+alter table owning alter id set minvalue 5 set start 10;
+alter sequence owning_id_seq maxvalue 3;
+alter table owning alter id set maxvalue 3 restart;
+insert into owning (n) values (0) returning id;
+----
+CREATE SEQUENCE
+setval:int8
+50
+ERROR 22023: RESTART value (50) cannot be greater than MAXVALUE (40)
+ERROR 22023: START value (1) cannot be less than MINVALUE (60)
+ERROR 22023: RESTART value (50) cannot be less than MINVALUE (60)
+ERROR 22023: INCREMENT must not be zero
+ALTER SEQUENCE
+nextval:int8
+1
+ALTER SEQUENCE
+ERROR 22023: RESTART value (10) cannot be greater than MAXVALUE (9)
+ALTER SEQUENCE
+nextval:int8|currval:int8
+10|10
+CREATE SEQUENCE
+setval:int8
+40000
+ERROR 22023: RESTART value (40000) cannot be greater than MAXVALUE (32767)
+ALTER SEQUENCE
+CREATE SEQUENCE
+setval:int8
+-50
+ERROR 22023: RESTART value (-50) cannot be less than MINVALUE (-40)
+ERROR 22023: RESTART value (-50) cannot be greater than MAXVALUE (-60)
+ALTER SEQUENCE
+setval:int8
+4
+ERROR 22023: RESTART value (4) cannot be greater than MAXVALUE (2)
+ERROR 22023: RESTART value (4) cannot be less than MINVALUE (5)
+ERROR 22023: RESTART value (4) cannot be greater than MAXVALUE (3)
+ALTER TABLE
+id:int4
+1
+INSERT 0 1

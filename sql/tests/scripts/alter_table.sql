@@ -226,6 +226,7 @@ ERROR 42703: column "nope" of relation "df" does not exist
 ALTER TABLE
 ERROR 42601: column "g" of relation "df" is a generated column
 ERROR 42601: column "g" of relation "df" is a generated column
+HINT: Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.
 
 # RENAME.
 create table r (a int constraint r_pos check (a > 0), b int, check (r.a < b), unique (b), g int generated always as (a + b) stored);
@@ -800,4 +801,45 @@ id:int4|v:numeric|d:int4
 4|40|0
 6|60|12
 7|70|13
+DROP TABLE
+
+# DROP EXPRESSION: the values stay.
+create table gx (id int, g int generated always as (id * 2) stored, p int);
+insert into gx values (1), (2);
+alter table gx alter column g drop default;
+alter table gx alter g set default 3;
+alter table gx alter column p drop expression;
+alter table gx alter p drop expression if exists;
+alter table gx alter zz drop expression;
+alter table gx alter g drop expression foo;
+alter table gx alter column g drop expression, alter p set default 7;
+insert into gx (id, g) values (3, 5);
+update gx set id = 10 where id = 1;
+select * from gx order by id;
+alter table gx alter g drop expression;
+select attname, attgenerated from pg_attribute where attrelid = 'gx'::regclass and attnum > 0 order by attnum;
+drop table gx;
+----
+CREATE TABLE
+INSERT 0 2
+ERROR 42601: column "g" of relation "gx" is a generated column
+HINT: Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.
+ERROR 42601: column "g" of relation "gx" is a generated column
+ERROR 55000: column "p" of relation "gx" is not a stored generated column
+NOTICE 00000: column "p" of relation "gx" is not a stored generated column, skipping
+ALTER TABLE
+ERROR 42703: column "zz" of relation "gx" does not exist
+ERROR 42601: syntax error at or near "foo" [at 40]
+ALTER TABLE
+INSERT 0 1
+UPDATE 1
+id:int4|g:int4|p:int4
+2|4|NULL
+3|5|7
+10|2|NULL
+ERROR 55000: column "g" of relation "gx" is not a stored generated column
+attname:name|attgenerated:char
+id|
+g|
+p|
 DROP TABLE

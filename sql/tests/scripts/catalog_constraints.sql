@@ -44,7 +44,7 @@ p_pkey|2|2|t|t|1 2|0 0|NULL|NULL|CREATE UNIQUE INDEX p_pkey ON public.p USING bt
 p_b_key|1|1|t|f|2|0|NULL|NULL|CREATE UNIQUE INDEX p_b_key ON public.p USING btree (b)
 c_pkey|1|1|t|t|1|0|NULL|NULL|CREATE UNIQUE INDEX c_pkey ON public.c USING btree (id)
 c_a_n_key|2|2|t|f|2 4|0 0|NULL|NULL|CREATE UNIQUE INDEX c_a_n_key ON public.c USING btree (a, n)
-c_n|3|2|f|f|4 0 2|3 2|lower(b)|n > 5|CREATE INDEX c_n ON public.c USING btree (n DESC, lower(b) NULLS FIRST) INCLUDE (a) WHERE (n > 5)
+c_n|3|2|f|f|4 0 2|3 2|lower(b)|(n > 5)|CREATE INDEX c_n ON public.c USING btree (n DESC, lower(b) NULLS FIRST) INCLUDE (a) WHERE (n > 5)
 c_d|1|1|t|f|6|1|NULL|NULL|CREATE UNIQUE INDEX c_d ON public.c USING btree (d DESC NULLS LAST)
 
 select a.attrelid::regclass, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_indexdef(a.attrelid,
@@ -67,14 +67,14 @@ id|f||NULL
 a|f||NULL
 b|f||NULL
 n|f||NULL
-g|t|s|n * 2
+g|t|s|(n * 2)
 d|t||(1 + 2)
 column_name:name|column_default:varchar|is_generated:varchar|generation_expression:varchar
 id|NULL|NEVER|NULL
 a|NULL|NEVER|NULL
 b|NULL|NEVER|NULL
 n|NULL|NEVER|NULL
-g|NULL|ALWAYS|n * 2
+g|NULL|ALWAYS|(n * 2)
 d|(1 + 2)|NEVER|NULL
 relname:name|relchecks:int2|relhasindex:bool|relhastriggers:bool
 c|2|t|t

@@ -239,3 +239,96 @@ select pg_get_expr('1 + 1', 0);
 ----
 pg_get_expr:text
 1 + 1
+
+# Privileges of new objects, types of a vector, hashes.
+select acldefault('n', 10), acldefault('c', 10), acldefault('T', 10), acldefault('r', 6171), acldefault('d', null);
+select acldefault('x', 10);
+select oidvectortypes(proargtypes) from pg_proc where oid = 1081;
+select oidvectortypes('23 25 1007'), oidvectortypes('');
+select hashtext('abc'), hashtext(''), hashtext(null), hashtextextended('abc', 5), hashtextextended('the quick brown fox jumps', -7);
+----
+acldefault:_aclitem|acldefault:_aclitem|acldefault:_aclitem|acldefault:_aclitem|acldefault:_aclitem
+{postgres=UC/postgres}|{}|{=U/postgres,postgres=U/postgres}|{pg_database_owner=arwdDxt/pg_database_owner}|NULL
+ERROR XX000: unrecognized objtype abbreviation: x
+oidvectortypes:text
+oid, integer
+oidvectortypes:text|oidvectortypes:text
+integer, text, integer[]|
+hashtext:int4|hashtext:int4|hashtext:int4|hashtextextended:int8|hashtextextended:int8
+-785388649|-1477818771|NULL|-8227931761584822072|9054532035345318999
+
+# Row types of tables and views.
+create table rowed (id int primary key);
+create schema rowed_schema;
+create view rowed_schema.viewed as select id from rowed;
+select c.relname, c.relkind, c.reltype > 0 as has_type, t.typname, t.typtype, t.typcategory, t.typlen, t.typrelid = c.oid as agrees, t.typinput::text, t.typalign, t.typstorage, t.typarray, format_type(t.oid, -1), pg_type_is_visible(t.oid) from pg_class c left join pg_type t on t.oid = c.reltype where relname in ('rowed', 'viewed', 'rowed_pkey', 'pg_class') order by 1;
+select count(*) from pg_type t where t.typtype = 'c' and t.typname in ('rowed', 'viewed') and (t.typrelid = 0 or (select c.relkind = 'c' from pg_class c where c.oid = t.typrelid));
+drop view rowed_schema.viewed;
+drop schema rowed_schema;
+drop table rowed;
+----
+CREATE TABLE
+CREATE SCHEMA
+CREATE VIEW
+relname:name|relkind:char|has_type:bool|typname:name|typtype:char|typcategory:char|typlen:int2|agrees:bool|typinput:text|typalign:char|typstorage:char|typarray:oid|format_type:text|pg_type_is_visible:bool
+pg_class|r|f|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL
+rowed|r|t|rowed|c|C|-1|t|record_in|d|x|0|rowed|t
+rowed_pkey|i|f|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL
+viewed|v|t|viewed|c|C|-1|t|record_in|d|x|0|rowed_schema.viewed|f
+count:int8
+0
+DROP VIEW
+DROP SCHEMA
+DROP TABLE
+
+# Generated columns, predicates and defaults of enums in PostgreSQL's form.
+create type mood as enum ('ok', 'sad');
+create table mt (m mood default 'ok', ms mood[] default '{ok}', e int generated always as ((id2 + 1)*2) stored, id2 int, t text, b bool, bb bool generated always as (id2 > 0) stored, l bigint generated always as (id2+1) stored, i int generated always as (id2) stored);
+select adnum, pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'mt'::regclass order by 1;
+create index i1 on mt (id2) where id2>0;
+create index i2 on mt (id2) where b;
+create index i3 on mt (id2) where id2 >0 and b;
+create index i4 on mt (id2) where id2 is not null;
+create index i6 on mt (id2) where not b;
+create index i9 on mt (id2) where t like 'a%';
+create index i10 on mt (id2) where starts_with(t,'a');
+select pg_get_indexdef(indexrelid), pg_get_expr(indpred, indrelid), pg_get_expr(indpred, indrelid, true) from pg_index where indrelid = 'mt'::regclass order by indexrelid;
+alter type mood rename to temper;
+select adnum, pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'mt'::regclass and adnum < 3 order by 1;
+insert into mt (id2) values (5) returning *;
+drop table mt;
+drop type temper;
+----
+CREATE TYPE
+CREATE TABLE
+adnum:int2|pg_get_expr:text
+1|'ok'::mood
+2|'{ok}'::mood[]
+3|((id2 + 1) * 2)
+7|(id2 > 0)
+8|(id2 + 1)
+9|id2
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+pg_get_indexdef:text|pg_get_expr:text|pg_get_expr:text
+CREATE INDEX i1 ON public.mt USING btree (id2) WHERE (id2 > 0)|(id2 > 0)|id2 > 0
+CREATE INDEX i2 ON public.mt USING btree (id2) WHERE b|b|b
+CREATE INDEX i3 ON public.mt USING btree (id2) WHERE ((id2 > 0) AND b)|((id2 > 0) AND b)|id2 > 0 AND b
+CREATE INDEX i4 ON public.mt USING btree (id2) WHERE (id2 IS NOT NULL)|(id2 IS NOT NULL)|id2 IS NOT NULL
+CREATE INDEX i6 ON public.mt USING btree (id2) WHERE (NOT b)|(NOT b)|NOT b
+CREATE INDEX i9 ON public.mt USING btree (id2) WHERE (t ~~ 'a%'::text)|(t ~~ 'a%'::text)|t ~~ 'a%'::text
+CREATE INDEX i10 ON public.mt USING btree (id2) WHERE starts_with(t, 'a'::text)|starts_with(t, 'a'::text)|starts_with(t, 'a'::text)
+ALTER TYPE
+adnum:int2|pg_get_expr:text
+1|'ok'::temper
+2|'{ok}'::temper[]
+m:enum|ms:_enum|e:int4|id2:int4|t:text|b:bool|bb:bool|l:int8|i:int4
+ok|{ok}|12|5|NULL|NULL|t|6|5
+INSERT 0 1
+DROP TABLE
+DROP TYPE

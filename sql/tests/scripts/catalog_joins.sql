@@ -36,7 +36,7 @@ NULL|a
 NULL|id
 NULL|id
 count:int8
-332
+330
 relname:name
 u
 relname:name|count:int8

@@ -472,7 +472,7 @@ SELECT rolname AS "Role", datname AS "Database", pg_catalog.array_to_string(setc
 Role:name|Database:name|Settings:text
 
 # \dconfig
-SELECT s.name AS "Parameter", pg_catalog.current_setting(s.name) AS "Value" FROM pg_catalog.pg_settings s WHERE s.source <> 'default' AND s.setting IS DISTINCT FROM s.boot_val AND s.name <> 'cortado.session_token' ORDER BY 1;
+SELECT s.name AS "Parameter", pg_catalog.current_setting(s.name) AS "Value" FROM pg_catalog.pg_settings s WHERE s.source <> 'default' AND s.setting IS DISTINCT FROM s.boot_val AND s.name NOT IN ('cortado.session_token', 'port') ORDER BY 1;
 ----
 Parameter:text|Value:text
 

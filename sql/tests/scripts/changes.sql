@@ -254,3 +254,76 @@ INSERT 0 1
 a:int4|b:int4
 1|1
 2|4
+
+# ON CONFLICT with expressions and predicates: the unique indexes that match.
+create table ocx (id int primary key, email text, grp int, active bool default true, n int default 0);
+create unique index ocx_email on ocx (lower(email));
+create unique index ocx_grp on ocx (grp) where active;
+create unique index ocx_two on ocx (grp, (n + 1)) where n > 5 and grp is not null;
+insert into ocx (id, email, grp) values (1, 'Ann', 1);
+insert into ocx (id, email, grp) values (2, 'ANN', 2) on conflict (lower(email)) do update set n = ocx.n + 1, email = excluded.email returning *;
+insert into ocx (id, email, grp) values (2, 'aNn', 2) on conflict ((lower(email))) do nothing;
+insert into ocx (id, email, grp) values (2, 'bob', 1) on conflict (grp) where active do update set n = ocx.n + 10 where ocx.email <> 'é' returning id, n;
+insert into ocx (id, email, grp) values (2, 'bob', 1) on conflict (grp)
+  where active and n >= 0 do nothing;
+insert into ocx (id, email, grp, active) values (2, 'bob', 1, false) on conflict (grp) where active do nothing returning id;
+insert into ocx (id, email, grp, n) values (3, 'cid', 9, 7) on conflict ((n + 1), grp) where grp is not null and n > 5 do nothing returning id;
+insert into ocx (id, email, grp, n, active) values (4, 'dan', 9, 7, false) on conflict (grp, (1 * n + 1)) where n > 5 and grp > 0 do nothing;
+insert into ocx (id, email, grp, n, active) values (4, 'dan', 9, 7, false) on conflict (grp, (n + 1)) where n > 5 and grp > 0 do update set n = 100 returning *;
+with x as (insert into ocx as o (id, email) values (1, 'eve') on conflict (id) where o.active do update set email = lower(excluded.email) returning email) select * from x;
+insert into ocx (id, email) values (7, 'EVE'), (8, 'fay') on conflict (lower(email)) do nothing returning id;
+\params 9 Fay
+insert into ocx (id, email) values ($1, $2) on conflict (lower(email)) do update set n = $1 returning id, n;
+insert into ocx (id, email) values (7, 'gil') on conflict (upper(email)) do nothing;
+insert into ocx (id, email) values (7, 'gil') on conflict (grp) do nothing;
+insert into ocx (id, email) values (7, 'gil') on conflict (grp) where n > 0 do nothing;
+insert into ocx (id, email) values (7, 'gil') on conflict (lower(nope)) do nothing;
+insert into ocx (id, email) values (7, 'gil') on conflict (grp) where nope do nothing;
+insert into ocx (id, email) values (7, 'gil') on conflict (email collate "C") do nothing;
+select * from ocx order by id;
+drop table ocx;
+----
+CREATE TABLE
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+INSERT 0 1
+id:int4|email:text|grp:int4|active:bool|n:int4
+1|ANN|1|t|1
+INSERT 0 1
+INSERT 0 0
+id:int4|n:int4
+1|11
+INSERT 0 1
+INSERT 0 0
+id:int4
+2
+INSERT 0 1
+id:int4
+3
+INSERT 0 1
+ERROR 42P10: there is no unique or exclusion constraint matching the ON CONFLICT specification
+id:int4|email:text|grp:int4|active:bool|n:int4
+3|cid|9|t|100
+INSERT 0 1
+email:text
+eve
+id:int4
+8
+INSERT 0 1
+params int4 text
+id:int4|n:int4
+8|9
+INSERT 0 1
+ERROR 42P10: there is no unique or exclusion constraint matching the ON CONFLICT specification
+ERROR 42P10: there is no unique or exclusion constraint matching the ON CONFLICT specification
+ERROR 42P10: there is no unique or exclusion constraint matching the ON CONFLICT specification
+ERROR 42703: column "nope" does not exist [at 66]
+ERROR 42703: column "nope" does not exist [at 71]
+ERROR 42P10: there is no unique or exclusion constraint matching the ON CONFLICT specification
+id:int4|email:text|grp:int4|active:bool|n:int4
+1|eve|1|t|11
+2|bob|1|f|0
+3|cid|9|t|100
+8|fay|NULL|t|9
+DROP TABLE

@@ -136,3 +136,26 @@ select a from e where (array[1], null) = (array_fill(b, array[2147483647]), arra
 ----
 params int4
 a:int4
+
+# Not those of queries of WITH that nothing reads.
+with j as (select 1/0 from e) select 1;
+with j as (select 1/0 from e) select * from j;
+with j as (select 1/0), k as (select * from j) select 1;
+with j as (select 1/0), k as (select * from j) select * from k;
+with recursive j(n) as (select 1/0 union all select n from j) select 1;
+with j as (select (select 1/0 from e) from e) select 1;
+with j as (select 1/0 c from e) select (select c from j);
+with j as (insert into e select 1/0, 1 from e returning a) select 1;
+----
+?column?:int4
+1
+ERROR 22012: division by zero
+?column?:int4
+1
+ERROR 22012: division by zero
+?column?:int4
+1
+?column?:int4
+1
+ERROR 22012: division by zero
+ERROR 22012: division by zero

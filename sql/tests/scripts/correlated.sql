@@ -99,3 +99,55 @@ Full Scan on a
           ->  Full Scan on b
                 Filter: (k > $0)
 id:int4
+
+# Equal values of the outer row that are not the same have results of their own.
+create table shades (id int, n numeric, f float8, i interval, a numeric[]);
+insert into shades values (1, 1.0, 0, '1 day', '{1.0}'), (2, 1.00, '-0', '24:00', '{1.00}');
+select id, (select n::text || x from (values ('!')) v (x)), (select f::text || x from (values ('!')) v (x)),
+    (select i::text || x from (values ('!')) v (x)), (select a::text || x from (values ('!')) v (x)) from shades order by id;
+select id, (select (n, a)::text || x from (values ('!')) v (x)) from shades order by id;
+----
+CREATE TABLE
+INSERT 0 2
+id:int4|?column?:text|?column?:text|?column?:text|?column?:text
+1|1.0!|0!|1 day!|{1.0}!
+2|1.00!|-0!|24:00:00!|{1.00}!
+id:int4|?column?:text
+1|(1.0,{1.0})!
+2|(1.00,{1.00})!
+
+# ARRAY of a sub-query whose values are arrays has one more dimension.
+select array(select array[g, g * 10] from generate_series(1, 3) g);
+select array(select array[array[g, 1]] from generate_series(1, 2) g);
+select array_dims(array(select '[5:6]={1,2}'::int[] from generate_series(1, 2)));
+select (array(select array[g, g * 10] from generate_series(1, 3) g))[2][2];
+select array(select array[g] from generate_series(1, 2) g where false);
+select array(select array[g, null] from generate_series(1, 2) g);
+select array(select '{}'::int[]);
+select array(select x from (values (array[1]), (array[1, 2])) v (x));
+select array(select x from (values (array[1]), (null)) v (x));
+select array(select '1 2'::int2vector);
+select array(select '{{{{{{1}}}}}}'::int[]);
+select id, array(select array[n, g] from generate_series(1, 2) g) from shades order by id;
+----
+array:_int4
+{{1,10},{2,20},{3,30}}
+array:_int4
+{{{1,1}},{{2,1}}}
+array_dims:text
+[1:2][5:6]
+array:int4
+20
+array:_int4
+{}
+array:_int4
+{{1,NULL},{2,NULL}}
+ERROR 2202E: cannot accumulate empty arrays
+ERROR 2202E: cannot accumulate arrays of different dimensionality
+ERROR 22004: cannot accumulate null arrays
+array:_int2vector
+{"1 2"}
+ERROR 54000: number of array dimensions (7) exceeds the maximum allowed (6)
+id:int4|array:_numeric
+1|{{1.0,1},{1.0,2}}
+2|{{1.00,1},{1.00,2}}

@@ -397,7 +397,7 @@ select attname, pg_get_expr(adbin, adrelid) from pg_attrdef join pg_attribute on
 ----
 attname:name|pg_get_expr:text
 b|2
-c|b + 1
+c|(b + 1)
 d|4
 
 drop table dd;

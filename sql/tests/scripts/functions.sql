@@ -253,3 +253,22 @@ t
 select '{1}'::json[] is distinct from '{2}'::json[];
 ----
 ERROR 42883: could not identify an equality operator for type json
+
+select current_role = current_user, pg_typeof(current_role), current_role is null;
+select "current_role" from (select 1 "current_role") q;
+select make_interval(days := 5), make_interval(days => 5, hours := 2);
+select make_interval(days := 5, 3);
+select (date '2020-01-01', date '2020-02-01') overlaps (date '2020-01-15', date '2020-03-01');
+select N'x', pg_typeof(N'x'), n'abc ' || 'd', N'x'::text;
+----
+?column?:bool|pg_typeof:regtype|?column?:bool
+t|name|f
+current_role:int4
+1
+make_interval:interval|make_interval:interval
+5 days|5 days 02:00:00
+ERROR 42601: positional argument cannot follow named argument [at 33]
+overlaps:bool
+t
+bpchar:bpchar|pg_typeof:regtype|?column?:text|text:text
+x|character|abcd|x

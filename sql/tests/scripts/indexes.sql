@@ -526,3 +526,83 @@ id:int4|a:int4|b:int4
 2|4|60
 7|9|7
 DROP TABLE
+
+# DROP INDEX CASCADE takes the foreign keys to a unique index.
+create table xp (a int, b int);
+create unique index xpa on xp (a);
+create unique index xpb on xp (b);
+create table xc (x int references xp (a), y int references xp (b));
+drop index xpa;
+drop index xpa cascade;
+select conname from pg_constraint where conrelid = 'xc'::regclass;
+insert into xc values (1, null);
+insert into xc values (1, 1);
+create unique index xpa on xp (a);
+delete from xc;
+alter table xc add constraint f1 foreign key (x) references xp (a);
+drop index xpa, xpb;
+drop index xpa, xpb cascade;
+select conname from pg_constraint where conrelid = 'xc'::regclass;
+create table xs (a int, b int);
+create unique index xsb on xs (b);
+create unique index xcx on xc (x);
+alter table xs add foreign key (a) references xs (b);
+alter table xs add foreign key (b) references xc (x);
+drop index xsb, xcx cascade;
+select conname from pg_constraint where conrelid = 'xs'::regclass;
+drop table xc;
+drop table xs, xp;
+----
+CREATE TABLE
+CREATE INDEX
+CREATE INDEX
+CREATE TABLE
+ERROR 2BP01: cannot drop index xpa because other objects depend on it
+DETAIL: constraint xc_x_fkey on table xc depends on index xpa
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to constraint xc_x_fkey on table xc
+DROP INDEX
+conname:name
+xc_y_fkey
+INSERT 0 1
+ERROR 23503: insert or update on table "xc" violates foreign key constraint "xc_y_fkey"
+DETAIL: Key (y)=(1) is not present in table "xp".
+CREATE INDEX
+DELETE 1
+ALTER TABLE
+ERROR 2BP01: cannot drop desired object(s) because other objects depend on them
+DETAIL: constraint xc_y_fkey on table xc depends on index xpb
+constraint f1 on table xc depends on index xpa
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to 2 other objects
+DROP INDEX
+conname:name
+CREATE TABLE
+CREATE INDEX
+CREATE INDEX
+ALTER TABLE
+ALTER TABLE
+NOTICE 00000: drop cascades to 2 other objects
+DROP INDEX
+conname:name
+DROP TABLE
+DROP TABLE
+
+# An index is not built concurrently in a block.
+create table conc (a int);
+begin;
+create index concurrently on conc (a);
+rollback;
+create index concurrently conc_a on conc (a);
+begin;
+create index conc_b on conc (a);
+commit;
+----
+CREATE TABLE
+BEGIN
+ERROR 25001: CREATE INDEX CONCURRENTLY cannot run inside a transaction block
+ROLLBACK
+CREATE INDEX
+BEGIN
+CREATE INDEX
+COMMIT

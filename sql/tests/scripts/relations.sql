@@ -491,3 +491,234 @@ ERROR 42P01: missing FROM-clause entry for table "z" [at 33]
 id:int4|id:int4
 ERROR 42P01: missing FROM-clause entry for table "z" [at 16]
 DROP TABLE
+
+# The alias of a join with USING has one column of each that is merged.
+create table em (id int primary key, dept text, sal int);
+insert into em values (1,'a',10),(2,'a',20),(3,'b',30),(4,'b',40),(5,'c',null);
+select * from (em a join em b using (id)) j where j.id = 1;
+select j.id, id, j.* from (em a join em b using (id)) j(k, id) where k = 1;
+select id, j.id from (em a full join (values (6)) b(id) using (id)) j order by 1 desc limit 2;
+select j from (em a join em b using (id, dept)) j where id = 1;
+select * from (em a natural join em b) j where id = 1;
+select * from (em a join em b on a.id = b.id) j(a,b,c) where a = 1;
+select count(*) from (em a join em b using (id)) j join em c using (id);
+select j.sal from (em a join em b using (id)) j;
+----
+CREATE TABLE
+INSERT 0 5
+id:int4|dept:text|sal:int4|dept:text|sal:int4
+1|a|10|a|10
+id:text|id:text|k:int4|id:text|sal:int4|dept:text|sal:int4
+a|a|1|a|10|a|10
+id:int4|id:int4
+6|6
+5|5
+j:record
+(1,a,10,10)
+id:int4|dept:text|sal:int4
+1|a|10
+a:int4|b:text|c:int4|id:int4|dept:text|sal:int4
+1|a|10|1|a|10
+count:int8
+5
+ERROR 42702: column reference "sal" is ambiguous [at 8]
+
+# ANY and ALL over VALUES and over rows.
+select 1 = any(values (1),(2)), 3 = some (values (1),(2)), 3 <> all (values (1),(2));
+select 2 = any (values (1),(2) order by 1 limit 1), (1 = any (values (1), ((2)))) is true;
+select (1,2) = any(select 1,2), (1,2) <> all (select 1,2), (1,3) <> all (select 1,2), row(1,2) = any(select 1,2);
+select (1,2) = any(values (1,2));
+select 1 union all (values (2)) order by 1;
+select (1,2) = any(select 1,2,3);
+select (1,2) = any(select 1);
+select (1,2) not in (select 1);
+select 1 in (select 1, 2);
+select (1,2) in (select 1, true);
+select 1 = any(select 1, 2);
+select (1,2) < any(select 1,3);
+----
+?column?:bool|?column?:bool|?column?:bool
+t|f|t
+?column?:bool|?column?:bool
+f|t
+?column?:bool|?column?:bool|?column?:bool|?column?:bool
+t|f|t|t
+?column?:bool
+t
+?column?:int4
+1
+2
+ERROR 42601: subquery has too many columns [at 14]
+ERROR 42601: subquery has too few columns [at 14]
+ERROR 42601: subquery has too few columns [at 14]
+ERROR 42601: subquery has too many columns [at 10]
+ERROR 42883: operator does not exist: integer = boolean [at 14]
+HINT: No operator matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42601: subquery has too many columns [at 10]
+ERROR 0A000: this comparison of a row with a sub-query is not supported yet [at 9]
+
+# A recursion keeps the types of its first rows, their modifiers too.
+with recursive r(n) as (select '1'::varchar(5) union all select n||'x' from r where length(n)<3) select * from r;
+with recursive r(n) as (select '1'::varchar(5) union all select (n||'x')::varchar(5) from r where length(n)<3) select * from r;
+with recursive r(n) as (select 1.5::numeric(4,2) union all select n+1 from r where n<3) select * from r;
+with recursive r(n) as (select null::varchar(3) union all select 'abcd' from r where n is null) select * from r;
+with recursive r(n) as (select '1' union all select n||'x' from r where length(n)<3) select * from r;
+with recursive r(n) as (select null union all select 1 from r where n is null) select * from r;
+----
+ERROR 42804: recursive query "r" column 1 has type character varying(5) in non-recursive term but type character varying overall [at 32]
+HINT: Cast the output of the non-recursive term to the correct type.
+n:varchar
+1
+1x
+1xx
+ERROR 42804: recursive query "r" column 1 has type numeric(4,2) in non-recursive term but type numeric overall [at 32]
+HINT: Cast the output of the non-recursive term to the correct type.
+ERROR 42804: recursive query "r" column 1 has type character varying(3) in non-recursive term but type character varying overall [at 32]
+HINT: Cast the output of the non-recursive term to the correct type.
+n:text
+1
+1x
+1xx
+ERROR 42804: recursive query "r" column 1 has type text in non-recursive term but type integer overall [at 32]
+HINT: Cast the output of the non-recursive term to the correct type.
+
+# A function that is the first item of a join: of a sub-query, and beside other items.
+create table lt (id int primary key, tags text[]);
+create table lb (id int primary key, k int);
+insert into lt values (1, '{a,b}'), (2, '{c}'), (3, '{}');
+insert into lb values (1, 10), (2, 20);
+select id, (select count(*) from unnest(e.tags) u join lt f on true) from lt e order by id;
+select id, array(select u || n || b.id from unnest(e.tags) with ordinality w (u, n) join lb b on b.id = w.n where b.k > e.id order by 1) from lt e order by id;
+select id, (with c as (select e.id as i) select string_agg(u || i, ',') from unnest(e.tags) u, c) from lt e order by id;
+select e.id, q, b.id from lt e, generate_series(1, e.id) q join lb b on b.id = q order by 1, 2;
+select e.id, q, b.id from lt e, generate_series(1, e.id) q left join lb b on b.id = q order by 1, 2;
+select e.id, q, b.id from lt e, generate_series(1, e.id) q right join lb b on b.id = q order by 1, 3;
+select e.id, q, b.id from lt e, generate_series(1, e.id) q full join lb b on b.id = q order by 1, 2, 3;
+select e.id, q, b.id from lt e left join (generate_series(2, e.id) q join lb b on b.id = q) on true order by 1, 2;
+select e.id, x from lt e, lb b join lateral (select e.id * 100 + b.id) l (x) on true order by 1, 2;
+select e.id, x from lt e, generate_series(1, e.id) q join lateral (select e.id * 10 + q) l (x) on x > 11 order by 1, 2;
+select e.id, h.x from lt e, lateral (select e.id as x) h join lb b on b.id = h.x order by 1;
+select o.k, (select string_agg(e.id || ':' || q || ':' || b.k, ' ' order by e.id) from lt e, generate_series(e.id, o.id) q join lb b on b.k = o.k) from lb o order by 1;
+select o.id, (select count(*) from lb b right join unnest(array[o.id, 5]) u on b.id = u) from lb o order by 1;
+select e.id, q, b.id from lt e, generate_series(1, e.id) q join lb b on b.id = e.id;
+select e.id, b.id from lt e right join generate_series(1, e.id) q on true;
+select e.id, x from lt e, generate_series(1, 1) g join (select e.id) l (x) on true;
+select e.id, x from lt e, generate_series(1, 1) g join (select * from lb, generate_series(1, e.id) h join lb c on true) l (x) on true;
+----
+CREATE TABLE
+CREATE TABLE
+INSERT 0 3
+INSERT 0 2
+id:int4|count:int8
+1|6
+2|3
+3|0
+id:int4|array:_text
+1|{a11,b22}
+2|{c11}
+3|{}
+id:int4|string_agg:text
+1|a1,b1
+2|c2
+3|NULL
+id:int4|q:int4|id:int4
+1|1|1
+2|1|1
+2|2|2
+3|1|1
+3|2|2
+id:int4|q:int4|id:int4
+1|1|1
+2|1|1
+2|2|2
+3|1|1
+3|2|2
+3|3|NULL
+id:int4|q:int4|id:int4
+1|1|1
+1|NULL|2
+2|1|1
+2|2|2
+3|1|1
+3|2|2
+id:int4|q:int4|id:int4
+1|1|1
+1|NULL|2
+2|1|1
+2|2|2
+3|1|1
+3|2|2
+3|3|NULL
+id:int4|q:int4|id:int4
+1|NULL|NULL
+2|2|2
+3|2|2
+id:int4|x:int4
+1|101
+1|102
+2|201
+2|202
+3|301
+3|302
+id:int4|x:int4
+2|21
+2|22
+3|31
+3|32
+3|33
+id:int4|x:int4
+1|1
+2|2
+k:int4|string_agg:text
+10|1:1:10
+20|1:1:20 1:2:20 2:2:20
+id:int4|count:int8
+1|2
+2|2
+ERROR 42P01: invalid reference to FROM-clause entry for table "e" [at 80]
+HINT: There is an entry for table "e", but it cannot be referenced from this part of the query.
+ERROR 42P10: invalid reference to FROM-clause entry for table [at 40]
+DETAIL: The combining JOIN type must be INNER or LEFT for a LATERAL reference.
+ERROR 42P01: invalid reference to FROM-clause entry for table "e" [at 64]
+HINT: There is an entry for table "e", but it cannot be referenced from this part of the query.
+ERROR 42P01: invalid reference to FROM-clause entry for table "e" [at 94]
+HINT: There is an entry for table "e", but it cannot be referenced from this part of the query.
+
+# Expressions order no set operation, but a query in parentheses.
+create table so (id int);
+insert into so values (1), (3), (2);
+select id from so union select id from so order by id + 1;
+select id from so union select id from so order by id, lower('a');
+select id from so except select 1 order by -id limit 1;
+select id from so union select id from so order by so.id;
+select id from so union select id from so order by x;
+select id from so union select id from so order by (id) desc;
+(select id from so) order by -id;
+values (1), (2) order by column1 * -1;
+drop table so;
+----
+CREATE TABLE
+INSERT 0 3
+ERROR 0A000: invalid UNION/INTERSECT/EXCEPT ORDER BY clause [at 52]
+DETAIL: Only result column names can be used, not expressions or functions.
+HINT: Add the expression/function to every SELECT, or move the UNION into a FROM clause.
+ERROR 0A000: invalid UNION/INTERSECT/EXCEPT ORDER BY clause [at 56]
+DETAIL: Only result column names can be used, not expressions or functions.
+HINT: Add the expression/function to every SELECT, or move the UNION into a FROM clause.
+ERROR 0A000: invalid UNION/INTERSECT/EXCEPT ORDER BY clause [at 45]
+DETAIL: Only result column names can be used, not expressions or functions.
+HINT: Add the expression/function to every SELECT, or move the UNION into a FROM clause.
+ERROR 42P01: missing FROM-clause entry for table "so" [at 52]
+ERROR 42703: column "x" does not exist [at 52]
+id:int4
+3
+2
+1
+id:int4
+3
+2
+1
+column1:int4
+2
+1
+DROP TABLE

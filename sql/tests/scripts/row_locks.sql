@@ -243,7 +243,7 @@ begin read only;
 select * from t for share;
 rollback;
 ----
-ERROR 42P01: relation "u" in FOR UPDATE clause not found in FROM clause
+ERROR 42P01: relation "u" in FOR UPDATE clause not found in FROM clause [at 31]
 ERROR 0A000: FOR UPDATE is not allowed with DISTINCT or aggregate functions
 BEGIN
 ERROR 25006: cannot execute SELECT FOR SHARE in a read-only transaction

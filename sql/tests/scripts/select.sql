@@ -456,3 +456,66 @@ id:int4
 values ();
 ----
 ERROR 42601: syntax error at or near ")" [at 9]
+
+# Parentheses in GROUP BY only enclose; DISTINCT ON knows positions and names of the output.
+create table gr (id int primary key, dept text, sal int);
+insert into gr values (1,'a',10),(2,'a',20),(3,'b',30),(4,'b',40),(5,'c',null);
+select dept, sal, count(*) from gr group by (dept, sal) order by 1, 2;
+select dept d, sal from gr group by (d), (2) order by (d), 2;
+select dept, id from gr group by ((dept, id)), sal order by id;
+select distinct on (1) dept, id from gr order by 1, 2;
+select distinct on (d) dept d, id from gr order by d, id desc;
+select distinct on ((d)) dept d, id from gr order by 1, id desc;
+select distinct on (2, 1) dept, id % 2 from gr order by 1, 2;
+select distinct on (dept || 'x') dept, id from gr order by dept || 'x', id;
+select distinct on (3) dept, id from gr;
+select distinct on ('a') dept, id from gr;
+select distinct on (d) dept d, id d from gr;
+select distinct on (1) dept, id from gr order by 2;
+----
+CREATE TABLE
+INSERT 0 5
+dept:text|sal:int4|count:int8
+a|10|1
+a|20|1
+b|30|1
+b|40|1
+c|NULL|1
+d:text|sal:int4
+a|10
+a|20
+b|30
+b|40
+c|NULL
+dept:text|id:int4
+a|1
+a|2
+b|3
+b|4
+c|5
+dept:text|id:int4
+a|1
+b|3
+c|5
+d:text|id:int4
+a|2
+b|4
+c|5
+d:text|id:int4
+a|2
+b|4
+c|5
+dept:text|?column?:int4
+a|0
+a|1
+b|0
+b|1
+c|1
+dept:text|id:int4
+a|1
+b|3
+c|5
+ERROR 42P10: DISTINCT ON position 3 is not in select list [at 21]
+ERROR 42601: non-integer constant in DISTINCT ON [at 21]
+ERROR 42702: DISTINCT ON "d" is ambiguous [at 21]
+ERROR 42P10: SELECT DISTINCT ON expressions must match initial ORDER BY expressions [at 21]

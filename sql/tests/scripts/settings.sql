@@ -170,3 +170,30 @@ select count(*) from pg_settings where name in ('role', 'is_superuser', 'session
 ----
 count:int8
 0
+
+# What the configuration of the node gives.
+show max_connections;
+show ssl;
+select current_setting('superuser_reserved_connections')::int + 1;
+select name, setting, category, context, vartype, min_val, max_val from pg_settings where name in ('max_connections', 'ssl', 'superuser_reserved_connections') order by 1;
+set max_connections = 5;
+reset max_connections;
+set ssl to on;
+set session_replication_role = replica;
+----
+max_connections:text
+1000
+SHOW
+ssl:text
+off
+SHOW
+?column?:int4
+1
+name:text|setting:text|category:text|context:text|vartype:text|min_val:text|max_val:text
+max_connections|1000|Connections and Authentication / Connection Settings|postmaster|integer|1|262143
+ssl|off|Connections and Authentication / SSL|sighup|bool|NULL|NULL
+superuser_reserved_connections|0|Connections and Authentication / Connection Settings|postmaster|integer|0|262143
+ERROR 55P02: parameter "max_connections" cannot be changed without restarting the server
+ERROR 55P02: parameter "max_connections" cannot be changed without restarting the server
+ERROR 55P02: parameter "ssl" cannot be changed now
+ERROR 0A000: session_replication_role "replica" is not supported

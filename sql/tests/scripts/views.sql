@@ -216,7 +216,7 @@ select * from t where a = 1;
 ERROR 0A000: INSERT into a view is not supported yet [at 13]
 ERROR 0A000: UPDATE and DELETE of a view are not supported yet [at 8]
 ERROR 0A000: UPDATE and DELETE of a view are not supported yet [at 1]
-ERROR 0A000: row locks of more than one table are not supported yet [at 1]
+ERROR 0A000: row locks of a view, a sub-query or a system catalog here are not supported yet [at 1]
 ERROR 42809: "v" is not a table
 ERROR 42809: ALTER action ADD COLUMN cannot be performed on relation "v"
 DETAIL: This operation is not supported for views.

@@ -138,13 +138,27 @@ pub(super) struct Arrays {
     size: usize,
 }
 
-impl Aggregate for Arrays {
-    fn add(&mut self, args: &Args<'_>) -> Result<(), ValueError> {
-        if args.is_null(0) {
-            let message = "cannot accumulate null arrays";
-            return Err(ValueError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+/// The array of arrays of one shape, as `array_agg` makes it; an empty one without any.
+///
+/// # Errors
+/// 22004 for NULL, 2202E for an empty array or one of another shape, 54000 if it grows too large.
+pub fn array_of_arrays(element: SqlType, values: &[Datum]) -> Result<Datum, ValueError> {
+    let mut arrays = Arrays::default();
+    for value in values {
+        match value {
+            Datum::Array(array) => arrays.push(array)?,
+            _ => return Err(null_array()),
         }
-        let array = args.array(0)?;
+    }
+    Ok(arrays.take()?.unwrap_or_else(|| Datum::Array(Box::new(Array::empty(element.oid)))))
+}
+
+fn null_array() -> ValueError {
+    ValueError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays")
+}
+
+impl Arrays {
+    fn push(&mut self, array: &Array) -> Result<(), ValueError> {
         match &mut self.arrays {
             None => self.arrays = Some(ArrayOfArrays::new(array)?),
             Some(arrays) => arrays.push(array)?,
@@ -155,11 +169,23 @@ impl Aggregate for Arrays {
         if self.size > MAX_BYTES { Err(too_many_bytes()) } else { Ok(()) }
     }
 
-    fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
-        match self.arrays.take() {
-            Some(arrays) => arrays.finish().map(|array| Datum::Array(Box::new(array))),
-            None => Ok(Datum::Null),
+    /// The array; `None` if there is no array in it.
+    fn take(&mut self) -> Result<Option<Datum>, ValueError> {
+        let array = self.arrays.take().map(ArrayOfArrays::finish).transpose()?;
+        Ok(array.map(|array| Datum::Array(Box::new(array))))
+    }
+}
+
+impl Aggregate for Arrays {
+    fn add(&mut self, args: &Args<'_>) -> Result<(), ValueError> {
+        if args.is_null(0) {
+            return Err(null_array());
         }
+        self.push(args.array(0)?)
+    }
+
+    fn finish(&mut self, _: &Args<'_>) -> Result<Datum, ValueError> {
+        Ok(self.take()?.unwrap_or_default())
     }
 
     fn memory(&self) -> usize {

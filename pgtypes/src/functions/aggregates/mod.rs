@@ -18,6 +18,7 @@ mod ordered;
 
 use std::cmp::Ordering;
 
+pub use collect::array_of_arrays;
 use collect::{Arrays, Elements, Joined};
 use fold::{
     Count, Extreme, Fold, Step, add_floats, add_intervals, add_ints, add_reals, bit_and, bit_or, bit_xor, bool_and,

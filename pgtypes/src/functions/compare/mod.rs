@@ -18,7 +18,7 @@ mod values;
 
 use super::row::ProcRow;
 pub(super) use special::{check_equality, check_order, lsn, order_of};
-pub use special::{has_equality, has_order};
+pub use special::{check_fields, has_equality, has_order};
 
 /// Numbers, and what is stored as one.
 pub(super) static NUMBERS: &[ProcRow] = numbers::ROWS;

@@ -192,12 +192,14 @@ fn check(ty: T, need: Need) -> Result<(), ValueError> {
         T::XID | T::CID | ACLITEM => need == Need::Order,
         _ => return Ok(()),
     };
-    if !fails {
-        return Ok(());
-    }
+    if fails { Err(missing(ty, need)) } else { Ok(()) }
+}
+
+/// 42883 for a type whose values cannot be compared.
+fn missing(ty: T, need: Need) -> ValueError {
     let what = if need == Need::Order { "a comparison function" } else { "an equality operator" };
     let message = format!("could not identify {what} for type {}", ty.base_name());
-    Err(ValueError::new(SqlState::UNDEFINED_FUNCTION, message))
+    ValueError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
 
 /// Whether the values of a type have an order: PostgreSQL has an operator class for it.
@@ -208,6 +210,24 @@ pub fn has_order(ty: T) -> bool {
 /// Whether the values of a type can be equal.
 pub fn has_equality(ty: T) -> bool {
     check(ty.scalar(), Need::Equality).is_ok()
+}
+
+/// 42883 for a row in which a field has a type without equality, or without an order if that is asked. The type of the
+/// row does not tell.
+pub fn check_fields(value: &Datum, is_ordered: bool) -> Result<(), ValueError> {
+    let need = if is_ordered { Need::Order } else { Need::Equality };
+    match value {
+        Datum::Record(record) => record.fields().iter().try_for_each(|(ty, field)| {
+            if check(ty.scalar(), need).is_err() {
+                return Err(missing(*ty, need));
+            }
+            check_fields(field, is_ordered)
+        }),
+        Datum::Array(array) if array.element() == T::RECORD.oid => {
+            array.elements().iter().try_for_each(|element| check_fields(element, is_ordered))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The position that the text form of a `pg_lsn` denotes.

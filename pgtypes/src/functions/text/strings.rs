@@ -5,6 +5,7 @@ use crate::datum::{Datum, unpadded};
 use crate::error::ValueError;
 use crate::functions::args::Args;
 use crate::functions::row::{ProcRow, scalar};
+use crate::hash::hash;
 use crate::letters;
 use crate::sql_type::SqlType as T;
 use crate::text::{self as texts, check_alloc};
@@ -21,6 +22,10 @@ pub(in crate::functions) static ROWS: &[ProcRow] = &[
     scalar(1374, "octet_length", &[T::TEXT], T::INT4, |args| count(args.text(0)?.len())),
     scalar(1375, "octet_length", &[T::BPCHAR], T::INT4, |args| count(args.text(0)?.len())),
     scalar(1811, "bit_length", &[T::TEXT], T::INT4, |args| count(args.text(0)?.len().saturating_mul(8))),
+    scalar(400, "hashtext", &[T::TEXT], T::INT4, short_hash),
+    scalar(448, "hashtextextended", &[T::TEXT, T::INT8], T::INT8, |args| {
+        Ok(Datum::Int(hash(args.text(0)?.as_bytes(), args.int(1)?.cast_unsigned()).cast_signed()))
+    }),
     scalar(870, "lower", &[T::TEXT], T::TEXT, |args| cased(args, letters::lower)),
     scalar(871, "upper", &[T::TEXT], T::TEXT, |args| cased(args, letters::upper)),
     scalar(872, "initcap", &[T::TEXT], T::TEXT, |args| cased(args, texts::initcap)),
@@ -55,6 +60,12 @@ pub(in crate::functions) static ROWS: &[ProcRow] = &[
     scalar(2311, "md5", &[T::TEXT], T::TEXT, |args| text(texts::hash::md5(args.text(0)?.as_bytes()))),
     scalar(6198, "unistr", &[T::TEXT], T::TEXT, |args| text(texts::unistr(args.text(0)?)?)),
 ];
+
+/// The lower half of the hash.
+fn short_hash(args: &Args<'_>) -> Result<Datum, ValueError> {
+    let [a, b, c, d, ..] = hash(args.text(0)?.as_bytes(), 0).to_le_bytes();
+    int(i32::from_le_bytes([a, b, c, d]))
+}
 
 fn cat(args: &Args<'_>) -> Result<Datum, ValueError> {
     let (left, right) = (args.text(0)?, args.text(1)?);

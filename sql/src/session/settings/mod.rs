@@ -162,6 +162,17 @@ impl Settings {
         }
     }
 
+    /// What the configuration of the node gives: the most sessions, and the port of the connection, if it has one.
+    pub(crate) fn set_node(&mut self, max_connections: usize, port: Option<u16>) {
+        let most = Some(max_connections.to_string());
+        for (name, value) in [("max_connections", most), ("port", port.map(|port| port.to_string()))] {
+            if let (Some(index), Some(value)) = (table::find(name), value) {
+                self.initial.known[index].clone_from(&value);
+                self.current.known[index] = value;
+            }
+        }
+    }
+
     /// Sets a value from the startup packet. RESET restores it.
     pub(crate) fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         if is_token(name) {
@@ -271,7 +282,10 @@ impl Settings {
                 name: setting.name.to_owned(),
                 value: setting.in_its_unit(&value),
                 reset: setting.in_its_unit(initial),
-                source: source_of(value != *initial, initial != setting.default),
+                source: match setting.kind {
+                    table::Kind::Node(..) if initial != setting.default => "configuration file",
+                    _ => source_of(value != *initial, initial != setting.default),
+                },
                 ..setting.info()
             }
         });
@@ -421,7 +435,7 @@ fn assign(values: &mut Values, name: &str, words: Option<&[String]>, initial: Op
 }
 
 fn initial_value(setting: &Setting, index: usize, initial: Option<&Values>) -> Result<String, SqlError> {
-    if matches!(setting.kind, table::Kind::Internal | table::Kind::Cluster) {
+    if setting.is_fixed() {
         return value::normalize(setting, &[String::new()], value::Context::default());
     }
     Ok(initial.map_or_else(|| setting.default.to_owned(), |i| i.known[index].clone()))

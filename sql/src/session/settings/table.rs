@@ -15,6 +15,10 @@ pub(crate) enum Kind {
     Internal,
     /// None: it is one of the cluster, which ALTER SYSTEM sets.
     Cluster,
+    /// None: an integer in a range, which the configuration of the node gives.
+    Node(i64, i64),
+    /// None: a fact that other servers are configured for.
+    Configured,
     /// A boolean.
     Bool,
     /// An integer in a range.
@@ -77,6 +81,7 @@ pub(crate) enum Group {
     Platform,
     PlannerOther,
     Preset,
+    Ssl,
     Statistics,
     Vacuum,
     WhenLogged,
@@ -106,6 +111,7 @@ impl Group {
             Group::Platform => "Version and Platform Compatibility / Other Platforms and Clients",
             Group::PlannerOther => "Query Tuning / Other Planner Options",
             Group::Preset => "Preset Options",
+            Group::Ssl => "Connections and Authentication / SSL",
             Group::Statistics => "Statistics / Cumulative Query and Index Statistics",
             Group::Vacuum => "Autovacuum",
             Group::WhenLogged => "Reporting and Logging / When to Log",
@@ -366,6 +372,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Group::Memory,
         "No effect: indexes are built in pages.",
     ),
+    takes("max_connections", Kind::Node(1, 262_143), "1000", Group::Connection, "Most sessions of this node."),
     shown("max_function_args", "100", Group::Preset, "Most arguments of a function."),
     shown("max_identifier_length", "63", Group::Preset, "Longest identifier, in bytes."),
     shown("max_index_keys", "32", Group::Preset, "Most columns of a key."),
@@ -392,6 +399,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Group::PlannerOther,
         "No effect: plans do not depend on parameters.",
     ),
+    takes("port", Kind::Node(1, 65_535), "5432", Group::Connection, "The port that the client has connected to."),
     takes("quote_all_identifiers", OFF, "off", Group::Older, "Names are quoted where they must be."),
     takes("random_page_cost", COST, "4", Group::Costs, "No effect."),
     takes("role", Kind::Fixed(&["none"]), "none", Group::Hidden, "There are no roles."),
@@ -420,8 +428,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Group::Behavior,
         "Foreign keys are always checked.",
     ),
+    takes("ssl", Kind::Configured, "off", Group::Ssl, "Connections are not encrypted."),
     reported(takes("standard_conforming_strings", ON, "on", Group::Older, "Backslashes are plain characters.")),
     takes("statement_timeout", Kind::Millis, "0", Group::Behavior, "Longest run of a statement."),
+    takes(
+        "superuser_reserved_connections",
+        Kind::Node(0, 262_143),
+        "0",
+        Group::Connection,
+        "No connections are kept for superusers.",
+    ),
     takes("synchronize_seqscans", Kind::Bool, "on", Group::Older, "No effect: scans are in key order."),
     takes("synchronous_commit", DURABILITY, "on", Group::Log, "No effect: every commit is on a majority's disks."),
     takes(
@@ -466,6 +482,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
+    /// Whether no session changes it.
+    pub(crate) fn is_fixed(&self) -> bool {
+        matches!(self.kind, Kind::Internal | Kind::Cluster | Kind::Node(..) | Kind::Configured)
+    }
+
     /// Whether lists of settings have it.
     pub(crate) fn is_listed(&self) -> bool {
         self.group != Group::Hidden
@@ -477,7 +498,9 @@ impl Setting {
         let (kind, words, range, unit): (_, &'static [&'static str], _, _) = match self.kind {
             Kind::Bool => ("bool", &[], None, ""),
             Kind::Fixed(["on"] | ["off"]) => ("bool", &[], None, ""),
-            Kind::Int(least, greatest) => ("integer", &[], Some((least.to_string(), greatest.to_string())), ""),
+            Kind::Node(least, greatest) | Kind::Int(least, greatest) => {
+                ("integer", &[], Some((least.to_string(), greatest.to_string())), "")
+            }
             Kind::Real(least, greatest) => ("real", &[], Some((text(least), text(greatest))), ""),
             Kind::Size(block, least, greatest) => {
                 ("integer", &[], Some((least.to_string(), greatest.to_string())), number::unit_of(block))
@@ -490,12 +513,13 @@ impl Setting {
             Kind::Internal if self.default.parse::<i64>().is_ok() => {
                 ("integer", &[], Some((self.default.to_owned(), self.default.to_owned())), "")
             }
-            Kind::Internal if matches!(self.default, "on" | "off") => ("bool", &[], None, ""),
+            Kind::Internal | Kind::Configured if matches!(self.default, "on" | "off") => ("bool", &[], None, ""),
             _ => ("string", &[], None, ""),
         };
         let context = match self.kind {
             Kind::Internal => "internal",
-            Kind::Cluster => "sighup",
+            Kind::Cluster | Kind::Configured => "sighup",
+            Kind::Node(..) => "postmaster",
             _ => "user",
         };
         let default = self.in_its_unit(self.default);

@@ -48,6 +48,14 @@ pub(crate) fn normalize(setting: &Setting, words: &[String], values: Context<'_>
             let message = format!("parameter \"{}\" cannot be changed", setting.name);
             Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
         }
+        Kind::Node(..) => {
+            let message = format!("parameter \"{}\" cannot be changed without restarting the server", setting.name);
+            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
+        }
+        Kind::Configured => {
+            let message = format!("parameter \"{}\" cannot be changed now", setting.name);
+            Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message))
+        }
         Kind::Cluster => {
             let message = format!("parameter \"{}\" cannot be changed now", setting.name);
             let hint = format!("Use ALTER SYSTEM SET {}.", setting.name);
@@ -376,7 +384,7 @@ mod tests {
 
     #[test]
     fn every_default_is_a_valid_value() {
-        for setting in SETTINGS.iter().filter(|s| !matches!(s.kind, Kind::Internal | Kind::Cluster)) {
+        for setting in SETTINGS.iter().filter(|s| !s.is_fixed()) {
             let words = [setting.default.to_owned()];
             assert_eq!(
                 normalize(setting, &words, Context::default()).as_deref(),
