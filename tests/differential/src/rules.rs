@@ -28,6 +28,8 @@ const RULES: &[Rule] = &[
         documented: "`\"char\"` as `character` is the text that it is shown by.",
         applies: |text, difference, answers| {
             let is_cast = text.contains("\"char\"") && CHARACTER.iter().any(|name| text.contains(name));
+            // A parameter of this type, for a column.
+            let is_cast = is_cast || text.contains(":18=");
             let is_byte = |value: &[u8], _: &[u8], _| matches!(value.trim_ascii_end(), [] | [0 | 0x80..=0xff]);
             let is_invalid = difference.class == Class::Accepted && difference.codes[0] == "22021";
             is_cast && (is_invalid || difference.class == Class::Rows && differ_in(answers, is_byte))
@@ -104,6 +106,15 @@ const RULES: &[Rule] = &[
             let is_of_value = difference.codes[0].starts_with("22");
             let is_set = SETS.iter().any(|name| text.starts_with(&format!("SELECT {name}(")));
             difference.class == Class::Accepted && is_of_value && is_set && answers[1].rows.is_empty()
+        },
+    },
+    Rule {
+        documented: "A condition that is false by its parameters alone does not hide the errors of others",
+        applies: |text, difference, answers| {
+            let is_of_value = ["22", "54"].iter().any(|class| difference.codes[1].starts_with(class));
+            let has_others = text.contains(" AND ") || text.contains(") = (");
+            let is_empty = answers[0].tags == ["SELECT 0"] && answers[0].rows.is_empty();
+            difference.class == Class::Refused && is_of_value && is_empty && text.contains('$') && has_others
         },
     },
     Rule {
