@@ -411,7 +411,7 @@ impl NodeCatalog {
         if self.state.acknowledged.load(Ordering::Acquire) >= version {
             return Ok(());
         }
-        Box::pin(self.renew_unless_held_up(&mut renewal, version)).await
+        self.renew_unless_held_up(&mut renewal, version).await
     }
 
     /// Renews, but not while transactions hold up `version` and the record is young.

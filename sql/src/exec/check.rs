@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kv::Key;
-use kv::client::ScanRange;
 use pgtypes::TimeZone;
 use txn::Transaction;
 
 use super::cursor;
+use super::ranges::Pages;
 use super::writer::entry_of;
 use crate::catalog::Catalog;
-use crate::codec::{CodecError, index as entry_form, key};
+use crate::codec::index as entry_form;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::eval::Env;
 use crate::plan::{BoundIndex, TableWrite};
-use crate::table::{Index, StorageId, Table};
+use crate::table::{Index, Table};
 
 /// Rows or entries per page.
 const PAGE_ROWS: u32 = 256;
@@ -87,7 +87,7 @@ impl Check<'_> {
 
     /// Looks for the entries of all rows.
     async fn rows(&mut self, txn: &Transaction) -> Result<(), SqlError> {
-        let mut pages = Pages::of(self.write.table.storage);
+        let mut pages = Pages::of(self.write.table.storage, PAGE_ROWS);
         while let Some(page) = pages.next(txn).await? {
             let mut expected: Vec<(usize, entry_form::Entry)> = Vec::new();
             for (key, value) in &page {
@@ -141,7 +141,7 @@ impl Check<'_> {
     /// Looks for the rows of all entries of an index.
     async fn index(&mut self, at: usize, txn: &Transaction) -> Result<(), SqlError> {
         let Some((index, _)) = self.bound(at) else { return Ok(()) };
-        let (name, mut pages) = (index.name.clone(), Pages::of(index.storage));
+        let (name, mut pages) = (index.name.clone(), Pages::of(index.storage, PAGE_ROWS));
         while let Some(page) = pages.next(txn).await? {
             let mut leads: Vec<(Key, Bytes, Key)> = Vec::with_capacity(page.len());
             for (key, value) in page {
@@ -171,28 +171,5 @@ impl Check<'_> {
             tokio::task::yield_now().await;
         }
         Ok(())
-    }
-}
-
-/// A storage in pages.
-struct Pages {
-    rest: Option<ScanRange>,
-}
-
-impl Pages {
-    fn of(storage: StorageId) -> Pages {
-        let (start, end) = key::storage_range(storage);
-        Pages { rest: Some(ScanRange { start, end, reverse: false }) }
-    }
-
-    async fn next(&mut self, txn: &Transaction) -> Result<Option<Vec<(Key, Bytes)>>, SqlError> {
-        let Some(range) = &mut self.rest else { return Ok(None) };
-        let page = txn.scan(range, PAGE_ROWS).await.map_err(storage_error)?;
-        match page.resume {
-            Some(resume) if resume > range.start => range.start = resume,
-            Some(_) => return Err(CodecError::new("page of a table", "does not advance").into()),
-            None => self.rest = None,
-        }
-        Ok(Some(page.pairs))
     }
 }

@@ -12,9 +12,8 @@ use txn::Transaction;
 use super::context::ExecContext;
 use super::cursor;
 use super::foreign_key::{ForeignKeyOf, values_of};
-use super::ranges::{PAGE_ROWS, ranges_of, rows_of};
+use super::ranges::{PAGE_ROWS, Pages, ranges_of};
 use super::rows::Row;
-use crate::codec::CodecError;
 use crate::coop::Turn;
 use crate::error::{SqlError, storage_error};
 use crate::table::{ForeignKey, Table};
@@ -44,22 +43,17 @@ pub(super) async fn check(
 }
 
 async fn check_table(it: ForeignKeyOf<'_>, ctx: &mut ExecContext<'_>) -> Result<(), SqlError> {
-    let (mut range, mut turn) = (rows_of(it.child.storage), Turn::new());
+    let (mut pages, mut turn) = (Pages::of(it.child.storage, PAGE_ROWS), Turn::new());
     let wanted: Vec<bool> = (0..it.child.columns.len()).map(|at| it.key.columns.contains(&at)).collect();
-    loop {
-        let page = ctx.txn.scan(&range, PAGE_ROWS).await.map_err(storage_error)?;
-        let mut rows = Vec::with_capacity(page.pairs.len());
-        for (key, value) in &page.pairs {
+    while let Some(page) = pages.next(ctx.txn).await? {
+        let mut rows = Vec::with_capacity(page.len());
+        for (key, value) in &page {
             rows.push(cursor::decode(it.child, key, value, &wanted)?);
             turn.spend(ROW_UNITS).await;
         }
         check_rows(it, &rows, ctx.txn, &ctx.io).await?;
-        match page.resume {
-            Some(resume) if resume > range.start => range.start = resume,
-            Some(_) => return Err(CodecError::new("page of a table", "does not advance").into()),
-            None => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// 23503 for one of these rows that refers to one that does not exist.

@@ -7,7 +7,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::labels::hides_name;
 use super::operators::may_be_operator;
-use super::text::string_of;
+use super::text::{is_comparison, keyword, string_of};
 
 /// An edit of tokens, or a check of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,14 +116,6 @@ impl Clauses {
     }
 }
 
-/// The keyword that a token is. A quoted word is none.
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
 /// Notes what a token needs behind another one.
 fn note(edits: &mut Edits, (before, touches): (&Token, bool), token: &Token) {
     match token {
@@ -156,11 +148,6 @@ fn note(edits: &mut Edits, (before, touches): (&Token, bool), token: &Token) {
         edits.add_if(Edit::Inheritance, *token == Token::Mul && is_behind_name);
         edits.add_if(Edit::Stars, *token == Token::Mul && *before == Token::Period);
     }
-}
-
-/// Whether a token is a comparison.
-fn is_comparison(token: &Token) -> bool {
-    matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq)
 }
 
 fn note_word(edits: &mut Edits, (before, touches): (&Token, bool), word: &Word) {

@@ -3,13 +3,15 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::text::keyword;
+
 /// Puts LIMIT, OFFSET and FETCH before the locking clauses that they follow. White space is dropped.
 pub(super) fn with_limits_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     tokens.retain(|found| !matches!(found.token, Token::Whitespace(_)));
     // What a limit contains is met after it has moved.
     for start in 0..tokens.len() {
         if let Some(limits) = end_of_locks(&tokens, start)
-            && begins_limit(keyword(&tokens, limits))
+            && begins_limit(keyword_at(&tokens, limits))
             && let Some(end) = end_of_limits(&tokens, limits)
         {
             tokens[start..end].rotate_left(limits - start);
@@ -18,11 +20,8 @@ pub(super) fn with_limits_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWith
     tokens
 }
 
-fn keyword(tokens: &[TokenWithSpan], at: usize) -> Keyword {
-    match tokens.get(at).map(|found| &found.token) {
-        Some(Token::Word(word)) => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
+fn keyword_at(tokens: &[TokenWithSpan], at: usize) -> Keyword {
+    tokens.get(at).map_or(Keyword::NoKeyword, |found| keyword(&found.token))
 }
 
 fn begins_limit(keyword: Keyword) -> bool {
@@ -32,12 +31,14 @@ fn begins_limit(keyword: Keyword) -> bool {
 /// Where the locking clauses that begin at a place end; `None` if there is none.
 fn end_of_locks(tokens: &[TokenWithSpan], start: usize) -> Option<usize> {
     let mut at = start;
-    while keyword(tokens, at) == Keyword::FOR && matches!(keyword(tokens, at + 1), Keyword::UPDATE | Keyword::SHARE) {
+    while keyword_at(tokens, at) == Keyword::FOR
+        && matches!(keyword_at(tokens, at + 1), Keyword::UPDATE | Keyword::SHARE)
+    {
         at += 2;
-        if keyword(tokens, at) == Keyword::OF {
+        if keyword_at(tokens, at) == Keyword::OF {
             at = end_of_names(tokens, at + 1);
         }
-        at += match (keyword(tokens, at), keyword(tokens, at + 1)) {
+        at += match (keyword_at(tokens, at), keyword_at(tokens, at + 1)) {
             (Keyword::NOWAIT, _) => 1,
             (Keyword::SKIP, Keyword::LOCKED) => 2,
             _ => 0,
@@ -67,7 +68,7 @@ fn end_of_limits(tokens: &[TokenWithSpan], start: usize) -> Option<usize> {
             Token::Word(word) if depth == 0 => match word.keyword {
                 Keyword::FOR => return None,
                 Keyword::ON | Keyword::RETURNING => return Some(at),
-                Keyword::WITH if keyword(tokens, at + 1) != Keyword::TIES => return Some(at),
+                Keyword::WITH if keyword_at(tokens, at + 1) != Keyword::TIES => return Some(at),
                 _ => {}
             },
             _ => {}

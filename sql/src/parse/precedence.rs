@@ -19,6 +19,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::normalize::is_distinct;
+use super::text::is_comparison;
 
 pub(super) const NONE: u8 = 0;
 pub(super) const OR: u8 = 10;
@@ -48,7 +49,7 @@ pub(super) fn of_next(parser: &Parser<'_>) -> u8 {
 /// The precedence of a token other than a word.
 pub(super) fn of_symbol(token: &Token) -> u8 {
     match token {
-        Token::Eq | Token::Lt | Token::LtEq | Token::Neq | Token::Gt | Token::GtEq => COMPARISON,
+        token if is_comparison(token) => COMPARISON,
         Token::Plus | Token::Minus => ADDITION,
         Token::Mul | Token::Div | Token::Mod => MULTIPLICATION,
         Token::Caret => POWER,

@@ -7,6 +7,8 @@ use sqlparser::ast::Ident;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::text::is_comparison;
+
 /// The name that stands for the star. No text of a client contains it.
 const STAR: &str = "\0star";
 
@@ -76,10 +78,10 @@ fn ends_name(token: &Token) -> bool {
 /// Whether an expression goes on with it.
 fn continues(token: &Token) -> bool {
     match token {
-        Token::DoubleColon | Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq => true,
+        Token::DoubleColon => true,
         Token::Word(word) => {
             matches!(word.keyword, Keyword::IS | Keyword::IN | Keyword::NOT | Keyword::BETWEEN)
         }
-        _ => false,
+        token => is_comparison(token),
     }
 }

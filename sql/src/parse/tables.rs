@@ -3,14 +3,13 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::text::keyword;
+
 /// The name of a function that stands for ROWS FROM in FROM. No text of a client contains it.
 pub(crate) const ROWS: &str = "\0rows";
 
-fn keyword(token: Option<&TokenWithSpan>) -> Keyword {
-    match token.map(|found| &found.token) {
-        Some(Token::Word(word)) => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
+fn keyword_of(token: Option<&TokenWithSpan>) -> Keyword {
+    token.map_or(Keyword::NoKeyword, |found| keyword(&found.token))
 }
 
 /// Turns ROWS FROM into the name of a function, whose arguments are the calls. Elsewhere than in FROM, ROWS is a name.
@@ -21,8 +20,8 @@ pub(super) fn with_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let (mut is_list, mut outer, mut may_follow) = (false, Vec::new(), false);
     for (place, at) in solid.iter().enumerate() {
         let next = |distance: usize| solid.get(place + distance).map(|at| &tokens[*at]);
-        let found = keyword(tokens.get(*at));
-        if may_follow && found == Keyword::ROWS && keyword(next(1)) == Keyword::FROM {
+        let found = keyword_of(tokens.get(*at));
+        if may_follow && found == Keyword::ROWS && keyword_of(next(1)) == Keyword::FROM {
             let is_call = next(2).is_some_and(|token| token.token == Token::LParen);
             if let (true, Some(from)) = (is_call, solid.get(place + 1)) {
                 let name = Word { value: ROWS.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
@@ -130,7 +129,7 @@ pub(super) fn with_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut queries = Queries::default();
     for token in tokens {
         let is_blank = matches!(token.token, Token::Whitespace(_));
-        if !is_blank && queries.step(&token.token, keyword(Some(&token))) {
+        if !is_blank && queries.step(&token.token, keyword(&token.token)) {
             let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
             out.extend(words.map(|word| TokenWithSpan { token: word, span: token.span }));
         } else {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Query, SetExpr, Spanned};
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use crate::error::{SqlError, SqlState};
@@ -108,6 +109,19 @@ pub(super) fn word(token: &Token) -> Option<&str> {
         Token::Word(Word { value, quote_style: None, .. }) => Some(value),
         _ => None,
     }
+}
+
+/// The keyword that a token is. A quoted word is none.
+pub(super) fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Whether a token is a comparison.
+pub(super) fn is_comparison(token: &Token) -> bool {
+    matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq)
 }
 
 /// The value of a string literal that can continue on another line.

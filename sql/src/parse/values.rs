@@ -3,6 +3,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::text::keyword;
+
 /// The alias of the item. No text of a client contains it.
 const ALIAS: &str = "\0values";
 
@@ -45,13 +47,6 @@ pub(super) fn with_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         out.push(token);
     }
     out
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }
 
 /// Whether the last tokens are an operator, ANY and a parenthesis. UNION ALL is no such ALL.

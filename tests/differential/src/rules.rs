@@ -28,11 +28,10 @@ const RULES: &[Rule] = &[
         documented: "`\"char\"` as `character` is the text that it is shown by.",
         applies: |text, difference, answers| {
             let is_cast = text.contains("\"char\"") && CHARACTER.iter().any(|name| text.contains(name));
-            // A parameter of this type, for a column.
-            let is_cast = is_cast || text.contains(":18=");
+            let is_parameter = text.contains(":18=");
             let is_byte = |value: &[u8], _: &[u8], _| matches!(value.trim_ascii_end(), [] | [0 | 0x80..=0xff]);
             let is_invalid = difference.class == Class::Accepted && difference.codes[0] == "22021";
-            is_cast && (is_invalid || difference.class == Class::Rows && differ_in(answers, is_byte))
+            (is_cast || is_parameter) && (is_invalid || difference.class == Class::Rows && differ_in(answers, is_byte))
         },
     },
     Rule {
