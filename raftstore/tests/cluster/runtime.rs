@@ -169,6 +169,35 @@ impl Cluster {
         panic!("no leader within the bound");
     }
 
+    /// Makes the leader offer its leadership once, in vain. Returns it and the others, the one that it asked first. The
+    /// next offer is lost too.
+    ///
+    /// A leader gives up a transfer whose receiver lags for an election timeout, without an offer, and a store that
+    /// stalls loses its leadership. Either happens on a slow disk, and is begun again.
+    fn lose_an_offer(&self) -> (Handle, [StoreId; 2]) {
+        for _ in 0..30 {
+            let leader = self.leader();
+            let term = self.leaders.led.lock().get(&RegionId::new(1)).copied();
+            let others: Vec<StoreId> =
+                (1..=self.stores).map(StoreId::new).filter(|store| *store != leader.store_id()).collect();
+            let others: [StoreId; 2] = others.try_into().unwrap();
+            *self.switch.offers.lock() = Offers { to: Vec::new(), lost: 2 };
+            if leader.transfer_leader(RegionId::new(1), others[0]).is_err() {
+                continue;
+            }
+            // It takes no proposals during the transfer.
+            until("the end of the transfer", || match leader.evaluate(ctx()) {
+                Ok(basis) => block_on(leader.propose(&basis, put(b"given up", b"x"))).is_ok(),
+                Err(why) => matches!(why, RegionError::NotLeader { .. }),
+            });
+            let leads = self.leaders.led.lock().get(&RegionId::new(1)).copied() == term;
+            if leads && self.switch.offers.lock().to == others[..1] {
+                return (leader, others);
+            }
+        }
+        panic!("no offer, though the leader was asked for it again and again");
+    }
+
     async fn write(&self, batch: WriteBatch) {
         for _ in 0..100 {
             let leader = self.leader();
@@ -244,11 +273,11 @@ fn stopping_leader_offers_again_within_the_stop_timeout() {
     let dir = tempfile::tempdir().unwrap();
     let cluster = Cluster::new(3);
     let stores: Vec<MemoryStore> = (0..3).map(|_| MemoryStore::new()).collect();
-    // An election timeout of 400 ms; the stop waits for four of them.
+    // An election timeout of a second; the stop waits for four of them.
     let config = StoreConfig {
-        tick_interval: Duration::from_millis(40),
-        max_lease: Duration::from_millis(320),
-        stop_timeout: Duration::from_millis(1600),
+        tick_interval: Duration::from_millis(100),
+        max_lease: Duration::from_millis(800),
+        stop_timeout: Duration::from_secs(4),
         ..StoreConfig::default()
     };
     let start = |(id, store)| {
@@ -257,16 +286,7 @@ fn stopping_leader_offers_again_within_the_stop_timeout() {
     };
     let mut runtimes: BTreeMap<u64, _> = (1..=3u64).zip(&stores).map(start).collect();
     block_on(cluster.write(put(b"before", b"x")));
-    let leader = cluster.leader();
-    let others: Vec<StoreId> = (1..=3).map(StoreId::new).filter(|store| *store != leader.store_id()).collect();
-    cluster.switch.offers.lock().lost = 2;
-    leader.transfer_leader(RegionId::new(1), others[0]).unwrap();
-    until("the first offer", || !cluster.switch.offers.lock().to.is_empty());
-    let writes = || {
-        let Ok(basis) = leader.evaluate(ctx()) else { return false };
-        block_on(leader.propose(&basis, put(b"given up", b"x"))).is_ok()
-    };
-    until("the end of the first offer", writes);
+    let (leader, others) = cluster.lose_an_offer();
     runtimes.remove(&leader.store_id().get()).unwrap().stop().unwrap();
     assert_eq!(cluster.switch.offers.lock().to, [others[0], others[1], others[0]]);
     cluster.switch.handles.lock().remove(&leader.store_id());
