@@ -5,6 +5,10 @@
 //!
 //! The rows of a page of entries are read together. A store answers with as many as fit a page; if some are missing,
 //! the first half of the entries is tried alone. So a page has about the bytes of one answer, unless one row is larger.
+//!
+//! Every entry leads to a row, and every row is met once: an index equals its table at any snapshot. Only a transaction
+//! that has written a row and lost its lock may see otherwise: its own row beside another's newer entry. Its commit
+//! would be a conflict, and so is the scan.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kv::Key;
 use kv::client::ScanRange;
-use txn::Transaction;
+use txn::{Transaction, TxnError};
 
 use super::rows::Row;
 use crate::codec::{CodecError, index as entry_form, key};
@@ -127,15 +131,20 @@ impl IndexCursor {
         for key in self.pending.drain(..count) {
             match found.remove(&key) {
                 Some(value) => rows.push((key, value)),
-                None => {
-                    let name = self.table.indexes.get(self.index).map_or("", |index| &index.name);
-                    let message = format!("index \"{name}\" has an entry without a row");
-                    return Err(SqlError::new(SqlState::DATA_CORRUPTED, message));
-                }
+                None => return Err(missing((&self.table, self.index), txn, &key)),
             }
         }
         Ok(rows)
     }
+}
+
+/// The error of an entry of the table's index whose row is not there, or was met before.
+fn missing((table, index): (&Table, usize), txn: &Transaction, key: &Key) -> SqlError {
+    if txn.has_written(key) {
+        return TxnError::Conflict("a row that it has written was written again meanwhile".to_owned()).into();
+    }
+    let name = table.indexes.get(index).map_or("", |index| &index.name);
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("index \"{name}\" has an entry without a row"))
 }
 
 /// The range of keys of a prefix and the bounds of the next column; `None` if it is empty.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::support::{TestServer, database, gateway_config};
 use bytes::Bytes;
 use futures::SinkExt;
+use kv::Key;
 use kv::memory::{Faults, MemoryCluster};
+use raftstore::StoreId;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use sql::catalog::Catalog;
@@ -331,6 +333,29 @@ async fn a_row_that_has_left_the_range_of_an_index_scan_does_not_count() {
         assert_eq!(found, expected, "{statement}");
         run(&b, "commit").await;
         assert_eq!(check(&server.cluster, "t").await.described, Vec::<String>::new(), "{statement}");
+    }
+}
+
+/// Regression: a scan told of damage (XX001) where a transaction had lost the lock of a row that it had written, with the
+/// leader, and another one had written the row.
+#[tokio::test]
+async fn an_index_scan_after_a_lost_lock_is_a_conflict() {
+    let server = TestServer::over(&MemoryCluster::builder().stores(3).build()).await;
+    let (a, b) = (server.connect().await, server.connect().await);
+    run(&a, "create table t (id int primary key, a int, b int); create index on t (a)").await;
+    for write in ["update t set a = 2 where id = 1", "delete from t where id = 1"] {
+        run(&a, "delete from t; insert into t values (1, 1, 0), (2, 1, 0)").await;
+        run(&a, "begin").await;
+        run(&a, write).await;
+        for store in [1, 2, 3].map(StoreId::new) {
+            server.cluster.move_leader(&Key::new("t"), store);
+        }
+        run(&b, "update t set a = 3 where id = 1").await;
+        let refused = a.simple_query("update t set b = 1 where a > 0").await.expect_err("its lock was lost");
+        assert_eq!(refused.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE), "{write}: {refused:?}");
+        run(&a, "rollback").await;
+        assert_eq!(run(&a, "select id from t where a = 3").await, [[Some("1".to_owned())]]);
+        assert_eq!(check(&server.cluster, "t").await.described, Vec::<String>::new(), "{write}");
     }
 }
 
