@@ -4,15 +4,15 @@
 //! joined again with the rows that it was joined with: with those of other tables as they were read, or as they are if
 //! they are locked too (PostgreSQL's EvalPlanQual).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kv::Key;
-use kv::api::{LockMode, Presence, RowFound};
+use kv::api::LockMode;
 
 use super::budget::Budget;
 use super::context::ExecContext;
 use super::cursor;
-use super::locking::{Lock, confirm, lock_keys, strengthen};
+use super::locking::{Found, Lock, confirm, lock_found};
 use super::pipeline::output_again;
 use super::rows::{Row, row_bytes};
 use crate::error::SqlError;
@@ -26,18 +26,8 @@ const KEY_BYTES: usize = 64;
 /// The rows that a query has locked.
 #[derive(Default)]
 pub(super) struct JoinLocks {
-    found: HashMap<Key, (LockMode, Found)>,
+    found: HashMap<Key, (LockMode, Found<Row>)>,
     budget: Option<Budget>,
-}
-
-/// What became of a row.
-enum Found {
-    /// It is as it was read.
-    Unchanged,
-    /// It is another one now.
-    Newest(Row),
-    /// It is gone, or left out because others have locked it.
-    Nothing,
 }
 
 impl JoinLocks {
@@ -84,39 +74,26 @@ impl JoinLocks {
         ctx: &mut ExecContext<'_>,
     ) -> Result<(), SqlError> {
         let lock = Lock::of(locked.lock, ctx);
-        let (mut own, mut others) = (Vec::new(), Vec::new());
-        for key in rows.iter().filter_map(|(_, row)| key_of(locked, row)) {
-            let keys = if ctx.txn.has_written(&key) { &mut own } else { &mut others };
-            let is_locked = self.found.get(&key).is_some_and(|(mode, _)| *mode >= lock.mode);
-            if !is_locked && !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        let skipped = strengthen(&locked.table, own.iter(), lock, ctx).await?;
-        for key in own {
-            let found = if skipped.contains(&key) { Found::Nothing } else { Found::Unchanged };
-            self.note(key, lock.mode, found, ctx)?;
-        }
-        let answers = lock_keys(&locked.table, others.clone(), (lock, Presence::Present, true), ctx).await?;
-        for (key, answer) in others.into_iter().zip(answers) {
-            let found = match answer.row {
-                RowFound::Unchanged => Found::Unchanged,
-                RowFound::Present(value) => {
+        let mut seen = HashSet::new();
+        let keys = rows.iter().filter_map(|(_, row)| key_of(locked, row));
+        let is_new = |key: &Key| self.found.get(key).is_none_or(|(mode, _)| *mode < lock.mode);
+        let keys: Vec<Key> = keys.filter(|key| is_new(key) && seen.insert(key.clone())).collect();
+        let found = lock_found(&locked.table, keys.clone(), lock, ctx).await?;
+        for (key, found) in keys.into_iter().zip(found) {
+            let found = match found {
+                Found::Unchanged => Found::Unchanged,
+                Found::Newest(value) => {
                     let all = vec![true; locked.table.columns.len()];
                     Found::Newest(cursor::decode(&locked.table, &key, &value, &all)?)
                 }
-                RowFound::Absent => {
-                    ctx.references.note_gone();
-                    Found::Nothing
-                }
-                RowFound::Skipped => Found::Nothing,
+                Found::Nothing => Found::Nothing,
             };
             self.note(key, lock.mode, found, ctx)?;
         }
         Ok(())
     }
 
-    fn note(&mut self, key: Key, mode: LockMode, found: Found, ctx: &ExecContext<'_>) -> Result<(), SqlError> {
+    fn note(&mut self, key: Key, mode: LockMode, found: Found<Row>, ctx: &ExecContext<'_>) -> Result<(), SqlError> {
         let bytes = if let Found::Newest(row) = &found { row_bytes(row) } else { 0 };
         let budget = self.budget.get_or_insert_with(|| Budget::of_work(ctx.session));
         budget.charge(KEY_BYTES + key.as_bytes().len() + bytes)?;

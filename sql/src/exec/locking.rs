@@ -47,6 +47,16 @@ impl Lock {
     }
 }
 
+/// What became of a row that was read, when it is locked.
+pub(super) enum Found<T> {
+    /// It is as it was read.
+    Unchanged,
+    /// It is another one now.
+    Newest(T),
+    /// It is gone, or left out because others have locked it.
+    Nothing,
+}
+
 /// Locks rows by their keys, which are distinct and not written by the transaction. The answer has their order.
 pub(super) async fn lock_keys(
     table: &Table,
@@ -90,7 +100,7 @@ pub(super) async fn lock_absent(
 
 /// Locks rows that the transaction has written and locked less strongly. Returns those of `keys` that are left out
 /// because others have locked them (SKIP LOCKED).
-pub(super) async fn strengthen(
+async fn strengthen(
     table: &Table,
     keys: impl Iterator<Item = &Key>,
     lock: Lock,
@@ -100,6 +110,37 @@ pub(super) async fn strengthen(
     let keys: Vec<Key> = weak.cloned().collect();
     let locked = lock_keys(table, keys.clone(), (lock, Presence::Any, true), ctx).await?;
     Ok(keys.into_iter().zip(locked).filter(|(_, row)| !row.is_locked).map(|(key, _)| key).collect())
+}
+
+/// Locks rows that were read in the snapshot, by their keys, which are distinct. Returns what became of each, in their
+/// order. What the transaction has written itself is as it was read.
+pub(super) async fn lock_found(
+    table: &Table,
+    keys: Vec<Key>,
+    lock: Lock,
+    ctx: &mut ExecContext<'_>,
+) -> Result<Vec<Found<Bytes>>, SqlError> {
+    let (own, others): (Vec<Key>, Vec<Key>) = keys.iter().cloned().partition(|key| ctx.txn.has_written(key));
+    let skipped = strengthen(table, own.iter(), lock, ctx).await?;
+    let own: HashSet<Key> = own.into_iter().collect();
+    let mut locked = lock_keys(table, others, (lock, Presence::Present, true), ctx).await?.into_iter();
+    let mut found = Vec::with_capacity(keys.len());
+    for key in keys {
+        found.push(match own.contains(&key) {
+            true if skipped.contains(&key) => Found::Nothing,
+            true => Found::Unchanged,
+            false => match locked.next().map(|locked| locked.row) {
+                Some(RowFound::Unchanged) => Found::Unchanged,
+                Some(RowFound::Present(newest)) => Found::Newest(newest),
+                Some(RowFound::Absent) => {
+                    ctx.references.note_gone();
+                    Found::Nothing
+                }
+                Some(RowFound::Skipped) | None => Found::Nothing,
+            },
+        });
+    }
+    Ok(found)
 }
 
 /// Locks rows that were read in the snapshot. Returns those that count, as they are now. `again` evaluates a row that
@@ -112,25 +153,17 @@ pub(super) async fn lock_read<T>(
     ctx: &mut ExecContext<'_>,
     mut again: impl FnMut(&Key, Row, &ExecContext<'_>) -> Result<Option<T>, SqlError>,
 ) -> Result<Vec<(Key, T)>, SqlError> {
-    let own: Vec<bool> = rows.iter().map(|(key, _)| ctx.txn.has_written(key)).collect();
-    let written = rows.iter().zip(&own).filter(|(_, own)| **own).map(|((key, _), _)| key);
-    let skipped = strengthen(&access.table, written, lock, ctx).await?;
-    let others = rows.iter().zip(&own).filter(|(_, own)| !**own);
-    let keys: Vec<Key> = others.map(|((key, _), _)| key.clone()).collect();
-    let mut found = lock_keys(&access.table, keys, (lock, Presence::Present, true), ctx).await?.into_iter();
+    let keys = rows.iter().map(|(key, _)| key.clone()).collect();
+    let found = lock_found(&access.table, keys, lock, ctx).await?;
     let recheck = if let AccessPath::Index(scan) = &access.path { scan.recheck.as_ref() } else { None };
     let mut again = |key: &Key, row: Row, ctx: &ExecContext<'_>| {
         if passes(recheck, &row, ctx, params)? { again(key, row, ctx) } else { Ok(None) }
     };
     let mut counted = Vec::with_capacity(rows.len());
-    for ((key, row), own) in rows.into_iter().zip(own) {
-        if own {
-            counted.extend(Some((key, row)).filter(|(key, _)| !skipped.contains(key)));
-            continue;
-        }
-        match found.next().map(|found| found.row) {
-            Some(RowFound::Unchanged) => counted.push((key, row)),
-            Some(RowFound::Present(newest)) => {
+    for ((key, row), found) in rows.into_iter().zip(found) {
+        match found {
+            Found::Unchanged => counted.push((key, row)),
+            Found::Newest(newest) => {
                 let newest = cursor::decode(&access.table, &key, &newest, &access.needed)?;
                 let row = if ctx.rehearses() {
                     ctx.begin_rehearsal();
@@ -145,8 +178,7 @@ pub(super) async fn lock_read<T>(
                 };
                 counted.extend(row.map(|row| (key, row)));
             }
-            Some(RowFound::Absent) => ctx.references.note_gone(),
-            Some(RowFound::Skipped) | None => {}
+            Found::Nothing => {}
         }
     }
     Ok(counted)
