@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use crate::oid::Oid;
-use crate::row::TypeRow;
+use crate::row::{Category, TypeRow};
 use crate::rows::{ENUM_ARRAY_ROW, ENUM_ROW, ROWS, UNKNOWN_ROW, array_of};
 use crate::sql_type::SqlType;
 
@@ -88,6 +88,11 @@ impl SqlType {
     /// The type of the elements of an array; any other type itself.
     pub fn scalar(self) -> SqlType {
         self.element().unwrap_or(self)
+    }
+
+    /// Whether a column can have the type: it is no pseudo-type, and no array of one.
+    pub fn is_storable(self) -> bool {
+        !matches!(self.scalar().row().category, Category::Pseudo | Category::Unknown)
     }
 
     /// The type of arrays with elements of this type; `None` if there is none.

@@ -166,6 +166,7 @@ impl From<TxnError> for SqlError {
                 .detail(why)
                 .hint("Run fewer large reads at a time, or try again later. Writes and short reads are served first."),
             TxnError::TooLarge(why) => too_large(why),
+            error @ TxnError::RowTooLarge(_) => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string()),
             TxnError::NotAvailable { .. } => {
                 SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
             }
@@ -218,7 +219,7 @@ pub(crate) fn storage_error(error: TxnError) -> SqlError {
         TxnError::Undetermined { .. } => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
         TxnError::Unavailable(_) => SqlState::CANNOT_CONNECT_NOW,
         // With its hint.
-        TxnError::Overloaded(_) | TxnError::TooLarge(_) => return error.into(),
+        TxnError::Overloaded(_) | TxnError::TooLarge(_) | TxnError::RowTooLarge(_) => return error.into(),
         TxnError::LockTimeout { .. } | TxnError::NotAvailable { .. } | TxnError::Deadlock { .. } => {
             return error.into();
         }
@@ -244,6 +245,7 @@ mod tests {
             (TxnError::Unavailable("no leader".into()), "57P03"),
             (TxnError::Overloaded("read pool".into()), "53000"),
             (TxnError::TooLarge("100 MiB".into()), "54000"),
+            (TxnError::RowTooLarge("5 MiB".into()), "54000"),
             (TxnError::InFuture(Timestamp::MAX), "22023"),
             (TxnError::Internal("bad record".into()), "XX000"),
         ];

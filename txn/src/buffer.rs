@@ -264,10 +264,10 @@ impl WriteBuffer {
     fn set(&mut self, key: Key, op: MutationOp, seen_ts: Option<Timestamp>) -> Result<(), TxnError> {
         let limits = self.limits;
         if key.as_bytes().len() > limits.key_bytes {
-            return Err(too_large("a key", key.as_bytes().len(), limits.key_bytes));
+            return Err(TxnError::RowTooLarge(beyond("a key", key.as_bytes().len(), limits.key_bytes)));
         }
         if value_len(&op) > limits.value_bytes {
-            return Err(too_large("a value", value_len(&op), limits.value_bytes));
+            return Err(TxnError::RowTooLarge(beyond("a value", value_len(&op), limits.value_bytes)));
         }
         let savepoint = self.savepoint.load(Ordering::Relaxed);
         // An undo record since the newest savepoint already restores the state at that savepoint. No rollback can
@@ -277,7 +277,7 @@ impl WriteBuffer {
         let undo = replaced.map(|entry| entry.undo);
         let bytes = self.bytes.saturating_sub(freed).saturating_add(entry_bytes(&key, &op));
         if bytes > limits.bytes {
-            return Err(too_large("the transaction", bytes, limits.bytes));
+            return Err(TxnError::TooLarge(beyond("the transaction", bytes, limits.bytes)));
         }
         if self.entries.len() >= limits.keys && !self.entries.contains_key(&key) {
             return Err(TxnError::TooLarge(format!("it writes more than {} keys", limits.keys)));
@@ -392,8 +392,8 @@ fn entry_bytes(key: &Key, op: &MutationOp) -> usize {
     key.as_bytes().len() + value_len(op) + OVERHEAD
 }
 
-fn too_large(what: &str, bytes: usize, limit: usize) -> TxnError {
-    TxnError::TooLarge(format!("{what} has {bytes} bytes, of at most {limit}"))
+fn beyond(what: &str, bytes: usize, limit: usize) -> String {
+    format!("{what} has {bytes} bytes, of at most {limit}")
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ const _: () = assert!(LOCK_TTL.as_millis() >= 3 * WINDOW_MS as u128);
 /// What reads of replicas that wait to be compared weigh at most together, in KiB.
 pub(crate) const SHADOW_KIB: usize = 8 << 10;
 
-/// Limits of one transaction's write buffer. Exceeding one fails the write with [`crate::TxnError::TooLarge`].
+/// Limits of one transaction's write buffer. Exceeding one fails the write with [`crate::TxnError::TooLarge`], or
+/// with [`crate::TxnError::RowTooLarge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// Bytes of keys and values in the buffer, including those kept for rollback to a savepoint, plus 64 bytes for

@@ -55,6 +55,10 @@ pub enum TxnError {
     /// The transaction exceeds a size limit; nothing was committed (SQLSTATE 54000).
     #[error("transaction is too large: {0}")]
     TooLarge(String),
+    /// A key or a value exceeds its limit, whatever else the transaction writes; nothing was committed (SQLSTATE
+    /// 54000).
+    #[error("row is too large: {0}")]
+    RowTooLarge(String),
     /// A snapshot that the oracle has not issued yet (SQLSTATE 22023).
     #[error("timestamp {0} is in the future")]
     InFuture(Timestamp),

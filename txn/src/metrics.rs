@@ -114,7 +114,7 @@ impl Metrics {
             Err(TxnError::Undetermined { .. }) => "undetermined",
             Err(TxnError::Unavailable(_)) => "unavailable",
             Err(TxnError::Overloaded(_)) => "overloaded",
-            Err(TxnError::TooLarge(_)) => "too_large",
+            Err(TxnError::TooLarge(_) | TxnError::RowTooLarge(_)) => "too_large",
             // No commit fails with the others.
             Err(
                 TxnError::Internal(_)

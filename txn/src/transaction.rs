@@ -66,8 +66,9 @@ pub struct Savepoint {
 /// The transaction stays usable after each of them.
 ///
 /// # Errors of writes
-/// Every write may fail with [`TxnError::TooLarge`], if the key, the value, the number of keys or the buffered bytes
-/// exceed [`crate::BufferLimits`]. The buffer is then unchanged and the transaction stays usable.
+/// Every write may fail with [`TxnError::RowTooLarge`], if the key or the value exceeds [`crate::BufferLimits`], and
+/// with [`TxnError::TooLarge`], if the number of keys or the buffered bytes do. The buffer is then unchanged and the
+/// transaction stays usable.
 ///
 /// # Panics
 /// A write of a transaction that shares its snapshot panics.

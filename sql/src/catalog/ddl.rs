@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kv::api::LockMode;
 use tso::Timestamp;
 use txn::{Database, Transaction, TxnError};
@@ -19,6 +20,7 @@ use super::steps::doomed;
 use super::temporary::{AtCommit, SessionSchemas};
 use super::uses::{DoomWatch, LiveTransaction};
 use crate::clock;
+use crate::codec::CodecError;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::object::{FIRST_SCHEMA, Object, ObjectId, SchemaId, Sequence};
 use crate::table::{
@@ -304,7 +306,7 @@ impl SchemaChange {
         }
         self.keep_used(txn, &object)?;
         txn.insert(keys::object_name(&object), keys::encode_id(id.0)).map_err(storage_error)?;
-        txn.insert(keys::object(id), object_record::encode(&object)).map_err(storage_error)?;
+        txn.insert(keys::object(id), object_bytes(&object)?).map_err(storage_error)?;
         self.catalog = Arc::new(self.catalog.with_object(self.node.own_version(), object));
         self.record(txn)
     }
@@ -321,7 +323,7 @@ impl SchemaChange {
             txn.delete(before).map_err(storage_error)?;
             txn.insert(after, keys::encode_id(new.id().0)).map_err(storage_error)?;
         }
-        txn.put(keys::object(new.id()), object_record::encode(&new)).map_err(storage_error)?;
+        txn.put(keys::object(new.id()), object_bytes(&new)?).map_err(storage_error)?;
         self.forget_checks(txn, old, Some(&new))?;
         self.catalog = Arc::new(self.catalog.with_object(self.node.own_version(), new));
         self.record(txn)
@@ -379,7 +381,7 @@ impl SchemaChange {
 
     fn put_table(&mut self, txn: &mut Transaction, table: Table) -> Result<(), SqlError> {
         keep_types(txn, &table)?;
-        txn.put(keys::table(table.id), descriptor::encode(&table)).map_err(storage_error)?;
+        txn.put(keys::table(table.id), table_bytes(&table)?).map_err(storage_error)?;
         self.own.insert(table.id);
         self.catalog = Arc::new(self.catalog.with(self.node.own_version(), table));
         self.record(txn)
@@ -427,6 +429,25 @@ impl Drop for SchemaChange {
             node.state.changes.lock().remove(&owner);
         });
     }
+}
+
+/// The record of an object. One that no node could read again is not written: it would make the whole catalog
+/// unreadable.
+fn object_bytes(object: &Object) -> Result<Bytes, SqlError> {
+    let bytes = object_record::encode(object);
+    object_record::decode(&bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// The same of a table.
+fn table_bytes(table: &Table) -> Result<Bytes, SqlError> {
+    let bytes = descriptor::encode(table);
+    descriptor::decode(&bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+fn unreadable(error: CodecError) -> SqlError {
+    SqlError::internal(&format!("a record of the catalog that cannot be read again: {error}"))
 }
 
 /// An object as it is stored: the epoch of a RESTART has a number.

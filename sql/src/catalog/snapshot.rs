@@ -354,12 +354,9 @@ impl Catalog {
         self.objects.tables.values()
     }
 
-    /// Whether a table that the search path finds has a constraint of this name.
+    /// Whether a table of the session's database has a constraint of this name.
     pub(crate) fn has_constraint(&self, name: &str) -> bool {
-        match self.relation(None, name) {
-            Some(Relation::Index(table)) => table.index(name).is_none_or(|index| index.is_constraint),
-            _ => false,
-        }
+        self.tables().iter().any(|table| table.has_constraint(name))
     }
 
     /// The views, sequences and types of the session's database, by their ids.

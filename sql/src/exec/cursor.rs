@@ -9,6 +9,7 @@ use kv::client::ScanRange;
 use txn::Transaction;
 
 use super::index_cursor::IndexCursor;
+use super::key_values::keys_of;
 use super::rows::{Row, empty_row};
 use crate::codec::{CodecError, key, row};
 use crate::coop::{MANY, Turn, on_other_thread};
@@ -263,11 +264,11 @@ async fn start(access: &TableAccess, env: &Env<'_>, turn: &mut Turn) -> Result<S
         AccessPath::Points(points) => {
             let mut keys = Vec::with_capacity(points.len());
             for point in points {
-                let mut bytes = key::row_prefix(table.storage);
-                if put_values(point, env, &mut bytes)? {
-                    keys.push(Key::new(bytes));
-                }
-                turn.spend(1 + point.len()).await;
+                let prefix = key::row_prefix(table.storage);
+                let put = |value: &Datum, _, out: &mut Vec<u8>| key::put(value, out).is_some();
+                let found = keys_of(point.iter().map(Some), prefix, env, put)?;
+                turn.spend(found.len() + point.len()).await;
+                keys.extend(found.into_iter().map(Key::new));
             }
             let keys = if keys.len() > MANY { on_other_thread(|| in_order(keys)).await? } else { in_order(keys) };
             Ok(State::Points { keys, next: 0 })

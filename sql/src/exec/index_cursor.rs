@@ -18,12 +18,13 @@ use kv::Key;
 use kv::client::ScanRange;
 use txn::{Transaction, TxnError};
 
+use super::key_values::keys_of;
 use super::rows::Row;
 use crate::codec::{CodecError, index as entry_form, key};
 use crate::coop::Turn;
 use crate::error::{SqlError, SqlState, storage_error};
 use crate::expr::eval::{Env, eval};
-use crate::plan::{IndexScan, PrefixValue};
+use crate::plan::IndexScan;
 use crate::table::{Index, Table};
 use pgtypes::Datum;
 use pgtypes::codec::key::{KeyOrder, put_ordered};
@@ -59,8 +60,15 @@ impl IndexCursor {
         let index = table.indexes.get(scan.index).ok_or_else(|| SqlError::internal("an index is missing"))?;
         let mut ranges = Vec::with_capacity(scan.prefixes.len());
         for prefix in &scan.prefixes {
-            ranges.extend(range(index, prefix, scan, env)?);
-            turn.spend(1 + prefix.len()).await;
+            let put = |value: &Datum, at: usize, out: &mut Vec<u8>| {
+                let column = index.columns.get(at);
+                column.map(|column| put_ordered(value, column.order, out)).is_some()
+            };
+            let keys = keys_of(prefix.iter().map(Option::as_ref), entry_form::prefix(index.storage), env, put)?;
+            turn.spend(1 + prefix.len() + keys.len()).await;
+            for key in keys {
+                ranges.extend(range(index, (key, prefix.len()), scan, env)?);
+            }
         }
         ranges.sort_unstable();
         ranges.dedup();
@@ -147,22 +155,15 @@ fn missing((table, index): (&Table, usize), txn: &Transaction, key: &Key) -> Sql
     SqlError::new(SqlState::DATA_CORRUPTED, format!("index \"{name}\" has an entry without a row"))
 }
 
-/// The range of keys of a prefix and the bounds of the next column; `None` if it is empty.
-fn range(index: &Index, prefix: &[PrefixValue], scan: &IndexScan, env: &Env<'_>) -> Result<Option<KeyRange>, SqlError> {
-    let mut bytes = entry_form::prefix(index.storage);
-    for (value, column) in prefix.iter().zip(&index.columns) {
-        let value = match value {
-            None => Datum::Null,
-            Some(expr) => match eval(expr, &[], env)?.into_owned() {
-                // Nothing is equal to NULL.
-                Datum::Null => return Ok(None),
-                value => value,
-            },
-        };
-        put_ordered(&value, column.order, &mut bytes);
-    }
+/// The range of keys with the bytes of the first columns, and within the bounds of the next one; `None` if it is empty.
+fn range(
+    index: &Index,
+    (bytes, columns): (Vec<u8>, usize),
+    scan: &IndexScan,
+    env: &Env<'_>,
+) -> Result<Option<KeyRange>, SqlError> {
     let is_bounded = scan.skips_null || !scan.lower.is_empty() || !scan.upper.is_empty();
-    let Some(column) = index.columns.get(prefix.len()).filter(|_| is_bounded) else {
+    let Some(column) = index.columns.get(columns).filter(|_| is_bounded) else {
         let end = key::successor(&bytes);
         return Ok(Some((bytes, end)));
     };

@@ -7,7 +7,8 @@
 //!
 //! # Layers
 //!
-//! 1. `budget`, `ranges`, `rows`: memory accounting, where tables are stored, operations on rows
+//! 1. `budget`, `key_values`, `ranges`, `rows`: memory accounting; keys of an access path; where tables are stored;
+//!    operations on rows
 //! 2. `reference_queue`: what foreign keys ask for
 //! 3. `context`: the environment
 //! 4. `aggregate`, `constraints`, `index_cursor`, `measure`: accumulators, what a table demands of a row, scans of
@@ -47,6 +48,7 @@ mod input;
 mod insert;
 mod join;
 mod joined;
+mod key_values;
 mod locked_join;
 mod locking;
 mod measure;

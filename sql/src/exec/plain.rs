@@ -6,6 +6,7 @@ use txn::Transaction;
 use super::rows::Row;
 use crate::codec::{CodecError, key, row};
 use crate::error::SqlError;
+use crate::expr::Expr;
 use crate::expr::eval::{Env, eval};
 use crate::plan::{AccessPath, PLAIN_COLUMNS, PlainOutput, TableAccess};
 use pgtypes::DatumRef;
@@ -55,6 +56,9 @@ pub(super) fn try_point(
 ) -> Result<Option<usize>, SqlError> {
     let AccessPath::Points(points) = &access.path else { return Ok(None) };
     let [columns] = points.as_slice() else { return Ok(None) };
+    if columns.iter().any(|column| matches!(column, Expr::Each(_))) {
+        return Ok(None);
+    }
     let mut bytes = key::row_prefix(access.table.storage);
     for column in columns {
         if key::put(&*eval(column, &[], env)?, &mut bytes).is_none() {

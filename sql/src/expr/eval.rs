@@ -73,6 +73,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
             value.ok_or_else(|| SqlError::internal("a value of an outer row is missing"))
         }
         Expr::Subquery(subquery) => eval_subquery(subquery, row, env),
+        Expr::Each(_) => Err(SqlError::internal("an array is no single value")),
         Expr::Elements { function, left, array } => {
             let (left, array) = (eval(left, row, env)?, eval(array, row, env)?);
             decided(function, &left, &array, env)

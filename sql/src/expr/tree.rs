@@ -42,6 +42,8 @@ pub(crate) enum Expr {
     InSet { expr: Box<Expr>, values: Vec<Datum>, with_null: bool, negated: bool },
     /// `left op ANY (array)`, or ALL: a function of two arguments over the elements of an array.
     Elements { function: Elementwise, left: Box<Expr>, array: Box<Expr> },
+    /// Each element of an array. It stands for several values in the keys of an access path, and nowhere else.
+    Each(Box<Expr>),
     /// `CASE` with boolean conditions.
     Case { branches: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
     /// `COALESCE`: the first value that is not NULL.
@@ -369,6 +371,7 @@ impl Expr {
             Expr::Cast { expr, .. }
             | Expr::Domain { expr, .. }
             | Expr::Field { record: expr, .. }
+            | Expr::Each(expr)
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
@@ -421,6 +424,7 @@ impl Expr {
             Expr::Cast { expr, .. }
             | Expr::Domain { expr, .. }
             | Expr::Field { record: expr, .. }
+            | Expr::Each(expr)
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
@@ -538,6 +542,14 @@ impl Expr {
     /// evaluated for each row.
     pub(crate) fn is_fixed(&self) -> bool {
         self.is_row_independent() && !self.is_volatile()
+    }
+
+    /// Adds the places of the columns that the expression reads.
+    pub(crate) fn collect_columns(&self, out: &mut Vec<usize>) {
+        if let Expr::Column(place) = self {
+            out.push(*place);
+        }
+        self.children().into_iter().for_each(|child| child.collect_columns(out));
     }
 
     /// Marks the columns that the expression reads.

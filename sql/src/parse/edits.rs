@@ -36,6 +36,8 @@ pub(super) enum Edit {
     Substrings,
     /// SELECT without a list.
     EmptyLists,
+    /// Several names behind FOR UPDATE OF.
+    LockLists,
     /// FOR NO KEY UPDATE and FOR KEY SHARE.
     KeyLocks,
     /// LIMIT behind FOR UPDATE.
@@ -103,6 +105,7 @@ impl Clauses {
     fn note(&mut self, edits: &mut Edits, before: &Token, token: &Token) {
         match keyword(token) {
             Keyword::UPDATE | Keyword::SHARE => self.locks |= matches!(keyword(before), Keyword::FOR | Keyword::KEY),
+            Keyword::OF => edits.add_if(Edit::LockLists, self.locks),
             Keyword::LIMIT | Keyword::OFFSET | Keyword::FETCH => edits.add_if(Edit::LateLimits, self.locks),
             Keyword::INSERT => self.parentheses = 1,
             _ => {}

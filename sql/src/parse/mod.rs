@@ -9,9 +9,9 @@
 //!
 //! 1. `alter_forms`, `commands`, `depth`, `text`: forms of ALTER TABLE and commands that are not supported; the depth
 //!    limit; locations, positions and errors at them
-//! 2. `comments`, `conflict`, `include`, `labels`, `late_limits`, `maintenance`, `numbers`, `only`: forms of COMMENT;
-//!    targets of ON CONFLICT; keys with INCLUDE; names that are keywords; LIMIT behind FOR UPDATE; VACUUM and ANALYZE;
-//!    the precision of float; ONLY
+//! 2. `comments`, `conflict`, `include`, `labels`, `late_limits`, `lock_lists`, `maintenance`, `numbers`, `only`: forms
+//!    of COMMENT; targets of ON CONFLICT; keys with INCLUDE; names that are keywords; LIMIT behind FOR UPDATE; FOR
+//!    UPDATE OF several tables; VACUUM and ANALYZE; the precision of float; ONLY
 //! 3. `operators`, `similar`, `stars`, `tables`, `targets`, `unicode`, `values`: the ends of operators; SUBSTRING with
 //!    SIMILAR; stars as values; ROWS FROM and TABLE; subscripts of assigned columns; UESCAPE; VALUES behind ANY
 //! 4. `edits`, `escapes`: which token edits a text needs; escapes on which the tokenizer fails
@@ -48,6 +48,7 @@ mod identity;
 mod include;
 mod labels;
 mod late_limits;
+mod lock_lists;
 mod maintenance;
 mod normalize;
 mod numbers;
@@ -76,7 +77,7 @@ pub(crate) use include::{included, storage_parameters};
 pub use maintenance::Maintenance;
 pub(crate) use normalize::is_distinct;
 pub(crate) use numbers::precision_error as float_precision_error;
-pub(crate) use quantified::operator as quantified_operator;
+pub(crate) use quantified::{operator as quantified_operator, text_of};
 pub(crate) use rewrite::{KEY_LOCK, LIKE, NO_ALIAS, OVERRIDING_SYSTEM, OVERRIDING_USER, SOURCE, is_empty_list};
 pub(crate) use sequences::{
     ALTER as ALTER_SEQUENCE, RENAME as RENAME_SEQUENCE, restart as sequence_restart, sequence_name,

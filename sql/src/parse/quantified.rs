@@ -41,6 +41,23 @@ pub(crate) fn operator(right: &Expr) -> Option<Operator<'_>> {
     Some(Operator { symbol, at: prefix.span.start, operand: value })
 }
 
+/// The text of an expression, with the operators that it was written with.
+pub(crate) fn text_of(expr: &Expr) -> String {
+    let shown = expr.to_string();
+    let start = format!("\"{MARK}{SEPARATOR}");
+    let mut parts = shown.split(start.as_str());
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // `a ~ ANY(` is before the word, the operand behind it.
+        let Some((name, operand)) = part.split_once("\" ") else { return shown };
+        let symbol = name.rsplit(SEPARATOR).next().unwrap_or(name);
+        let Some(place) = out.rfind("~ ") else { return shown };
+        out.replace_range(place..=place, symbol);
+        out.push_str(operand);
+    }
+    out
+}
+
 /// Whether a word stands for an operator.
 pub(super) fn is_mark(word: &Word) -> bool {
     word.quote_style.is_some() && word.value.starts_with(MARK)

@@ -12,6 +12,7 @@ use super::edits::{Edit, Edits};
 use super::include::with_key_options;
 use super::labels::with_plain_names;
 use super::late_limits::with_limits_first;
+use super::lock_lists::with_single_names;
 use super::maintenance::{self, Maintenance};
 use super::only::without_inheritance;
 use super::quantified::with_quantified;
@@ -30,7 +31,7 @@ pub(super) type Prebuilt = Vec<(Location, Maintenance)>;
 type Apply = fn(Vec<TokenWithSpan>) -> Vec<TokenWithSpan>;
 
 /// The edits of a whole query string, in their order.
-const OF_ALL: [(Edit, Apply); 12] = [
+const OF_ALL: [(Edit, Apply); 13] = [
     (Edit::FieldNames, with_plain_names),
     (Edit::Rows, with_rows),
     (Edit::Tables, with_tables),
@@ -40,6 +41,7 @@ const OF_ALL: [(Edit, Apply); 12] = [
     (Edit::Values, with_values),
     (Edit::Substrings, with_substrings),
     (Edit::EmptyLists, with_empty_lists),
+    (Edit::LockLists, with_single_names),
     (Edit::KeyLocks, with_key_locks),
     (Edit::LateLimits, with_limits_first),
     (Edit::Quantified, with_quantified),

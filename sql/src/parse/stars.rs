@@ -78,7 +78,8 @@ fn ends_name(token: &Token) -> bool {
 /// Whether an expression goes on with it.
 fn continues(token: &Token) -> bool {
     match token {
-        Token::DoubleColon => true,
+        // IS DISTINCT FROM is one, too.
+        Token::DoubleColon | Token::CustomBinaryOperator(_) => true,
         Token::Word(word) => {
             matches!(word.keyword, Keyword::IS | Keyword::IN | Keyword::NOT | Keyword::BETWEEN)
         }

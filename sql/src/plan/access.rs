@@ -10,7 +10,9 @@
 use std::sync::Arc;
 
 use super::bound_index::{BoundIndex, TableWrite};
-use super::conditions::{Bounds, KeyBound, MAX_LISTED, MAX_POINTS, alternatives, comparison, conjunction, conjuncts};
+use super::conditions::{
+    Bounds, KeyBound, MAX_LISTED, MAX_POINTS, alternatives, comparison, conjunction, conjuncts, is_list, with_column,
+};
 use super::index_path::{self, IndexScan, OrderBy, Score, Wanted};
 use super::known::Known;
 use super::path_cost::{self, Estimate, PathRead};
@@ -79,9 +81,9 @@ pub(crate) struct PlainOutput {
 }
 
 impl AccessPath {
-    /// The expressions of the keys.
+    /// The expressions of the keys, and of arrays of keys.
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
-        match self {
+        let exprs = match self {
             AccessPath::Full => Vec::new(),
             AccessPath::Points(points) => points.iter().flatten().collect(),
             AccessPath::Range { prefix, lower, upper } => {
@@ -91,7 +93,8 @@ impl AccessPath {
                 let bounds = scan.lower.iter().chain(&scan.upper).map(|bound| &bound.value);
                 scan.prefixes.iter().flatten().flatten().chain(bounds).collect()
             }
-        }
+        };
+        exprs.into_iter().map(|expr| if let Expr::Each(array) = expr { array } else { expr }).collect()
     }
 }
 
@@ -195,7 +198,7 @@ fn estimate(candidate: &Candidate, (conditions, result): (&[Expr], f64), wanted:
     let taken = conditions.iter().zip(&candidate.used).filter(|(_, used)| **used).map(|(condition, _)| condition);
     let found = rows.satisfying(taken);
     let (parts, is_index, fetches) = match &candidate.path {
-        AccessPath::Index(scan) => (scan.prefixes.len() as f64, true, !scan.covers),
+        AccessPath::Index(scan) => (scan.number_of_prefixes() as f64, true, !scan.covers),
         _ => (1.0, false, false),
     };
     let found = if candidate.score.is_unique { found.min(parts) } else { found };
@@ -232,13 +235,7 @@ fn points(table: &Table, conditions: &[Expr], used: &mut [bool]) -> Option<Acces
     for column in &table.primary_key {
         let key = Expr::Column(*column);
         let (at, values) = conditions.iter().enumerate().find_map(|(at, c)| Some((at, alternatives(c, &key)?)))?;
-        if keys.len().saturating_mul(values.len()) > most {
-            return None;
-        }
-        keys = keys
-            .iter()
-            .flat_map(|key| values.iter().map(|value| key.iter().chain([value]).cloned().collect()))
-            .collect();
+        keys = with_column(&keys, &values, (most, is_list))?;
         taken.push(at);
     }
     taken.into_iter().for_each(|at| used[at] = true);
@@ -300,7 +297,7 @@ fn range(table: &Table, conditions: &[Expr], used: &mut [bool]) -> AccessPath {
 /// direction does.
 fn gives_order(table: &Table, path: &AccessPath, order: &[OrderBy]) -> Option<bool> {
     let fixed = match path {
-        AccessPath::Points(keys) if keys.len() <= 1 => return Some(false),
+        AccessPath::Points(keys) if keys.len() <= 1 && !keys.iter().flatten().any(is_list) => return Some(false),
         AccessPath::Range { prefix, .. } => prefix.len(),
         AccessPath::Points(_) | AccessPath::Full | AccessPath::Index(_) => 0,
     };

@@ -186,6 +186,7 @@ impl Binder<'_> {
                 let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
                 Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
             }
+            AlterTableOperation::SetOptionsParens { options } => self.storage_parameters(options, at),
             // There are no roles.
             AlterTableOperation::OwnerTo { .. } => Ok(()),
             _ => Err(self.unsupported("this form of ALTER TABLE is", at)),

@@ -15,6 +15,7 @@ use super::index::{bind_indexes, normal_condition, stored_condition};
 use super::names::fold_ident;
 use super::node::Alteration;
 use super::table_change::{Change, place_of};
+use super::type_name::check_column_type;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
@@ -71,6 +72,7 @@ impl Binder<'_> {
             SqlError { position: error.position.filter(|_| is_identity), ..error }
         })?;
         let (ty, shown) = (named.ty, self.named_type_text(named));
+        check_column_type(&name, ty)?;
         let value = match given {
             Some(value) => value,
             None => self.transformed(&Ast::Identifier(Ident::with_quote('"', name.clone())), &alteration.old)?,

@@ -76,7 +76,8 @@ pub(super) struct ScopeColumn {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     pub(super) tables: Vec<ScopeTable>,
-    /// The columns that USING and NATURAL have made of several, in the order of `SELECT *`.
+    /// The columns that USING and NATURAL have made of several. Those of an outer join precede those of the joins in
+    /// it, and those of one join are in the order of USING.
     pub(super) merged: Vec<MergedColumn>,
 }
 
@@ -89,6 +90,24 @@ pub(super) struct MergedColumn {
     pub(super) expr: Expr,
     /// The places of the columns that it is made of.
     pub(super) members: Vec<usize>,
+    /// The place of the first column of its join: `SELECT *` has it before that.
+    pub(super) before: usize,
+}
+
+/// A column that `SELECT *` has, and that its name means without a table.
+pub(super) enum Visible<'s> {
+    Merged(&'s MergedColumn),
+    /// One of a table, with its place in the input row.
+    Separate(usize, &'s ScopeTable, &'s ScopeColumn),
+}
+
+impl<'s> Visible<'s> {
+    pub(super) fn name(&self) -> &'s str {
+        match self {
+            Visible::Merged(column) => &column.name,
+            Visible::Separate(_, _, column) => &column.name,
+        }
+    }
 }
 
 /// A query around the one that is being bound.
@@ -149,16 +168,36 @@ impl Scope {
         self.tables.iter().flat_map(|t| t.columns.iter().enumerate().map(move |(i, c)| (t.offset + i, t, c)))
     }
 
-    /// Those that names without a table mean, beside the merged ones.
-    pub(super) fn separate_columns(&self) -> impl Iterator<Item = (usize, &ScopeTable, &ScopeColumn)> {
-        let merged = |place: &usize| self.merged.iter().any(|column| column.members.contains(place));
-        self.columns().filter(move |(place, _, _)| !merged(place))
+    /// The columns that names without a table mean, in the order of `SELECT *`.
+    pub(super) fn visible(&self) -> Vec<Visible<'_>> {
+        let mut merged: Vec<&MergedColumn> = self.merged.iter().collect();
+        merged.sort_by_key(|column| column.before);
+        let mut merged = merged.into_iter().peekable();
+        let mut visible = Vec::new();
+        for (place, table, column) in self.columns() {
+            while let Some(column) = merged.next_if(|column| column.before <= place) {
+                visible.push(Visible::Merged(column));
+            }
+            if !self.merged.iter().any(|column| column.members.contains(&place)) {
+                visible.push(Visible::Separate(place, table, column));
+            }
+        }
+        visible
+    }
+
+    /// Their names.
+    pub(super) fn visible_names(&self) -> impl Iterator<Item = &str> {
+        self.visible().into_iter().map(|column| column.name())
     }
 
     /// Whether a name without a table is one of its columns.
     pub(super) fn has_column(&self, name: &str) -> bool {
-        self.merged.iter().any(|column| column.name == name)
-            || self.separate_columns().any(|(_, _, column)| column.name == name)
+        self.visible_names().any(|visible| visible == name)
+    }
+
+    /// Removes merged columns of a name. Returns the places of the columns that they were made of.
+    pub(super) fn take_merged(&mut self, name: &str) -> Vec<usize> {
+        self.merged.extract_if(.., |column| column.name == name).flat_map(|column| column.members).collect()
     }
 
     /// The number of columns of the input row.
@@ -177,6 +216,7 @@ impl Scope {
         self.merged.extend(right.merged.into_iter().map(|mut column| {
             column.expr.shift_columns(by);
             column.members.iter_mut().for_each(|place| *place += by);
+            column.before += by;
             column
         }));
     }
@@ -514,10 +554,16 @@ impl<'a> Binder<'a> {
         Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
     }
 
-    /// Notes a reference to a column outside of aggregates, for errors about groups.
+    /// Notes a reference to a column outside of aggregates, for errors about groups. A merged one refers to all that it
+    /// is made of.
     pub(super) fn note_reference(&mut self, value: &Typed, scope: &Scope) {
-        if let (Expr::Column(place), false) = (&value.expr, self.aggregates.inside) {
-            self.aggregates.references.push((*place, column_label(scope, *place), value.at));
+        if self.aggregates.inside {
+            return;
+        }
+        let mut places = Vec::new();
+        value.expr.collect_columns(&mut places);
+        for place in places {
+            self.aggregates.references.push((place, column_label(scope, place), value.at));
         }
     }
 
@@ -529,20 +575,25 @@ impl<'a> Binder<'a> {
         scope: &Scope,
         at: Location,
     ) -> Result<Option<Typed>, SqlError> {
-        let column =
-            |(place, _, column): (usize, &ScopeTable, &ScopeColumn)| Typed::new(Expr::Column(place), column.ty, at);
+        let column = |place, ty| Typed::new(Expr::Column(place), ty, at);
         let found: Vec<Typed> = match table {
             Some(table) => {
                 let is_it = |(_, owner, column): &(usize, &ScopeTable, &ScopeColumn)| {
                     column.name == name && owner.is_named(table, self.catalog)
                 };
-                scope.columns().filter(is_it).map(column).collect()
+                scope.columns().filter(is_it).map(|(place, _, found)| column(place, found.ty)).collect()
+            }
+            None if scope.merged.is_empty() => {
+                let named = scope.columns().filter(|(_, _, column)| column.name == name);
+                named.map(|(place, _, found)| column(place, found.ty)).collect()
             }
             None => {
-                let merged = scope.merged.iter().filter(|merged| merged.name == name);
-                let merged = merged.map(|merged| Typed::new(merged.expr.clone(), merged.ty, at));
-                let separate = scope.separate_columns().filter(|(_, _, column)| column.name == name).map(column);
-                merged.chain(separate).collect()
+                let named = scope.visible().into_iter().filter(|column| column.name() == name);
+                let typed = named.map(|found| match found {
+                    Visible::Merged(merged) => Typed::new(merged.expr.clone(), merged.ty, at),
+                    Visible::Separate(place, _, found) => column(place, found.ty),
+                });
+                typed.collect()
             }
         };
         match <[Typed; 1]>::try_from(found) {

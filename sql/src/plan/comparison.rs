@@ -3,7 +3,9 @@
 //! Some constructs use an operand several times. It is bound once, and evaluated once unless that is free
 //! ([`SharedOperands`]). Copies would make nested constructs exponentially large.
 
-use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
+use std::cmp::Ordering;
+
+use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Spanned};
 use sqlparser::tokenizer::{Location, Span};
 
 use super::binder::{Binder, Scope, Typed};
@@ -12,7 +14,7 @@ use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
 use crate::expr::{CompareOp, Elementwise, Expr};
-use crate::parse::{NO_LOCATION, is_distinct, quantified_operator, start_of, symmetric_bound};
+use crate::parse::{NO_LOCATION, is_distinct, quantified_operator, query_start, start_of, symmetric_bound};
 use pgtypes::cast::{CastContext, cast_context};
 use pgtypes::datum::compare;
 use pgtypes::functions::{common_type, resolve};
@@ -138,16 +140,29 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
-    /// `(a, b) = (c, d)` and the other comparisons. Errors of operators are at the one between the rows.
+    /// `(a, b) = (c, d)` and the other comparisons, also with `(SELECT c, d)`. Errors of operators are at the one
+    /// between the rows.
     pub(super) fn compare_rows(&mut self, rows: &RowOperands<'_>, scope: &Scope) -> Result<Typed, SqlError> {
         let RowOperands { op, left, right } = rows;
         let at = left.first().map_or(NO_LOCATION, |ast| start_of(ast));
-        let position = match (left.last(), right.first()) {
-            (Some(left), Some(right)) => self.position_between(left.span(), op.symbol(), right.span()),
+        let after = match right {
+            RightRow::Fields(fields) => fields.first().map(|field| field.span()),
+            RightRow::Query(query) => Some(query.span()),
+        };
+        let position = match (left.last(), after) {
+            (Some(left), Some(right)) => self.position_between(left.span(), op.symbol(), right),
             _ => 0,
         };
         let left = self.row_items(left.iter().copied(), scope)?;
-        let right = self.row_items(right.iter().copied(), scope)?;
+        let right = match right {
+            RightRow::Fields(fields) => self.row_items(fields.iter().copied(), scope)?,
+            RightRow::Query(query) => {
+                let (types, fields) = self.fields_of(query, scope)?;
+                check_query_width(left.len(), types.len()).map_err(|error| error.at(position))?;
+                let typed = fields.into_iter().zip(types).map(|(field, ty)| Typed::new(field, ty, query_start(query)));
+                typed.collect()
+            }
+        };
         if left.len() != right.len() {
             return Err(unequal_rows().at(position));
         }
@@ -604,21 +619,41 @@ fn unequal_rows() -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions")
 }
 
-/// A comparison, and the fields of both rows.
+/// 42601 for a sub-query that has not the columns of the row that it is compared with.
+pub(super) fn check_query_width(row: usize, query: usize) -> Result<(), SqlError> {
+    let message = match query.cmp(&row) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Less => "subquery has too few columns",
+        Ordering::Greater => "subquery has too many columns",
+    };
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+}
+
+/// A comparison of rows.
 pub(super) struct RowOperands<'a> {
     op: CompareOp,
     left: Vec<&'a Ast>,
-    right: Vec<&'a Ast>,
+    right: RightRow<'a>,
+}
+
+/// What a row is compared with.
+enum RightRow<'a> {
+    Fields(Vec<&'a Ast>),
+    Query(&'a Query),
 }
 
 /// Two row values under a comparison.
 pub(super) fn row_operands<'a>(op: &BinaryOperator, left: &'a Ast, right: &'a Ast) -> Option<RowOperands<'a>> {
     let op = CompareOp::named(symbol_of(op)?)?;
-    Some(RowOperands { op, left: row_fields(left)?, right: row_fields(right)? })
+    let right = match right {
+        Ast::Subquery(query) => RightRow::Query(query),
+        right => RightRow::Fields(row_fields(right)?),
+    };
+    Some(RowOperands { op, left: row_fields(left)?, right })
 }
 
 /// The fields of `(a, b)` and of `ROW(a, b)`.
-fn row_fields(ast: &Ast) -> Option<Vec<&Ast>> {
+pub(super) fn row_fields(ast: &Ast) -> Option<Vec<&Ast>> {
     match ast {
         Ast::Tuple(fields) => Some(fields.iter().collect()),
         Ast::Function(call) if call.name.to_string().eq_ignore_ascii_case("row") => match &call.args {

@@ -1,13 +1,16 @@
 //! The conjuncts of a filter, as far as they bound a key column: comparisons with values that are fixed before the
-//! first row, IN lists.
+//! first row, IN lists, arrays.
 
-use crate::expr::{CompareOp, Expr};
-use pgtypes::Datum;
+use crate::expr::{CompareOp, Elementwise, Expr};
+use pgtypes::{Datum, SqlType};
 
 /// Limit of keys of one list: IN, or ORs of whole keys.
 pub(super) const MAX_LISTED: usize = 65_536;
 /// Limit of keys in the product of the lists of several key columns.
 pub(super) const MAX_POINTS: usize = 4096;
+
+/// The elements that an array is taken to have.
+pub(super) const ELEMENTS: usize = 10;
 
 /// A bound of a key column.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +47,7 @@ pub(super) fn comparison<'e>(condition: &'e Expr, key: &Expr) -> Option<(Compare
     }
 }
 
-/// The values that a condition allows for a key column: one for `=`, several for IN.
+/// The values that a condition allows for a key column: one for `=`, several for IN, each of an array for ANY.
 pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
     match condition {
         Expr::Compare { .. } => match comparison(condition, key)? {
@@ -59,8 +62,49 @@ pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
             let fits = **expr == *key && values.len() <= MAX_LISTED;
             fits.then(|| values.iter().cloned().map(Expr::Const).collect())
         }
+        Expr::Elements { function, left, array } => {
+            let fits = **left == *key && array.is_fixed() && finds_equal_keys(function);
+            fits.then(|| vec![Expr::Each(array.clone())])
+        }
         _ => None,
     }
+}
+
+/// Whether a function is true for the elements that have the bytes of its left argument in a key.
+fn finds_equal_keys(function: &Elementwise) -> bool {
+    let is_integer = |ty: SqlType| matches!(ty.base(), SqlType::INT2 | SqlType::INT4 | SqlType::INT8);
+    let [left, right] = function.types;
+    let is_alike = left.oid == right.oid || (is_integer(left) && is_integer(right));
+    // These are stored as texts.
+    let has_keys = !left.is_array() && !matches!(left.base(), SqlType::PG_LSN | SqlType::TID | SqlType::RECORD);
+    function.operator == "=" && !function.all && is_alike && has_keys
+}
+
+/// Whether a value of a key stands for several.
+pub(super) fn is_list(value: &Expr) -> bool {
+    matches!(value, Expr::Each(_))
+}
+
+/// Keys of the columns so far, with values of the next one. `None` if there are too many: an array may have any number
+/// of elements, so it is the only list of a key.
+pub(super) fn with_column<V: Clone>(
+    keys: &[Vec<V>],
+    values: &[V],
+    (most, is_list): (usize, impl Fn(&V) -> bool),
+) -> Option<Vec<Vec<V>>> {
+    let count = keys.len().saturating_mul(values.len());
+    let mut lists = keys.iter().flatten().chain(values).filter(|value| is_list(value));
+    if count > most || (lists.next().is_some() && (count > 1 || lists.next().is_some())) {
+        return None;
+    }
+    let longer =
+        |key: &Vec<V>| values.iter().map(|value| key.iter().chain([value]).cloned().collect()).collect::<Vec<_>>();
+    Some(keys.iter().flat_map(longer).collect())
+}
+
+/// About the number of keys that a path has, of whose values these are.
+pub(super) fn number_of_keys<'e>(keys: usize, mut values: impl Iterator<Item = &'e Expr>) -> usize {
+    if values.any(is_list) { keys * ELEMENTS } else { keys }
 }
 
 /// The bounds of one key column.

@@ -14,7 +14,7 @@ use super::binder::{Binder, Scope};
 use super::index::{is_immutable, stored_condition, stored_generated};
 use super::names::{fold_ident, object_name};
 use crate::error::{SqlError, SqlState};
-use crate::parse::start_of;
+use crate::parse::{start_of, text_of};
 use crate::table::{Check, Column, ConstraintId, ForeignKey, MAX_INDEX_COLUMNS, ReferenceAction, Table, TableId};
 use pgtypes::functions::resolve;
 
@@ -59,7 +59,7 @@ impl Binder<'_> {
         let normal = normal.filter(|normal| is_same(&normal.text) || normal.has_list && is_condition(&normal.text));
         let text = match normal {
             Some(normal) => normal.text,
-            None => Some(ast.to_string())
+            None => Some(text_of(ast))
                 .filter(|text| is_same(text))
                 .ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?,
         };
@@ -121,7 +121,7 @@ impl Binder<'_> {
         let ty = column.ty;
         let normal = self.stored(what, |binder| Ok(binder.normal_value(ast, &Scope::of_columns(table), ty)));
         let normal = normal.ok().and_then(|(normal, _)| normal).filter(is_same);
-        match normal.or_else(|| Some(ast.to_string()).filter(is_same)) {
+        match normal.or_else(|| Some(text_of(ast)).filter(is_same)) {
             Some(text) => Ok(text),
             None => Err(self.unsupported("this generation expression is", start_of(ast))),
         }

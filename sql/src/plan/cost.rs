@@ -1,6 +1,7 @@
 //! The size of a plan's expressions: how much work a row is, and whether the whole plan is too much for one poll.
 
 use super::access::{AccessPath, TableAccess};
+use super::conditions::number_of_keys;
 use super::node::{Body, Cost, Whole};
 use super::rel::{SelectPlan, Source};
 use super::visit::visit;
@@ -49,7 +50,10 @@ fn of_access(access: &TableAccess) -> (usize, usize, usize) {
     let columns = access.needed.iter().filter(|needed| **needed).count();
     match &access.path {
         AccessPath::Full => (0, 0, columns),
-        AccessPath::Points(points) => (nodes(points.iter().flatten()), points.len(), columns),
+        AccessPath::Points(points) => {
+            let keys = number_of_keys(points.len(), points.iter().flatten());
+            (nodes(points.iter().flatten()), keys, columns)
+        }
         AccessPath::Range { prefix, lower, upper } => {
             let bounds = lower.iter().chain(upper).map(|bound| &bound.value);
             (nodes(prefix.iter().chain(bounds)), 0, columns)

@@ -10,6 +10,7 @@ use super::bound_index::TableWrite;
 use super::constraints::free_constraint;
 use super::names::{fold_ident, index_columns_name};
 use super::node::{Body, ResultColumn};
+use super::type_name::check_column_type;
 use crate::catalog::ddl::NewTable;
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
@@ -18,7 +19,6 @@ use crate::table::{
     Check, Column, ColumnId, ConstraintId, Index, IndexId, IndexedValue, MAX_COLUMNS, StorageId, Table, TableId,
     drawn_sequence,
 };
-use pgtypes::Category;
 
 /// LIKE: the name of a table, and the options behind it.
 pub(super) struct LikeDef<'t> {
@@ -253,10 +253,7 @@ fn column_of(at: usize, given: Option<String>, result: &ResultColumn, earlier: &
         let message = format!("column \"{name}\" specified more than once");
         return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
     }
-    if matches!(result.ty.row().category, Category::Pseudo | Category::Unknown) {
-        let message = format!("column \"{name}\" has pseudo-type {}", result.ty.name());
-        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
-    }
+    check_column_type(&name, result.ty)?;
     let id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
     Ok(Column {
         id,

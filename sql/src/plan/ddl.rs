@@ -16,10 +16,11 @@ use super::index_ddl::{UniqueColumn, has_equal_nulls};
 use super::names::fold_ident;
 use super::node::{Body, Notice};
 use super::sequence_ddl::serial;
+use super::type_name::check_column_type;
 use crate::catalog::{AtCommit, NamedType, NewTable};
 use crate::error::{SqlError, SqlState};
 use crate::object::{Object, ObjectId, SchemaId, Sequence};
-use crate::parse::{NO_LOCATION, default_span, start_of};
+use crate::parse::{NO_LOCATION, default_span, start_of, text_of};
 use crate::table::{Column, ColumnId, Identity, Index, MAX_COLUMNS, Table, drawing_default};
 use pgtypes::{Names, SqlType, find_name};
 
@@ -292,12 +293,15 @@ impl Binder<'_> {
         if !what.is_empty() {
             return Err(self.unsupported(what, at));
         }
-        // Storage parameters tune PostgreSQL's heap. Those that tools set are accepted and ignored.
-        let options = match &create.table_options {
-            CreateTableOptions::None => return Ok(()),
-            CreateTableOptions::With(options) => options,
-            _ => return Err(self.unsupported("this form of CREATE TABLE is", at)),
-        };
+        match &create.table_options {
+            CreateTableOptions::None => Ok(()),
+            CreateTableOptions::With(options) => self.storage_parameters(options, at),
+            _ => Err(self.unsupported("this form of CREATE TABLE is", at)),
+        }
+    }
+
+    /// Checks storage parameters. They tune PostgreSQL's heap: those that tools set are accepted and ignored.
+    pub(super) fn storage_parameters(&self, options: &[SqlOption], at: Location) -> Result<(), SqlError> {
         for option in options {
             let SqlOption::KeyValue { key, .. } = option else {
                 return Err(self.unsupported("this storage parameter is", at));
@@ -338,6 +342,7 @@ impl Binder<'_> {
             Some(ty) => ty.into(),
             None => self.type_named(&def.data_type, at)?,
         };
+        check_column_type(&name, ty)?;
         let mut column = Column { domain, ..blank_column(earlier.len(), name, ty) };
         column.not_null = serial.is_some();
         let (mut nullable, mut has_default) = (false, false);
@@ -494,7 +499,7 @@ impl Binder<'_> {
 
     /// The text of the tree of a DEFAULT.
     pub(super) fn default_of_tree(&mut self, ast: &Ast, column: &Column) -> Result<Option<String>, SqlError> {
-        self.checked_default(ast, ast.to_string(), column)
+        self.checked_default(ast, text_of(ast), column)
     }
 
     fn checked_default(&mut self, ast: &Ast, text: String, column: &Column) -> Result<Option<String>, SqlError> {

@@ -16,8 +16,9 @@ use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Token};
 use crate::object::{Domain, Object, ObjectId};
+use crate::parse::text_of;
 use crate::table::{Check, ConstraintId, drawn_sequence, quote_identifier};
-use pgtypes::{Category, Oid, SqlType};
+use pgtypes::Oid;
 
 const CREATE: &str = "CREATE DOMAIN";
 const ALTER: &str = "ALTER DOMAIN";
@@ -97,9 +98,8 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         }
         let base = self.type_named(&def.data_type, def.name.span.start)?;
-        let is_pseudo = matches!(base.ty.row().category, Category::Pseudo | Category::Unknown);
-        if is_pseudo || base.ty.element() == Some(SqlType::RECORD) {
-            let message = format!("\"{}\" is not a valid base type for a domain", base.ty.row().name);
+        if !base.ty.is_storable() {
+            let message = format!("\"{}\" is not a valid base type for a domain", base.ty.name());
             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         Ok(base)
@@ -234,7 +234,7 @@ impl Binder<'_> {
         if condition.takes_locks() || condition.uses_sequences() || condition.needs_transaction() {
             return refuse("this function");
         }
-        let text = with_value(&ast.to_string());
+        let text = with_value(&text_of(ast));
         match stored_value_condition(&text, domain, self.catalog) {
             Ok(again) if again == condition => Ok(text),
             _ => refuse("this expression"),

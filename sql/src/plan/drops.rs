@@ -305,6 +305,20 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// A table and its column whose default names a sequence in an expression, by its name and not by its id.
+    pub(super) fn named_in_default(&self, sequence: ObjectId) -> Option<(String, String)> {
+        for table in self.catalog.tables() {
+            let is_named = |column: &&Column| {
+                let is_drawn = column.default.as_deref().and_then(drawn_sequence).is_some();
+                !is_drawn && self.named_relations(column).contains(&sequence)
+            };
+            if let Some(column) = table.columns.iter().find(is_named) {
+                return Some((quote_identifier(&table.name), quote_identifier(&column.name)));
+            }
+        }
+        None
+    }
+
     /// The relations that the default of a column names by constants.
     fn named_relations(&self, column: &Column) -> Vec<ObjectId> {
         let Some(text) = &column.default else { return Vec::new() };

@@ -8,9 +8,8 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, Frame, MergedColumn, Scope, ScopeColumn, ScopeTable, Typed};
+use super::binder::{Binder, Frame, Scope, ScopeColumn, ScopeTable, Typed, Visible};
 use super::calls::Arguments;
-use super::coerce::Unified;
 use super::conditions::conjuncts;
 use super::found::AggregateState;
 use super::index::bind_indexes;
@@ -21,7 +20,7 @@ use super::rel::{FunctionScan, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, S
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
-use crate::expr::{CompareOp, Expr, SequenceCall, SessionCall};
+use crate::expr::{Expr, SequenceCall, SessionCall};
 use crate::object::{Object, ObjectId};
 use crate::parse::{NO_LOCATION, ROWS, start_of};
 use crate::table::Table;
@@ -200,20 +199,16 @@ impl Binder<'_> {
                 conjuncts(condition?, &mut conditions);
             }
             Some(JoinConstraint::Using(names)) => {
+                let mut words = Vec::with_capacity(names.len());
                 for name in names {
-                    let word = self.name_parts(name)?.pop().unwrap_or_default();
-                    let place = name.span().start;
-                    let pair = (&left_columns, &right_columns, left_width);
-                    conditions.push(self.using(kind, &word, pair, &mut scope, place)?);
+                    words.push((self.name_parts(name)?.pop().unwrap_or_default(), name.span().start));
                 }
+                conditions = self.using(kind, &words, (&left_columns, &right_columns), &mut scope)?;
             }
             Some(JoinConstraint::Natural) => {
-                let common: Vec<String> =
-                    visible_names(&left_columns).into_iter().filter(|name| right_columns.has_column(name)).collect();
-                for name in common {
-                    let pair = (&left_columns, &right_columns, left_width);
-                    conditions.push(self.using(kind, &name, pair, &mut scope, at)?);
-                }
+                let common = left_columns.visible_names().filter(|name| right_columns.has_column(name));
+                let words: Vec<(String, Location)> = common.map(|name| (name.to_owned(), at)).collect();
+                conditions = self.using(kind, &words, (&left_columns, &right_columns), &mut scope)?;
             }
         }
         let tree = self.sides(kind, (&left.rel, left.tree), (&right.rel, right.tree), &conditions);
@@ -228,60 +223,6 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         Ok(Item { tree, ..Item::new(Rel::Join(Box::new(join)), scope, None) })
-    }
-
-    /// A column of USING: the condition, and the merged column in the scope.
-    fn using(
-        &mut self,
-        kind: JoinKind,
-        name: &str,
-        (left, right, left_width): (&Scope, &Scope, usize),
-        scope: &mut Scope,
-        at: Location,
-    ) -> Result<Expr, SqlError> {
-        let find = |scope: &Scope, side: &str| -> Result<Typed, SqlError> {
-            let merged = scope.merged.iter().filter(|merged| merged.name == name);
-            let merged = merged.map(|merged| Typed::new(merged.expr.clone(), merged.ty, at));
-            let separate = scope.separate_columns().filter(|(_, _, column)| column.name == name);
-            let mut found: Vec<Typed> = merged
-                .chain(separate.map(|(place, _, column)| Typed::new(Expr::Column(place), column.ty, at)))
-                .collect();
-            match (found.len(), found.pop()) {
-                (1, Some(only)) => Ok(only),
-                (0, _) => {
-                    let message = format!("column \"{name}\" specified in USING clause does not exist in {side} table");
-                    Err(self.error(SqlState::UNDEFINED_COLUMN, message, at))
-                }
-                _ => {
-                    let message = format!("common column name \"{name}\" appears more than once in {side} table");
-                    Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at))
-                }
-            }
-        };
-        let l = find(left, "left")?;
-        let mut r = find(right, "right")?;
-        self.note_columns(&l.expr, left);
-        self.note_columns(&r.expr, right);
-        r.expr.shift_columns(left_width);
-        let Unified { exprs, ty } = self.unify(vec![l.clone(), r.clone()], "JOIN/USING")?;
-        let [a, b] = <[Expr; 2]>::try_from(exprs).map_err(|_| SqlError::internal("USING is of two columns"))?;
-        let expr = match kind {
-            JoinKind::Inner | JoinKind::Left => a,
-            JoinKind::Right => b,
-            JoinKind::Full => Expr::Coalesce(vec![a, b]),
-        };
-        let mut members = Vec::new();
-        for side in [&l.expr, &r.expr] {
-            collect_columns(side, &mut members);
-        }
-        scope.merged.retain(|merged| merged.name != name);
-        scope.merged.push(MergedColumn { name: name.to_owned(), ty, expr, members });
-        let nowhere = Ast::Identifier(sqlparser::ast::Ident::new(name));
-        let equal = self.compare(CompareOp::Eq, l, r, (&nowhere, &nowhere)).map_err(|error| {
-            let position = self.position(at);
-            SqlError { position: Some(position), ..error }
-        })?;
-        Ok(equal.expr)
     }
 
     /// A plain table without WITH of that name; `None` for anything else.
@@ -455,18 +396,19 @@ impl Binder<'_> {
         }
     }
 
-    /// A join with an alias, as a table of its columns. Those that USING has merged come first.
+    /// A join with an alias, as a table of its columns.
     fn aliased_join(&self, item: Item, alias: &TableAlias) -> Result<Item, SqlError> {
         let Item { mut rel, scope, lateral, .. } = item;
-        let merged = scope.merged.iter().map(|column| {
-            let shown = ResultColumn { name: column.name.clone(), ty: column.ty, origin: (0, 0) };
-            (column.expr.clone(), shown)
+        let visible = scope.visible().into_iter().map(|column| {
+            let (expr, name, ty, origin) = match column {
+                Visible::Merged(column) => (column.expr.clone(), &column.name, column.ty, (0, 0)),
+                Visible::Separate(place, table, column) => {
+                    (Expr::Column(place), &column.name, column.ty, (table.oid, column.number))
+                }
+            };
+            (expr, ResultColumn { name: name.clone(), ty, origin })
         });
-        let separate = scope.separate_columns().map(|(place, table, column)| {
-            let origin = (table.oid, column.number);
-            (Expr::Column(place), ResultColumn { name: column.name.clone(), ty: column.ty, origin })
-        });
-        let (output, columns): (Vec<Expr>, Vec<ResultColumn>) = merged.chain(separate).unzip();
+        let (output, columns): (Vec<Expr>, Vec<ResultColumn>) = visible.unzip();
         if !scope.merged.is_empty() {
             let mut plan = SelectPlan::of(Source::Rel(Box::new(rel)), output.len(), scope.names());
             plan.output = output;
@@ -738,16 +680,4 @@ fn may_be_lateral(part: &TableWithJoins) -> bool {
         TableFactor::NestedJoin { table_with_joins, .. } => may_be_lateral(table_with_joins),
         _ => true,
     })
-}
-
-fn visible_names(scope: &Scope) -> Vec<String> {
-    let merged = scope.merged.iter().map(|merged| merged.name.clone());
-    merged.chain(scope.separate_columns().map(|(_, _, column)| column.name.clone())).collect()
-}
-
-fn collect_columns(expr: &Expr, out: &mut Vec<usize>) {
-    if let Expr::Column(place) = expr {
-        out.push(*place);
-    }
-    expr.children().into_iter().for_each(|child| collect_columns(child, out));
 }

@@ -17,7 +17,7 @@ use super::projection::index_column_name;
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::object::Object;
-use crate::parse::{NO_LOCATION, included, start_of, storage_parameters};
+use crate::parse::{NO_LOCATION, included, start_of, storage_parameters, text_of};
 use crate::table::{Index, IndexColumn, IndexId, IndexedValue, MAX_INDEX_COLUMNS, StorageId, Table};
 use pgtypes::SqlType;
 use pgtypes::codec::key::KeyOrder;
@@ -264,7 +264,7 @@ impl Binder<'_> {
             let message = "functions in index expression must be marked IMMUTABLE";
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
-        let text = inner.to_string();
+        let text = text_of(inner);
         match stored_expression(&text, table, self.catalog) {
             Ok((again, ty)) if again == value.expr && ty == value.ty => Ok((IndexedValue::Expression { text, ty }, ty)),
             _ => Err(self.unsupported("this index expression is", start_of(ast))),
@@ -280,7 +280,7 @@ impl Binder<'_> {
         }
         let is_same = |text: &String| stored_condition(text, table, self.catalog).is_ok_and(|again| again == condition);
         let normal = self.normal_text(ast, &Scope::of_columns(table)).map(|normal| normal.text).filter(is_same);
-        match normal.or_else(|| Some(ast.to_string()).filter(is_same)) {
+        match normal.or_else(|| Some(text_of(ast)).filter(is_same)) {
             Some(text) => Ok(text),
             None => Err(self.unsupported("this index predicate is", start_of(ast))),
         }

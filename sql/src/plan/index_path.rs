@@ -16,7 +16,9 @@
 //! Without a condition, an index is used for its order if the statement has a LIMIT or needs no other columns.
 
 use super::bound_index::BoundIndex;
-use super::conditions::{Bounds, KeyBound, MAX_LISTED, MAX_POINTS, alternatives, conjunction};
+use super::conditions::{
+    Bounds, KeyBound, MAX_LISTED, MAX_POINTS, alternatives, conjunction, is_list, number_of_keys, with_column,
+};
 use crate::expr::Expr;
 use crate::table::{Index, IndexedValue, Table};
 
@@ -39,6 +41,13 @@ pub(crate) struct IndexScan {
     pub(crate) recheck: Option<Expr>,
     /// Whether the entries have all columns that the statement needs.
     pub(crate) covers: bool,
+}
+
+impl IndexScan {
+    /// About the number of ranges that it scans.
+    pub(super) fn number_of_prefixes(&self) -> usize {
+        number_of_keys(self.prefixes.len(), self.prefixes.iter().flatten().flatten())
+    }
 }
 
 /// What a statement wants of its access path beside the rows.
@@ -113,18 +122,15 @@ fn candidate(
             break;
         };
         let most = if prefixes.len() == 1 { MAX_LISTED } else { MAX_POINTS };
-        if prefixes.len().saturating_mul(values.len()) > most {
-            break;
-        }
+        let is_list = |value: &PrefixValue| value.as_ref().is_some_and(is_list);
+        let Some(longer) = with_column(&prefixes, &values, (most, is_list)) else { break };
         used[condition] = true;
-        prefixes = prefixes
-            .iter()
-            .flat_map(|prefix| values.iter().map(|value| prefix.iter().chain([value]).cloned().collect()))
-            .collect();
+        prefixes = longer;
     }
     let equal = prefixes.first().map_or(0, Vec::len);
     let covers = covers(table, index, &wanted.columns);
-    let fixed = if prefixes.len() == 1 { equal } else { 0 };
+    let has_list = prefixes.iter().flatten().flatten().any(is_list);
+    let fixed = if prefixes.len() == 1 && !has_list { equal } else { 0 };
     // What is compared is not NULL.
     let is_known = fixed == equal && (skips_null || !bounds.is_empty());
     let direction = direction(table, (index, bound), (fixed, is_known), &wanted.order);
@@ -167,6 +173,7 @@ pub(super) fn implied(predicate: &Expr, conditions: &[Expr], used: &mut [bool]) 
             matches!(condition, Expr::Compare { left, right, .. } if left == expr || right == expr)
                 || matches!(condition, Expr::InList { expr: left, negated: false, .. } if left == expr)
                 || matches!(condition, Expr::InSet { expr: left, negated: false, .. } if left == expr)
+                || matches!(condition, Expr::Elements { function, left, .. } if !function.all && left == expr)
         };
         conditions.iter().find(|condition| compares(condition))?;
     }

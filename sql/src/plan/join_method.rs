@@ -10,6 +10,7 @@
 //! ([`is_bounded`]): the right side first. Without that the hash table is of the right side.
 
 use super::access::{self, AccessPath, Choice};
+use super::conditions::number_of_keys;
 use super::index_path::{Score, Wanted};
 use super::known::Known;
 use super::path_cost::{Estimate, of_points};
@@ -189,7 +190,7 @@ fn estimate_query(plan: &SelectPlan, known: &Known) -> Option<Estimate> {
 /// The estimate of a path. Of point gets it needs no statistics.
 fn estimate_choice(choice: &Choice) -> Option<Estimate> {
     match &choice.path {
-        AccessPath::Points(keys) => Some(of_points(keys.len())),
+        AccessPath::Points(keys) => Some(of_points(number_of_keys(keys.len(), keys.iter().flatten()))),
         _ => choice.estimate,
     }
 }

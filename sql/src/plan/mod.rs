@@ -8,10 +8,10 @@
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `selectivity`, `show`: parts without
-//!    knowledge of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN,
-//!    kinds of joins and locks, statistics, what conditions leave of a table's rows, expressions as text
-//! 2. `index_path`: scans of secondary indexes
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `show`: parts without knowledge of the
+//!    binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, kinds of joins and
+//!    locks, statistics, expressions as text
+//! 2. `index_path`, `selectivity`: scans of secondary indexes; what conditions leave of a table's rows
 //! 3. `path_cost`, `window`: what paths cost; window functions and their frames
 //! 4. `access`, `found`, `locked_join`: access paths; what was found of a query; joins that lock rows
 //! 5. `rel`: queries and the nodes that they read
@@ -29,8 +29,8 @@
 //!     operators, the form of WITH RECURSIVE, FOR UPDATE
 //! 12. `comparison`: comparisons and constructs built from them
 //! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 14. `aggregate`, `deparse`, `frames`, `index`, `subscripted`, `whole_row`: aggregates; conditions as text; frames of
-//!     windows; binding of indexes; elements and slices that are assigned; rows as values
+//! 14. `aggregate`, `deparse`, `frames`, `index`, `subscripted`, `using`, `whole_row`: aggregates; conditions as text;
+//!     frames of windows; binding of indexes; elements and slices that are assigned; columns of USING; rows as values
 //! 15. `assign`, `conflict_target`, `dependents`, `from`, `outer_aggregate`, `projection`, `rename`, `view_uses`:
 //!     values for columns; targets of ON CONFLICT; what goes with a column; FROM; aggregates of a query around, output
 //!     columns; names in stored texts; what views read
@@ -135,6 +135,7 @@ mod subquery;
 mod subscripted;
 mod table_change;
 mod type_name;
+mod using;
 mod view_uses;
 mod views;
 mod visit;
@@ -153,7 +154,7 @@ pub(crate) use explain::{
     NodeKey, Profile, StatementRun, column as explain_column, format_of as explain_format, show_report,
 };
 pub(crate) use explained::Explain;
-pub(crate) use index_path::{IndexScan, PrefixValue};
+pub(crate) use index_path::IndexScan;
 pub(crate) use locked_join::{JoinTree, LockedJoin, LockedTable};
 pub(crate) use node::{
     Alteration, AnalyzeTarget, Arbiters, Body, ChildAction, Conflict, CopyFromPlan, DeletePlan, InsertPlan, Joined,

@@ -6,7 +6,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::{Location, Span};
 
-use super::binder::{Binder, Scope, ScopeColumn, ScopeTable, Typed};
+use super::binder::{Binder, MergedColumn, Scope, Typed, Visible};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::type_name;
@@ -146,33 +146,27 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        if table.is_none() {
-            for merged in &scope.merged {
-                output.exprs.push(merged.expr.clone());
-                output.columns.push(ResultColumn { name: merged.name.clone(), ty: merged.ty, origin: (0, 0) });
+        let visible: Vec<Visible<'_>> = match table {
+            None => scope.visible(),
+            Some(table) => {
+                let columns = scope.columns().filter(|(_, owner, _)| owner.name == table);
+                columns.map(|(place, owner, column)| Visible::Separate(place, owner, column)).collect()
             }
-        }
-        let places: Vec<(usize, &ScopeTable, &ScopeColumn)> = match table {
-            None => scope.separate_columns().collect(),
-            Some(table) => scope.columns().filter(|(_, owner, _)| owner.name == table).collect(),
         };
         if let Some(stars) = &mut self.stars {
-            let merged = scope.merged.iter().filter(|_| table.is_none()).map(|merged| quote_identifier(&merged.name));
-            let separate = places.iter().map(|(_, owner, column)| match owner.name.as_str() {
-                "" => quote_identifier(&column.name),
-                owner => format!("{}.{}", quote_identifier(owner), quote_identifier(&column.name)),
-            });
-            stars.push((at, merged.chain(separate).collect::<Vec<_>>().join(", ")));
+            let texts: Vec<String> = visible.iter().map(|column| starred(column, scope)).collect();
+            stars.push((at, texts.join(", ")));
         }
-        for (place, owner, column) in places {
-            self.columns_used.borrow_mut().insert((owner.oid, column.number));
-            self.aggregates.references.push((place, format!("{}.{}", owner.name, column.name), at));
-            output.exprs.push(Expr::Column(place));
-            output.columns.push(ResultColumn {
-                name: column.name.clone(),
-                ty: column.ty,
-                origin: (owner.oid, column.number),
-            });
+        for column in visible {
+            let value = match column {
+                Visible::Merged(merged) => Typed::new(merged.expr.clone(), merged.ty, at),
+                Visible::Separate(place, owner, column) => {
+                    self.columns_used.borrow_mut().insert((owner.oid, column.number));
+                    Typed::new(Expr::Column(place), column.ty, at)
+                }
+            };
+            self.note_reference(&value, scope);
+            self.push(output, (value, column.name().to_owned()), scope);
         }
         Ok(())
     }
@@ -204,6 +198,20 @@ impl Binder<'_> {
         let mut output = self.projection(items, scope)?;
         self.settle_all(&mut output)?;
         Ok((Some(output.exprs), Some(output.columns)))
+    }
+}
+
+/// A column of a star in the text of a view: its table is named where it is of one, so that it is never ambiguous.
+fn starred(column: &Visible<'_>, scope: &Scope) -> String {
+    let place = match column {
+        Visible::Separate(place, _, _) => Some(*place),
+        Visible::Merged(MergedColumn { expr: Expr::Column(place), .. }) => Some(*place),
+        Visible::Merged(_) => None,
+    };
+    let owner = place.and_then(|place| scope.columns().find(|(at, _, _)| *at == place));
+    match owner.map_or("", |(_, owner, _)| owner.name.as_str()) {
+        "" => quote_identifier(column.name()),
+        owner => format!("{}.{}", quote_identifier(owner), quote_identifier(column.name())),
     }
 }
 
@@ -264,7 +272,7 @@ fn name_of(ast: &Ast) -> Option<(String, bool)> {
             _ => "btrim",
         }),
         Ast::Tuple(_) => strong("row"),
-        Ast::Exists { .. } => strong("exists"),
+        Ast::Exists { negated: false, .. } => strong("exists"),
         Ast::Subquery(query) => match &*query.body {
             // The name of its only column.
             SetExpr::Select(select) => match select.projection.as_slice() {

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 
+use super::conditions::ELEMENTS;
 use crate::catalog::{ColumnStatistics, TableStatistics};
 use crate::expr::{CompareOp, Expr};
 use crate::table::Table;
@@ -22,8 +23,6 @@ const RANGE: f64 = 0.005;
 const NULLS: f64 = 0.005;
 /// The share of any other condition.
 pub(super) const OTHER: f64 = 1.0 / 3.0;
-/// The elements of an array that is not known.
-const ELEMENTS: f64 = 10.0;
 
 /// A table with what is known of its rows.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +123,7 @@ impl<'t> Rows<'t> {
                     let number = match &**array {
                         Expr::Const(Datum::Array(array)) => array.elements().len() as f64,
                         Expr::Array { items, .. } => items.len() as f64,
-                        _ => ELEMENTS,
+                        _ => ELEMENTS as f64,
                     };
                     self.equal(*at, None) * number
                 }

@@ -227,6 +227,11 @@ impl Binder<'_> {
         if self.is_used(old.id) {
             return Err(self.unsupported("a new name for a sequence that a view reads is", NO_LOCATION));
         }
+        if let Some((table, column)) = self.named_in_default(old.id) {
+            let what =
+                format!("a new name for a sequence that the default of column {column} of table {table} names is");
+            return Err(self.unsupported(&what, NO_LOCATION));
+        }
         let new = Sequence { name: name.clone(), ..old.clone() };
         Ok(Body::AlterObject("ALTER SEQUENCE", Object::Sequence(old.clone()), Object::Sequence(new)))
     }

@@ -59,6 +59,7 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
             format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, each(items).join(", "))
         }
         Expr::Call(call) => show_call(call, names),
+        Expr::Each(array) => format!("ANY ({})", show(array, names)),
         Expr::Elements { .. }
         | Expr::Array { .. }
         | Expr::Row { .. }

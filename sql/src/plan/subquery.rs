@@ -7,7 +7,8 @@ use sqlparser::ast::{Expr as Ast, Query, Spanned};
 
 use super::binder::{Binder, Frame, Scope, Typed};
 use super::calls::{Named, failure};
-use super::comparison::{Level, Written, WrittenOperator};
+use super::comparison::{Level, Written, WrittenOperator, check_query_width, row_fields};
+use super::join_method::limit_of;
 use super::node::ResultColumn;
 use super::operators::compares_alike;
 use super::rel::{SelectPlan, Subplan};
@@ -20,6 +21,9 @@ use pgtypes::functions::resolve;
 
 /// Enough rows to tell that a scalar sub-query has too many.
 const SCALAR_ROWS: usize = 2;
+/// The rows up to which IN of a sub-query is ANY of an array: the elements may be looked up by a key, and without one
+/// they are compared one by one.
+const FEW_ROWS: f64 = 100.0;
 
 impl Binder<'_> {
     /// Binds a query with the columns of `scope` in reach. Returns the values of these that it uses.
@@ -118,12 +122,12 @@ impl Binder<'_> {
     ) -> Result<Typed, SqlError> {
         let word = if negated { "not" } else { "in" };
         self.refuse_nonassociative(Level::Between, value, None, word)?;
-        let found = match value {
-            Ast::Tuple(items) => {
+        let found = match row_fields(value) {
+            Some(items) => {
                 let position = self.position_between(value.span(), word, query.span());
                 self.row_in_subquery(items, (query, position), scope)?
             }
-            value => {
+            None => {
                 let operator = WrittenOperator { symbol: "=", written: Written::Word(word) };
                 self.elements_of_query((value, operator, query), false, scope)?
             }
@@ -161,11 +165,7 @@ impl Binder<'_> {
         let values = self.row_items(items, scope)?;
         let at = values.first().map_or_else(|| query_start(query), |value| value.at);
         let (mut plan, columns, args) = self.inner_query(query, scope)?;
-        if columns.len() != values.len() {
-            let few = columns.len() < values.len();
-            let message = if few { "subquery has too few columns" } else { "subquery has too many columns" };
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
-        }
+        check_query_width(values.len(), columns.len()).map_err(|error| error.at(position))?;
         let mut left = Vec::with_capacity(values.len());
         for (place, (value, column)) in values.into_iter().zip(&columns).enumerate() {
             let (l, r) = self.equal_types(&value, column.ty, position)?;
@@ -225,12 +225,8 @@ impl Binder<'_> {
         let left = self.expr(value, scope)?;
         let (mut plan, columns, args) = self.inner_query(query, scope)?;
         let position = self.written_place(value, operator, query.span());
-        let [ResultColumn { ty, .. }] = columns.as_slice() else {
-            let few = columns.is_empty();
-            let message = if few { "subquery has too few columns" } else { "subquery has too many columns" };
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(position));
-        };
-        let ty = *ty;
+        check_query_width(1, columns.len()).map_err(|error| error.at(position))?;
+        let ty = columns.first().map_or(SqlType::UNKNOWN, |column| column.ty);
         let (row, choice) = resolve::binary(symbol, left.ty, ty).map_err(|failed| {
             let shown = format!("{} {symbol} {}", self.type_text(left.ty), self.type_text(ty));
             failure(&failed, Named::Operator(&shown, 2)).at(position)
@@ -250,6 +246,12 @@ impl Binder<'_> {
         self.convert_output(&mut plan, 0, ty, r)?;
         let is_set = !all && row.name == "=" && compares_alike(l, r);
         let function = Elementwise { function: choice.function, operator: row.name, types: [l, r], all };
+        if is_set && args.is_empty() && limit_of(&plan).is_some_and(|limit| limit <= FEW_ROWS) && r.array().is_some() {
+            let plan = self.subquery(plan, usize::MAX, false);
+            let kind = SubqueryKind::Array { element: r, is_nested: false };
+            let array = Box::new(Expr::Subquery(Subquery { plan, args, kind }));
+            return Ok(Typed::new(Expr::Elements { function, left, array }, SqlType::BOOL, at));
+        }
         let plan = self.subquery(plan, usize::MAX, is_set);
         let kind = SubqueryKind::Elements { function, left };
         Ok(Typed::new(Expr::Subquery(Subquery { plan, args, kind }), SqlType::BOOL, at))

@@ -12,6 +12,15 @@ use crate::parse::float_precision_error;
 use pgtypes::datetime::{self, IntervalTypmod};
 use pgtypes::{SqlType, find_name};
 
+/// 42P16 for a type that no column of a relation can have.
+pub(super) fn check_column_type(column: &str, ty: SqlType) -> Result<(), SqlError> {
+    if ty.is_storable() {
+        return Ok(());
+    }
+    let message = format!("column \"{column}\" has pseudo-type {}", ty.name());
+    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+}
+
 /// The location of a type name, if the parser has it.
 pub(super) fn location(name: &DataType) -> Option<Location> {
     match name {

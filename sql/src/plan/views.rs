@@ -15,6 +15,7 @@ use super::binder::Binder;
 use super::names::fold_ident;
 use super::node::{Body, NewObject, Notice, ResultColumn};
 use super::rel::SelectPlan;
+use super::type_name::check_column_type;
 use crate::catalog::{Catalog, Relation, Sight};
 use crate::deep_stack;
 use crate::error::{SqlError, SqlState};
@@ -181,6 +182,9 @@ impl Binder<'_> {
         for (column, given) in named.iter_mut().zip(&create.columns) {
             self.check_new_name(&given.name)?;
             column.0 = fold_ident(&given.name);
+        }
+        for (name, ty) in &named {
+            check_column_type(name, *ty)?;
         }
         let mut seen = std::collections::HashSet::new();
         match named.iter().find(|(name, _)| !seen.insert(name)) {

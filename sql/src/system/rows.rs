@@ -88,9 +88,7 @@ static EMPTY: &[&str] = &[
     "information_schema.attributes",
     "information_schema.check_constraint_routine_usage",
     "information_schema.collation_character_set_applicability",
-    "information_schema.column_column_usage",
     "information_schema.column_options",
-    "information_schema.constraint_table_usage",
     "information_schema.foreign_data_wrapper_options",
     "information_schema.foreign_data_wrappers",
     "information_schema.foreign_server_options",
@@ -108,9 +106,7 @@ static EMPTY: &[&str] = &[
     "information_schema.user_defined_types",
     "information_schema.user_mapping_options",
     "information_schema.user_mappings",
-    "information_schema.view_column_usage",
     "information_schema.view_routine_usage",
-    "information_schema.view_table_usage",
 ];
 
 /// A producer bound to the columns of its relation.

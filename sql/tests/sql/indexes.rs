@@ -336,8 +336,8 @@ async fn a_row_that_has_left_the_range_of_an_index_scan_does_not_count() {
     }
 }
 
-/// Regression: a scan told of damage (XX001) where a transaction had lost the lock of a row that it had written, with the
-/// leader, and another one had written the row.
+/// Regression: a scan told of damage (XX001) where a transaction had lost the lock of a row that it had written, with
+/// the leader, and another one had written the row.
 #[tokio::test]
 async fn an_index_scan_after_a_lost_lock_is_a_conflict() {
     let server = TestServer::over(&MemoryCluster::builder().stores(3).build()).await;

@@ -139,7 +139,7 @@ const RULES: &[Rule] = &[
         documented: "A row beyond `--max-transaction-size` is error 54000, before the errors of later rows.",
         applies: |_, difference, answers| {
             let message = answers[1].error.as_ref().map_or("", |error| &error.message);
-            difference.class == Class::SqlState && message == "transaction is too large"
+            difference.class == Class::SqlState && message.contains(" is too large")
         },
     },
     Rule {

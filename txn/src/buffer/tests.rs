@@ -307,8 +307,10 @@ fn a_write_beyond_a_limit_leaves_the_buffer_unchanged() {
     let mut buffer = WriteBuffer::new(limits);
     let too_large = |result: Result<(), TxnError>| assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}");
     buffer.put(key(1), value(1), None).expect("fits");
-    too_large(buffer.put(Key::new("longer"), value(1), None));
-    too_large(buffer.put(key(2), Bytes::from(vec![0; 101]), None));
+    let row_too_large =
+        |result: Result<(), TxnError>| assert!(matches!(result, Err(TxnError::RowTooLarge(_))), "{result:?}");
+    row_too_large(buffer.put(Key::new("longer"), value(1), None));
+    row_too_large(buffer.put(key(2), Bytes::from(vec![0; 101]), None));
     buffer.delete(key(2), None).expect("fits");
     buffer.lock(key(3), None).expect("fits");
     too_large(buffer.delete(key(4), None));
