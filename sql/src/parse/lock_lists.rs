@@ -44,12 +44,13 @@ fn clause(tokens: &[TokenWithSpan], start: usize) -> Option<Clause<'_>> {
     let mut at = start + 1;
     at += usize::from(word(at) == Keyword::NO);
     at += usize::from(word(at) == Keyword::KEY);
-    let is_lock = word(start) == Keyword::FOR
-        && matches!(word(at), Keyword::UPDATE | Keyword::SHARE)
-        && word(at + 1) == Keyword::OF;
+    let is_lock = matches!(word(at), Keyword::UPDATE | Keyword::SHARE) && word(at + 1) == Keyword::OF;
+    if word(start) != Keyword::FOR || !is_lock {
+        return None;
+    }
     let head = at + 2;
     let (mut names, mut name, mut end) = (Vec::new(), head, head);
-    while is_lock {
+    loop {
         end += 1;
         match tokens.get(end).map(|found| &found.token) {
             Some(Token::Period) => end += 1,
