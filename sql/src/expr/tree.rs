@@ -475,6 +475,11 @@ impl Expr {
         self.any(&|expr| matches!(expr, Expr::Subquery(_)))
     }
 
+    /// Whether a function that returns a set is part of it.
+    pub(crate) fn returns_set(&self) -> bool {
+        self.any(&|expr| matches!(expr, Expr::SetValue(_)))
+    }
+
     /// The number of nodes, and of values in IN lists of constants.
     pub(crate) fn size(&self) -> (usize, usize) {
         let values = if let Expr::InSet { values, .. } = self { values.len() } else { 0 };

@@ -51,6 +51,7 @@ impl Binder<'_> {
         let at = call.name.span().start;
         let is_within = !call.within_group.is_empty();
         let mark = self.mark();
+        let sets = self.aggregates.sets.bound;
         let parts = self.aggregate_parts(call, &list.asts, scope)?;
         if let Some(depth) = self.outer_level(&parts, is_within)? {
             return self.outer_aggregate(depth, &mark, (name, call, list));
@@ -102,7 +103,7 @@ impl Binder<'_> {
                 sort_arguments(&exprs, &mut order);
             }
         }
-        self.check_aggregate(at)?;
+        self.check_aggregate(at, sets)?;
         let (function, result, distinct) = (choice.function, choice.result, list.distinct);
         self.aggregates.first.get_or_insert(at);
         self.aggregates.calls.push(AggregateCall {
@@ -118,8 +119,9 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Aggregate(self.aggregates.calls.len() - 1), result, at))
     }
 
-    /// 42803 where no aggregate may stand.
-    fn check_aggregate(&self, at: Location) -> Result<(), SqlError> {
+    /// 42803 where no aggregate may stand. 0A000 if functions that return sets are in it: more than `sets` by now.
+    fn check_aggregate(&self, at: Location, sets: usize) -> Result<(), SqlError> {
+        self.refuse_sets(sets, "aggregate function calls cannot contain set-returning function calls")?;
         if self.aggregates.inside {
             return Err(self.error(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested", at));
         }
@@ -167,11 +169,18 @@ impl Binder<'_> {
             let (descending, nulls_first) = sort_options(&key.options);
             ordered.push((value, descending, nulls_first));
         }
-        let filter = match &call.filter {
-            Some(filter) => Some(self.condition(filter, scope, "FILTER")?),
-            None => None,
-        };
+        let filter = self.aggregate_filter(call, scope)?;
         Ok(Parts { args, ordered, filter })
+    }
+
+    /// Binds FILTER.
+    pub(super) fn aggregate_filter(&mut self, call: &CallAst, scope: &Scope) -> Result<Option<Expr>, SqlError> {
+        let Some(filter) = &call.filter else { return Ok(None) };
+        let clause = std::mem::replace(&mut self.clause, "FILTER");
+        let allowed = std::mem::replace(&mut self.aggregates.sets.allowed, false);
+        let bound = self.condition(filter, scope, "FILTER");
+        (self.clause, self.aggregates.sets.allowed) = (clause, allowed);
+        bound.map(Some)
     }
 }
 

@@ -488,6 +488,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed, SqlError> {
         let at = conditions.first().map_or(NO_LOCATION, |when| start_of(&when.condition));
+        let sets = self.aggregates.sets.bound;
         let mut shared = SharedOperands::default();
         let subject = match operand {
             Some(ast) => {
@@ -519,6 +520,7 @@ impl Binder<'_> {
         };
         results.insert(0, last);
         let Unified { exprs: mut results, ty } = self.unify(results, "CASE")?;
+        self.refuse_sets(sets, "set-returning functions are not allowed in CASE")?;
         let otherwise = Box::new(results.remove(0));
         let expr = Expr::Case { branches: tests.into_iter().zip(results).collect(), otherwise };
         Ok(Typed::new(shared.wrap(expr), ty, at))

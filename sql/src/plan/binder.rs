@@ -11,7 +11,7 @@ use super::found::AggregateState;
 use super::known::Known;
 use super::locked_join::Locking;
 use super::node::{Lookup, Notice, References, ResultColumn, WithQuery};
-use super::rel::{SetCall, Subplan};
+use super::rel::Subplan;
 use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
@@ -342,8 +342,6 @@ pub(super) struct Binder<'a> {
     pub(super) with: Vec<WithQuery>,
     /// The names of WITH in reach, the innermost last.
     pub(super) with_names: Vec<WithName>,
-    /// The calls of functions that return sets, in the select list that is being bound; `None` elsewhere.
-    pub(super) set_calls: Option<Vec<SetCall>>,
     /// Whether the next select list leaves literals without a type: an operand of a set operation.
     pub(super) keeps_unknown: bool,
     /// Whether the next query is that of the statement itself.
@@ -401,7 +399,6 @@ impl<'a> Binder<'a> {
             subplans: Vec::new(),
             with: Vec::new(),
             with_names: Vec::new(),
-            set_calls: None,
             keeps_unknown: false,
             is_top: false,
             allows_into: false,

@@ -9,6 +9,7 @@ use crate::advisory::LockCall;
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
 use crate::expr::{Call, ContextValue, Expr, SequenceCall, SessionCall};
+use crate::parse::NO_LOCATION;
 use pgtypes::cast::CastContext;
 use pgtypes::functions::resolve::{self, Choice, Failure, Given, Source};
 use pgtypes::functions::{self, ProcRow, Run};
@@ -161,12 +162,9 @@ impl Binder<'_> {
         Ok(Typed::new(fold(expr), choice.result, at))
     }
 
-    /// A function that returns a set, in a select list.
+    /// A function that returns a set, not in FROM.
     fn set_value(&mut self, name: &str, args: Arguments<'_>, at: Location) -> Result<Typed, SqlError> {
-        if self.set_calls.is_none() {
-            let message = format!("set-returning functions are not allowed in {}", self.clause);
-            return Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at));
-        }
+        self.check_set_place(at)?;
         let (mut call, mut ty) = self.set_call(name, args.values, at)?;
         if let SetCall::Set { function, types, width, fields, .. } = &mut call
             && *width > 1
@@ -179,9 +177,30 @@ impl Binder<'_> {
             // Its row is one value.
             (*width, *fields, ty) = (1, Some(columns.into_iter().map(|(_, ty)| ty).collect()), row);
         }
-        let calls = self.set_calls.get_or_insert_default();
-        calls.push(call);
-        Ok(Typed::new(Expr::SetValue(calls.len() - 1), ty, at))
+        let is_target = self.clause == "SELECT";
+        Ok(Typed::new(self.aggregates.sets.add(call, is_target, at), ty, at))
+    }
+
+    /// 0A000 where no function that returns a set may stand.
+    fn check_set_place(&self, at: Location) -> Result<(), SqlError> {
+        let is_frame = self.aggregates.windows.in_definition;
+        let message = match self.clause {
+            _ if self.aggregates.sets.allowed => return Ok(()),
+            "functions in FROM" => "set-returning functions must appear at top level of FROM".to_owned(),
+            _ if is_frame => "set-returning functions are not allowed in window definitions".to_owned(),
+            clause => format!("set-returning functions are not allowed in {clause}"),
+        };
+        Err(self.error(SqlState::FEATURE_NOT_SUPPORTED, message, at))
+    }
+
+    /// 0A000 if functions that return sets have been bound since there were `before` of them.
+    pub(super) fn refuse_sets(&self, before: usize, message: &str) -> Result<(), SqlError> {
+        let sets = &self.aggregates.sets;
+        if sets.bound == before {
+            return Ok(());
+        }
+        let error = self.error(SqlState::FEATURE_NOT_SUPPORTED, message, sets.last.unwrap_or(NO_LOCATION));
+        Err(error.hint("You might be able to move the set-returning function into a LATERAL FROM item."))
     }
 
     /// Converts the arguments of a call: their expressions and types in the order of the function.

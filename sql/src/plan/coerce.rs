@@ -150,12 +150,24 @@ impl Binder<'_> {
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
         let (ty, at) = (self.type_text(value.ty), value.at);
         match self.coerce(value, SqlType::BOOL, CastContext::Implicit)? {
-            Some(value) => Ok(value.expr),
+            Some(value) => {
+                self.refuse_set(&value.expr, construct, at)?;
+                Ok(value.expr)
+            }
             None => {
                 let message = format!("argument of {construct} must be type boolean, not type {ty}");
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
             }
         }
+    }
+
+    /// 42804 if a condition returns a set.
+    pub(super) fn refuse_set(&self, condition: &Expr, construct: &str, at: Location) -> Result<(), SqlError> {
+        if !condition.returns_set() {
+            return Ok(());
+        }
+        let message = format!("argument of {construct} must not return a set");
+        Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
     }
 
     /// Makes a value of unknown type `text`.

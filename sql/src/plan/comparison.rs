@@ -299,7 +299,9 @@ impl Binder<'_> {
         let second = self.compare(high_op, operand, high, (value, bounds.1));
         let second = second.map_err(|e| self.keyword_position(e, value, "between", bounds.0))?.expr;
         let expr = if negated { Expr::Or(vec![first, second]) } else { Expr::And(vec![first, second]) };
-        Ok(Typed::new(shared.wrap(expr), SqlType::BOOL, at))
+        let expr = shared.wrap(expr);
+        self.refuse_set(&expr, if negated { "OR" } else { "AND" }, at)?;
+        Ok(Typed::new(expr, SqlType::BOOL, at))
     }
 
     /// An operand that is used once more. A parameter has the type that its first use gave it.

@@ -1,14 +1,16 @@
-//! What the binder has found so far of the query that it is binding: its aggregates and window functions.
+//! What the binder has found so far of the query that it is binding: its aggregates, window functions and functions
+//! that return sets.
 
 use sqlparser::tokenizer::Location;
 
 use super::aggregation::{AggregateCall, AggregateOrder};
+use super::set_call::SetCall;
 use super::window::Frame;
 use crate::expr::Expr;
 use pgtypes::SqlType;
 use pgtypes::functions::WindowFn;
 
-/// The aggregates and window functions of the current query.
+/// The aggregates, window functions and functions that return sets of the current query.
 #[derive(Debug, Default)]
 pub(super) struct AggregateState {
     /// Whether the current clause allows aggregates.
@@ -21,10 +23,20 @@ pub(super) struct AggregateState {
     pub(super) first: Option<Location>,
     /// The window functions.
     pub(super) windows: WindowState,
+    /// The functions that return sets.
+    pub(super) sets: SetState,
     /// The references to columns outside of aggregates: places, names, locations.
     pub(super) references: Vec<(usize, String, Location)>,
     /// Those of its sub-queries.
     pub(super) inner_references: Vec<(usize, String, Location)>,
+}
+
+impl AggregateState {
+    /// That of a query before its clauses are bound.
+    pub(super) fn of_query() -> AggregateState {
+        let sets = SetState { allowed: true, ..Default::default() };
+        AggregateState { allowed: true, sets, ..Default::default() }
+    }
 }
 
 /// The window functions of the current query.
@@ -42,6 +54,45 @@ pub(super) struct WindowState {
     pub(super) found: Vec<FoundWindow>,
     /// The calls.
     pub(super) calls: Vec<FoundCall>,
+    /// Where the first of them stands.
+    pub(super) first: Option<Location>,
+}
+
+/// The functions that return sets, of the current query.
+#[derive(Debug, Default)]
+pub(super) struct SetState {
+    /// Whether the current clause allows them.
+    pub(super) allowed: bool,
+    /// The calls. Equal ones are one.
+    pub(super) calls: Vec<SetCall>,
+    /// How many have been bound, each of the equal ones too.
+    pub(super) bound: usize,
+    /// Where the last one stands.
+    pub(super) last: Option<Location>,
+}
+
+impl SetState {
+    /// Adds a call. `is_target`: it stands in the select list, where volatile calls are never one.
+    pub(super) fn add(&mut self, call: SetCall, is_target: bool, at: Location) -> Expr {
+        self.bound += 1;
+        self.last = Some(at);
+        let can_share = !is_target || !call.is_volatile();
+        let known = self.calls.iter().position(|known| can_share && known.is_same(&call));
+        Expr::SetValue(known.unwrap_or_else(|| {
+            self.calls.push(call);
+            self.calls.len() - 1
+        }))
+    }
+
+    /// Whether a part of an expression, or of the arguments of the calls in it, satisfies `test`.
+    pub(super) fn any(&self, expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
+        expr.any(&|part| match part {
+            Expr::SetValue(at) => {
+                self.calls.get(*at).is_some_and(|call| call.args().iter().any(|arg| self.any(arg, test)))
+            }
+            part => test(part),
+        })
+    }
 }
 
 /// A window of WINDOW.
@@ -82,14 +133,22 @@ pub(super) enum FoundFunction {
 impl WindowState {
     /// The expressions of all windows and calls.
     pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        let windows = self
-            .found
-            .iter_mut()
-            .flat_map(|window| window.partition.iter_mut().chain(window.order.iter_mut().map(|key| &mut key.expr)));
+        let windows = keys_of(&mut self.found);
         let calls = self.calls.iter_mut().flat_map(|call| match &mut call.function {
             FoundFunction::Own(_, args) => args.iter_mut().chain(None),
             FoundFunction::Aggregate(call) => call.args.iter_mut().chain(call.filter.as_mut()),
         });
         windows.chain(calls)
     }
+
+    /// The keys of all windows.
+    pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        keys_of(&mut self.found)
+    }
+}
+
+fn keys_of(windows: &mut [FoundWindow]) -> impl Iterator<Item = &mut Expr> {
+    windows
+        .iter_mut()
+        .flat_map(|window| window.partition.iter_mut().chain(window.order.iter_mut().map(|key| &mut key.expr)))
 }

@@ -58,8 +58,10 @@ impl Binder<'_> {
         if units == FrameUnits::Groups && keys.0.is_empty() {
             return refuse("GROUPS mode requires an ORDER BY clause", places.open);
         }
+        let allowed = std::mem::replace(&mut self.aggregates.sets.allowed, false);
         let start = self.frame_bound(&ast.start_bound, (units, false), keys, scope, places)?;
         let end = self.frame_bound(end, (units, true), keys, scope, places)?;
+        self.aggregates.sets.allowed = allowed;
         Ok(Frame { units, start, end })
     }
 

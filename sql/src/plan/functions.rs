@@ -80,11 +80,15 @@ impl Binder<'_> {
             let values = self.row_items(list.asts.iter().copied(), scope)?;
             return self.row_value(values, at);
         }
+        let sets = self.aggregates.sets.bound;
         let mut values = Vec::with_capacity(list.asts.len());
         for ast in &list.asts {
             values.push(self.expr(ast, scope)?);
         }
         if let Some(value) = self.construct(&name, &values, &list.asts, at)? {
+            if name == "coalesce" {
+                self.refuse_sets(sets, "set-returning functions are not allowed in COALESCE")?;
+            }
             return Ok(value);
         }
         let names = list.names.iter().map(String::as_str).collect();

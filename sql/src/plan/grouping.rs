@@ -12,6 +12,7 @@ use super::bind_expr::literal;
 use super::binder::{Binder, Scope};
 use super::names::fold_ident;
 use super::projection::Output;
+use super::set_call::SetCall;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::start_of;
@@ -84,14 +85,15 @@ impl Binder<'_> {
                 (value.expr, value.ty)
             }
         };
-        if expr.any(&|part| matches!(part, Expr::WindowValue(_))) {
+        let sets = &self.aggregates.sets;
+        if sets.any(&expr, &|part| matches!(part, Expr::WindowValue(_))) {
             let message = "window functions are not allowed in GROUP BY";
-            return Err(self.error(SqlState::WINDOWING_ERROR, message, at));
+            return Err(self.error(SqlState::WINDOWING_ERROR, message, self.aggregates.windows.first.unwrap_or(at)));
         }
         self.check_groupable(ty, at)?;
-        if expr.any(&|part| matches!(part, Expr::Aggregate(_))) {
+        if sets.any(&expr, &|part| matches!(part, Expr::Aggregate(_))) {
             let message = "aggregate functions are not allowed in GROUP BY";
-            return Err(self.error(SqlState::GROUPING_ERROR, message, at));
+            return Err(self.error(SqlState::GROUPING_ERROR, message, self.aggregates.first.unwrap_or(at)));
         }
         Ok(expr)
     }
@@ -114,50 +116,77 @@ impl Binder<'_> {
         self.error(SqlState::GROUPING_ERROR, message, at)
     }
 
-    /// Rewrites expressions over the aggregation's row. 42803 for a column that is neither grouped nor follows from
-    /// the keys.
-    pub(super) fn over_groups(
+    /// Rewrites expressions over the aggregation's row, and the arguments of the functions in them that return sets.
+    /// What equals a key becomes its column. 42803 for a column that is neither grouped nor follows from the keys.
+    pub(super) fn over_groups<'e>(
         &self,
         keys: &mut Vec<Expr>,
-        exprs: &mut [&mut Expr],
+        mut exprs: Vec<&'e mut Expr>,
+        sets: &'e mut [SetCall],
         tables: &[(usize, Arc<Table>)],
     ) -> Result<(), SqlError> {
-        let determined = |keys: &[Expr], place: usize| {
-            tables.iter().any(|(offset, table)| {
-                let is_its = (*offset..offset + table.columns.len()).contains(&place);
-                let has_key = |at: &usize| keys.contains(&Expr::Column(offset + at));
-                is_its && !table.primary_key.is_empty() && table.primary_key.iter().all(has_key)
-            })
-        };
-        let mut missing = None;
-        for expr in exprs.iter_mut() {
-            expr.replace_with(&mut |part| {
-                if let Some(at) = keys.iter().position(|key| key == part) {
-                    return Some(Expr::Column(at));
+        let mut used = vec![false; sets.len()];
+        for expr in &exprs {
+            if let Some(place) = (Grouped { keys, sets, tables }).missing(expr, &mut used) {
+                return Err(self.ungrouped(place));
+            }
+        }
+        let used = sets.iter_mut().zip(used).filter(|(_, is_used)| *is_used);
+        exprs.extend(used.flat_map(|(call, _)| call.args_mut()));
+        for expr in &mut exprs {
+            expr.replace_with(&mut |part| match (keys.iter().position(|key| key == part), part) {
+                (Some(at), _) => Some(Expr::Column(at)),
+                // It follows from the keys.
+                (None, Expr::Column(_)) => {
+                    keys.push(part.clone());
+                    Some(Expr::Column(keys.len() - 1))
                 }
-                match part {
-                    Expr::Column(place) if determined(keys, *place) => {
-                        keys.push(part.clone());
-                        Some(Expr::Column(keys.len() - 1))
-                    }
-                    Expr::Column(place) => {
-                        missing = missing.or(Some(*place));
-                        Some(part.clone())
-                    }
-                    _ => None,
-                }
+                _ => None,
             });
         }
-        if let Some(place) = missing {
-            return Err(self.ungrouped(place));
-        }
         let first = keys.len();
-        for expr in exprs.iter_mut() {
+        for expr in &mut exprs {
             expr.replace_with(&mut |part| match part {
                 Expr::Aggregate(at) => Some(Expr::Column(first + at)),
                 _ => None,
             });
         }
         Ok(())
+    }
+}
+
+/// What the groups of a query know.
+struct Grouped<'e> {
+    keys: &'e [Expr],
+    sets: &'e [SetCall],
+    /// The tables, with the places of their first columns.
+    tables: &'e [(usize, Arc<Table>)],
+}
+
+impl Grouped<'_> {
+    /// The first column of an expression that is not known. Marks the functions that return sets that run over groups.
+    fn missing(&self, expr: &Expr, used: &mut [bool]) -> Option<usize> {
+        if self.keys.contains(expr) {
+            return None;
+        }
+        match expr {
+            Expr::Column(place) => (!self.is_determined(*place)).then_some(*place),
+            Expr::SetValue(at) => {
+                if let Some(used) = used.get_mut(*at) {
+                    *used = true;
+                }
+                self.sets.get(*at)?.args().iter().find_map(|arg| self.missing(arg, used))
+            }
+            expr => expr.children().into_iter().find_map(|child| self.missing(child, used)),
+        }
+    }
+
+    /// Whether the keys have the primary key of the table of a column.
+    fn is_determined(&self, place: usize) -> bool {
+        self.tables.iter().any(|(offset, table)| {
+            let is_its = (*offset..offset + table.columns.len()).contains(&place);
+            let has_key = |at: &usize| self.keys.contains(&Expr::Column(offset + at));
+            is_its && !table.primary_key.is_empty() && table.primary_key.iter().all(has_key)
+        })
     }
 }

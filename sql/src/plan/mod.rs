@@ -11,14 +11,15 @@
 //! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `show`: parts without knowledge of the
 //!    binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, kinds of joins and
 //!    locks, statistics, expressions as text
-//! 2. `index_path`, `selectivity`: scans of secondary indexes; what conditions leave of a table's rows
+//! 2. `index_path`, `selectivity`, `set_call`: scans of secondary indexes; what conditions leave of a table's rows;
+//!    calls of functions that return sets
 //! 3. `path_cost`, `window`: what paths cost; window functions and their frames
 //! 4. `access`, `found`, `locked_join`: access paths; what was found of a query; joins that lock rows
 //! 5. `rel`: queries and the nodes that they read
 //! 6. `join_method`, `joins`, `node`, `windowed`: how joins find partners; where conditions go; the plan of a
 //!    statement; window functions in a plan
-//! 7. `correlated`, `settle`, `visit`, `with_name`: rows that sub-queries keep; access paths and methods of joins;
-//!    all expressions of a plan; names of WITH
+//! 7. `correlated`, `set_values`, `settle`, `visit`, `with_name`: rows that sub-queries keep; functions that return
+//!    sets in a plan; access paths and methods of joins; all expressions of a plan; names of WITH
 //! 8. `binder`, `plain`, `read`: the binder's state, names in scope; queries for plain columns; what a statement reads
 //!    of its queries
 //! 9. `coerce`, `constants`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, errors of constants, EXPLAIN,
@@ -124,8 +125,10 @@ mod row_locks;
 mod select;
 mod selectivity;
 mod sequence_ddl;
+mod set_call;
 mod set_operation;
 mod set_schema;
+mod set_values;
 mod settle;
 mod show;
 mod special;

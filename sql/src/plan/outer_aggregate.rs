@@ -22,7 +22,6 @@ pub(super) struct Mark {
     subplans: usize,
     with: usize,
     notices: usize,
-    set_calls: Option<usize>,
 }
 
 impl Binder<'_> {
@@ -33,7 +32,6 @@ impl Binder<'_> {
             subplans: self.subplans.len(),
             with: self.with.len(),
             notices: self.notices.len(),
-            set_calls: self.set_calls.as_ref().map(Vec::len),
         }
     }
 
@@ -45,9 +43,6 @@ impl Binder<'_> {
         self.subplans.truncate(mark.subplans);
         self.with.truncate(mark.with);
         self.notices.truncate(mark.notices);
-        if let (Some(calls), Some(count)) = (&mut self.set_calls, mark.set_calls) {
-            calls.truncate(count);
-        }
     }
 
     /// The query around that an aggregate belongs to; `None` for the one that is being bound.
@@ -97,7 +92,6 @@ impl Binder<'_> {
         }
         self.forget_since(mark);
         let mut inner = self.frames.split_off(depth);
-        let set_calls = self.set_calls.take();
         let bound = match inner.first_mut() {
             Some(frame) => {
                 let scope = frame.scope.clone();
@@ -110,7 +104,6 @@ impl Binder<'_> {
             }
             None => Err(SqlError::internal("an aggregate of no query")),
         };
-        self.set_calls = set_calls;
         self.frames.extend(inner);
         let value = bound?;
         Ok(Typed { expr: self.passed(depth, value.expr), ..value })

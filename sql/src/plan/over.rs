@@ -64,6 +64,7 @@ impl Binder<'_> {
         let is_aggregate = rows.iter().any(|row| row.is_aggregate());
         let is_window = rows.iter().any(|row| row.is_window());
         self.check_window_form(name, call, list, (is_aggregate, is_window))?;
+        let sets = self.aggregates.sets.bound;
         self.aggregates.windows.inside = true;
         let parts = self.window_parts(call, &list.asts, scope);
         self.aggregates.windows.inside = false;
@@ -91,8 +92,10 @@ impl Binder<'_> {
             Run::OrderedSet(..) => return Err(self.over_ordered_set(name, at)),
             _ => return Err(self.over_other(name, at)),
         };
+        self.refuse_sets(sets, "window function calls cannot contain set-returning function calls")?;
         let (window, frame) = self.window_of(over, scope, at)?;
         let state = &mut self.aggregates.windows;
+        state.first.get_or_insert(at);
         state.calls.push(FoundCall { window, function, frame });
         Ok(Typed::new(Expr::WindowValue(state.calls.len() - 1), result, at))
     }
@@ -172,11 +175,7 @@ impl Binder<'_> {
         for ast in asts {
             args.push(self.expr(ast, scope)?);
         }
-        let filter = match &call.filter {
-            Some(filter) => Some(self.condition(filter, scope, "FILTER")?),
-            None => None,
-        };
-        Ok((args, filter))
+        Ok((args, self.aggregate_filter(call, scope)?))
     }
 
     /// The window of a call, and its frame.

@@ -7,13 +7,12 @@ use super::access::TableAccess;
 use super::aggregation::AggregateCall;
 pub(crate) use super::kinds::{JoinKind, RowLock, RowWait};
 use super::locked_join::LockedJoin;
+pub(crate) use super::set_call::SetCall;
 use super::show::plain;
 use super::window::{Frame, WindowFunction};
 use crate::expr::Expr;
 use crate::system::Relation;
 use crate::table::TableId;
-use pgtypes::SqlType;
-use pgtypes::functions::ProcRow;
 
 /// A query. Rows of a source pass filter, aggregation, projection, DISTINCT, sort and limit, in this order.
 #[derive(Debug)]
@@ -261,49 +260,6 @@ pub(crate) struct FunctionScan {
     pub(crate) call: SetCall,
     /// WITH ORDINALITY: the number of the row is the last column.
     pub(crate) ordinality: bool,
-}
-
-/// A call whose rows are wanted.
-#[derive(Clone, Debug)]
-pub(crate) enum SetCall {
-    /// Of a function that returns a set.
-    Set {
-        function: &'static ProcRow,
-        args: Vec<Expr>,
-        types: Vec<SqlType>,
-        result: SqlType,
-        width: usize,
-        /// The types of its columns, if they are to be one value.
-        fields: Option<Vec<SqlType>>,
-    },
-    /// Of any other expression: one row.
-    One(Expr),
-}
-
-impl SetCall {
-    /// The expressions that are evaluated before the first row.
-    pub(crate) fn args(&self) -> &[Expr] {
-        match self {
-            SetCall::Set { args, .. } => args,
-            SetCall::One(expr) => std::slice::from_ref(expr),
-        }
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn args_mut(&mut self) -> &mut [Expr] {
-        match self {
-            SetCall::Set { args, .. } => args,
-            SetCall::One(expr) => std::slice::from_mut(expr),
-        }
-    }
-
-    /// The number of its columns.
-    pub(crate) fn width(&self) -> usize {
-        match self {
-            SetCall::Set { width, .. } => *width,
-            SetCall::One(_) => 1,
-        }
-    }
 }
 
 /// Functions that return sets over the rows of an input. They advance together; those that end first give NULL. Their

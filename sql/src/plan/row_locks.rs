@@ -53,7 +53,7 @@ impl Binder<'_> {
     pub(super) fn locks(
         &self,
         query: &Query,
-        (collapsed, has_windows): (bool, bool),
+        (collapsed, has_windows, has_sets): (bool, bool, bool),
         scope: &Scope,
     ) -> Result<Option<RowLock>, SqlError> {
         let clauses = clauses(query);
@@ -65,6 +65,10 @@ impl Binder<'_> {
             }
             if has_windows {
                 let message = format!("{name} is not allowed with window functions");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            if has_sets {
+                let message = format!("{name} is not allowed with set-returning functions in the target list");
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             }
             let of = of.as_ref().filter(|(of, _)| !scope.tables.iter().any(|table| table.name == *of));

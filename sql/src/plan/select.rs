@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{Distinct, Query, Select, SelectItem, SetExpr, Spanned, Values};
-use sqlparser::tokenizer::Location;
 
 use super::aggregation::AggregateCall;
 use super::binder::{Binder, Scope, Typed};
@@ -16,9 +15,9 @@ use super::joins::{push, source};
 use super::names::is_default;
 use super::node::ResultColumn;
 use super::projection::Output;
-use super::rel::{Aggregation, Rel, RowLock, SelectPlan, SetCall, SetValues, SortKey, Source};
+use super::rel::{Aggregation, Rel, RowLock, SelectPlan, SetCall, SortKey, Source};
 use super::row_locks::{lock_mode, lock_name, locking};
-use super::windowed::set_windows;
+use super::set_values::SetSteps;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Expr, fold};
 use crate::parse::{NO_LOCATION, query_start, start_of};
@@ -82,7 +81,9 @@ impl Binder<'_> {
         let scope = Scope::of_result(&columns);
         let mut output = Output { exprs: std::mem::take(&mut plan.output), columns, untyped: Vec::new() };
         let visible = output.exprs.len();
+        self.aggregates.sets.allowed = is_set;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
+        self.aggregates.sets.allowed = false;
         if is_set && output.exprs.len() > visible {
             return Err(self.unordered_set(query.order_by.as_ref(), (&scope, &output, visible)));
         }
@@ -104,18 +105,14 @@ impl Binder<'_> {
         self.locking = locking(query);
         let (from, scope) = self.from(&select.from)?;
         let locking = self.locking.take();
-        self.aggregates = AggregateState { allowed: true, ..Default::default() };
+        self.aggregates = AggregateState::of_query();
         self.clause = "SELECT";
         self.named_windows(&select.named_window, &scope)?;
         self.aggregates.windows.allowed = true;
-        let outer_calls = self.set_calls.replace(Vec::new());
-        let output = self.projection(&select.projection, &scope);
+        let mut output = self.projection(&select.projection, &scope)?;
         self.aggregates.windows.allowed = false;
-        let mut set_calls = std::mem::replace(&mut self.set_calls, outer_calls).unwrap_or_default();
-        let mut output = output?;
         let filter = self.filter(select.selection.as_ref(), &scope)?;
-        self.clause = "HAVING";
-        let mut having = select.having.as_ref().map(|ast| self.condition(ast, &scope, "HAVING")).transpose()?;
+        let mut having = self.having(select.having.as_ref(), &scope)?;
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
         self.aggregates.windows.allowed = true;
@@ -127,17 +124,18 @@ impl Binder<'_> {
         }
         let distinct_on = self.distinct_on(select, &scope, &mut output, &order_limit.sort)?;
         let mut windows = std::mem::take(&mut self.aggregates.windows);
+        let mut sets = SetSteps::of(&keys, std::mem::take(&mut self.aggregates.sets));
         let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
         let exprs = output.exprs.iter_mut().chain(&mut having).chain(windows.exprs_mut()).collect();
-        let groups = if is_grouped { Some(self.groups(keys, exprs, &from)?) } else { None };
+        let groups = if is_grouped { Some(self.groups(keys, (exprs, &mut sets.above), &from)?) } else { None };
         let aggregation = groups.map(|(keys, calls)| Aggregation { keys, calls, having });
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
         if !keeps_unknown {
             self.settle_all(&mut output)?;
         }
-        let has_windows = !windows.calls.is_empty();
-        let lock = self.locks(query, (aggregation.is_some() || distinct, has_windows), &scope)?;
+        let stages = (aggregation.is_some() || distinct, !windows.calls.is_empty(), !sets.above.is_empty());
+        let lock = self.locks(query, stages, &scope)?;
         let Output { exprs, columns, .. } = output;
         let mut plan = SelectPlan {
             source: Source::Single,
@@ -159,13 +157,7 @@ impl Binder<'_> {
             plan.locked_join = self.locked_join((locking, &scope), filter.as_ref())?.map(Box::new);
         }
         self.set_source(&mut plan, from, filter, lock, query)?;
-        let mut width = scope.width();
-        if has_windows {
-            let groups = plan.aggregation.as_ref().map(|groups| groups.keys.len() + groups.calls.len());
-            let calls = (windows.found, windows.calls);
-            width = set_windows(&mut plan, calls, &mut set_calls, groups.unwrap_or(width));
-        }
-        self.set_values(&mut plan, set_calls, (width, is_grouped), query_start(query))?;
+        sets.run(&mut plan, windows, scope.width());
         Ok((plan, columns))
     }
 
@@ -179,14 +171,25 @@ impl Binder<'_> {
         bound.map(|condition| Some(fold::filter(condition)))
     }
 
-    /// The keys and the aggregates of a query with groups. The expressions are over its groups then.
+    /// Binds HAVING.
+    fn having(&mut self, ast: Option<&sqlparser::ast::Expr>, scope: &Scope) -> Result<Option<Expr>, SqlError> {
+        let Some(ast) = ast else { return Ok(None) };
+        self.clause = "HAVING";
+        self.aggregates.sets.allowed = false;
+        let bound = self.condition(ast, scope, "HAVING");
+        self.aggregates.sets.allowed = true;
+        bound.map(Some)
+    }
+
+    /// The keys and the aggregates of a query with groups. The expressions, and the functions that return sets in
+    /// them, are over its groups then.
     fn groups(
         &mut self,
         mut keys: Vec<Expr>,
-        mut exprs: Vec<&mut Expr>,
+        (exprs, sets): (Vec<&mut Expr>, &mut [SetCall]),
         from: &From,
     ) -> Result<(Vec<Expr>, Vec<AggregateCall>), SqlError> {
-        self.over_groups(&mut keys, &mut exprs, &from.tables())?;
+        self.over_groups(&mut keys, exprs, sets, &from.tables())?;
         if from.reads_recursion() {
             self.refuse_recursive_aggregate(self.aggregates.first)?;
         }
@@ -221,37 +224,6 @@ impl Binder<'_> {
                 plan.source = Source::Rel(Box::new(rel));
             }
         }
-        Ok(())
-    }
-
-    /// Puts the functions of a select list that return sets below it.
-    fn set_values(
-        &self,
-        plan: &mut SelectPlan,
-        calls: Vec<SetCall>,
-        (width, is_grouped): (usize, bool),
-        at: Location,
-    ) -> Result<(), SqlError> {
-        if calls.is_empty() {
-            return Ok(());
-        }
-        if is_grouped || plan.lock.is_some() {
-            return Err(self.unsupported("functions that return sets beside aggregates or row locks are", at));
-        }
-        let source = std::mem::replace(&mut plan.source, Source::Single);
-        let mut input = SelectPlan::of(source, width, plan.names.clone());
-        input.filter = plan.filter.take();
-        for expr in &mut plan.output {
-            expr.replace_with(&mut |part| match part {
-                Expr::SetValue(call) => {
-                    let before: usize = calls.iter().take(*call).map(SetCall::width).sum();
-                    Some(Expr::Column(width + before))
-                }
-                _ => None,
-            });
-        }
-        let input = Rel::Query(Box::new(input));
-        plan.source = Source::Rel(Box::new(Rel::SetValues(Box::new(SetValues { input, calls, ordinality: false }))));
         Ok(())
     }
 

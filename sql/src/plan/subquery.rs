@@ -237,6 +237,10 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
             return Err(error.at(position));
         }
+        if left.expr.returns_set() {
+            let message = "row comparison operator must not return a set";
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(position));
+        }
         let (l, r) = match choice.args.as_slice() {
             [(_, l), (_, r)] => (*l, *r),
             _ => (left.ty, ty),

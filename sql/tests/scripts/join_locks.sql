@@ -285,5 +285,5 @@ ERROR 0A000: row locks of a view, a sub-query or a system catalog here are not s
 ERROR 0A000: row locks of a view, a sub-query or a system catalog here are not supported yet [at 46]
 id:int4|relname:name
 3|em
-ERROR 0A000: functions that return sets beside aggregates or row locks are not supported yet [at 1]
+ERROR 0A000: FOR UPDATE is not allowed with set-returning functions in the target list
 ERROR 0A000: FOR UPDATE is not allowed with DISTINCT or aggregate functions
