@@ -557,11 +557,14 @@ impl<'a> Binder<'a> {
         if self.aggregates.inside {
             return;
         }
+        let mut note = |place| self.aggregates.references.push((place, column_label(scope, place), value.at));
+        if let Expr::Column(place) = value.expr {
+            note(place);
+            return;
+        }
         let mut places = Vec::new();
         value.expr.collect_columns(&mut places);
-        for place in places {
-            self.aggregates.references.push((place, column_label(scope, place), value.at));
-        }
+        places.into_iter().for_each(note);
     }
 
     /// A column of a scope. 42702 if the name means several.
@@ -609,6 +612,11 @@ impl<'a> Binder<'a> {
 
     /// Notes the columns of relations that an expression over a scope reads.
     pub(super) fn note_columns(&self, expr: &Expr, scope: &Scope) {
+        if let Expr::Column(place) = expr {
+            let read = scope.columns().find(|(at, _, _)| at == place);
+            self.columns_used.borrow_mut().extend(read.map(|(_, owner, column)| (owner.oid, column.number)));
+            return;
+        }
         let mut places = vec![false; scope.columns().map(|(place, _, _)| place + 1).max().unwrap_or(0)];
         expr.mark_columns(&mut places);
         let read = scope.columns().filter(|(place, _, _)| places.get(*place) == Some(&true));

@@ -231,10 +231,10 @@ impl Binder<'_> {
         if self.with_named(name)?.is_some() {
             return Ok(None);
         }
-        if self.find_view(name)?.is_some() || self.sequence_to_read(name)?.is_some() {
-            return Ok(None);
-        }
-        let table = self.readable_table(name)?;
+        let table = match self.readable(name)? {
+            Relation::Object(object) if matches!(&*object, Object::View(_) | Object::Sequence(_)) => return Ok(None),
+            other => self.as_table(other, name)?,
+        };
         let scope = self.table_scope(&table, alias)?;
         Ok(Some((table, scope)))
     }
@@ -320,6 +320,9 @@ impl Binder<'_> {
 
     /// The query of WITH that a name means.
     fn with_named(&self, name: &ObjectName) -> Result<Option<super::with_name::WithName>, SqlError> {
+        if self.with_names.is_empty() {
+            return Ok(None);
+        }
         let parts = self.name_parts(name)?;
         let [word] = parts.as_slice() else { return Ok(None) };
         Ok(self.with_names.iter().rev().find(|with| with.name == *word).cloned())

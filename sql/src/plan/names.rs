@@ -27,9 +27,7 @@ impl Binder<'_> {
     /// 42601 for a reserved word or a string in place of a name.
     pub(super) fn check_name(&self, ident: &Ident) -> Result<(), SqlError> {
         self.check_no_string(ident)?;
-        let reserved =
-            ident.quote_style.is_none() && RESERVED.iter().any(|word| ident.value.eq_ignore_ascii_case(word));
-        if !reserved {
+        if ident.quote_style.is_some() || !is_reserved(&ident.value) {
             return Ok(());
         }
         let message = format!("syntax error at or near \"{}\"", ident.value);
@@ -106,7 +104,19 @@ impl Binder<'_> {
     }
 }
 
-/// Words that PostgreSQL accepts as names only in quotes. sqlparser is more lenient.
+/// Whether a word, in any case, is reserved.
+fn is_reserved(word: &str) -> bool {
+    let mut folded = [0_u8; LONGEST_RESERVED];
+    let Some(folded) = folded.get_mut(..word.len()) else { return false };
+    folded.copy_from_slice(word.as_bytes());
+    folded.make_ascii_lowercase();
+    RESERVED.binary_search_by(|reserved| reserved.as_bytes().cmp(folded)).is_ok()
+}
+
+/// The bytes of the longest reserved word.
+const LONGEST_RESERVED: usize = 10;
+
+/// Words that PostgreSQL accepts as names only in quotes. sqlparser is more lenient. Sorted.
 const RESERVED: &[&str] = &[
     "all",
     "analyse",

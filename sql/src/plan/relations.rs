@@ -157,6 +157,9 @@ impl Binder<'_> {
     /// 0A000 for a relation in another database. The other look-ups give the error without a position, as in
     /// PostgreSQL.
     pub(super) fn check_database(&self, name: &ObjectName) -> Result<(), SqlError> {
+        if name.0.len() < 3 {
+            return Ok(());
+        }
         let parts = self.name_parts(name)?;
         if parts.len() < 3 {
             return Ok(());
@@ -183,7 +186,12 @@ impl Binder<'_> {
 
     /// The table of a name, to be read. `pg_catalog` is searched first. Errors as of [`Binder::table`].
     pub(super) fn readable_table(&self, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
-        let what = match self.readable(name)? {
+        self.as_table(self.readable(name)?, name)
+    }
+
+    /// A relation as a table. 42809 if it is something else.
+    pub(super) fn as_table(&self, found: Relation, name: &ObjectName) -> Result<Arc<Table>, SqlError> {
+        let what = match found {
             Relation::Table(table) => return Ok(table),
             Relation::Index(_) => "an index".to_owned(),
             Relation::Object(object) => format!("a {}", object.kind()),
