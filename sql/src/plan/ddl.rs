@@ -526,6 +526,10 @@ impl Binder<'_> {
             return Ok(None);
         }
         let text = normal.filter(is_same).or_else(|| Some(text).filter(is_same));
+        let text = match text {
+            Some(text) => self.with_schemas(text, &bound, column)?,
+            None => None,
+        };
         text.map(Some).ok_or_else(|| self.unsupported("this DEFAULT is", start_of(ast)))
     }
 

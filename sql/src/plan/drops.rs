@@ -16,10 +16,9 @@ use super::domains::{default_text, domain_check};
 use super::node::{Drops, Notice};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
 use crate::object::{Domain, Object, ObjectId, SchemaId};
-use crate::table::{Column, ColumnId, Table, drawn_sequence, quote_identifier};
-use pgtypes::{Names, Oid, SqlType};
+use crate::table::{Column, ColumnId, Table, quote_identifier};
+use pgtypes::Oid;
 
 /// Something to drop.
 #[derive(Clone, Debug)]
@@ -303,44 +302,6 @@ impl Binder<'_> {
             }
         }
         Ok(())
-    }
-
-    /// A table and its column whose default names a sequence in an expression, by its name and not by its id.
-    pub(super) fn named_in_default(&self, sequence: ObjectId) -> Option<(String, String)> {
-        for table in self.catalog.tables() {
-            let is_named = |column: &&Column| {
-                let is_drawn = column.default.as_deref().and_then(drawn_sequence).is_some();
-                !is_drawn && self.named_relations(column).contains(&sequence)
-            };
-            if let Some(column) = table.columns.iter().find(is_named) {
-                return Some((quote_identifier(&table.name), quote_identifier(&column.name)));
-            }
-        }
-        None
-    }
-
-    /// The relations that the default of a column names by constants.
-    fn named_relations(&self, column: &Column) -> Vec<ObjectId> {
-        let Some(text) = &column.default else { return Vec::new() };
-        if let Some(drawn) = drawn_sequence(text) {
-            return vec![drawn];
-        }
-        // Few texts have to be bound: a constant that is a name stands in quotes.
-        if !text.contains('\'') {
-            return Vec::new();
-        }
-        let Ok(bound) = bind_default(text, column, self.catalog) else { return Vec::new() };
-        let (mut named, mut waiting) = (Vec::new(), vec![&bound]);
-        while let Some(node) = waiting.pop() {
-            if let Expr::Input { ty, text, .. } = node
-                && ty.base() == SqlType::REGCLASS
-                && let Ok(oid) = self.catalog.find(SqlType::REGCLASS, text)
-            {
-                named.push(ObjectId(oid.0));
-            }
-            waiting.extend(node.children());
-        }
-        named
     }
 
     /// Adds the defaults of columns that name a dropped type, of columns that stay.

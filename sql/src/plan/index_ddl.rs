@@ -14,6 +14,7 @@ use super::index::{is_immutable, stored_condition, stored_expression};
 use super::names::{fold_ident, index_columns_name, object_name, sort_options};
 use super::node::{Alteration, Body, Notice};
 use super::projection::index_column_name;
+use super::type_name::check_column_type;
 use crate::catalog::Relation;
 use crate::error::{SqlError, SqlState};
 use crate::object::Object;
@@ -260,6 +261,7 @@ impl Binder<'_> {
         self.clause = "index expressions";
         let value = self.expr(inner, &Scope::of_columns(table))?;
         let value = self.resolve_unknown(value)?;
+        check_column_type(&index_column_name(ast), value.ty)?;
         if !is_immutable(&value.expr) {
             let message = "functions in index expression must be marked IMMUTABLE";
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));

@@ -35,8 +35,9 @@
 //! 15. `assign`, `conflict_target`, `dependents`, `from`, `outer_aggregate`, `projection`, `rename`, `view_uses`:
 //!     values for columns; targets of ON CONFLICT; what goes with a column; FROM; aggregates of a query around, output
 //!     columns; names in stored texts; what views read
-//! 16. `grouping`, `order_limit`, `references`, `set_operation`, `table_change`: GROUP BY; ORDER BY, LIMIT, OFFSET;
-//!     foreign keys of a statement; UNION and its kin, WITH; changes of tables under construction
+//! 16. `default_names`, `grouping`, `order_limit`, `references`, `set_operation`, `table_change`: relations that
+//!     defaults name; GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a statement; UNION and its kin, WITH; changes
+//!     of tables under construction
 //! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
 //!     inside WITH
 //! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
@@ -76,6 +77,7 @@ mod correlated;
 mod cost;
 mod create_as;
 mod ddl;
+mod default_names;
 mod deparse;
 mod dependents;
 mod depth;

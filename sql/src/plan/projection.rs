@@ -205,7 +205,10 @@ impl Binder<'_> {
 fn starred(column: &Visible<'_>, scope: &Scope) -> String {
     let place = match column {
         Visible::Separate(place, _, _) => Some(*place),
-        Visible::Merged(MergedColumn { expr: Expr::Column(place), .. }) => Some(*place),
+        // Bare, it may be of another type than the column.
+        Visible::Merged(MergedColumn { expr: Expr::Column(place), ty, .. }) => {
+            scope.columns().find(|(at, _, column)| at == place && column.ty == *ty).map(|(at, ..)| at)
+        }
         Visible::Merged(_) => None,
     };
     let owner = place.and_then(|place| scope.columns().find(|(at, _, _)| *at == place));

@@ -345,9 +345,15 @@ impl Session {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.send_notice(&Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message), out)?;
         }
-        let catalog = self.shown_catalog();
+        let catalog = match self.shown_catalog() {
+            Some(base) => {
+                let (path, whose) = (self.settings.search_path(), (&*self.database, &*self.user));
+                Some(self.seen.look(&base, path, whose, &self.temporary)?)
+            }
+            None => None,
+        };
         let exists = |name: &str| {
-            let name = name.strip_prefix("public.").unwrap_or(name);
+            let name = name.rsplit('.').next().unwrap_or(name);
             catalog.as_ref().is_some_and(|catalog| catalog.has_constraint(name))
         };
         match names.first() {

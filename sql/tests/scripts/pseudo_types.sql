@@ -18,6 +18,10 @@ create domain pd as record[];
 create temp view pv as select coalesce(pt, pt) z from pt;
 create table ct as select array_agg(q) x from q;
 select null::cstring into ct;
+create table ix (a int primary key, b int);
+create index on ix ((row(a, b)));
+create index on ix ((array[row(a, b)]));
+create index on ix ((null::void));
 ----
 CREATE TABLE
 ERROR 42P16: column "a" has pseudo-type record
@@ -37,3 +41,7 @@ ERROR 42804: "record[]" is not a valid base type for a domain
 ERROR 42P16: column "z" has pseudo-type record
 ERROR 42P16: column "x" has pseudo-type record[]
 ERROR 42P16: column "cstring" has pseudo-type cstring
+CREATE TABLE
+ERROR 42P16: column "row" has pseudo-type record
+ERROR 42P16: column "array" has pseudo-type record[]
+ERROR 42P16: column "void" has pseudo-type void

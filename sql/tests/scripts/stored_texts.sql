@@ -15,6 +15,24 @@ create sequence inv;
 create table iv (id int primary key, no text default 'INV-' || lpad(nextval('inv')::text, 5, '0'));
 alter sequence inv rename to inv_seq;
 insert into iv values (1) returning *;
+create schema p1;
+create schema p2;
+set search_path = p1;
+create sequence s1;
+create table st (id serial, b text default 'x' || nextval('s1'), c int default nextval('s1') + 0, d int default nextval('s1'), e oid default 's1'::regclass::oid);
+set search_path = p2;
+create sequence s1 start 500;
+insert into p1.st default values returning id, b, c, d, e = 'p1.s1'::regclass;
+alter sequence s1 rename to s1z;
+set search_path = public;
+insert into p1.st default values returning id, b, c, d;
+alter sequence p1.s1 rename to s1q;
+create table nos (a int, c int default nextval('nosuch') + 1);
+create table nos (a int, c text default 's1' || nextval('p1.s1'), d text default 'it''s ' || nextval('inv'));
+insert into nos default values returning *;
+begin;
+set constraints st_id_key deferred;
+rollback;
 ----
 CREATE TABLE
 CREATE INDEX
@@ -42,3 +60,27 @@ ERROR 0A000: a new name for a sequence that the default of column no of table iv
 id:int4|no:text
 1|INV-00001
 INSERT 0 1
+CREATE SCHEMA
+CREATE SCHEMA
+SET
+CREATE SEQUENCE
+CREATE TABLE
+SET
+CREATE SEQUENCE
+id:int4|b:text|c:int4|d:int4|?column?:bool
+1|x1|2|3|t
+INSERT 0 1
+ALTER SEQUENCE
+SET
+id:int4|b:text|c:int4|d:int4
+2|x4|5|6
+INSERT 0 1
+ERROR 0A000: a new name for a sequence that the default of column b of table st names is not supported yet
+ERROR 42P01: relation "nosuch" does not exist
+CREATE TABLE
+a:int4|c:text|d:text
+NULL|s17|it's 2
+INSERT 0 1
+BEGIN
+ERROR 42704: constraint "st_id_key" does not exist
+ROLLBACK

@@ -51,6 +51,15 @@ select sum(k), count(*) from a natural full join b natural full join c;
 select k, s, count(*) from a full join b using (k, s) group by k, s order by 1, 2;
 select * from a full join b using (k, s) group by k;
 select not exists (select 1), exists (select 1);
+create table vi (k int, v varchar(5), x int);
+create table vb (k bigint, v varchar(9), y int);
+create view vj as select * from vi join vb using (k, v);
+create view vn as select * from vi natural left join vb;
+create view vr as select * from vb right join vi using (k, v);
+insert into vi values (1, 'a', 2);
+insert into vb values (1, 'a', 3);
+select * from vj, vn;
+select * from vr;
 ----
 CREATE TABLE
 CREATE TABLE
@@ -183,3 +192,14 @@ NULL|30|1
 ERROR 42803: column "a.s" must appear in the GROUP BY clause or be used in an aggregate function [at 8]
 ?column?:bool|exists:bool
 f|t
+CREATE TABLE
+CREATE TABLE
+CREATE VIEW
+CREATE VIEW
+CREATE VIEW
+INSERT 0 1
+INSERT 0 1
+k:int8|v:varchar|x:int4|y:int4|k:int8|v:varchar|x:int4|y:int4
+1|a|2|3|1|a|2|3
+k:int8|v:varchar|y:int4|x:int4
+1|a|3|2
