@@ -280,4 +280,14 @@ mod tests {
         let columns = ["a", "expr", "expr"].map(str::to_owned);
         assert_eq!(index_columns_name(&columns), "a_expr_expr1");
     }
+
+    #[test]
+    fn reserved_words_are_found_in_any_case() {
+        assert!(RESERVED.is_sorted());
+        assert_eq!(RESERVED.iter().map(|word| word.len()).max(), Some(LONGEST_RESERVED));
+        assert!(RESERVED.iter().all(|word| is_reserved(word) && is_reserved(&word.to_ascii_uppercase())));
+        for word in ["", "sbtest1", "selects", "a_name_longer_than_all_of_them", "äs"] {
+            assert!(!is_reserved(word), "{word}");
+        }
+    }
 }
