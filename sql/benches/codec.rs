@@ -77,6 +77,13 @@ fn statements(c: &mut Criterion) {
     c.bench_function("statement/parse", |b| b.iter(|| parse::parse(POINT_SELECT)));
     let parsed = parse::parse(POINT_SELECT).expect("valid").remove(0);
     c.bench_function("statement/bind", |b| b.iter(|| plan::bind(&parsed, Some(&[]), &tables)));
+    // From the text to the plan, as for each statement of the simple protocol.
+    c.bench_function("statement/plan", |b| {
+        b.iter(|| {
+            let parsed = parse::parse(POINT_SELECT).expect("valid").remove(0);
+            plan::bind(&parsed, Some(&[]), &tables)
+        });
+    });
     let bound = plan::bind(&parsed, Some(&[]), &tables).expect("valid");
     let zone = TimeZone::utc();
     c.bench_function("statement/point select", |b| {

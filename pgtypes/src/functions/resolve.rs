@@ -186,10 +186,7 @@ fn chosen(candidate: Candidate, given: &[SqlType]) -> Result<Choice, Failure> {
 /// # Errors
 /// See [`Failure`].
 pub fn binary(name: &str, left: SqlType, right: SqlType) -> Result<(&'static OperatorRow, Choice), Failure> {
-    let candidates: Vec<&'static OperatorRow> =
-        operators::named(name).iter().copied().filter(|row| row.left.is_some()).collect();
-    let lists: Vec<[SqlType; 2]> =
-        candidates.iter().map(|row| [row.left.unwrap_or(SqlType::UNKNOWN), row.right]).collect();
+    let mut candidates = operators::named(name).iter().copied().filter_map(|row| Some((row, [row.left?, row.right])));
     // An operand of unknown type is taken for one of the other's type first.
     let unknown = SqlType::UNKNOWN.oid;
     let (l, r) = match (left.oid == unknown, right.oid == unknown) {
@@ -197,15 +194,17 @@ pub fn binary(name: &str, left: SqlType, right: SqlType) -> Result<(&'static Ope
         (false, true) => (left, left),
         _ => (left, right),
     };
-    let exact = lists.iter().position(|list| list[0].oid == l.oid && list[1].oid == r.oid);
-    let at = match exact {
-        Some(at) => at,
+    let is_exact = |(_, takes): &(&OperatorRow, [SqlType; 2])| takes[0].oid == l.oid && takes[1].oid == r.oid;
+    let given = [left, right];
+    let (row, takes) = match candidates.clone().find(is_exact) {
+        Some(exact) => exact,
         None => {
+            let lists: Vec<[SqlType; 2]> = candidates.clone().map(|(_, takes)| takes).collect();
             let lists: Vec<&[SqlType]> = lists.iter().map(|list| &list[..]).collect();
-            select(&lists, &[left, right])?
+            candidates.nth(select(&lists, &given)?).ok_or(Failure::Missing)?
         }
     };
-    operator(candidates.get(at).copied(), &[left, right])
+    operator(row, &takes, &given)
 }
 
 /// The prefix operator of a name.
@@ -213,24 +212,26 @@ pub fn binary(name: &str, left: SqlType, right: SqlType) -> Result<(&'static Ope
 /// # Errors
 /// See [`Failure`].
 pub fn prefix(name: &str, operand: SqlType) -> Result<(&'static OperatorRow, Choice), Failure> {
-    let candidates: Vec<&'static OperatorRow> =
-        operators::named(name).iter().copied().filter(|row| row.left.is_none()).collect();
-    let lists: Vec<[SqlType; 1]> = candidates.iter().map(|row| [row.right]).collect();
-    let at = match lists.iter().position(|list| list[0].oid == operand.oid) {
-        Some(at) => at,
+    let mut candidates = operators::named(name).iter().copied().filter(|row| row.left.is_none());
+    let row = match candidates.clone().find(|row| row.right.oid == operand.oid) {
+        Some(exact) => exact,
         None => {
+            let lists: Vec<[SqlType; 1]> = candidates.clone().map(|row| [row.right]).collect();
             let lists: Vec<&[SqlType]> = lists.iter().map(|list| &list[..]).collect();
-            select(&lists, &[operand])?
+            candidates.nth(select(&lists, &[operand])?).ok_or(Failure::Missing)?
         }
     };
-    operator(candidates.get(at).copied(), &[operand])
+    operator(row, &[row.right], &[operand])
 }
 
-fn operator(row: Option<&'static OperatorRow>, given: &[SqlType]) -> Result<(&'static OperatorRow, Choice), Failure> {
-    let row = row.ok_or(Failure::Missing)?;
+/// `takes`: the types of the operator's operands.
+fn operator(
+    row: &'static OperatorRow,
+    takes: &[SqlType],
+    given: &[SqlType],
+) -> Result<(&'static OperatorRow, Choice), Failure> {
     let function = find(row.function).ok_or(Failure::Missing)?;
-    let declared: Vec<SqlType> = row.left.into_iter().chain([row.right]).collect();
-    let solved = polymorphic::solve(given, &declared, row.result).map_err(Failure::Mismatch)?;
+    let solved = polymorphic::solve(given, takes, row.result).map_err(Failure::Mismatch)?;
     let args = solved.args.into_iter().enumerate().map(|(at, ty)| (Source::Given(at), ty)).collect();
     Ok((row, Choice { function, args, collected: None, result: solved.result }))
 }

@@ -4,8 +4,10 @@
 //! Both hold here: [`fold`] evaluates what depends on nothing, drops what PostgreSQL drops, and keeps the parts whose
 //! errors PostgreSQL would report. `plan::constants` evaluates these before execution, with the parameters.
 
+use smallvec::smallvec;
+
 use super::eval::{Env, eval};
-use super::tree::{Call, Expr};
+use super::tree::{Call, Children, Expr};
 use pgtypes::cast::Cast;
 use pgtypes::functions::{Volatility, has_order};
 use pgtypes::{Category, Datum, Oid, SqlType, TimeZone};
@@ -27,11 +29,7 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     if strict_operands(&expr).into_iter().any(is_null) {
         return after_parts(&expr, Datum::Null);
     }
-    let children = expr.children();
-    let is_call_without_args = matches!(&expr, Expr::Call(_));
-    let is_leaf = children.is_empty() && !is_call_without_args;
-    let is_styled = matches!(&expr, Expr::Cast { cast, .. } if cast.is_styled());
-    if is_leaf || is_styled || !children.iter().all(|child| matches!(child, Expr::Const(_))) || needs_session(&expr) {
+    if !has_value(&expr) {
         return guarded(expr);
     }
     let zone = TimeZone::utc();
@@ -43,12 +41,21 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     }
 }
 
+/// Whether an expression has a value now: its operands do, and it needs no session.
+fn has_value(expr: &Expr) -> bool {
+    let children = expr.children();
+    let is_leaf = children.is_empty() && !matches!(expr, Expr::Call(_));
+    let is_styled = matches!(expr, Expr::Cast { cast, .. } if cast.is_styled());
+    let are_constant = || children.iter().all(|child| matches!(child, Expr::Const(_)));
+    !is_leaf && !is_styled && are_constant() && !needs_session(expr)
+}
+
 /// The operands of an expression that is NULL if one of them is.
-fn strict_operands(expr: &Expr) -> Vec<&Expr> {
+fn strict_operands(expr: &Expr) -> Children<'_> {
     match expr {
-        Expr::Compare { left, right, .. } => vec![left, right],
+        Expr::Compare { left, right, .. } => smallvec![&**left, &**right],
         Expr::Call(Call { function, args, .. }) if function.is_strict => args.iter().collect(),
-        _ => Vec::new(),
+        _ => Children::new(),
     }
 }
 
@@ -84,15 +91,18 @@ fn after_parts(expr: &Expr, value: Datum) -> Expr {
 /// A strict call of which an operand may be NULL before execution, while another one, which may fail, is evaluated only
 /// then: it is not evaluated if the first one is NULL.
 fn guarded(expr: Expr) -> Expr {
-    let operands = strict_operands(&expr);
+    let branches = guards(&strict_operands(&expr));
+    if branches.is_empty() { expr } else { Expr::Case { branches, otherwise: Box::new(expr) } }
+}
+
+fn guards(operands: &[&Expr]) -> Vec<(Expr, Expr)> {
     let may_fail = |operand: &&Expr| operand.any(&|part| !part.children().is_empty() && is_late(part));
     if operands.len() < 2 || !operands.iter().any(may_fail) {
-        return expr;
+        return Vec::new();
     }
     let early = operands.iter().flat_map(|operand| null_sources(operand));
     let test = |operand: &Expr| Expr::IsNull { expr: Box::new(operand.clone()), negated: false };
-    let branches: Vec<_> = early.map(|source| (test(source), Expr::Const(Datum::Null))).collect();
-    if branches.is_empty() { expr } else { Expr::Case { branches, otherwise: Box::new(expr) } }
+    early.map(|source| (test(source), Expr::Const(Datum::Null))).collect()
 }
 
 /// The call that [`guarded`] has put behind tests of its operands, if an expression has that form.

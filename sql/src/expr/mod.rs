@@ -30,6 +30,6 @@ pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
 pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
 pub(crate) use tree::{
-    Call, CompareOp, ContextValue, DomainCheck, Elementwise, Expr, Position, SequenceCall, SessionCall, Subquery,
-    SubqueryKind, Subscript,
+    Call, Children, CompareOp, ContextValue, DomainCheck, Elementwise, Expr, Position, SequenceCall, SessionCall,
+    Subquery, SubqueryKind, Subscript, compares_alike,
 };

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::advisory::LockCall;
 use pgtypes::cast::Cast;
 use pgtypes::functions::{self, ProcRow, Volatility};
@@ -346,9 +348,27 @@ impl CompareOp {
     }
 }
 
+/// Whether values of two types compare as the kinds of their values do.
+pub(crate) fn compares_alike(left: SqlType, right: SqlType) -> bool {
+    let (l, r) = (left.row(), right.row());
+    let is_time = |ty: SqlType| matches!(ty.base(), SqlType::DATE | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ);
+    // Stored as texts that have another order.
+    if matches!(left.base(), SqlType::PG_LSN | SqlType::TID) {
+        return false;
+    }
+    // The functions report elements that cannot be compared.
+    if left.is_array() && !functions::has_order(left) {
+        return false;
+    }
+    l.repr == r.repr && (left.oid == right.oid || !(is_time(left) || is_time(right)))
+}
+
+/// The operands of an expression; most have few.
+pub(crate) type Children<'e> = SmallVec<[&'e Expr; 4]>;
+
 impl Expr {
     /// The direct operands.
-    pub(crate) fn children(&self) -> Vec<&Expr> {
+    pub(crate) fn children(&self) -> Children<'_> {
         match self {
             Expr::Const(_)
             | Expr::Column(_)
@@ -359,7 +379,7 @@ impl Expr {
             | Expr::Aggregate(_)
             | Expr::SetValue(_)
             | Expr::WindowValue(_)
-            | Expr::Local(_) => Vec::new(),
+            | Expr::Local(_) => Children::new(),
             Expr::Subquery(Subquery { args, kind, .. }) => {
                 let left: &[Expr] = match kind {
                     SubqueryKind::Elements { left, .. } => std::slice::from_ref(left),
@@ -375,17 +395,17 @@ impl Expr {
             | Expr::Not(expr)
             | Expr::IsNull { expr, .. }
             | Expr::IsBool { expr, .. }
-            | Expr::InSet { expr, .. } => vec![expr],
+            | Expr::InSet { expr, .. } => smallvec![&**expr],
             Expr::Let { values, body } => values.iter().chain(std::iter::once(&**body)).collect(),
             Expr::Compare { left, right, .. } | Expr::Distinct { left, right, .. } => {
-                vec![left, right]
+                smallvec![&**left, &**right]
             }
             Expr::And(items) | Expr::Or(items) | Expr::Coalesce(items) | Expr::Extreme { items, .. } => {
                 items.iter().collect()
             }
             Expr::Call(Call { args, .. }) | Expr::Session { args, .. } => args.iter().collect(),
             Expr::Array { items, .. } | Expr::Row { items, .. } => items.iter().collect(),
-            Expr::Elements { left, array, .. } => vec![left, array],
+            Expr::Elements { left, array, .. } => smallvec![&**left, &**array],
             Expr::Subscript { array, subscripts } => {
                 std::iter::once(&**array).chain(subscripts.iter().flat_map(Subscript::operands)).collect()
             }
@@ -495,6 +515,11 @@ impl Expr {
     /// Whether the value does not depend on the row.
     pub(crate) fn is_row_independent(&self) -> bool {
         !self.any(&|e| matches!(e, Expr::Column(_)))
+    }
+
+    /// Whether it calls a function of the session.
+    pub(crate) fn calls_session(&self) -> bool {
+        self.any(&|e| matches!(e, Expr::Session { .. }))
     }
 
     /// Whether it takes or gives up advisory locks, or asks other nodes: whether it waits.

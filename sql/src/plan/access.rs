@@ -17,7 +17,7 @@ use super::index_path::{self, IndexScan, OrderBy, Score, Wanted};
 use super::known::Known;
 use super::path_cost::{self, Estimate, PathRead};
 use super::selectivity::Rows;
-use crate::expr::{CompareOp, Expr};
+use crate::expr::{Children, CompareOp, Expr};
 use crate::table::Table;
 
 /// How a table is read.
@@ -82,9 +82,9 @@ pub(crate) struct PlainOutput {
 
 impl AccessPath {
     /// The expressions of the keys, and of arrays of keys.
-    pub(crate) fn exprs(&self) -> Vec<&Expr> {
-        let exprs = match self {
-            AccessPath::Full => Vec::new(),
+    pub(crate) fn exprs(&self) -> Children<'_> {
+        let mut exprs: Children<'_> = match self {
+            AccessPath::Full => Children::new(),
             AccessPath::Points(points) => points.iter().flatten().collect(),
             AccessPath::Range { prefix, lower, upper } => {
                 prefix.iter().chain(lower.iter().chain(upper).map(|bound| &bound.value)).collect()
@@ -94,7 +94,12 @@ impl AccessPath {
                 scan.prefixes.iter().flatten().flatten().chain(bounds).collect()
             }
         };
-        exprs.into_iter().map(|expr| if let Expr::Each(array) = expr { array } else { expr }).collect()
+        for expr in &mut exprs {
+            if let Expr::Each(array) = *expr {
+                *expr = array;
+            }
+        }
+        exprs
     }
 }
 

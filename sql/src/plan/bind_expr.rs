@@ -10,6 +10,7 @@ use super::binder::{Binder, Scope, Typed};
 use super::coerce::Unified;
 use super::comparison::{Level, SharedOperands, is_comparison, row_operands};
 use super::names::{fold_ident, idents};
+use super::operators::symbol_of;
 use super::type_name;
 use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
@@ -179,7 +180,8 @@ impl Binder<'_> {
         for (op, left, right) in &links {
             match op {
                 op if is_comparison(op) => {
-                    self.refuse_nonassociative(Level::Comparison, left, Some(right), &op.to_string())?;
+                    let symbol = symbol_of(op).unwrap_or_default();
+                    self.refuse_nonassociative(Level::Comparison, left, Some(right), symbol)?;
                 }
                 BinaryOperator::Custom(custom) if is_distinct(custom).is_some() => {
                     self.refuse_nonassociative(Level::Is, left, Some(right), "is")?;

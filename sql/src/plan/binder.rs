@@ -1,13 +1,15 @@
 //! The state of the binder: scopes, parameters, error positions.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
-use super::found::AggregateState;
+use super::found::{AggregateState, ColumnRead};
 use super::known::Known;
 use super::locked_join::Locking;
 use super::node::{Lookup, Notice, References, ResultColumn, WithQuery};
@@ -108,6 +110,14 @@ impl<'s> Visible<'s> {
             Visible::Separate(_, _, column) => &column.name,
         }
     }
+
+    /// Its value, read at a location.
+    pub(super) fn typed(&self, at: Location) -> Typed {
+        match self {
+            Visible::Merged(column) => Typed::new(column.expr.clone(), column.ty, at),
+            Visible::Separate(place, _, column) => Typed::new(Expr::Column(*place), column.ty, at),
+        }
+    }
 }
 
 /// A query around the one that is being bound.
@@ -117,8 +127,8 @@ pub(super) struct Frame {
     pub(super) scope: Scope,
     /// Those that the inner query uses: expressions over its row.
     pub(super) args: Vec<Expr>,
-    /// Where it uses them: places, names, locations.
-    pub(super) references: Vec<(usize, String, Location)>,
+    /// Where it uses them.
+    pub(super) references: Vec<ColumnRead>,
     /// The aggregates that it has so far. Those of the inner query that are over its columns alone are its own.
     pub(super) aggregates: AggregateState,
     /// Its clause that has the inner query.
@@ -185,6 +195,12 @@ impl Scope {
         visible
     }
 
+    /// A column as errors about groups name it: `t.a`.
+    pub(super) fn column_label(&self, place: usize) -> String {
+        let found = self.columns().find(|(at, _, _)| *at == place);
+        found.map_or_else(String::new, |(_, table, column)| format!("{}.{}", table.name, column.name))
+    }
+
     /// Their names.
     pub(super) fn visible_names(&self) -> impl Iterator<Item = &str> {
         self.visible().into_iter().map(|column| column.name())
@@ -219,6 +235,12 @@ impl Scope {
             column.before += by;
             column
         }));
+    }
+
+    /// Whether it is one table, whose columns have no other names here.
+    pub(super) fn has_own_names(&self) -> bool {
+        let [ScopeTable { relation: Some(table), columns, .. }] = self.tables.as_slice() else { return false };
+        columns.iter().zip(&table.columns).all(|(here, own)| here.name == own.name)
     }
 
     /// Column names for EXPLAIN, by place in the input row.
@@ -354,8 +376,8 @@ pub(super) struct Binder<'a> {
     pub(super) refuses_queries: Option<&'static str>,
     /// The relations that it has found by their names.
     pub(super) uses: RefCell<Vec<ObjectId>>,
-    /// The columns of relations that it has found by their names: relation, number of the column.
-    pub(super) columns_used: RefCell<BTreeSet<(u32, i16)>>,
+    /// The columns of relations that it has found by their names, if that is asked for: relation, number of the column.
+    pub(super) columns_used: RefCell<Option<BTreeSet<(u32, i16)>>>,
     /// The literals of enums and of their arrays in a stored text: their types, and where they are.
     pub(super) enum_literals: RefCell<Vec<(SqlType, Location)>>,
     /// The relations that names may lead to, if the text is a view's.
@@ -512,24 +534,27 @@ impl<'a> Binder<'a> {
         }
         let at = parts.first().map_or(NO_LOCATION, |ident| ident.span.start);
         parts.first().map_or(Ok(()), |ident| self.check_name(ident))?;
-        let names = parts.iter().map(|part| self.alias(part)).collect::<Result<Vec<String>, SqlError>>()?;
-        let (table, name) = match names.as_slice() {
+        let names = parts.iter().map(|part| self.folded(part)).collect::<Result<SmallVec<[_; 2]>, SqlError>>()?;
+        let (table, name): (_, &str) = match names.as_slice() {
             [name] => (None, name),
             [table, name] => (Some(Qualifier { schema: None, table }), name),
             [schema, table, name] => (Some(Qualifier { schema: Some(schema), table }), name),
             [database, schema, table, name] if self.catalog.is_own_database(database) => {
                 (Some(Qualifier { schema: Some(schema), table }), name)
             }
-            _ => return Err(SqlError::far_name(&names, 4).at(self.position(at))),
+            _ => {
+                let names: Vec<String> = names.into_iter().map(Cow::into_owned).collect();
+                return Err(SqlError::far_name(&names, 4).at(self.position(at)));
+            }
         };
         if let Some(found) = self.find_column(table, name, scope, at)? {
-            self.note_reference(&found, scope);
+            self.note_reference(&found);
             return Ok(found);
         }
         for depth in (0..self.frames.len()).rev() {
             let scope = self.frames[depth].scope.clone();
             if let Some(found) = self.find_column(table, name, &scope, at)? {
-                return Ok(self.outer_value(depth, found, &scope));
+                return Ok(self.outer_value(depth, found));
             }
         }
         // The only function without parentheses that the parser reads as a name.
@@ -553,11 +578,11 @@ impl<'a> Binder<'a> {
 
     /// Notes a reference to a column outside of aggregates, for errors about groups. A merged one refers to all that it
     /// is made of.
-    pub(super) fn note_reference(&mut self, value: &Typed, scope: &Scope) {
+    pub(super) fn note_reference(&mut self, value: &Typed) {
         if self.aggregates.inside {
             return;
         }
-        let mut note = |place| self.aggregates.references.push((place, column_label(scope, place), value.at));
+        let mut note = |place| self.aggregates.references.push((place, value.at));
         if let Expr::Column(place) = value.expr {
             note(place);
             return;
@@ -576,51 +601,45 @@ impl<'a> Binder<'a> {
         at: Location,
     ) -> Result<Option<Typed>, SqlError> {
         let column = |place, ty| Typed::new(Expr::Column(place), ty, at);
-        let found: Vec<Typed> = match table {
+        // Two are as bad as many.
+        let found: SmallVec<[Typed; 2]> = match table {
             Some(table) => {
                 let is_it = |(_, owner, column): &(usize, &ScopeTable, &ScopeColumn)| {
                     column.name == name && owner.is_named(table, self.catalog)
                 };
-                scope.columns().filter(is_it).map(|(place, _, found)| column(place, found.ty)).collect()
+                scope.columns().filter(is_it).map(|(place, _, found)| column(place, found.ty)).take(2).collect()
             }
             None if scope.merged.is_empty() => {
                 let named = scope.columns().filter(|(_, _, column)| column.name == name);
-                named.map(|(place, _, found)| column(place, found.ty)).collect()
+                named.map(|(place, _, found)| column(place, found.ty)).take(2).collect()
             }
             None => {
                 let named = scope.visible().into_iter().filter(|column| column.name() == name);
-                let typed = named.map(|found| match found {
-                    Visible::Merged(merged) => Typed::new(merged.expr.clone(), merged.ty, at),
-                    Visible::Separate(place, _, found) => column(place, found.ty),
-                });
-                typed.collect()
+                named.map(|found| found.typed(at)).take(2).collect()
             }
         };
-        match <[Typed; 1]>::try_from(found) {
-            Ok([only]) => {
+        if found.len() > 1 {
+            let message = format!("column reference \"{name}\" is ambiguous");
+            return Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at));
+        }
+        match found.into_iter().next() {
+            Some(only) => {
                 self.note_columns(&only.expr, scope);
                 Ok(Some(only))
             }
-            Err(found) if found.is_empty() && name == "tableoid" => Ok(self.table_oid(table, scope, at)),
-            Err(found) if found.is_empty() => Ok(None),
-            Err(_) => {
-                let message = format!("column reference \"{name}\" is ambiguous");
-                Err(self.error(SqlState::AMBIGUOUS_COLUMN, message, at))
-            }
+            None if name == "tableoid" => Ok(self.table_oid(table, scope, at)),
+            None => Ok(None),
         }
     }
 
-    /// Notes the columns of relations that an expression over a scope reads.
+    /// Notes the columns of relations that an expression over a scope reads, if that is asked for.
     pub(super) fn note_columns(&self, expr: &Expr, scope: &Scope) {
-        if let Expr::Column(place) = expr {
-            let read = scope.columns().find(|(at, _, _)| at == place);
-            self.columns_used.borrow_mut().extend(read.map(|(_, owner, column)| (owner.oid, column.number)));
-            return;
-        }
+        let mut used = self.columns_used.borrow_mut();
+        let Some(used) = used.as_mut() else { return };
         let mut places = vec![false; scope.columns().map(|(place, _, _)| place + 1).max().unwrap_or(0)];
         expr.mark_columns(&mut places);
         let read = scope.columns().filter(|(place, _, _)| places.get(*place) == Some(&true));
-        self.columns_used.borrow_mut().extend(read.map(|(_, owner, column)| (owner.oid, column.number)));
+        used.extend(read.map(|(_, owner, column)| (owner.oid, column.number)));
     }
 
     /// The system column `tableoid` of the only table that it can be of.
@@ -632,9 +651,9 @@ impl<'a> Binder<'a> {
     }
 
     /// A value of a query further out. It passes through the queries between.
-    pub(super) fn outer_value(&mut self, depth: usize, found: Typed, scope: &Scope) -> Typed {
+    pub(super) fn outer_value(&mut self, depth: usize, found: Typed) -> Typed {
         if let (Expr::Column(place), Some(frame)) = (&found.expr, self.frames.get_mut(depth)) {
-            frame.references.push((*place, column_label(scope, *place), found.at));
+            frame.references.push((*place, found.at));
         }
         Typed { expr: self.passed(depth, found.expr), ..found }
     }
@@ -680,10 +699,4 @@ impl<'a> Binder<'a> {
         let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
         Err(self.error(SqlState::UNDEFINED_TABLE, message, at).hint(hint))
     }
-}
-
-/// A column as errors about groups name it: `t.a`.
-fn column_label(scope: &Scope, place: usize) -> String {
-    let found = scope.columns().find(|(at, _, _)| *at == place);
-    found.map_or_else(String::new, |(_, table, column)| format!("{}.{}", table.name, column.name))
 }

@@ -148,13 +148,14 @@ impl Binder<'_> {
 
     /// Converts a condition to boolean. 42804 names `construct` if it cannot.
     pub(super) fn boolean(&mut self, value: Typed, construct: &str) -> Result<Expr, SqlError> {
-        let (ty, at) = (self.type_text(value.ty), value.at);
+        let (ty, at) = (value.ty, value.at);
         match self.coerce(value, SqlType::BOOL, CastContext::Implicit)? {
             Some(value) => {
                 self.refuse_set(&value.expr, construct, at)?;
                 Ok(value.expr)
             }
             None => {
+                let ty = self.type_text(ty);
                 let message = format!("argument of {construct} must be type boolean, not type {ty}");
                 Err(self.error(SqlState::DATATYPE_MISMATCH, message, at))
             }

@@ -10,10 +10,10 @@ use sqlparser::tokenizer::{Location, Span};
 
 use super::binder::{Binder, Scope, Typed};
 use super::calls::{Named, failure};
-use super::operators::{Operands, compares_alike, no_row_operator, symbol_of};
+use super::operators::{Operands, no_row_operator, symbol_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
-use crate::expr::{CompareOp, Elementwise, Expr};
+use crate::expr::{CompareOp, Elementwise, Expr, compares_alike};
 use crate::parse::{NO_LOCATION, is_distinct, quantified_operator, query_start, start_of, symmetric_bound};
 use pgtypes::cast::{CastContext, cast_context};
 use pgtypes::datum::compare;

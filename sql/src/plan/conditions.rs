@@ -1,8 +1,8 @@
 //! The conjuncts of a filter, as far as they bound a key column: comparisons with values that are fixed before the
 //! first row, IN lists, arrays.
 
-use crate::expr::{CompareOp, Elementwise, Expr};
-use pgtypes::{Datum, SqlType};
+use crate::expr::{CompareOp, Elementwise, Expr, compares_alike};
+use pgtypes::Datum;
 
 /// Limit of keys of one list: IN, or ORs of whole keys.
 pub(super) const MAX_LISTED: usize = 65_536;
@@ -63,21 +63,17 @@ pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
             fits.then(|| values.iter().cloned().map(Expr::Const).collect())
         }
         Expr::Elements { function, left, array } => {
-            let fits = **left == *key && array.is_fixed() && finds_equal_keys(function);
+            let fits = **left == *key && array.is_fixed() && finds_keys(function);
             fits.then(|| vec![Expr::Each(array.clone())])
         }
         _ => None,
     }
 }
 
-/// Whether a function is true for the elements that have the bytes of its left argument in a key.
-fn finds_equal_keys(function: &Elementwise) -> bool {
-    let is_integer = |ty: SqlType| matches!(ty.base(), SqlType::INT2 | SqlType::INT4 | SqlType::INT8);
+/// Whether a function is true for the elements that are its left argument as a key.
+fn finds_keys(function: &Elementwise) -> bool {
     let [left, right] = function.types;
-    let is_alike = left.oid == right.oid || (is_integer(left) && is_integer(right));
-    // These are stored as texts.
-    let has_keys = !left.is_array() && !matches!(left.base(), SqlType::PG_LSN | SqlType::TID | SqlType::RECORD);
-    function.operator == "=" && !function.all && is_alike && has_keys
+    function.operator == "=" && !function.all && compares_alike(left, right)
 }
 
 /// Whether a value of a key stands for several.

@@ -11,6 +11,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope};
+use super::found::ColumnRead;
 use super::index::{is_immutable, stored_condition, stored_generated};
 use super::names::{fold_ident, object_name};
 use crate::error::{SqlError, SqlState};
@@ -20,9 +21,6 @@ use pgtypes::functions::resolve;
 
 /// A CHECK of a statement: its name, if it has one, and its condition.
 pub(super) type CheckDef<'t> = (Option<&'t Ident>, &'t Ast);
-
-/// A column that an expression reads: its place, its name, where it is read.
-type ColumnRead = (usize, String, Location);
 
 /// A foreign key of a statement: its name, its columns, and the rest.
 pub(super) type ForeignKeyDef<'t> = (Option<&'t Ident>, Vec<&'t Ident>, &'t ForeignKeyConstraint);
@@ -64,7 +62,7 @@ impl Binder<'_> {
                 .ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?,
         };
         let mut places = Vec::new();
-        for (place, ..) in read {
+        for (place, _) in read {
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -106,7 +104,7 @@ impl Binder<'_> {
         })?;
         let is_generated =
             |place: usize| place == at || table.columns.get(place).is_some_and(|c| c.generated.is_some());
-        if let Some((place, _, location)) = read.iter().find(|(place, ..)| is_generated(*place)) {
+        if let Some((place, location)) = read.iter().find(|(place, _)| is_generated(*place)) {
             let name = table.columns.get(*place).map_or("", |column| &column.name);
             let message = format!("cannot use generated column \"{name}\" in column generation expression");
             let error = self.error(SqlState::INVALID_OBJECT_DEFINITION, message, *location);

@@ -72,7 +72,7 @@ impl Binder<'_> {
         let at = create.name.span().start;
         self.refuse_options(create, at)?;
         if create.query.is_none() {
-            self.check_database(&create.name)?;
+            self.check_database(&self.name_parts(&create.name)?, &create.name)?;
         }
         let (schema, name) = self.new_table_name(&create.name, create.temporary)?;
         self.target = schema;

@@ -25,11 +25,14 @@ pub(super) struct AggregateState {
     pub(super) windows: WindowState,
     /// The functions that return sets.
     pub(super) sets: SetState,
-    /// The references to columns outside of aggregates: places, names, locations.
-    pub(super) references: Vec<(usize, String, Location)>,
+    /// The references to columns outside of aggregates.
+    pub(super) references: Vec<ColumnRead>,
     /// Those of its sub-queries.
-    pub(super) inner_references: Vec<(usize, String, Location)>,
+    pub(super) inner_references: Vec<ColumnRead>,
 }
+
+/// A reference to a column: the place of the column, and where the reference is.
+pub(super) type ColumnRead = (usize, Location);
 
 impl AggregateState {
     /// That of a query before its clauses are bound.

@@ -239,20 +239,6 @@ impl Binder<'_> {
         Ok(Some((table, scope)))
     }
 
-    /// The sequence that a name means.
-    fn sequence_to_read(&self, name: &ObjectName) -> Result<Option<ObjectId>, SqlError> {
-        if self.of_system(&self.name_parts(name)?).is_some() {
-            return Ok(None);
-        }
-        Ok(match self.find_relation(name)? {
-            Some((Relation::Object(object), _)) => match &*object {
-                Object::Sequence(sequence) => Some(sequence.id),
-                _ => None,
-            },
-            _ => None,
-        })
-    }
-
     /// The one row of a sequence.
     fn sequence_item(&self, sequence: ObjectId, alias: Option<&TableAlias>) -> Result<Item, SqlError> {
         let call = |call| Expr::Session {
@@ -349,17 +335,19 @@ impl Binder<'_> {
                 let scope = self.result_scope(&with.columns, alias, &with.name)?;
                 return Ok(Item::new(rel, scope, None));
             }
-            if let Some(found) = self.find_view(name)?
-                && let Object::View(view) = &*found
-            {
-                let (plan, columns) = self.view_query(view)?;
-                let scope = self.result_scope(&columns, alias, &view.name)?;
-                return Ok(Item::new(Rel::Query(Box::new(plan)), scope, None));
+            let found = self.readable(name)?;
+            if let Relation::Object(object) = &found {
+                match &**object {
+                    Object::View(view) => {
+                        let (plan, columns) = self.view_query(view)?;
+                        let scope = self.result_scope(&columns, alias, &view.name)?;
+                        return Ok(Item::new(Rel::Query(Box::new(plan)), scope, None));
+                    }
+                    Object::Sequence(sequence) => return self.sequence_item(sequence.id, alias),
+                    _ => {}
+                }
             }
-            if let Some(sequence) = self.sequence_to_read(name)? {
-                return self.sequence_item(sequence, alias);
-            }
-            let table = self.readable_table(name)?;
+            let table = self.as_table(found, name)?;
             let mut scope = self.table_scope(&table, alias)?;
             let has_key = scope.tables.iter().any(|item| self.carries_key(&table, &item.name));
             scope.tables.iter_mut().for_each(|item| item.has_key = has_key);
@@ -403,13 +391,12 @@ impl Binder<'_> {
     fn aliased_join(&self, item: Item, alias: &TableAlias) -> Result<Item, SqlError> {
         let Item { mut rel, scope, lateral, .. } = item;
         let visible = scope.visible().into_iter().map(|column| {
-            let (expr, name, ty, origin) = match column {
-                Visible::Merged(column) => (column.expr.clone(), &column.name, column.ty, (0, 0)),
-                Visible::Separate(place, table, column) => {
-                    (Expr::Column(place), &column.name, column.ty, (table.oid, column.number))
-                }
+            let origin = match column {
+                Visible::Merged(_) => (0, 0),
+                Visible::Separate(_, table, column) => (table.oid, column.number),
             };
-            (expr, ResultColumn { name: name.clone(), ty, origin })
+            let Typed { expr, ty, .. } = column.typed(NO_LOCATION);
+            (expr, ResultColumn { name: column.name().to_owned(), ty, origin })
         });
         let (output, columns): (Vec<Expr>, Vec<ResultColumn>) = visible.unzip();
         if !scope.merged.is_empty() {

@@ -15,7 +15,7 @@ use super::projection::Output;
 use super::set_call::SetCall;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
-use crate::parse::start_of;
+use crate::parse::{NO_LOCATION, start_of};
 use crate::table::Table;
 
 /// The keys of an item of GROUP BY: parentheses there do nothing but enclose.
@@ -99,15 +99,16 @@ impl Binder<'_> {
     }
 
     /// 42803 for a column that is not grouped.
-    fn ungrouped(&self, place: usize) -> SqlError {
-        let own = self.aggregates.references.iter().find(|(at, _, _)| *at == place);
-        let inner = self.aggregates.inner_references.iter().find(|(at, _, _)| *at == place);
+    fn ungrouped(&self, place: usize, scope: &Scope) -> SqlError {
+        let own = self.aggregates.references.iter().find(|(at, _)| *at == place);
+        let inner = self.aggregates.inner_references.iter().find(|(at, _)| *at == place);
+        let name = scope.column_label(place);
         let (message, at) = match (own, inner) {
-            (own, Some((_, name, at))) if own.is_none_or(|(_, _, own_at)| at < own_at) => {
+            (own, Some((_, at))) if own.is_none_or(|(_, own_at)| at < own_at) => {
                 (format!("subquery uses ungrouped column \"{name}\" from outer query"), *at)
             }
             (own, _) => {
-                let (name, at) = own.map_or(("?", crate::parse::NO_LOCATION), |(_, name, at)| (name, *at));
+                let at = own.map_or(NO_LOCATION, |(_, at)| *at);
                 let message =
                     format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function");
                 (message, at)
@@ -123,12 +124,12 @@ impl Binder<'_> {
         keys: &mut Vec<Expr>,
         mut exprs: Vec<&'e mut Expr>,
         sets: &'e mut [SetCall],
-        tables: &[(usize, Arc<Table>)],
+        (tables, scope): (&[(usize, Arc<Table>)], &Scope),
     ) -> Result<(), SqlError> {
         let mut used = vec![false; sets.len()];
         for expr in &exprs {
             if let Some(place) = (Grouped { keys, sets, tables }).missing(expr, &mut used) {
-                return Err(self.ungrouped(place));
+                return Err(self.ungrouped(place, scope));
             }
         }
         let used = sets.iter_mut().zip(used).filter(|(_, is_used)| *is_used);

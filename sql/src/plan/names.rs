@@ -1,5 +1,7 @@
 //! Names: reserved words, keywords, folding.
 
+use std::borrow::Cow;
+
 use sqlparser::ast::{Expr as Ast, Ident, ObjectName, ObjectNamePart, OrderByOptions, Spanned};
 
 use super::binder::Binder;
@@ -36,8 +38,13 @@ impl Binder<'_> {
 
     /// The name of an alias: any word, but no string.
     pub(super) fn alias(&self, ident: &Ident) -> Result<String, SqlError> {
+        self.folded(ident).map(Cow::into_owned)
+    }
+
+    /// The same, borrowed if it is written so.
+    pub(super) fn folded<'i>(&self, ident: &'i Ident) -> Result<Cow<'i, str>, SqlError> {
         self.check_no_string(ident)?;
-        Ok(fold_ident(ident))
+        Ok(folded(ident))
     }
 
     /// 42601 for a string: sqlparser accepts them as names.
@@ -110,7 +117,28 @@ fn is_reserved(word: &str) -> bool {
     let Some(folded) = folded.get_mut(..word.len()) else { return false };
     folded.copy_from_slice(word.as_bytes());
     folded.make_ascii_lowercase();
-    RESERVED.binary_search_by(|reserved| reserved.as_bytes().cmp(folded)).is_ok()
+    let Some(letter) = folded.first().filter(|letter| letter.is_ascii_lowercase()) else { return false };
+    let letter = usize::from(letter - b'a');
+    let same = usize::from(STARTS[letter])..usize::from(STARTS[letter + 1]);
+    RESERVED[same].iter().any(|reserved| reserved.as_bytes() == folded)
+}
+
+/// Where the words of each letter begin in [`RESERVED`], and behind the last letter its end: every name that a
+/// statement has is looked for.
+const STARTS: [u8; 27] = starts();
+
+const fn starts() -> [u8; 27] {
+    let mut starts = [0; 27];
+    let mut letter = 0;
+    while letter < starts.len() {
+        let mut at = 0;
+        while at < RESERVED.len() && RESERVED[at].as_bytes()[0] < b'a' + letter as u8 {
+            at += 1;
+        }
+        starts[letter] = at as u8;
+        letter += 1;
+    }
+    starts
 }
 
 /// The bytes of the longest reserved word.
@@ -203,9 +231,15 @@ const VALUES: &[&str] = &[
 
 /// An identifier as in the catalog: folded to lower case unless quoted, truncated to 63 bytes.
 pub(super) fn fold_ident(ident: &Ident) -> String {
-    let mut name = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() };
-    name.truncate(truncated(&name, MAX_IDENTIFIER).len());
-    name
+    folded(ident).into_owned()
+}
+
+fn folded(ident: &Ident) -> Cow<'_, str> {
+    let value = truncated(&ident.value, MAX_IDENTIFIER);
+    if ident.quote_style.is_some() || !value.bytes().any(|b| b.is_ascii_uppercase()) {
+        return Cow::Borrowed(value);
+    }
+    Cow::Owned(value.to_ascii_lowercase())
 }
 
 /// Whether an expression is the keyword DEFAULT.

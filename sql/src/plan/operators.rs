@@ -6,12 +6,11 @@ use super::binder::{Binder, Typed};
 use super::calls::{Named, failure};
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
-use crate::expr::{Call, CompareOp, Expr};
+use crate::expr::{Call, CompareOp, Expr, compares_alike};
 use crate::parse::is_distinct;
-use pgtypes::SqlType;
 use pgtypes::cast::CastContext;
+use pgtypes::functions::OperatorRow;
 use pgtypes::functions::resolve::{self, Choice};
-use pgtypes::functions::{OperatorRow, has_order};
 
 /// The syntax trees of the operands, for error positions.
 pub(super) type Operands<'a> = (&'a Ast, &'a Ast);
@@ -113,29 +112,14 @@ impl Binder<'_> {
 
 /// The expression of an operator over converted operands.
 pub(super) fn operator_expr(row: &'static OperatorRow, choice: &Choice, mut args: Vec<Expr>) -> Expr {
-    let types: Vec<SqlType> = choice.args.iter().map(|(_, ty)| *ty).collect();
-    if let (Some(op), [left, right]) = (CompareOp::named(row.name), types.as_slice())
+    if let (Some(op), [(_, left), (_, right)]) = (CompareOp::named(row.name), choice.args.as_slice())
         && compares_alike(*left, *right)
         && let (Some(right), Some(left)) = (args.pop(), args.pop())
     {
         return Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
     }
+    let types = choice.args.iter().map(|(_, ty)| *ty).collect();
     Expr::Call(Call { function: choice.function, operator: Some(row.name), args, types, result: choice.result })
-}
-
-/// Whether values of two types compare as the kinds of their values do.
-pub(super) fn compares_alike(left: SqlType, right: SqlType) -> bool {
-    let (l, r) = (left.row(), right.row());
-    let is_time = |ty: SqlType| matches!(ty.base(), SqlType::DATE | SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ);
-    // Stored as texts that have another order.
-    if matches!(left.base(), SqlType::PG_LSN | SqlType::TID) {
-        return false;
-    }
-    // The functions report elements that cannot be compared.
-    if left.is_array() && !has_order(left) {
-        return false;
-    }
-    l.repr == r.repr && (left.oid == right.oid || !(is_time(left) || is_time(right)))
 }
 
 /// The name of an operator that the parser knows.

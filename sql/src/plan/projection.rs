@@ -158,14 +158,9 @@ impl Binder<'_> {
             stars.push((at, texts.join(", ")));
         }
         for column in visible {
-            let value = match column {
-                Visible::Merged(merged) => Typed::new(merged.expr.clone(), merged.ty, at),
-                Visible::Separate(place, owner, column) => {
-                    self.columns_used.borrow_mut().insert((owner.oid, column.number));
-                    Typed::new(Expr::Column(place), column.ty, at)
-                }
-            };
-            self.note_reference(&value, scope);
+            let value = column.typed(at);
+            self.note_columns(&value.expr, scope);
+            self.note_reference(&value);
             self.push(output, (value, column.name().to_owned()), scope);
         }
         Ok(())

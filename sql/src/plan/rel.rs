@@ -10,9 +10,9 @@ use super::locked_join::LockedJoin;
 pub(crate) use super::set_call::SetCall;
 use super::show::plain;
 use super::window::{Frame, WindowFunction};
-use crate::expr::Expr;
+use crate::expr::{Children, Expr};
 use crate::system::Relation;
-use crate::table::TableId;
+use crate::table::{Table, TableId, quote_identifier};
 
 /// A query. Rows of a source pass filter, aggregation, projection, DISTINCT, sort and limit, in this order.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct SelectPlan {
     pub(crate) lock: Option<RowLock>,
     /// Which rows these are, if the source is a join.
     pub(crate) locked_join: Option<Box<LockedJoin>>,
-    /// Names of the source's columns, for EXPLAIN.
+    /// Names of the source's columns, for EXPLAIN. None if they are those of the table that it reads.
     pub(crate) names: Vec<String>,
     /// Whether its own expressions have sub-queries. Known when it is settled.
     pub(crate) has_subqueries: bool,
@@ -78,7 +78,7 @@ impl SelectPlan {
     pub(crate) fn fixed(&self) -> impl Iterator<Item = &Expr> {
         let path = match &self.source {
             Source::Table(access) => access.path.exprs(),
-            _ => Vec::new(),
+            _ => Children::new(),
         };
         path.into_iter().chain(&self.limit).chain(&self.offset)
     }
@@ -100,9 +100,22 @@ impl SelectPlan {
 
     /// Names of the columns that the output expressions refer to, for EXPLAIN.
     pub(crate) fn row_names(&self) -> Vec<String> {
-        let Some(aggregation) = &self.aggregation else { return self.names.clone() };
-        let keys = aggregation.keys.iter().map(|key| plain(key, &self.names));
-        keys.chain(aggregation.calls.iter().map(|call| shown_call(call, &self.names))).collect()
+        let names = self.source_names();
+        let Some(aggregation) = &self.aggregation else { return names };
+        let keys = aggregation.keys.iter().map(|key| plain(key, &names));
+        keys.chain(aggregation.calls.iter().map(|call| shown_call(call, &names))).collect()
+    }
+
+    /// Names of the columns of its source, for EXPLAIN.
+    pub(crate) fn source_names(&self) -> Vec<String> {
+        match &self.source {
+            Source::Table(access) if self.names.is_empty() => {
+                let key = access.with_key.then(|| "ctid".to_owned());
+                column_names(&access.table).into_iter().chain(key).collect()
+            }
+            Source::System(relation) if self.names.is_empty() => column_names(&relation.table),
+            _ => self.names.clone(),
+        }
     }
 
     /// Whether it only filters and projects.
@@ -302,6 +315,11 @@ pub(crate) struct WindowCall {
     pub(crate) place: usize,
     pub(crate) function: WindowFunction,
     pub(crate) frame: Frame,
+}
+
+/// Names of the columns of a table, for EXPLAIN.
+pub(crate) fn column_names(table: &Table) -> Vec<String> {
+    table.columns.iter().map(|column| quote_identifier(&column.name)).collect()
 }
 
 /// The call of an aggregate, for EXPLAIN.

@@ -125,20 +125,32 @@ impl Binder<'_> {
 
     /// The relation that a name means, and the folded name without its schema. 42P01 if there is none.
     pub(super) fn relation(&self, name: &ObjectName) -> Result<(Relation, String), SqlError> {
-        let at = name.span().start;
-        self.check_database(name)?;
-        let found = self.find_relation(name)?;
+        let mut parts = self.name_parts(name)?;
+        let found = self.existing(&parts, name)?;
+        Ok((found, parts.pop().unwrap_or_default()))
+    }
+
+    /// The same of a name with these parts.
+    fn existing(&self, parts: &[String], name: &ObjectName) -> Result<Relation, SqlError> {
+        self.check_database(parts, name)?;
+        let found = self.find_parts(parts)?;
         found.ok_or_else(|| {
-            let parts = self.name_parts(name).unwrap_or_default();
             let message = format!("relation \"{}\" does not exist", parts.join("."));
-            self.error(SqlState::UNDEFINED_TABLE, message, at)
+            self.error(SqlState::UNDEFINED_TABLE, message, name.span().start)
         })
     }
 
     /// The relation of the user's that a name means, if there is one.
     pub(super) fn find_relation(&self, name: &ObjectName) -> Result<Option<(Relation, String)>, SqlError> {
         let mut parts = self.name_parts(name)?;
-        let found = match parts.as_slice() {
+        let found = self.find_parts(&parts)?;
+        let last = parts.pop().unwrap_or_default();
+        Ok(found.map(|found| (found, last)))
+    }
+
+    /// The same of a name with these parts.
+    pub(super) fn find_parts(&self, parts: &[String]) -> Result<Option<Relation>, SqlError> {
+        Ok(match parts {
             [relation] => self.look_up(None, relation),
             [schema, relation] => match self.catalog.schema(schema) {
                 Some(schema) if schema.session_node.is_some() && Some(schema.id) != self.catalog.sight().temporary => {
@@ -148,23 +160,17 @@ impl Binder<'_> {
                 Some(schema) => self.look_up(Some(schema.id), relation),
                 None => None,
             },
-            _ => return Err(far_relation(&parts)),
-        };
-        let last = parts.pop().unwrap_or_default();
-        Ok(found.map(|found| (found, last)))
+            _ => return Err(far_relation(parts)),
+        })
     }
 
     /// 0A000 for a relation in another database. The other look-ups give the error without a position, as in
     /// PostgreSQL.
-    pub(super) fn check_database(&self, name: &ObjectName) -> Result<(), SqlError> {
-        if name.0.len() < 3 {
-            return Ok(());
-        }
-        let parts = self.name_parts(name)?;
+    pub(super) fn check_database(&self, parts: &[String], name: &ObjectName) -> Result<(), SqlError> {
         if parts.len() < 3 {
             return Ok(());
         }
-        Err(far_relation(&parts).at(self.position(name.span().start)))
+        Err(far_relation(parts).at(self.position(name.span().start)))
     }
 
     /// The table of a name, to be changed. 42P01 if there is none, 42809 if it means something else, 42501 if it is one
@@ -211,9 +217,10 @@ impl Binder<'_> {
 
     /// The relation of a name, those of the system included. 42P01 if there is none.
     pub(super) fn readable(&self, name: &ObjectName) -> Result<Relation, SqlError> {
-        match self.of_system(&self.name_parts(name)?) {
+        let parts = self.name_parts(name)?;
+        match self.of_system(&parts) {
             Some(found) => Ok(Relation::Table(found.table.clone())),
-            None => Ok(self.relation(name)?.0),
+            None => self.existing(&parts, name),
         }
     }
 

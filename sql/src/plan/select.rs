@@ -127,7 +127,8 @@ impl Binder<'_> {
         let mut sets = SetSteps::of(&keys, std::mem::take(&mut self.aggregates.sets));
         let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
         let exprs = output.exprs.iter_mut().chain(&mut having).chain(windows.exprs_mut()).collect();
-        let groups = if is_grouped { Some(self.groups(keys, (exprs, &mut sets.above), &from)?) } else { None };
+        let groups =
+            if is_grouped { Some(self.groups(keys, (exprs, &mut sets.above), (&from, &scope))?) } else { None };
         let aggregation = groups.map(|(keys, calls)| Aggregation { keys, calls, having });
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
@@ -150,7 +151,7 @@ impl Binder<'_> {
             offset: order_limit.offset,
             lock: None,
             locked_join: None,
-            names: scope.names(),
+            names: if matches!(from, From::Table(_)) && scope.has_own_names() { Vec::new() } else { scope.names() },
             has_subqueries: true,
         };
         if let (Some(locking), From::Rel(_)) = (locking, &from) {
@@ -187,9 +188,9 @@ impl Binder<'_> {
         &mut self,
         mut keys: Vec<Expr>,
         (exprs, sets): (Vec<&mut Expr>, &mut [SetCall]),
-        from: &From,
+        (from, scope): (&From, &Scope),
     ) -> Result<(Vec<Expr>, Vec<AggregateCall>), SqlError> {
-        self.over_groups(&mut keys, exprs, sets, &from.tables())?;
+        self.over_groups(&mut keys, exprs, sets, (&from.tables(), scope))?;
         if from.reads_recursion() {
             self.refuse_recursive_aggregate(self.aggregates.first)?;
         }

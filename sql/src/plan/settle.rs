@@ -283,7 +283,7 @@ fn first_value(plan: &mut SelectPlan, known: &Known) {
     if choice.direction.is_none() || choice.filter.is_some() || is_point {
         return;
     }
-    let names = vec![plain(arg, &plan.names)];
+    let names = vec![plain(arg, &plan.source_names())];
     let input = SelectPlan {
         source: std::mem::replace(&mut plan.source, Source::Single),
         filter,

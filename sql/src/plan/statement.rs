@@ -72,6 +72,7 @@ fn bind_on_this_stack(
         _ => None,
     };
     let lookups = binder.take_lookups();
+    let has_calls = calls_session(&whole);
     let notices = if matches!(body, Body::Explain(_)) || analyze.is_some() { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         valid_for: AtomicU64::new(catalog.version),
@@ -84,10 +85,11 @@ fn bind_on_this_stack(
         is_ddl,
         outside_block_only,
         constant_parts: constants::any_in(&whole),
-        takes_locks: takes_locks(&whole)?,
-        uses_sequences: uses_sequences(&whole)? || references.as_ref().is_some_and(References::use_sequences),
-        changed_sequence: changed_sequence(&whole),
-        needs_transaction: needs_transaction(&whole),
+        takes_locks: has_calls && takes_locks(&whole)?,
+        uses_sequences: has_calls && uses_sequences(&whole)?
+            || references.as_ref().is_some_and(References::use_sequences),
+        changed_sequence: if has_calls { changed_sequence(&whole) } else { None },
+        needs_transaction: has_calls && needs_transaction(&whole),
         cost: cost::of(&whole),
         plain: plain::plain_output(&body).filter(|_| analyze.is_none() && !changes_in_with),
         changes_in_with,
@@ -130,6 +132,17 @@ fn settle_body(body: &mut Body, known: &Known) {
         Body::Delete(plan) => plan.joined.iter_mut().for_each(|joined| settle::settle(&mut joined.source, known)),
         _ => {}
     }
+}
+
+/// Whether an expression calls a function of the session: most statements have none.
+fn calls_session(whole: &Whole<'_>) -> bool {
+    let mut found = false;
+    // The visitor never fails.
+    let _ = visit(whole, &mut |expr| {
+        found |= expr.calls_session();
+        Ok(())
+    });
+    found
 }
 
 /// Whether an expression asks for the id of the transaction.

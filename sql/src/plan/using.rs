@@ -6,7 +6,7 @@
 use sqlparser::ast::{Expr as Ast, Ident};
 use sqlparser::tokenizer::Location;
 
-use super::binder::{Binder, MergedColumn, Scope, Typed, Visible};
+use super::binder::{Binder, MergedColumn, Scope, Typed};
 use super::coerce::Unified;
 use super::kinds::JoinKind;
 use crate::error::{SqlError, SqlState};
@@ -59,10 +59,7 @@ impl Binder<'_> {
         let mut found = scope.visible().into_iter().filter(|column| column.name() == name);
         match (found.next(), found.next()) {
             (Some(only), None) => {
-                let only = match only {
-                    Visible::Merged(column) => Typed::new(column.expr.clone(), column.ty, at),
-                    Visible::Separate(place, _, column) => Typed::new(Expr::Column(place), column.ty, at),
-                };
+                let only = only.typed(at);
                 self.note_columns(&only.expr, scope);
                 Ok(only)
             }

@@ -4,6 +4,8 @@
 //! to. A column that a view reads goes with the view or not at all; its type and its name stay, and so does the name of
 //! the table.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::binder::Binder;
@@ -39,8 +41,9 @@ impl Binder<'_> {
         for object in self.views_of(ObjectId(table.id.0)) {
             let Object::View(view) = &*object else { continue };
             let mut binder = Binder::new(self.statement, None, self.catalog);
+            binder.columns_used = RefCell::new(Some(BTreeSet::new()));
             binder.view_query(view)?;
-            if binder.columns_used.get_mut().contains(&wanted) {
+            if binder.columns_used.take().is_some_and(|used| used.contains(&wanted)) {
                 found.push(object);
             }
         }

@@ -32,12 +32,13 @@ const MAX_EXPANDED: usize = 1000;
 impl Binder<'_> {
     /// The view that a name means, if it means one.
     pub(super) fn find_view(&self, name: &ObjectName) -> Result<Option<Arc<Object>>, SqlError> {
-        if self.of_system(&self.name_parts(name)?).is_some() {
+        let parts = self.name_parts(name)?;
+        if self.of_system(&parts).is_some() {
             return Ok(None);
         }
-        self.check_database(name)?;
-        Ok(match self.find_relation(name)? {
-            Some((Relation::Object(object), _)) if matches!(*object, Object::View(_)) => Some(object),
+        self.check_database(&parts, name)?;
+        Ok(match self.find_parts(&parts)? {
+            Some(Relation::Object(object)) if matches!(*object, Object::View(_)) => Some(object),
             _ => None,
         })
     }
@@ -86,11 +87,14 @@ impl Binder<'_> {
         inner.views.push(view.id);
         inner.subplans = std::mem::take(&mut self.subplans);
         inner.with = std::mem::take(&mut self.with);
+        if inner.views.len() == 1 {
+            inner.columns_used = self.columns_used.take().into();
+        }
         let bound = inner.query(query);
         inner.views.pop();
         let lookups = inner.take_lookups();
         if inner.views.is_empty() {
-            self.columns_used.borrow_mut().append(inner.columns_used.get_mut());
+            self.columns_used = inner.columns_used;
             self.enum_literals.borrow_mut().append(inner.enum_literals.get_mut());
         }
         self.views = inner.views;

@@ -51,20 +51,20 @@ impl Binder<'_> {
     /// The row of the table that has this name: `SELECT t FROM t`.
     pub(super) fn whole_row(&mut self, name: &str, scope: &Scope, at: Location) -> Option<Typed> {
         let reached = self.reached(Qualifier { schema: None, table: name }, scope)?;
-        Some(self.row_of(&reached, scope, at))
+        Some(self.row_of(&reached, at))
     }
 
     /// `t.*` as one value.
     pub(super) fn starred_row(&mut self, parts: &[Ident], scope: &Scope) -> Result<Typed, SqlError> {
         let (reached, at) = self.starred(parts, scope)?;
-        Ok(self.row_of(&reached, scope, at))
+        Ok(self.row_of(&reached, at))
     }
 
     /// The columns that `t.*` stands for, with their names.
     pub(super) fn starred_columns(&mut self, parts: &[Ident], scope: &Scope) -> Result<Vec<(String, Typed)>, SqlError> {
         let (reached, at) = self.starred(parts, scope)?;
         let columns = reached.table.columns.iter().map(|column| column.name.clone());
-        Ok(columns.zip(self.reached_columns(&reached, scope, at)).collect())
+        Ok(columns.zip(self.reached_columns(&reached, at)).collect())
     }
 
     /// The fields of a row, with their names: `(row).*`.
@@ -156,16 +156,15 @@ impl Binder<'_> {
         around.find_map(|(depth, frame)| Some(Reached { table: find(&frame.scope)?, depth: Some(depth) }))
     }
 
-    fn reached_columns(&mut self, reached: &Reached, scope: &Scope, at: Location) -> Vec<Typed> {
+    fn reached_columns(&mut self, reached: &Reached, at: Location) -> Vec<Typed> {
         let table = &reached.table;
-        let outer = reached.depth.and_then(|depth| Some((depth, self.frames.get(depth)?.scope.clone())));
         let places = table.columns.iter().enumerate().map(|(at, column)| (table.offset + at, column.ty));
         let values = places.map(|(place, ty)| {
             let value = Typed::new(Expr::Column(place), ty, at);
-            match &outer {
-                Some((depth, scope)) => self.outer_value(*depth, value, scope),
+            match reached.depth {
+                Some(depth) => self.outer_value(depth, value),
                 None => {
-                    self.note_reference(&value, scope);
+                    self.note_reference(&value);
                     value
                 }
             }
@@ -173,9 +172,9 @@ impl Binder<'_> {
         values.collect()
     }
 
-    fn row_of(&mut self, reached: &Reached, scope: &Scope, at: Location) -> Typed {
+    fn row_of(&mut self, reached: &Reached, at: Location) -> Typed {
         let table = &reached.table;
-        let mut values = self.reached_columns(reached, scope, at);
+        let mut values = self.reached_columns(reached, at);
         if table.is_scalar
             && values.len() == 1
             && let Some(value) = values.pop()

@@ -14,7 +14,7 @@ use crate::plan::join_method::limit_of;
 use crate::plan::node::{Body, Conflict, Joined, RowCounts, Whole, WithBody};
 use crate::plan::rel::{
     FunctionScan, Join, JoinKind, JoinMethod, Rel, SelectPlan, SetCall, SetKind, SetOperation, SortKey, Source,
-    Windows, WithScan,
+    Windows, WithScan, column_names,
 };
 use crate::plan::show::{plain, show};
 use crate::table::{Table, quote_identifier};
@@ -167,7 +167,8 @@ impl Walk<'_> {
                 if aggregation.keys.is_empty() { ("Aggregate", "Plain") } else { ("HashAggregate", "Hashed") };
             let mut node = ExplainNode::titled("Aggregate", name.to_owned()).attribute("Strategy", strategy);
             if !aggregation.keys.is_empty() {
-                let keys = aggregation.keys.iter().map(|key| plain(key, &plan.names));
+                let names = plan.source_names();
+                let keys = aggregation.keys.iter().map(|key| plain(key, &names));
                 node.detail("Group Key", keys.collect::<Vec<_>>());
             }
             if let Some(having) = &aggregation.having {
@@ -224,8 +225,9 @@ impl Walk<'_> {
             },
         };
         let names = match &plan.source {
+            // As in the key.
             Source::Table(access) => column_names(&access.table),
-            _ => plan.names.clone(),
+            _ => plan.source_names(),
         };
         self.filter(&mut node, plan.filter.as_ref(), &names, counted.map(|counted| &counted.rows));
         if plan.filter.is_some() && matches!(plan.source, Source::Rel(_)) {
@@ -410,10 +412,6 @@ fn show_read(node: &mut ExplainNode, counted: &NodeRun) {
     if let Some(report) = &counted.read {
         node.detail("Read", format!("{} regions={}", show_report(report), counted.regions.count()));
     }
-}
-
-fn column_names(table: &Table) -> Vec<String> {
-    table.columns.iter().map(|column| quote_identifier(&column.name)).collect()
 }
 
 fn function(scan: &FunctionScan) -> ExplainNode {
