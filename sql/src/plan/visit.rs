@@ -104,6 +104,7 @@ pub(super) fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Resu
 /// Passes the expressions of a query to `visitor`, without those of the node that it reads.
 pub(super) fn visit_own(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     if let Some(aggregation) = &plan.aggregation {
+        aggregation.keys.iter().try_for_each(&mut *visitor)?;
         aggregation
             .calls
             .iter()

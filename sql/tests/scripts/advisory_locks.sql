@@ -450,3 +450,26 @@ pg_advisory_lock:void
 DISCARD ALL
 pg_try_advisory_lock:bool|pg_advisory_unlock:bool
 t|t
+
+# In GROUP BY a lock is taken for each row; what is void cannot be told apart.
+\session a
+select pg_try_advisory_lock(1) as taken, count(*) from t group by 1;
+select count(*) from t group by pg_try_advisory_lock(id / 3);
+select count(*) from pg_locks where locktype = 'advisory';
+select pg_advisory_unlock_all();
+select pg_advisory_lock(1), count(*) from t group by 1;
+select distinct pg_advisory_lock(1);
+select pg_advisory_lock(1) order by 1;
+----
+taken:bool|count:int8
+t|5
+count:int8
+5
+count:int8
+3
+pg_advisory_unlock_all:void
+~
+ERROR 42883: could not identify an equality operator for type void [at 54]
+ERROR 42883: could not identify an equality operator for type void [at 17]
+ERROR 42883: could not identify an ordering operator for type void [at 37]
+HINT: Use an explicit ordering operator or modify the query.

@@ -159,3 +159,12 @@ ERROR 22012: division by zero
 1
 ERROR 22012: division by zero
 ERROR 22012: division by zero
+
+# Those of the keys of groups too.
+create table no_rows (a int);
+select count(*) from no_rows group by 1/0;
+select 1/0, count(*) from no_rows group by 1;
+----
+CREATE TABLE
+ERROR 22012: division by zero
+ERROR 22012: division by zero

@@ -687,3 +687,22 @@ a:int4|b:int8|c:int4
 5|5|NULL
 INSERT 0 2
 DROP TABLE
+
+# Groups by what is drawn.
+create table drawn (a int);
+insert into drawn values (1), (1), (2);
+create sequence keys;
+select count(*) from drawn group by nextval('keys');
+select nextval('keys') as key, count(*) from drawn group by 1 order by 1;
+----
+CREATE TABLE
+INSERT 0 3
+CREATE SEQUENCE
+count:int8
+1
+1
+1
+key:int8|count:int8
+4|1
+5|1
+6|1

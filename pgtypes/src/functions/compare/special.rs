@@ -188,7 +188,7 @@ fn check(ty: T, need: Need) -> Result<(), ValueError> {
     const ACLITEM: T = T { oid: crate::oid::Oid(1033), typmod: -1 };
     let ty = ty.base();
     let fails = match ty {
-        T::JSON | T::REFCURSOR | T::CSTRING | T::PG_NODE_TREE => true,
+        T::JSON | T::REFCURSOR | T::CSTRING | T::PG_NODE_TREE | T::VOID => true,
         T::XID | T::CID | ACLITEM => need == Need::Order,
         _ => return Ok(()),
     };
