@@ -18,9 +18,9 @@
 //! 3. `comments`, `descriptor`, `object_record`, `statistics`: records of comments, of tables, of other objects, and of
 //!    what ANALYZE has found
 //! 4. `snapshot`: the objects of a version
-//! 5. `control`, `user_types`, `uses`, `versions`, `violations`: leases and schema changes under way, types of users,
-//!    the live transactions of the node, catalogs of the past, errors of constraints
-//! 6. `lease`, `reclaim`: the node's lease, removal of dropped rows
+//! 5. `control`, `fixed_names`, `user_types`, `uses`, `versions`: leases and schema changes under way, ids in stored
+//!    texts, types of users, the live transactions of the node, catalogs of the past
+//! 6. `lease`, `reclaim`, `violations`: the node's lease, removal of dropped rows, errors of constraints
 //! 7. `steps`, `temporary`: the steps of schema changes; the temporary relations of a session
 //! 8. `ddl`, `gc_ttl`, `past`: what a schema change writes; how long old versions are kept; begins reads in the past
 //! 9. `comment_changes`, `leftovers`: changes of comments; temporary relations of sessions that have ended
@@ -31,6 +31,7 @@ mod comments;
 mod control;
 pub(crate) mod ddl;
 pub mod descriptor;
+mod fixed_names;
 mod gc_ttl;
 mod keeper;
 pub mod keys;
@@ -53,8 +54,10 @@ mod violations;
 pub(crate) use comments::Part;
 pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
+pub(crate) use fixed_names::{FIXED_RELATION, FIXED_TYPE, fixed_id};
 pub(crate) use gc_ttl::GC_TTL_MIN;
 pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
+pub(crate) use keys::FIRST_ID;
 pub use keys::NodeId;
 pub use lease::{CatalogConfig, CatalogPeers, NodeCatalog};
 pub use snapshot::Catalog;

@@ -6,6 +6,7 @@ use pgtypes::timestamp::Now;
 use pgtypes::{Datum, IoEnv, Oid, SqlType, TimeZone, wire};
 use txn::TxnError;
 
+use super::fixed_names::shown_text;
 use super::keys;
 use super::snapshot::Catalog;
 use crate::codec;
@@ -83,7 +84,8 @@ fn entry_text(table: &Table, index: &Index, values: &[Datum], env: &IoEnv<'_>) -
         Some(ty) => wire::show(value, ty, env),
         None => String::new(),
     });
-    format!("({})=({})", index.column_names(table).join(", "), shown.collect::<Vec<_>>().join(", "))
+    let names = index.column_names(table).join(", ");
+    format!("({})=({})", shown_text(&names, env.names), shown.collect::<Vec<_>>().join(", "))
 }
 
 /// 23505 for a duplicate primary key.

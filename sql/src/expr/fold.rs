@@ -29,7 +29,7 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     if strict_operands(&expr).into_iter().any(is_null) {
         return after_parts(&expr, Datum::Null);
     }
-    if !has_value(&expr) {
+    if !is_ready(&expr) {
         return guarded(expr);
     }
     let zone = TimeZone::utc();
@@ -41,8 +41,8 @@ pub(crate) fn fold(expr: Expr) -> Expr {
     }
 }
 
-/// Whether an expression has a value now: its operands do, and it needs no session.
-fn has_value(expr: &Expr) -> bool {
+/// Whether an expression can be evaluated now: its operands are constants, and it needs no session.
+fn is_ready(expr: &Expr) -> bool {
     let children = expr.children();
     let is_leaf = children.is_empty() && !matches!(expr, Expr::Call(_));
     let is_styled = matches!(expr, Expr::Cast { cast, .. } if cast.is_styled());

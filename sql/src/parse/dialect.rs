@@ -271,9 +271,10 @@ impl Dialect for CortadoDialect {
                 Keyword::VARIADIC => Some(variadic(parser)),
                 Keyword::INTERVAL => interval(parser),
                 Keyword::OPERATOR => quantified::prefix_operator(parser),
-                // The parser's word, but a type of PostgreSQL.
-                Keyword::NoKeyword | Keyword::NAME => typed_literal(parser).or_else(|| column(parser)),
-                Keyword::ID | Keyword::KEY | Keyword::VALUE => column(parser),
+                // The others are words of the parser, but plain names.
+                Keyword::NoKeyword | Keyword::NAME | Keyword::ID | Keyword::KEY | Keyword::VALUE => {
+                    typed_literal(parser).or_else(|| column(parser))
+                }
                 _ => None,
             },
             Token::Number(..) | Token::Placeholder(_) => Some(parser.parse_value().map(Expr::Value)),

@@ -11,7 +11,7 @@ use super::assign::{bind_default, type_of_default};
 use super::binder::{Binder, Scope, Typed};
 use super::constraints::check_types;
 use super::dependents::of_column;
-use super::index::{bind_indexes, normal_condition, stored_condition};
+use super::index::{bind_indexes, check_immutable, normal_condition, stored_condition, stored_expression};
 use super::names::fold_ident;
 use super::node::Alteration;
 use super::table_change::{Change, place_of};
@@ -20,7 +20,7 @@ use crate::catalog::NamedType;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::NO_LOCATION;
-use crate::table::{ForeignKey, Table, quote_identifier};
+use crate::table::{ForeignKey, IndexedValue, Table, quote_identifier};
 use pgtypes::cast::{CastContext, cast_context};
 
 /// A new type of a column.
@@ -53,6 +53,7 @@ impl Binder<'_> {
             return Ok(());
         }
         types.into_iter().try_for_each(|new_type| self.set_type(new_type, change))?;
+        self.retype_indexes(&mut change.alteration)?;
         self.check_constraints(&change.alteration.new)
     }
 
@@ -154,7 +155,9 @@ impl Binder<'_> {
         let table = change.alteration.new.clone();
         for check in &mut change.alteration.new.checks {
             if let Some(text) = normal_condition(&check.text, &table, self.catalog) {
-                check.text = text;
+                let scope = Scope::of_columns(&table);
+                let fixed = self.with_ids(text, |binder, ast| binder.condition(ast, &scope, "CHECK"))?;
+                check.text = fixed.unwrap_or_else(|| check.text.clone());
             }
         }
         Ok(())
@@ -186,6 +189,33 @@ impl Binder<'_> {
                 }
             }
         }
+    }
+
+    /// Gives the expressions of indexes their new types. Fails if an index cannot be made of them: they must still
+    /// follow from the row alone, and have an order.
+    fn retype_indexes(&self, alteration: &mut Alteration) -> Result<(), SqlError> {
+        let table = alteration.new.clone();
+        for index in &mut alteration.new.indexes {
+            for column in &mut index.columns {
+                let ty = match &mut column.value {
+                    IndexedValue::Column(at) => table.columns[*at].ty,
+                    IndexedValue::Expression { text, ty } => {
+                        let (expr, new) = stored_expression(text, &table, self.catalog)?;
+                        check_immutable(&expr, "expression")?;
+                        check_column_type("expr", new)?;
+                        // The stored entries have values of the old type.
+                        alteration.rewrites |= new.oid != ty.oid;
+                        *ty = new;
+                        new
+                    }
+                };
+                self.check_operator_class(None, ty)?;
+            }
+            if let Some(text) = &index.predicate {
+                check_immutable(&stored_condition(text, &table, self.catalog)?, "predicate")?;
+            }
+        }
+        table.primary_key.iter().try_for_each(|at| self.check_operator_class(None, table.columns[*at].ty))
     }
 
     /// Fails if columns have types that an index or a constraint cannot be made of any more. PostgreSQL makes the

@@ -202,7 +202,7 @@ pub(super) fn always_detail(column: &str) -> String {
 
 /// Binds the stored text of a column's DEFAULT.
 pub(super) fn bind_default(text: &str, column: &Column, catalog: &Catalog) -> Result<Expr, SqlError> {
-    with_default(text, column, catalog, |binder, ast| bind_default_tree(binder, ast, column))
+    with_default(text, column, catalog, |mut binder, ast| bind_default_tree(&mut binder, ast, column))
 }
 
 /// The type of a stored DEFAULT before its implicit cast to that of the column. A literal has that of the column.
@@ -230,7 +230,7 @@ fn with_default<T>(
 }
 
 /// Binds the tree of a column's DEFAULT.
-pub(super) fn bind_default_tree(mut binder: Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
+pub(super) fn bind_default_tree(binder: &mut Binder<'_>, ast: &Ast, column: &Column) -> Result<Expr, SqlError> {
     binder.clause = "DEFAULT expressions";
     binder.refuses_queries = Some("DEFAULT expression");
     let value = binder.expr(ast, &Scope::default())?;

@@ -457,7 +457,9 @@ impl Binder<'_> {
         let found = type_name::resolve(name, &|schema, name| self.find_type(schema, name));
         // As in PostgreSQL, the error of a type in another database has no position.
         let at = if type_name::is_far(name) { NO_LOCATION } else { at };
-        found.map_err(|error| error.at(self.position(at)))
+        let found = found.map_err(|error| error.at(self.position(at)))?;
+        self.note_type_name(name, found);
+        Ok(found)
     }
 
     /// `type 'literal'`.

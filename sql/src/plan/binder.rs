@@ -29,6 +29,9 @@ const MAX_PARAMS: usize = 65_535;
 /// Limit of nested expressions. Bounds the binder's recursion; the parser's own limit is lower.
 const MAX_DEPTH: usize = 250;
 
+/// A part of a text that is to be replaced: where it begins and ends, in bytes, and the new one.
+pub(super) type Replacement = (usize, usize, String);
+
 /// A bound expression with its type and location.
 #[derive(Clone, Debug)]
 pub(super) struct Typed {
@@ -380,6 +383,10 @@ pub(super) struct Binder<'a> {
     pub(super) columns_used: RefCell<Option<BTreeSet<(u32, i16)>>>,
     /// The literals of enums and of their arrays in a stored text: their types, and where they are.
     pub(super) enum_literals: RefCell<Vec<(SqlType, Location)>>,
+    /// The names of types and relations in the text, with the ids that are to stand for them, if that is asked for.
+    pub(super) names_read: RefCell<Option<Vec<Replacement>>>,
+    /// The names of the relations that the statement creates.
+    pub(super) creating: Vec<String>,
     /// The relations that names may lead to, if the text is a view's.
     pub(super) only: Option<Vec<ObjectId>>,
     /// The views whose queries are being bound, the outermost first.
@@ -429,6 +436,8 @@ impl<'a> Binder<'a> {
             uses: RefCell::default(),
             columns_used: RefCell::default(),
             enum_literals: RefCell::default(),
+            names_read: RefCell::default(),
+            creating: Vec::new(),
             only: None,
             views: Vec::new(),
             expanded: 0,

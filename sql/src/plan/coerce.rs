@@ -4,6 +4,7 @@
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Typed};
+use crate::catalog::{FIXED_RELATION, fixed_id};
 use crate::error::{SqlError, SqlState};
 use crate::expr::fold::fold;
 use crate::expr::{Expr, Position};
@@ -131,10 +132,15 @@ impl Binder<'_> {
             if let Some(error) = certain_error(ty, text) {
                 return Err(error.at(position));
             }
+            let mut text: Box<str> = text.into();
             if ty.base() == SqlType::REGCLASS {
-                self.note_constant(text);
+                if let Some(id) = fixed_id(&text, FIXED_RELATION).filter(|_| self.is_stored) {
+                    text = id.0.to_string().into();
+                }
+                self.note_constant(&text);
+                self.note_relation_name(&text, at)?;
             }
-            return Ok(Expr::Input { ty, text: text.into(), position: Position(position) });
+            return Ok(Expr::Input { ty, text, position: Position(position) });
         }
         self.note_enum(ty);
         if self.is_stored && ty.scalar().is_enum() {

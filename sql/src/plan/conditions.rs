@@ -70,7 +70,7 @@ pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Whether a function is true for the elements that are its left argument as a key.
+/// Whether a function is true for exactly the elements whose bytes in a key are those of its left argument.
 fn finds_keys(function: &Elementwise) -> bool {
     let [left, right] = function.types;
     function.operator == "=" && !function.all && compares_alike(left, right)

@@ -61,6 +61,9 @@ impl Binder<'_> {
                 .filter(|text| is_same(text))
                 .ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?,
         };
+        let scope = Scope::of_columns(table);
+        let fixed = self.with_ids(text, |binder, ast| binder.condition(ast, &scope, "CHECK"))?;
+        let text = fixed.ok_or_else(|| self.unsupported("this CHECK is", start_of(ast)))?;
         let mut places = Vec::new();
         for (place, _) in read {
             if !places.contains(&place) {
@@ -119,10 +122,14 @@ impl Binder<'_> {
         let ty = column.ty;
         let normal = self.stored(what, |binder| Ok(binder.normal_value(ast, &Scope::of_columns(table), ty)));
         let normal = normal.ok().and_then(|(normal, _)| normal).filter(is_same);
-        match normal.or_else(|| Some(text_of(ast)).filter(is_same)) {
-            Some(text) => Ok(text),
-            None => Err(self.unsupported("this generation expression is", start_of(ast))),
-        }
+        let text = normal.or_else(|| Some(text_of(ast)).filter(is_same));
+        let scope = Scope::of_columns(table);
+        let value = |binder: &mut Binder<'_>, ast: &Ast| {
+            let value = binder.expr(ast, &scope)?;
+            binder.assign_default(value, column)
+        };
+        let text = text.map(|text| self.with_ids(text, value)).transpose()?.flatten();
+        text.ok_or_else(|| self.unsupported("this generation expression is", start_of(ast)))
     }
 
     /// Adds foreign keys to a table under construction, or to one that exists.

@@ -126,12 +126,14 @@ impl Binder<'_> {
             column.id = ColumnId(u16::try_from(at + 1).unwrap_or(u16::MAX));
         }
         table.last_column = Table::last_of(&table.columns);
-        let mut table = self.with_parts(table, parts)?;
         let models: Vec<(usize, Sequence)> = copied.iter().flat_map(|like| self.copied_sequences(like)).collect();
+        let sequences = self.column_sequences(&create.columns, &table, models)?;
+        self.creating = sequences.iter().map(|(_, sequence)| sequence.name.clone()).collect();
+        self.creating.push(table.name.clone());
+        let mut table = self.with_parts(table, parts)?;
         for like in copied {
             self.copy_constraints(like, &mut table)?;
         }
-        let sequences = self.column_sequences(&create.columns, &table, models)?;
         Ok(Body::CreateTable(Some(NewTable { sequences, at_commit: self.at_commit(create)?, ..new_of(table) })))
     }
 
@@ -503,7 +505,7 @@ impl Binder<'_> {
     }
 
     fn checked_default(&mut self, ast: &Ast, text: String, column: &Column) -> Result<Option<String>, SqlError> {
-        let bound = bind_default_tree(Binder::new(self.statement, None, self.catalog), ast, column);
+        let bound = bind_default_tree(&mut Binder::new(self.statement, None, self.catalog), ast, column);
         let bound = bound.map_err(|mut error| {
             if error.code == SqlState::UNDEFINED_COLUMN {
                 let message = "cannot use column reference in DEFAULT expression";
@@ -527,7 +529,7 @@ impl Binder<'_> {
         }
         let text = normal.filter(is_same).or_else(|| Some(text).filter(is_same));
         let text = match text {
-            Some(text) => self.with_schemas(text, &bound, column)?,
+            Some(text) => self.with_ids(text, |binder, ast| bind_default_tree(binder, ast, column))?,
             None => None,
         };
         text.map(Some).ok_or_else(|| self.unsupported("this DEFAULT is", start_of(ast)))

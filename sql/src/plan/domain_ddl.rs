@@ -236,9 +236,12 @@ impl Binder<'_> {
         }
         let text = with_value(&text_of(ast));
         match stored_value_condition(&text, domain, self.catalog) {
-            Ok(again) if again == condition => Ok(text),
-            _ => refuse("this expression"),
+            Ok(again) if again == condition => {}
+            _ => return refuse("this expression"),
         }
+        let scope = value_scope(domain);
+        let fixed = self.with_ids(text, |binder, ast| binder.condition(ast, &scope, "CHECK"))?;
+        fixed.map_or_else(|| refuse("this expression"), Ok)
     }
 
     fn drop_value_check(&mut self, domain: &mut Domain, name: &str, if_exists: bool) -> Result<(), SqlError> {

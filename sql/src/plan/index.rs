@@ -13,7 +13,7 @@ use super::bound_index::{BoundIndex, TableWrite};
 use super::domains::column_checks;
 use super::stored::bind_stored;
 use crate::catalog::Catalog;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::fold::needs_session;
 use crate::table::{Check, Column, IndexedValue, Table};
@@ -104,4 +104,13 @@ pub(super) fn is_immutable(expr: &Expr) -> bool {
         node => needs_session(node) || matches!(node, Expr::Context(_) | Expr::Input { .. }),
     };
     !expr.is_volatile() && !expr.any(&is_mutable)
+}
+
+/// 42P17 if a part of an index depends on more than the row.
+pub(super) fn check_immutable(expr: &Expr, part: &str) -> Result<(), SqlError> {
+    if is_immutable(expr) {
+        return Ok(());
+    }
+    let message = format!("functions in index {part} must be marked IMMUTABLE");
+    Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
 }

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope};
 use super::dependents::{Dependents, of_key};
-use super::index::{is_immutable, stored_condition, stored_expression};
+use super::index::{check_immutable, stored_condition, stored_expression};
 use super::names::{fold_ident, index_columns_name, object_name, sort_options};
 use super::node::{Alteration, Body, Notice};
 use super::projection::index_column_name;
@@ -231,7 +231,8 @@ impl Binder<'_> {
         Ok(IndexColumn { value, order: KeyOrder { descends, nulls_first } })
     }
 
-    fn check_operator_class(&self, class: Option<&ObjectName>, ty: SqlType) -> Result<(), SqlError> {
+    /// 42704 for a type whose values an index cannot order, and for an operator class that does not exist.
+    pub(super) fn check_operator_class(&self, class: Option<&ObjectName>, ty: SqlType) -> Result<(), SqlError> {
         if !has_order(ty) {
             let name = ty.name();
             let message = format!("data type {name} has no default operator class for access method \"btree\"");
@@ -262,30 +263,32 @@ impl Binder<'_> {
         let value = self.expr(inner, &Scope::of_columns(table))?;
         let value = self.resolve_unknown(value)?;
         check_column_type(&index_column_name(ast), value.ty)?;
-        if !is_immutable(&value.expr) {
-            let message = "functions in index expression must be marked IMMUTABLE";
-            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
-        }
+        check_immutable(&value.expr, "expression")?;
         let text = text_of(inner);
         match stored_expression(&text, table, self.catalog) {
-            Ok((again, ty)) if again == value.expr && ty == value.ty => Ok((IndexedValue::Expression { text, ty }, ty)),
-            _ => Err(self.unsupported("this index expression is", start_of(ast))),
+            Ok((again, ty)) if again == value.expr && ty == value.ty => {}
+            _ => return Err(self.unsupported("this index expression is", start_of(ast))),
         }
+        let scope = Scope::of_columns(table);
+        let fixed = self.with_ids(text, |binder, ast| {
+            let value = binder.expr(ast, &scope)?;
+            Ok(binder.resolve_unknown(value)?.expr)
+        });
+        let text = fixed?.ok_or_else(|| self.unsupported("this index expression is", start_of(ast)))?;
+        Ok((IndexedValue::Expression { text, ty: value.ty }, value.ty))
     }
 
     fn stored_predicate(&mut self, table: &Table, ast: &Ast) -> Result<String, SqlError> {
         self.clause = "index predicates";
         let condition = self.condition(ast, &Scope::of_columns(table), "WHERE")?;
-        if !is_immutable(&condition) {
-            let message = "functions in index predicate must be marked IMMUTABLE";
-            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
-        }
+        check_immutable(&condition, "predicate")?;
         let is_same = |text: &String| stored_condition(text, table, self.catalog).is_ok_and(|again| again == condition);
         let normal = self.normal_text(ast, &Scope::of_columns(table)).map(|normal| normal.text).filter(is_same);
-        match normal.or_else(|| Some(text_of(ast)).filter(is_same)) {
-            Some(text) => Ok(text),
-            None => Err(self.unsupported("this index predicate is", start_of(ast))),
-        }
+        let text = normal.or_else(|| Some(text_of(ast)).filter(is_same));
+        let scope = Scope::of_columns(table);
+        let condition = |binder: &mut Binder<'_>, ast: &Ast| binder.condition(ast, &scope, "WHERE");
+        let text = text.map(|text| self.with_ids(text, condition)).transpose()?.flatten();
+        text.ok_or_else(|| self.unsupported("this index predicate is", start_of(ast)))
     }
 
     /// Whether a name is free: no relation has it, nor is it one of `taken`.

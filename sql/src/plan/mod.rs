@@ -22,36 +22,37 @@
 //!    sets in a plan; access paths and methods of joins; all expressions of a plan; names of WITH
 //! 8. `binder`, `plain`, `read`: the binder's state, names in scope; queries for plain columns; what a statement reads
 //!    of its queries
-//! 9. `coerce`, `constants`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, errors of constants, EXPLAIN,
+//! 9. `name_notes`: names in a text that ids are to stand for
+//! 10. `coerce`, `constants`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, errors of constants, EXPLAIN,
 //!    the depth of a plan, reserved words, expressions of the catalog
-//! 10. `calls`, `mentions`, `relations`, `type_name`: calls of functions, relations that a query's text names, names of
-//!     relations, types
-//! 11. `domains`, `object_names`, `operators`, `recursion`, `row_locks`: constraints of domains, names in literals,
+//! 11. `calls`, `fixed_names`, `mentions`, `relations`, `type_name`: calls of functions, ids in stored texts, relations
+//!     that a query's text names, names of relations, types
+//! 12. `domains`, `object_names`, `operators`, `recursion`, `row_locks`: constraints of domains, names in literals,
 //!     operators, the form of WITH RECURSIVE, FOR UPDATE
-//! 12. `comparison`: comparisons and constructs built from them
-//! 13. `bind_expr`, `functions`, `special`, `subquery`: expressions
-//! 14. `aggregate`, `deparse`, `frames`, `index`, `subscripted`, `using`, `whole_row`: aggregates; conditions as text;
+//! 13. `comparison`: comparisons and constructs built from them
+//! 14. `bind_expr`, `functions`, `special`, `subquery`: expressions
+//! 15. `aggregate`, `deparse`, `frames`, `index`, `subscripted`, `using`, `whole_row`: aggregates; conditions as text;
 //!     frames of windows; binding of indexes; elements and slices that are assigned; columns of USING; rows as values
-//! 15. `assign`, `conflict_target`, `dependents`, `from`, `outer_aggregate`, `projection`, `rename`, `view_uses`:
+//! 16. `assign`, `conflict_target`, `dependents`, `from`, `outer_aggregate`, `projection`, `rename`, `view_uses`:
 //!     values for columns; targets of ON CONFLICT; what goes with a column; FROM; aggregates of a query around, output
 //!     columns; names in stored texts; what views read
-//! 16. `default_names`, `grouping`, `order_limit`, `references`, `set_operation`, `table_change`: relations that
+//! 17. `default_names`, `grouping`, `order_limit`, `references`, `set_operation`, `table_change`: relations that
 //!     defaults name; GROUP BY; ORDER BY, LIMIT, OFFSET; foreign keys of a statement; UNION and its kin, WITH; changes
 //!     of tables under construction
-//! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
+//! 18. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
 //!     inside WITH
-//! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
+//! 19. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
 //!     foreign keys; what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE; new
 //!     labels in stored texts
-//! 19. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
+//! 20. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
 //!     others; domains; enums; schemas, databases, DROP; views
-//! 20. `ddl`: CREATE TABLE, TRUNCATE
-//! 21. `alter_constraint`, `alter_identity`, `alter_type`, `set_schema`: constraints, sequences and types in ALTER
+//! 21. `ddl`: CREATE TABLE, TRUNCATE
+//! 22. `alter_constraint`, `alter_identity`, `alter_type`, `set_schema`: constraints, sequences and types in ALTER
 //!     TABLE; SET SCHEMA
-//! 22. `alter_table`: ALTER TABLE
-//! 23. `statement`: statements to plans
-//! 24. `copy`: COPY
-//! 25. `parameters`: the parameters of EXECUTE
+//! 23. `alter_table`: ALTER TABLE
+//! 24. `statement`: statements to plans
+//! 25. `copy`: COPY
+//! 26. `parameters`: the parameters of EXECUTE
 
 mod access;
 mod aggregate;
@@ -87,6 +88,7 @@ mod drops;
 mod enum_ddl;
 mod explain;
 mod explained;
+mod fixed_names;
 mod found;
 mod frames;
 mod from;
@@ -104,6 +106,7 @@ mod locked_join;
 mod maintenance;
 mod mentions;
 mod modify;
+mod name_notes;
 mod names;
 mod node;
 mod object_ddl;

@@ -123,8 +123,8 @@ fn is_reserved(word: &str) -> bool {
     RESERVED[same].iter().any(|reserved| reserved.as_bytes() == folded)
 }
 
-/// Where the words of each letter begin in [`RESERVED`], and behind the last letter its end: every name that a
-/// statement has is looked for.
+/// Where the words of each letter begin in [`RESERVED`], and behind the last letter its end. Every name of a statement
+/// is compared with them.
 const STARTS: [u8; 27] = starts();
 
 const fn starts() -> [u8; 27] {

@@ -19,6 +19,7 @@ use super::names::{fold_ident, sort_options};
 use super::window::Frame;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
+use crate::parse::start_of;
 use pgtypes::SqlType;
 use pgtypes::functions::{self, Run};
 
@@ -248,6 +249,7 @@ impl Binder<'_> {
         for ast in &spec.partition_by {
             let value = self.expr(ast, scope)?;
             let value = self.resolve_unknown(value)?;
+            self.check_groupable(value.ty, start_of(ast))?;
             if !partition.contains(&value.expr) {
                 partition.push(value.expr);
             }
@@ -267,6 +269,7 @@ impl Binder<'_> {
     fn window_key(&mut self, key: &OrderByExpr, scope: &Scope) -> Result<(AggregateOrder, SqlType), SqlError> {
         let value = self.expr(&key.expr, scope)?;
         let value = self.resolve_unknown(value)?;
+        self.check_sortable(value.ty, start_of(&key.expr))?;
         let (descending, nulls_first) = sort_options(&key.options);
         Ok((AggregateOrder { expr: value.expr, descending, nulls_first }, value.ty))
     }

@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Location;
 
 use super::binder::Binder;
 use super::node::Lookup;
-use crate::catalog::{NamedType, OWN_NAME, Relation};
+use crate::catalog::{FIXED_TYPE, NamedType, OWN_NAME, Relation, fixed_id};
 use crate::error::{SqlError, SqlState};
 use crate::object::{NEW_TEMPORARY, Object, ObjectId, SchemaId};
 use crate::system;
@@ -50,7 +50,8 @@ impl Binder<'_> {
 
     /// The user's type of a folded name.
     pub(super) fn find_type(&self, schema: Option<&str>, name: &str) -> Option<NamedType> {
-        self.catalog.find_type_by(schema, name, |schema, name| self.look_up_type(schema, name))
+        let fixed = if schema.is_none() { self.fixed_type(name) } else { None };
+        fixed.or_else(|| self.catalog.find_type_by(schema, name, |schema, name| self.look_up_type(schema, name)))
     }
 
     /// The user's type of a folded name: in the schema, or in the first one of the search path that has it. A stored
@@ -94,6 +95,13 @@ impl Binder<'_> {
         }
     }
 
+    /// The user's type that an id in a stored text stands for.
+    fn fixed_type(&self, name: &str) -> Option<NamedType> {
+        let found = self.catalog.object(fixed_id(name, FIXED_TYPE).filter(|_| self.is_stored)?)?;
+        self.note_type(found.schema(), found.name(), Some(found));
+        NamedType::of(found)
+    }
+
     fn note_type(&self, schema: Option<SchemaId>, name: &str, found: Option<&Arc<Object>>) {
         if let Some(found) = found {
             let mut uses = self.uses.borrow_mut();
@@ -126,14 +134,14 @@ impl Binder<'_> {
     /// The relation that a name means, and the folded name without its schema. 42P01 if there is none.
     pub(super) fn relation(&self, name: &ObjectName) -> Result<(Relation, String), SqlError> {
         let mut parts = self.name_parts(name)?;
-        let found = self.existing(&parts, name)?;
+        let found = self.relation_of_parts(&parts, name)?;
         Ok((found, parts.pop().unwrap_or_default()))
     }
 
-    /// The same of a name with these parts.
-    fn existing(&self, parts: &[String], name: &ObjectName) -> Result<Relation, SqlError> {
+    /// As [`Binder::relation`], of a name with these folded parts.
+    fn relation_of_parts(&self, parts: &[String], name: &ObjectName) -> Result<Relation, SqlError> {
         self.check_database(parts, name)?;
-        let found = self.find_parts(parts)?;
+        let found = self.find_by_parts(parts)?;
         found.ok_or_else(|| {
             let message = format!("relation \"{}\" does not exist", parts.join("."));
             self.error(SqlState::UNDEFINED_TABLE, message, name.span().start)
@@ -143,13 +151,13 @@ impl Binder<'_> {
     /// The relation of the user's that a name means, if there is one.
     pub(super) fn find_relation(&self, name: &ObjectName) -> Result<Option<(Relation, String)>, SqlError> {
         let mut parts = self.name_parts(name)?;
-        let found = self.find_parts(&parts)?;
+        let found = self.find_by_parts(&parts)?;
         let last = parts.pop().unwrap_or_default();
         Ok(found.map(|found| (found, last)))
     }
 
-    /// The same of a name with these parts.
-    pub(super) fn find_parts(&self, parts: &[String]) -> Result<Option<Relation>, SqlError> {
+    /// As [`Binder::find_relation`], of these folded parts.
+    pub(super) fn find_by_parts(&self, parts: &[String]) -> Result<Option<Relation>, SqlError> {
         Ok(match parts {
             [relation] => self.look_up(None, relation),
             [schema, relation] => match self.catalog.schema(schema) {
@@ -220,7 +228,7 @@ impl Binder<'_> {
         let parts = self.name_parts(name)?;
         match self.of_system(&parts) {
             Some(found) => Ok(Relation::Table(found.table.clone())),
-            None => self.existing(&parts, name),
+            None => self.relation_of_parts(&parts, name),
         }
     }
 
@@ -229,7 +237,10 @@ impl Binder<'_> {
         if !is_temporary {
             return self.new_name(name);
         }
-        if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
+        // Behind a schema any word is a name.
+        if let [only] = name.0.as_slice()
+            && let Some(ident) = only.as_ident()
+        {
             self.check_new_name(ident)?;
         }
         let mut parts = self.name_parts(name)?;
@@ -258,7 +269,10 @@ impl Binder<'_> {
     /// The schema and the folded name of a new relation. 3F000 if there is no such schema.
     pub(super) fn new_name(&self, name: &ObjectName) -> Result<(SchemaId, String), SqlError> {
         let at = name.span().start;
-        if let Some(ident) = name.0.last().and_then(|part| part.as_ident()) {
+        // Behind a schema any word is a name.
+        if let [only] = name.0.as_slice()
+            && let Some(ident) = only.as_ident()
+        {
             self.check_new_name(ident)?;
         }
         let mut parts = self.name_parts(name)?;

@@ -72,7 +72,8 @@ fn bind_on_this_stack(
         _ => None,
     };
     let lookups = binder.take_lookups();
-    let has_calls = calls_session(&whole);
+    // Most statements call no function of the session.
+    let has_calls = any(&whole, Expr::calls_session);
     let notices = if matches!(body, Body::Explain(_)) || analyze.is_some() { Vec::new() } else { binder.notices };
     Ok(Arc::new(Plan {
         valid_for: AtomicU64::new(catalog.version),
@@ -134,12 +135,12 @@ fn settle_body(body: &mut Body, known: &Known) {
     }
 }
 
-/// Whether an expression calls a function of the session: most statements have none.
-fn calls_session(whole: &Whole<'_>) -> bool {
+/// Whether an expression of a statement is one that is looked for.
+fn any(whole: &Whole<'_>, is_it: impl Fn(&Expr) -> bool) -> bool {
     let mut found = false;
     // The visitor never fails.
     let _ = visit(whole, &mut |expr| {
-        found |= expr.calls_session();
+        found |= is_it(expr);
         Ok(())
     });
     found
@@ -147,13 +148,7 @@ fn calls_session(whole: &Whole<'_>) -> bool {
 
 /// Whether an expression asks for the id of the transaction.
 pub(super) fn needs_transaction(whole: &Whole<'_>) -> bool {
-    let mut found = false;
-    // The visitor never fails.
-    let _ = visit(whole, &mut |expr| {
-        found |= expr.needs_transaction();
-        Ok(())
-    });
-    found
+    any(whole, Expr::needs_transaction)
 }
 
 /// The function that an expression calls to change a sequence.
@@ -169,11 +164,7 @@ pub(super) fn changed_sequence(whole: &Whole<'_>) -> Option<&'static str> {
 
 /// Whether an expression uses sequences. 0A000 in LIMIT and OFFSET.
 pub(super) fn uses_sequences(whole: &Whole<'_>) -> Result<bool, SqlError> {
-    let mut found = false;
-    visit(whole, &mut |expr| {
-        found |= expr.uses_sequences();
-        Ok(())
-    })?;
+    let found = any(whole, Expr::uses_sequences);
     let select = match whole.body {
         Body::Select(select) => Some(select),
         Body::Insert(insert) => Some(&insert.source),
@@ -188,12 +179,8 @@ pub(super) fn uses_sequences(whole: &Whole<'_>) -> Result<bool, SqlError> {
 
 /// Whether an expression takes or gives up advisory locks, or asks other nodes. 0A000 where that is not supported.
 pub(super) fn takes_locks(whole: &Whole<'_>) -> Result<bool, SqlError> {
-    let mut found = false;
     let body = whole.body;
-    visit(whole, &mut |expr| {
-        found |= expr.takes_locks();
-        Ok(())
-    })?;
+    let found = any(whole, Expr::takes_locks);
     let select = match body {
         Body::Select(select) => Some(select),
         Body::Insert(insert) => Some(&insert.source),

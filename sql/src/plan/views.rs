@@ -37,7 +37,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         self.check_database(&parts, name)?;
-        Ok(match self.find_parts(&parts)? {
+        Ok(match self.find_by_parts(&parts)? {
             Some(Relation::Object(object)) if matches!(*object, Object::View(_)) => Some(object),
             _ => None,
         })
@@ -87,8 +87,9 @@ impl Binder<'_> {
         inner.views.push(view.id);
         inner.subplans = std::mem::take(&mut self.subplans);
         inner.with = std::mem::take(&mut self.with);
+        // What is asked for are the columns that the outermost view itself names.
         if inner.views.len() == 1 {
-            inner.columns_used = self.columns_used.take().into();
+            inner.columns_used = std::mem::take(&mut self.columns_used);
         }
         let bound = inner.query(query);
         inner.views.pop();

@@ -104,15 +104,17 @@ pub(super) fn visit_select(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Resu
 /// Passes the expressions of a query to `visitor`, without those of the node that it reads.
 pub(super) fn visit_own(plan: &SelectPlan, visitor: &mut Visitor<'_>) -> Result<(), SqlError> {
     if let Some(aggregation) = &plan.aggregation {
-        aggregation.keys.iter().try_for_each(&mut *visitor)?;
         aggregation
             .calls
             .iter()
             .flat_map(|call| call.inputs().chain(call.direct.iter().map(|(expr, _)| expr)))
             .try_for_each(&mut *visitor)?;
-        aggregation.having.iter().try_for_each(&mut *visitor)?;
     }
-    plan.output.iter().chain(&plan.filter).chain(&plan.offset).chain(&plan.limit).try_for_each(&mut *visitor)?;
+    plan.output.iter().try_for_each(&mut *visitor)?;
+    // A key that is not in the list stands at its end.
+    let (keys, having) = plan.aggregation.as_ref().map(|found| (&found.keys, &found.having)).unzip();
+    keys.into_iter().flatten().chain(&plan.filter).try_for_each(&mut *visitor)?;
+    having.into_iter().flatten().chain(&plan.offset).chain(&plan.limit).try_for_each(&mut *visitor)?;
     match &plan.source {
         Source::Single | Source::System(_) | Source::Rel(_) => Ok(()),
         Source::Values(rows) => rows.iter().flatten().try_for_each(visitor),

@@ -105,8 +105,8 @@ impl Session {
             return Ok(Vec::new());
         }
         let Some(values) = values else { return Err(plan::wrong_number(name, types.len(), 0).into()) };
+        let (catalog, _) = self.catalog()?;
         let Some(active) = &self.active else { return Err(SqlError::internal("no transaction").into()) };
-        let catalog = active.catalog().0.clone();
         let snapshot = active.txn.statement();
         let bind = {
             let (values, name) = (values.clone(), name.to_owned());

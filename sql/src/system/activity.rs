@@ -3,6 +3,8 @@
 //! `pg_stat_activity` and `pg_locks` are about the cluster: the executor asks the other nodes before the rows are
 //! computed ([`super::env::ClusterSource`]).
 
+use std::sync::Arc;
+
 use super::env::{Rows, SystemEnv, array, int, maybe, oid, one_row, rows_of, text};
 use super::objects::{DATABASE_OWNER, IndexView, all_roles, indexes, role_oid, roles};
 use super::producer::Producer;
@@ -332,11 +334,12 @@ fn statistics(env: &SystemEnv<'_>) -> Rows {
 }
 
 fn index_statistics(env: &SystemEnv<'_>) -> Rows {
-    let row = |(schema, table): (String, std::sync::Arc<Table>)| {
+    let catalog = Arc::clone(env.catalog());
+    let row = move |(schema, table): (String, Arc<Table>)| {
         let row = |index: &IndexView| {
             vec![int(table.id.0), oid(index.oid), text(&schema), text(&table.name), text(&index.name)]
         };
-        indexes(&table).iter().map(row).collect::<Vec<_>>()
+        indexes(&table, &catalog).iter().map(row).collect::<Vec<_>>()
     };
     Box::new(named_tables(env).flat_map(row))
 }

@@ -116,7 +116,7 @@ pub(super) static PRODUCERS: &[Producer] = &[
             let of_tables = each(env, |place| {
                 let row = |constraint: &Constraint<'_>| {
                     let clause = match constraint.kind {
-                        Kind::Check(check) => format!("({})", whole(&check.text)),
+                        Kind::Check(check) => format!("({})", whole(&place.catalog.shown_text(&check.text))),
                         Kind::NotNull(column) => format!("{} IS NOT NULL", column.name),
                         Kind::Key(_) | Kind::Foreign(_) => return None,
                     };
@@ -246,7 +246,7 @@ fn each(env: &SystemEnv<'_>, rows: fn(&Place<'_>) -> Vec<Vec<Datum>>) -> Rows {
     let of_table = |table: Arc<Table>| {
         let database = text(env.session.database());
         let schema = schema_of(catalog, &table);
-        rows(&Place { catalog, database, schema, table: &table, indexes: indexes(&table) })
+        rows(&Place { catalog, database, schema, table: &table, indexes: indexes(&table, catalog) })
     };
     rows_of(tables(env).flat_map(of_table).collect())
 }
@@ -257,11 +257,14 @@ fn checks_of_domains(env: &SystemEnv<'_>) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for domain in domains(catalog) {
         let schema = catalog.schema_by_id(domain.schema).map_or("", |schema| &schema.name);
-        rows.extend(
-            domain.checks.iter().map(|check| {
-                vec![database.clone(), text(schema), text(&check.name), text(format!("(({}))", check.text))]
-            }),
-        );
+        rows.extend(domain.checks.iter().map(|check| {
+            vec![
+                database.clone(),
+                text(schema),
+                text(&check.name),
+                text(format!("(({}))", catalog.shown_text(&check.text))),
+            ]
+        }));
     }
     rows
 }
@@ -297,7 +300,7 @@ impl Place<'_> {
         let parent = self.catalog.by_id(key.parent)?;
         let wanted = parent.position_of(*key.parent_columns.get(at)?)?;
         let index = key_index(parent, key);
-        let unique = indexes(parent).into_iter().find(|known| known.oid == index)?;
+        let unique = indexes(parent, self.catalog).into_iter().find(|known| known.oid == index)?;
         unique.keys.iter().position(|known| known.column == Some(wanted)).map(|at| at + 1)
     }
 
@@ -386,7 +389,7 @@ fn constraints(env: &SystemEnv<'_>) -> Rows {
     let catalog = env.catalog();
     let mut rows = Vec::new();
     for table in tables(env) {
-        for index in indexes(&table) {
+        for index in indexes(&table, catalog) {
             let Some(number) = index.constraint else { continue };
             let kind = if index.is_primary { "p" } else { "u" };
             let mut of_key = row(&table, (number, &index.name, kind), numbers(index.columns(&table)));
@@ -397,17 +400,19 @@ fn constraints(env: &SystemEnv<'_>) -> Rows {
             let columns = check.columns.iter().filter_map(|id| table.columns.get(table.position_of(*id)?));
             let columns = if check.columns.is_empty() { Datum::Null } else { numbers(columns) };
             let mut of_check = row(&table, (Oid(check.id.0), &check.name, "c"), columns);
-            of_check[13] = text(&check.text);
+            of_check[13] = text(catalog.shown_text(&check.text));
             rows.push(of_check);
         }
         rows.extend(table.foreign_keys.iter().map(|key| foreign_key(catalog, &table, key)));
     }
-    rows.extend(domains(catalog).iter().flat_map(|domain| domain.checks.iter().map(|check| of_domain(domain, check))));
+    rows.extend(
+        domains(catalog).iter().flat_map(|domain| domain.checks.iter().map(|check| of_domain(catalog, domain, check))),
+    );
     rows_of(rows)
 }
 
 /// A check of a domain.
-fn of_domain(domain: &Domain, check: &Check) -> Vec<Datum> {
+fn of_domain(catalog: &Catalog, domain: &Domain, check: &Check) -> Vec<Datum> {
     let (none, letter) = (Datum::Null, |letter: &str| text(letter));
     vec![
         int(check.id.0),
@@ -423,7 +428,7 @@ fn of_domain(domain: &Domain, check: &Check) -> Vec<Datum> {
         letter(" "),
         none.clone(),
         none,
-        text(&check.text),
+        text(catalog.shown_text(&check.text)),
         int(domain.id.0),
     ]
 }
@@ -491,14 +496,14 @@ fn closes_at_end(text: &str) -> bool {
 /// The definition of a constraint by its OID. `is_pretty`: without parentheses that are not needed.
 pub(super) fn definition(catalog: &Catalog, number: Oid, is_pretty: bool) -> Option<String> {
     let shown = |check: &Check| match is_pretty {
-        true => format!("CHECK ({})", pretty(&check.text)),
-        false => format!("CHECK ({})", whole(&check.text)),
+        true => format!("CHECK ({})", pretty(&catalog.shown_text(&check.text))),
+        false => format!("CHECK ({})", whole(&catalog.shown_text(&check.text))),
     };
     let is_it = |check: &&Check| check.id.0 == number.0;
     let Some(table) = catalog.table_of_part(number.0) else {
         return catalog.check_of_domain(number.0).as_ref().map(shown);
     };
-    if let Some(index) = indexes(table).into_iter().find(|index| index.constraint == Some(number)) {
+    if let Some(index) = indexes(table, catalog).into_iter().find(|index| index.constraint == Some(number)) {
         return Some(key_definition(table, &index));
     }
     if let Some(check) = table.checks.iter().find(is_it) {

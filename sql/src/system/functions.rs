@@ -116,7 +116,7 @@ fn object(function: &'static ProcRow, args: &[&Datum], env: &SystemEnv<'_>) -> R
             None => Ok(Datum::Null),
         },
         "pg_get_replica_identity_index" => Ok(table_of(number(args, 0), env)
-            .and_then(|table| indexes(table).into_iter().find(|index| index.is_primary))
+            .and_then(|table| indexes(table, env.catalog()).into_iter().find(|index| index.is_primary))
             .map_or(Datum::Null, |index| oid(index.oid))),
         "pg_relation_is_publishable" => {
             let relation = number(args, 0);

@@ -179,7 +179,7 @@ pub(super) fn shown_default(column: &Column, catalog: &Catalog) -> Option<String
         None if column.ty.scalar().is_enum() && column.domain.is_none() && is_literal(default) => {
             format!("{default}::{}", catalog.type_text(column.ty))
         }
-        None => default.clone(),
+        None => catalog.shown_text(default).into_owned(),
     })
 }
 

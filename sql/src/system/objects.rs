@@ -92,7 +92,7 @@ pub(super) struct KeyView {
 
 /// The indexes of a table, the primary key first. A constraint has the OID of its index: they are in different
 /// catalogs.
-pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
+pub(super) fn indexes(table: &Table, catalog: &Catalog) -> Vec<IndexView> {
     let plain = |at: &usize| {
         let column = table.columns.get(*at)?;
         let order = KeyOrder { descends: false, nulls_first: false };
@@ -116,7 +116,7 @@ pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
                 IndexedValue::Column(at) => Some(at),
                 IndexedValue::Expression { .. } => None,
             },
-            text,
+            text: catalog.shown_text(&text).into_owned(),
             ty: index.type_of(table, at).unwrap_or(SqlType::UNKNOWN),
             order: column.order,
         });
@@ -129,7 +129,7 @@ pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
             nulls_not_distinct: index.nulls_not_distinct,
             is_primary: false,
             constraint: index.is_constraint.then_some(Oid(index.id.0)),
-            predicate: index.predicate.clone(),
+            predicate: index.predicate.as_deref().map(|text| catalog.shown_text(text).into_owned()),
         }
     });
     key.into_iter().chain(others).collect()
@@ -138,7 +138,7 @@ pub(super) fn indexes(table: &Table) -> Vec<IndexView> {
 /// The index of an OID, with its table.
 pub(super) fn index_by_oid(catalog: &Catalog, oid: Oid) -> Option<(Arc<Table>, IndexView)> {
     let table = catalog.table_of_part(oid.0)?;
-    let index = indexes(table).into_iter().find(|index| index.oid == oid)?;
+    let index = indexes(table, catalog).into_iter().find(|index| index.oid == oid)?;
     Some((Arc::clone(table), index))
 }
 

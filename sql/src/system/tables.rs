@@ -135,12 +135,13 @@ pub(super) static PRODUCERS: &[Producer] = &[
         constants: &[],
         columns: &["schemaname", "tablename", "indexname", "indexdef"],
         rows: |env| {
-            let row = |(schema, table): (String, Arc<Table>)| {
+            let catalog = Arc::clone(env.catalog());
+            let row = move |(schema, table): (String, Arc<Table>)| {
                 let row = |index: &IndexView| {
                     let definition = index_definition(&table, index, Some(&schema));
                     vec![text(&schema), text(&table.name), text(&index.name), text(definition)]
                 };
-                indexes(&table).iter().map(row).collect::<Vec<_>>()
+                indexes(&table, &catalog).iter().map(row).collect::<Vec<_>>()
             };
             Box::new(named_tables(env).flat_map(row))
         },
@@ -170,11 +171,12 @@ pub(super) fn each_table(
 
 /// The rows that each index of the users' tables gives.
 pub(super) fn each_index(env: &SystemEnv<'_>, row: fn(&Table, &IndexView) -> Vec<Datum>) -> Rows {
-    each_table(env, move |table| indexes(&table).iter().map(|index| row(&table, index)).collect())
+    let catalog = Arc::clone(env.catalog());
+    each_table(env, move |table| indexes(&table, &catalog).iter().map(|index| row(&table, index)).collect())
 }
 
 fn named(schema: &str, table: &Table) -> Vec<Datum> {
-    vec![text(schema), text(&table.name), Datum::Bool(!indexes(table).is_empty())]
+    vec![text(schema), text(&table.name), Datum::Bool(!(table.key_name.is_empty() && table.indexes.is_empty()))]
 }
 
 fn classes(env: &SystemEnv<'_>) -> Rows {
@@ -186,8 +188,9 @@ fn classes(env: &SystemEnv<'_>) -> Rows {
         row[4] = int(sequence.id.0);
         row
     });
-    let tables = tables(env).flat_map(|table| {
-        let indexes = indexes(&table);
+    let catalog = Arc::clone(env.catalog());
+    let tables = tables(env).flat_map(move |table| {
+        let indexes = indexes(&table, &catalog);
         let of_table = class(&table, !indexes.is_empty());
         std::iter::once(of_table)
             .chain(indexes.into_iter().map(|index| index_class(&table, &index)))
@@ -219,7 +222,7 @@ fn counted_rows(env: &SystemEnv<'_>) -> HashMap<i64, f64> {
     let mut counted = HashMap::new();
     for table in tables(env) {
         let Some(rows) = statistics.get(table.id).and_then(|found| found.rows_of(&table)) else { continue };
-        let whole = indexes(&table).into_iter().filter(|index| index.predicate.is_none());
+        let whole = indexes(&table, env.catalog()).into_iter().filter(|index| index.predicate.is_none());
         counted.insert(i64::from(table.id.0), rows);
         counted.extend(whole.map(|index| (i64::from(index.oid.0), rows)));
     }
@@ -316,7 +319,8 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
         })
     });
     let views = views(env.catalog()).into_iter().map(|view| Arc::new(view.table));
-    Box::new(system.chain(tables(env).chain(views).flat_map(|table| {
+    let catalog = Arc::clone(env.catalog());
+    Box::new(system.chain(tables(env).chain(views).flat_map(move |table| {
         let relation = Oid(table.id.0);
         let mut rows = Vec::with_capacity(table.columns.len() + table.primary_key.len());
         for column in &table.columns {
@@ -337,7 +341,7 @@ fn attributes(env: &SystemEnv<'_>) -> Rows {
             }
             rows.push(row);
         }
-        for index in indexes(&table) {
+        for index in indexes(&table, &catalog) {
             for (at, (name, ty)) in index.attributes(&table).iter().enumerate() {
                 let attribute = Attribute { relation: index.oid, name, number: at + 1, ty: *ty };
                 rows.push(attribute.row(Flags::default(), None));
@@ -397,7 +401,8 @@ impl Attribute<'_> {
 fn defaults(table: &Table, catalog: &Catalog) -> Vec<Vec<Datum>> {
     let row = |column: &crate::table::Column| {
         let shown = shown_default(column, catalog);
-        let text_of_default = shown.or_else(|| column.generated.clone())?;
+        let generated = || Some(catalog.shown_text(column.generated.as_deref()?).into_owned());
+        let text_of_default = shown.or_else(generated)?;
         let number = default_oid(table.id, column.id);
         Some(vec![oid(number), int(table.id.0), int(column.id.0), text(text_of_default)])
     };

@@ -219,3 +219,56 @@ ALTER TABLE
 INSERT 0 1
 t:text|s:text|i:text
 x|1|5
+
+# The expressions of indexes get new types, and must still follow from the row.
+create table ix (id int primary key, a int, d date, ts timestamp, j jsonb);
+insert into ix values (1, 7, '2024-01-01', '2024-01-01 20:00', '{"a":1}'), (2, 8, '2024-01-02', '2024-01-02 20:00', '{"a":2}');
+create index ix_a on ix ((a * 2));
+create unique index ix_u on ix ((id + a));
+create index ix_d on ix ((d - date '2024-01-01'));
+create index ix_ts on ix ((ts::date));
+alter table ix alter a type numeric;
+select id from ix where a * 2 = 14;
+insert into ix (id, a) values (7, 1);
+insert into ix (id, a) values (9, 1);
+alter table ix alter d type timestamp;
+select id from ix where d - date '2024-01-01' = interval '1 day';
+select atttypid::regtype from pg_attribute where attrelid in ('ix_a'::regclass, 'ix_d'::regclass) order by attrelid;
+alter table ix alter ts type timestamptz;
+drop index ix_ts;
+create index ix_p on ix (a) where ts::date = '2024-01-02';
+alter table ix alter ts type timestamptz;
+create index ix_j on ix ((j->'a'));
+alter table ix alter j type json;
+create index ix_plain on ix (j);
+alter table ix alter j type json;
+----
+CREATE TABLE
+INSERT 0 2
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+CREATE INDEX
+ALTER TABLE
+id:int4
+1
+ERROR 23505: duplicate key value violates unique constraint "ix_u"
+DETAIL: Key ((id + a))=(8) already exists.
+ERROR 23505: duplicate key value violates unique constraint "ix_u"
+DETAIL: Key ((id + a))=(10) already exists.
+ALTER TABLE
+id:int4
+2
+atttypid:regtype
+numeric
+interval
+ERROR 42P17: functions in index expression must be marked IMMUTABLE
+DROP INDEX
+CREATE INDEX
+ERROR 42P17: functions in index predicate must be marked IMMUTABLE
+CREATE INDEX
+ERROR 42704: data type json has no default operator class for access method "btree"
+HINT: You must specify an operator class for the index or define a default operator class for the data type.
+CREATE INDEX
+ERROR 42704: data type json has no default operator class for access method "btree"
+HINT: You must specify an operator class for the index or define a default operator class for the data type.

@@ -408,3 +408,26 @@ DROP VIEW
 DROP TABLE
 DROP DOMAIN
 DROP TYPE
+
+# The parameters of EXECUTE have the types of the session's search path.
+create schema apart;
+set search_path = apart;
+create type apart.tone as enum ('low', 'high');
+prepare tone(tone) as select $1;
+execute tone('bad');
+execute tone('high'::tone);
+deallocate tone;
+set search_path = public;
+drop schema apart cascade;
+----
+CREATE SCHEMA
+SET
+CREATE TYPE
+PREPARE
+ERROR 22P02: invalid input value for enum tone: "bad" [at 14]
+?column?:enum
+high
+DEALLOCATE
+SET
+NOTICE 00000: drop cascades to type apart.tone
+DROP SCHEMA

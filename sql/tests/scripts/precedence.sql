@@ -152,7 +152,7 @@ ERROR 42601: syntax error at or near "'b'" [at 13]
 
 select id 'b' from t;
 ----
-ERROR 42601: syntax error at or near "'b'"
+ERROR 42704: type "id" does not exist [at 8]
 
 select * from t 'u';
 ----

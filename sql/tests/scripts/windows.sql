@@ -570,3 +570,14 @@ Sort
 select sum(id) over (order by id rows 1 preceding exclude current row) from emp;
 ----
 ERROR 0A000: EXCLUDE of a frame is not supported yet [at 51]
+
+# Keys must have an equality, and an order in ORDER BY.
+select rank() over (partition by '{}'::json);
+select rank() over (order by '{}'::json);
+select rank() over (order by '1'::xid);
+----
+ERROR 42883: could not identify an equality operator for type json [at 34]
+ERROR 42883: could not identify an ordering operator for type json [at 30]
+HINT: Use an explicit ordering operator or modify the query.
+ERROR 42883: could not identify an ordering operator for type xid [at 30]
+HINT: Use an explicit ordering operator or modify the query.

@@ -225,7 +225,7 @@ impl Walk<'_> {
             },
         };
         let names = match &plan.source {
-            // As in the key.
+            // The key shows the names of the table too, not those of an alias.
             Source::Table(access) => column_names(&access.table),
             _ => plan.source_names(),
         };

@@ -1,0 +1,66 @@
+//! Ids in the place of names in texts that the catalog stores: defaults, checks, generated columns, expressions and
+//! predicates of indexes.
+//!
+//! A text is read by sessions with other search paths than the one that has written it, and what it names may get
+//! another name, or its schema. So the catalog stores `"pg_type 16385"` for a user's type, and `'pg_class 16390'` for a
+//! relation in a constant of type `regclass`. The catalog's relations show the names
+//! ([`crate::catalog::Catalog::shown_text`]).
+//!
+//! A relation that the same statement creates has no id yet: such a constant has its schema and name.
+
+use sqlparser::ast::Expr as Ast;
+
+use super::binder::Binder;
+use super::stored::bind_stored;
+use crate::error::SqlError;
+use crate::expr::Expr;
+use pgtypes::{Names, SqlType};
+
+/// What stands before the stored text of an expression when it is bound.
+const SELECT: &str = "SELECT ";
+
+impl Binder<'_> {
+    /// The text of an expression with ids in the place of names. `bind` binds its tree. `None` if the text would mean
+    /// something else then. 42P01 for a relation that does not exist.
+    pub(super) fn with_ids(
+        &self,
+        text: String,
+        bind: impl Fn(&mut Binder<'_>, &Ast) -> Result<Expr, SqlError>,
+    ) -> Result<Option<String>, SqlError> {
+        let read = bind_stored(&text, self.catalog, |binder, ast| {
+            binder.names_read = Some(Vec::new()).into();
+            binder.creating.clone_from(&self.creating);
+            binder.target = self.target;
+            let bound = bind(binder, ast)?;
+            Ok((bound, binder.names_read.take().unwrap_or_default()))
+        });
+        let (bound, mut names) = read?;
+        if names.is_empty() {
+            return Ok(Some(text));
+        }
+        // From the end: what is replaced moves what follows. A name may have been bound twice.
+        names.sort_by(|a, b| b.cmp(a));
+        names.dedup();
+        let mut fixed = format!("{SELECT}{text}");
+        for (start, end, id) in names {
+            fixed.replace_range(start..end, &id);
+        }
+        let Some(fixed) = fixed.strip_prefix(SELECT).map(str::to_owned) else { return Ok(None) };
+        let again = bind_stored(&fixed, self.catalog, bind);
+        let is_same = again.is_ok_and(|again| self.with_oids(again) == self.with_oids(bound));
+        Ok(is_same.then_some(fixed))
+    }
+
+    /// An expression with OIDs in the constants of type `regclass`; with the whole name of what is to be created.
+    fn with_oids(&self, mut expr: Expr) -> Expr {
+        expr.replace_with(&mut |part| match part {
+            Expr::Input { ty, text, position } if ty.base() == SqlType::REGCLASS => {
+                let oid = self.catalog.find(SqlType::REGCLASS, text).ok().map(|oid| oid.0.to_string());
+                let text = oid.or_else(|| self.created_name(text))?.into();
+                Some(Expr::Input { ty: *ty, text, position: *position })
+            }
+            _ => None,
+        });
+        expr
+    }
+}
