@@ -50,6 +50,8 @@ pub(crate) struct CopyIn {
     lines: Vec<u64>,
     waiting_bytes: usize,
     stored: u64,
+    /// Whether all rows are stored: errors after that are of no line.
+    is_stored: bool,
     /// The lines of unique keys, if the commit finds those that exist.
     keys: KeyLines,
     /// What foreign keys ask for at the end.
@@ -93,6 +95,7 @@ impl CopyIn {
             lines,
             waiting_bytes: 0,
             stored: 0,
+            is_stored: false,
             keys,
             references: ReferenceQueue::default(),
             turn: Turn::new(),
@@ -119,6 +122,7 @@ impl CopyIn {
         self.reader.finish();
         self.take_rows(ctx).await?;
         self.store(ctx).await?;
+        self.is_stored = true;
         if let Some(found) = &self.plan.references {
             std::mem::swap(&mut self.references, &mut ctx.references);
             Box::pin(references::settle(found, ctx)).await?;
@@ -133,6 +137,9 @@ impl CopyIn {
 
     /// An error that comes from outside, with its place in the data.
     pub(crate) fn interrupted(&mut self, error: SqlError) -> SqlError {
+        if self.is_stored {
+            return error;
+        }
         // It waits for the next row.
         let _ = self.reader.next();
         self.locate(error)

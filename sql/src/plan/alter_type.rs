@@ -10,6 +10,7 @@ use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, DataType, Expr a
 use super::assign::{bind_default, type_of_default};
 use super::binder::{Binder, Scope, Typed};
 use super::constraints::check_types;
+use super::ddl::check_identity_type;
 use super::dependents::of_column;
 use super::index::{bind_indexes, check_immutable, normal_condition, stored_condition, stored_expression};
 use super::names::fold_ident;
@@ -74,6 +75,9 @@ impl Binder<'_> {
         })?;
         let (ty, shown) = (named.ty, self.named_type_text(named));
         check_column_type(&name, ty)?;
+        if alteration.new.columns[place].identity.is_some() {
+            check_identity_type(named)?;
+        }
         let value = match given {
             Some(value) => value,
             None => self.transformed(&Ast::Identifier(Ident::with_quote('"', name.clone())), &alteration.old)?,

@@ -47,6 +47,21 @@ pub(super) fn comparison<'e>(condition: &'e Expr, key: &Expr) -> Option<(Compare
     }
 }
 
+/// The bound that a comparison of rows sets for the first of its columns: `(a, b) > (1, 2)` is bound as
+/// `a > 1 OR a = 1 AND b > 2`.
+fn first_of_rows<'e>(condition: &'e Expr, key: &Expr) -> Option<(CompareOp, &'e Expr)> {
+    let Expr::Or(arms) = condition else { return None };
+    let [first, Expr::And(tied)] = arms.as_slice() else { return None };
+    let (op, value) = comparison(first, key)?;
+    let op = match op {
+        CompareOp::Less => CompareOp::LessEq,
+        CompareOp::Greater => CompareOp::GreaterEq,
+        _ => return None,
+    };
+    let tie = comparison(tied.first()?, key)?;
+    (tie == (CompareOp::Eq, value)).then_some((op, value))
+}
+
 /// The values that a condition allows for a key column: one for `=`, several for IN, each of an array for ANY.
 pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
     match condition {
@@ -111,11 +126,12 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Those that conditions set. Marks the ones that it has used.
+    /// Those that conditions set. Marks the ones that say no more.
     pub(super) fn of(conditions: &[Expr], key: &Expr, used: &mut [bool]) -> Bounds {
         let mut found = Bounds::default();
         for (condition, used) in conditions.iter().zip(used) {
-            let Some((op, value)) = comparison(condition, key) else { continue };
+            let whole = comparison(condition, key);
+            let Some((op, value)) = whole.or_else(|| first_of_rows(condition, key)) else { continue };
             let (bounds, inclusive) = match op {
                 CompareOp::Greater => (&mut found.lower, false),
                 CompareOp::GreaterEq => (&mut found.lower, true),
@@ -123,7 +139,7 @@ impl Bounds {
                 CompareOp::LessEq => (&mut found.upper, true),
                 CompareOp::Eq | CompareOp::NotEq => continue,
             };
-            *used = true;
+            *used |= whole.is_some();
             bounds.push(KeyBound { value: value.clone(), inclusive });
         }
         found

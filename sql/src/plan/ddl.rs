@@ -660,12 +660,18 @@ fn blank_column(earlier: usize, name: String, ty: SqlType) -> Column {
     Column { id, name, ty, not_null: false, default: None, generated: None, identity: None, domain: None }
 }
 
+/// 22023 for a type of an identity column that has no sequences.
+pub(super) fn check_identity_type(named: NamedType) -> Result<(), SqlError> {
+    if [SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&named.ty) && named.domain.is_none() {
+        return Ok(());
+    }
+    let message = "identity column type must be smallint, integer, or bigint";
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+}
+
 /// The kind of an identity column. 22023 if its type has no sequences.
 pub(super) fn identity(generated_as: GeneratedAs, column: &Column) -> Result<Identity, SqlError> {
-    if ![SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&column.ty) || column.domain.is_some() {
-        let message = "identity column type must be smallint, integer, or bigint";
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    }
+    check_identity_type(NamedType { ty: column.ty, domain: column.domain })?;
     Ok(match generated_as {
         GeneratedAs::Always => Identity::Always,
         _ => Identity::ByDefault,

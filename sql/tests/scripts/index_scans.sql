@@ -353,3 +353,64 @@ params int4 int4
 id:int4|a:int4
 5|4
 3|13
+
+# A comparison of rows bounds its first column, as pages by a key ask.
+create table pages (tenant int, made int, id int, primary key (tenant, made, id));
+create table paged (id int primary key, made int, name text);
+create index paged_made on paged (made desc, id desc);
+insert into pages select t, m, i from generate_series(1, 3) t, generate_series(1, 5) m, generate_series(1, 4) i;
+insert into paged select i, i / 3, 'n' || i from generate_series(1, 60) i;
+insert into paged values (100, null, 'none');
+explain select made, id from pages where tenant = 2 and (made, id) > (3, 2) order by made, id limit 3;
+select made, id from pages where tenant = 2 and (made, id) > (3, 2) order by made, id limit 3;
+select made, id from pages where tenant = 2 and (made, id) <= (1, 2) order by made desc, id desc;
+select tenant, made, id from pages where (tenant, made, id) >= (3, 5, 3) order by 1, 2, 3;
+explain select id from paged where (made, id) < (10, 31) order by made desc, id desc limit 4;
+select made, id from paged where (made, id) < (10, 31) order by made desc, id desc limit 4;
+select count(*) from paged where (made, id) < (10, 31);
+select count(*) from paged where (made, id) > (null, 31);
+select count(*) from paged where (made, id) > (10, null);
+prepare page(int, int) as select made, id from paged where ($1, $2) > (made, id) order by made desc, id desc limit 2;
+execute page(2, 7);
+execute page(null, 7);
+----
+CREATE TABLE
+CREATE TABLE
+CREATE INDEX
+INSERT 0 60
+INSERT 0 60
+INSERT 0 1
+Limit
+  ->  Range Scan on pages
+        Key: ((tenant = 2) AND (made >= 3))
+        Filter: ((made > 3) OR ((made = 3) AND (id > 2)))
+made:int4|id:int4
+3|3
+3|4
+4|1
+made:int4|id:int4
+1|2
+1|1
+tenant:int4|made:int4|id:int4
+3|5|3
+3|5|4
+Limit
+  ->  Index Only Scan using paged_made on paged
+        Index Cond: (made <= 10)
+        Filter: ((made < 10) OR ((made = 10) AND (id < 31)))
+made:int4|id:int4
+10|30
+9|29
+9|28
+9|27
+count:int8
+30
+count:int8
+0
+count:int8
+28
+PREPARE
+made:int4|id:int4
+2|6
+1|5
+made:int4|id:int4

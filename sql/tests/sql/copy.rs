@@ -177,6 +177,20 @@ async fn a_copy_is_atomic() {
     assert_eq!(count(&client).await, 1);
 }
 
+/// Foreign keys are checked once all rows are there: their errors are of no line.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_of_a_foreign_key_has_no_line() {
+    let server = TestServer::start().await;
+    let client = with_table(&server).await;
+    client.batch_execute("create table child (a int references t)").await.expect("creates");
+    let sink = client.copy_in("copy child from stdin").await.expect("begins");
+    futures::pin_mut!(sink);
+    sink.send(Bytes::from("5\n")).await.expect("sends");
+    let error = sink.finish().await.expect_err("no parent");
+    let error = error.as_db_error().expect("the server's");
+    assert_eq!((error.code(), error.where_()), (&SqlState::FOREIGN_KEY_VIOLATION, None));
+}
+
 /// Another session that inserts the same key is waited for, as INSERT does in a block.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_in_a_block_waits_for_the_same_key() {

@@ -25,6 +25,17 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        documented: "`jsonb_cmp` tells an order by its sign alone",
+        applies: |text, difference, _| difference.class == Class::Rows && text.contains("jsonb_cmp("),
+    },
+    Rule {
+        documented: "The operand of CASE is evaluated even if no WHEN can be equal to it",
+        applies: |text, difference, _| {
+            let text = text.to_ascii_uppercase();
+            difference.class == Class::Refused && text.contains("CASE ") && text.contains("WHEN NULL")
+        },
+    },
+    Rule {
         documented: "`\"char\"` as `character` is the text that it is shown by.",
         applies: |text, difference, answers| {
             let is_cast = text.contains("\"char\"") && CHARACTER.iter().any(|name| text.contains(name));
