@@ -13,7 +13,7 @@ pub(crate) struct AggregateCall {
     pub(crate) args: Vec<Expr>,
     /// Their types.
     pub(crate) types: Vec<SqlType>,
-    /// The direct arguments of an ordered-set aggregate, with their types.
+    /// The direct arguments of an ordered-set aggregate, with their types. Over the keys of the group.
     pub(crate) direct: Vec<(Expr, SqlType)>,
     /// The type of the result.
     pub(crate) result: SqlType,

@@ -579,10 +579,10 @@ impl<'a> Binder<'a> {
     /// Notes a reference to a column outside of aggregates, for errors about groups. A merged one refers to all that it
     /// is made of.
     pub(super) fn note_reference(&mut self, value: &Typed) {
-        if self.aggregates.inside {
+        if !self.aggregates.notes_references() {
             return;
         }
-        let mut note = |place| self.aggregates.references.push((place, value.at));
+        let mut note = |place| self.aggregates.references.push(((place, value.at), false));
         if let Expr::Column(place) = value.expr {
             note(place);
             return;

@@ -44,8 +44,8 @@ impl Binder<'_> {
         let frame = frame.ok_or_else(|| SqlError::internal("a sub-query has no frame"))?;
         let Frame { args, references, aggregates, clause, .. } = frame;
         (self.clause, self.aggregates, self.targets) = (clause, aggregates, targets);
-        if !self.aggregates.inside {
-            self.aggregates.inner_references.extend(references);
+        if self.aggregates.notes_references() {
+            self.aggregates.references.extend(references.into_iter().map(|read| (read, true)));
         }
         let (plan, columns) = bound?;
         Ok((plan, columns, args))
