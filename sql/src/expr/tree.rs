@@ -582,6 +582,16 @@ impl Expr {
         self.children().into_iter().for_each(|child| child.collect_columns(out));
     }
 
+    /// Adds the constants in it.
+    pub(crate) fn collect_constants(&self, out: &mut Vec<Datum>) {
+        match self {
+            Expr::Const(value) => out.push(value.clone()),
+            Expr::InSet { values, .. } => out.extend(values.iter().cloned()),
+            _ => {}
+        }
+        self.children().into_iter().for_each(|child| child.collect_constants(out));
+    }
+
     /// Marks the columns that the expression reads.
     pub(crate) fn mark_columns(&self, used: &mut [bool]) {
         if let Expr::Column(column) = self {

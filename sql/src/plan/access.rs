@@ -21,7 +21,7 @@ use crate::expr::{Children, CompareOp, Expr};
 use crate::table::Table;
 
 /// How a table is read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableAccess {
     /// The table.
     pub(crate) table: Arc<Table>,

@@ -25,6 +25,15 @@ pub(crate) struct AggregateCall {
     pub(crate) order: Vec<AggregateOrder>,
 }
 
+impl PartialEq for AggregateCall {
+    fn eq(&self, other: &AggregateCall) -> bool {
+        let is_function = self.function.oid == other.function.oid && self.distinct == other.distinct;
+        let is_typed = self.types == other.types && self.result == other.result;
+        let is_call = self.args == other.args && self.direct == other.direct;
+        is_function && is_typed && is_call && self.filter == other.filter && self.order == other.order
+    }
+}
+
 /// A key of ORDER BY in an aggregate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AggregateOrder {

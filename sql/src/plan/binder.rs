@@ -360,6 +360,8 @@ pub(super) struct Binder<'a> {
     pub(super) locking: Option<Locking>,
     /// The sub-queries of expressions.
     pub(super) subplans: Vec<Subplan>,
+    /// How many it has bound, each of the equal ones too.
+    pub(super) bound_subqueries: usize,
     /// The queries of WITH that run once.
     pub(super) with: Vec<WithQuery>,
     /// The names of WITH in reach, the innermost last.
@@ -419,6 +421,7 @@ impl<'a> Binder<'a> {
             laterals: Vec::new(),
             locking: None,
             subplans: Vec::new(),
+            bound_subqueries: 0,
             with: Vec::new(),
             with_names: Vec::new(),
             keeps_unknown: false,

@@ -16,7 +16,7 @@ use super::names::fold_ident;
 use super::projection::Output;
 use super::set_call::SetCall;
 use crate::error::{SqlError, SqlState};
-use crate::expr::Expr;
+use crate::expr::{Expr, are_identical};
 use crate::parse::{NO_LOCATION, start_of};
 use crate::table::Table;
 
@@ -27,6 +27,16 @@ fn without_parentheses<'e>(ast: &'e Ast, out: &mut Vec<&'e Ast>) {
         Ast::Tuple(items) => items.iter().for_each(|item| without_parentheses(item, out)),
         ast => out.push(ast),
     }
+}
+
+/// The place of the key that an expression is.
+fn place_of(keys: &[Expr], expr: &Expr) -> Option<usize> {
+    let constants = |expr: &Expr| {
+        let mut constants = Vec::new();
+        expr.collect_constants(&mut constants);
+        constants
+    };
+    keys.iter().position(|key| key == expr && are_identical(&constants(key), &constants(expr)))
 }
 
 impl Binder<'_> {
@@ -50,7 +60,7 @@ impl Binder<'_> {
         asts.iter().for_each(|ast| without_parentheses(ast, &mut single));
         for ast in single {
             let key = self.group_key(ast, scope, output)?;
-            if !keys.contains(&key) {
+            if place_of(&keys, &key).is_none() {
                 keys.push(key);
             }
         }
@@ -131,7 +141,7 @@ impl Binder<'_> {
         exprs.extend(used.flat_map(|(call, _)| call.args_mut()));
         exprs.extend(calls.iter_mut().flat_map(|call| &mut call.direct).map(|(expr, _)| expr));
         for expr in &mut exprs {
-            expr.replace_with(&mut |part| match (keys.iter().position(|key| key == part), part) {
+            expr.replace_with(&mut |part| match (place_of(keys, part), part) {
                 (Some(at), _) => Some(Expr::Column(at)),
                 // It follows from the keys.
                 (None, Expr::Column(_)) => {
@@ -215,7 +225,7 @@ impl Grouped<'_> {
 
     /// The first column of an expression that is not known.
     fn missing(&self, expr: &Expr, seen: &mut Seen) -> Option<Missing> {
-        if self.keys.contains(expr) {
+        if place_of(self.keys, expr).is_some() {
             expr.collect_columns(&mut seen.columns);
             return None;
         }
