@@ -9,9 +9,10 @@
 //!
 //! 1. `alter_forms`, `commands`, `depth`, `text`: forms of ALTER TABLE and commands that are not supported; the depth
 //!    limit; locations, positions and errors at them
-//! 2. `comments`, `conflict`, `include`, `labels`, `late_limits`, `lock_lists`, `maintenance`, `numbers`, `only`: forms
-//!    of COMMENT; targets of ON CONFLICT; keys with INCLUDE; names that are keywords; LIMIT behind FOR UPDATE; FOR
-//!    UPDATE OF several tables; VACUUM and ANALYZE; the precision of float; ONLY
+//! 2. `comments`, `conflict`, `group_words`, `include`, `labels`, `late_limits`, `lock_lists`, `maintenance`,
+//!    `nested_joins`, `numbers`, `only`: forms of COMMENT; targets of ON CONFLICT; GROUP BY ALL; keys with INCLUDE;
+//!    names that are keywords; LIMIT behind FOR UPDATE; FOR UPDATE OF several tables; VACUUM and ANALYZE; joins inside
+//!    joins; the precision of float; ONLY
 //! 3. `operators`, `similar`, `stars`, `tables`, `targets`, `unicode`, `values`: the ends of operators; SUBSTRING with
 //!    SIMILAR; stars as values; ROWS FROM and TABLE; subscripts of assigned columns; UESCAPE; VALUES behind ANY
 //! 4. `edits`, `escapes`: which token edits a text needs; escapes on which the tokenizer fails
@@ -44,12 +45,14 @@ mod dialect;
 mod domains;
 mod edits;
 mod escapes;
+mod group_words;
 mod identity;
 mod include;
 mod labels;
 mod late_limits;
 mod lock_lists;
 mod maintenance;
+mod nested_joins;
 mod normalize;
 mod numbers;
 mod only;
@@ -209,6 +212,9 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let tokens = normalize::normalize(&text, tokens, edits)?;
     let bad_float = if edits.has(Edit::Floats) { numbers::bad_float(&text, &tokens) } else { None };
     let (tokens, prebuilt) = rewrite::rewrite(&text, tokens, edits)?;
+    // Parentheses that are added count, too.
+    let is_deeper = edits.has(Edit::NestedJoins);
+    let depth = if is_deeper { depth::max_depth(&tokens).ok_or_else(too_deep)? } else { depth };
     let parsed = deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {

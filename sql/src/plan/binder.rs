@@ -216,6 +216,12 @@ impl Scope {
         self.merged.extract_if(.., |column| column.name == name).flat_map(|column| column.members).collect()
     }
 
+    /// The alias of the first table.
+    pub(super) fn alias(&self) -> Option<Box<str>> {
+        let aliased = self.tables.first().filter(|table| table.hidden_name.is_some());
+        aliased.map(|table| table.name.as_str().into())
+    }
+
     /// The number of columns of the input row.
     pub(super) fn width(&self) -> usize {
         self.tables.iter().map(|table| table.offset + table.width()).max().unwrap_or(0)

@@ -163,7 +163,7 @@ impl Binder<'_> {
         if let (Some(locking), From::Rel(_)) = (locking, &from) {
             plan.locked_join = self.locked_join((locking, &scope), filter.as_ref())?.map(Box::new);
         }
-        self.set_source(&mut plan, from, filter, lock, query)?;
+        self.set_source(&mut plan, (from, scope.alias()), filter, lock, query)?;
         sets.run(&mut plan, windows, scope.width());
         Ok((plan, columns))
     }
@@ -207,7 +207,7 @@ impl Binder<'_> {
     fn set_source(
         &self,
         plan: &mut SelectPlan,
-        from: From,
+        (from, alias): (From, Option<Box<str>>),
         filter: Option<Expr>,
         lock: Option<RowLock>,
         query: &Query,
@@ -220,7 +220,7 @@ impl Binder<'_> {
                     return Err(self.unsupported("a lock of rows of a system catalog is", query_start(query)));
                 }
                 let indexes = bind_indexes(&table, self.catalog)?;
-                plan.source = source(table, indexes);
+                plan.source = source((table, indexes, alias));
                 plan.lock = lock;
             }
             From::Rel(mut rel) => {
