@@ -85,6 +85,12 @@ impl Group {
         Group { keys, accumulators: aggregation.calls.iter().map(Accumulator::new).collect() }
     }
 
+    /// Evaluates the direct arguments of its aggregates. Changes nothing.
+    pub(crate) fn rehearse(&self, aggregation: &Aggregation, env: &Env<'_>) -> Result<(), SqlError> {
+        let mut direct = aggregation.calls.iter().flat_map(|call| &call.direct);
+        direct.try_for_each(|(expr, _)| eval(expr, &self.keys, env).map(drop))
+    }
+
     /// The row of the group: its keys, then the aggregates.
     pub(crate) fn row(self, aggregation: &Aggregation, env: &Env<'_>, budget: &mut Budget) -> Result<Row, SqlError> {
         let mut row = self.keys;

@@ -9,13 +9,13 @@
 //!
 //! 1. `alter_forms`, `commands`, `depth`, `text`: forms of ALTER TABLE and commands that are not supported; the depth
 //!    limit; locations, positions and errors at them
-//! 2. `comments`, `conflict`, `group_words`, `include`, `labels`, `late_limits`, `lock_lists`, `maintenance`,
-//!    `nested_joins`, `numbers`, `only`: forms of COMMENT; targets of ON CONFLICT; GROUP BY ALL; keys with INCLUDE;
-//!    names that are keywords; LIMIT behind FOR UPDATE; FOR UPDATE OF several tables; VACUUM and ANALYZE; joins inside
-//!    joins; the precision of float; ONLY
+//! 2. `comments`, `conflict`, `include`, `labels`, `late_limits`, `lock_lists`, `maintenance`, `numbers`, `only`: forms
+//!    of COMMENT; targets of ON CONFLICT; keys with INCLUDE; names that are keywords; LIMIT behind FOR UPDATE; FOR
+//!    UPDATE OF several tables; VACUUM and ANALYZE; the precision of float; ONLY
 //! 3. `operators`, `similar`, `stars`, `tables`, `targets`, `unicode`, `values`: the ends of operators; SUBSTRING with
 //!    SIMILAR; stars as values; ROWS FROM and TABLE; subscripts of assigned columns; UESCAPE; VALUES behind ANY
-//! 4. `edits`, `escapes`: which token edits a text needs; escapes on which the tokenizer fails
+//! 4. `edits`, `escapes`, `group_words`, `nested_joins`: which token edits a text needs; escapes on which the tokenizer
+//!    fails; GROUP BY ALL; joins inside joins
 //! 5. `normalize`: token edits
 //! 6. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
 //! 7. `identity`, `quantified`, `set_schema`: ALTER TABLE, for its identity columns; ANY and ALL behind any operator;

@@ -105,8 +105,8 @@ impl Binder<'_> {
     /// 42803 for a column that is not grouped. `reads`: which references the expression has that reads it.
     fn ungrouped(&self, missing: &Missing, reads: Range<usize>, scope: &Scope) -> SqlError {
         let place = missing.place;
-        let of_expr = self.aggregates.references.get(reads).unwrap_or_default();
-        let mentions = of_expr.iter().filter(|((at, _), _)| *at == place);
+        let of_expr = self.aggregates.references.iter().take(reads.end).skip(reads.start);
+        let mentions = of_expr.filter(|((at, _), _)| *at == place);
         // Those before it are within what is grouped.
         let mention = mentions.take(missing.before + 1).last();
         let ((_, at), is_inner) = mention.copied().unwrap_or(((place, NO_LOCATION), false));

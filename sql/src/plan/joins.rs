@@ -109,7 +109,7 @@ impl Join {
     }
 
     fn add_key_or_condition(&mut self, condition: Expr) {
-        if let (JoinMethod::Hash(keys), Expr::Compare { op: CompareOp::Eq, left: a, right: b }) =
+        if let (JoinMethod::Hash(keys), Expr::Compare { op: CompareOp::Eq, left: a, right: b, .. }) =
             (&mut self.method, &condition)
             && !condition.is_volatile()
             && !condition.has_subquery()
