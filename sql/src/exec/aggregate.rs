@@ -85,11 +85,18 @@ impl Group {
         Group { keys, accumulators: aggregation.calls.iter().map(Accumulator::new).collect() }
     }
 
+    /// Evaluates the direct arguments of its aggregates. Changes nothing.
+    pub(crate) fn rehearse(&self, aggregation: &Aggregation, env: &Env<'_>) -> Result<(), SqlError> {
+        let mut direct = aggregation.calls.iter().flat_map(|call| &call.direct);
+        direct.try_for_each(|(expr, _)| eval(expr, &self.keys, env).map(drop))
+    }
+
     /// The row of the group: its keys, then the aggregates.
     pub(crate) fn row(self, aggregation: &Aggregation, env: &Env<'_>, budget: &mut Budget) -> Result<Row, SqlError> {
         let mut row = self.keys;
         for (mut accumulator, call) in self.accumulators.into_iter().zip(&aggregation.calls) {
-            row.push(accumulator.finish(call, env, budget)?);
+            let value = accumulator.finish(call, &row, env, budget)?;
+            row.push(value);
         }
         Ok(row)
     }
@@ -173,10 +180,11 @@ impl Accumulator {
         self.state.as_ref().is_some_and(|state| state.is_lasting())
     }
 
-    /// The result over all added rows.
+    /// The result over all added rows. `keys`: those of their group, which the direct arguments are over.
     pub(crate) fn finish(
         &mut self,
         call: &AggregateCall,
+        keys: &[Datum],
         env: &Env<'_>,
         budget: &mut Budget,
     ) -> Result<Datum, SqlError> {
@@ -189,7 +197,7 @@ impl Accumulator {
             let values: Vec<Cow<'_, Datum>> = values.iter().map(Cow::Borrowed).collect();
             self.step(call, &values, env, budget)?;
         }
-        let direct = call.direct.iter().map(|(expr, _)| eval(expr, &[], env)).collect::<Result<Vec<_>, SqlError>>()?;
+        let direct = call.direct.iter().map(|(expr, _)| eval(expr, keys, env)).collect::<Result<Vec<_>, SqlError>>()?;
         let types: Vec<_> = call.direct.iter().map(|(_, ty)| *ty).collect();
         let state = self.state.as_deref_mut().ok_or_else(|| SqlError::internal("an aggregate has no state"))?;
         Ok(state.finish(&Args::new(&direct, &types, call.result, &env.io))?)

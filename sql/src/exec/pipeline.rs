@@ -280,6 +280,9 @@ impl Pipeline {
         if let Some(aggregation) = &plan.aggregation {
             for group in std::mem::take(&mut self.groups).finish() {
                 turn.spend(1 + aggregation.calls.len()).await;
+                if ctx.rehearses() {
+                    ctx.rehearse(params, |env| group.rehearse(aggregation, env)).await?;
+                }
                 let row = group.row(aggregation, &ctx.env(params), &mut self.budget)?;
                 self.group(plan, aggregation, row, ctx, params).await?;
                 if self.is_overfull() {

@@ -217,7 +217,7 @@ async fn aggregated(
             state.add(call, row, work.env, &mut budget)?;
             work.turn.spend(ROW_UNITS).await;
         }
-        let value = state.finish(call, work.env, &mut budget)?;
+        let value = state.finish(call, &[], work.env, &mut budget)?;
         work.keep(&mut values, value).await?;
         last = Some((start, end));
     }

@@ -27,7 +27,7 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::Param(at) => {
             env.params.get(*at).map(Cow::Borrowed).ok_or_else(|| SqlError::internal("a parameter is missing"))
         }
-        Expr::Compare { op, left, right } => {
+        Expr::Compare { op, left, right, .. } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
             boolean(compare_values(*op, &left, &right)?)
         }
@@ -48,12 +48,12 @@ pub(crate) fn eval<'a>(expr: &'a Expr, row: &'a [Datum], env: &Env<'a>) -> Value
         Expr::IsBool { expr, value, negated } => {
             boolean(Some((as_bool(&*eval(expr, row, env)?) == Some(*value)) != *negated))
         }
-        Expr::Distinct { left, right, negated } => {
+        Expr::Distinct { left, right, negated, .. } => {
             let (left, right) = (eval(left, row, env)?, eval(right, row, env)?);
             boolean(Some(same(&left, &right)? == *negated))
         }
-        Expr::InList { expr, list, negated } => in_list(expr, list, *negated, row, env),
-        Expr::InSet { expr, values, with_null, negated } => {
+        Expr::InList { expr, list, negated, .. } => in_list(expr, list, *negated, row, env),
+        Expr::InSet { expr, values, with_null, negated, .. } => {
             in_set(&*eval(expr, row, env)?, values, *with_null, *negated)
         }
         Expr::Call(call) => eval_call(call, row, env),

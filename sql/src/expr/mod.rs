@@ -28,7 +28,7 @@ pub use locks::LockLog;
 pub(crate) use locks::{Answered, Asked, SequenceAsk, SessionsCall};
 pub use session::{NoSession, SessionAccess};
 pub(crate) use session::{system_env, unknown_setting};
-pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows};
+pub(crate) use subqueries::{Pending, SubqueryLog, SubqueryRows, are_identical};
 pub(crate) use tree::{
     Call, Children, CompareOp, ContextValue, DomainCheck, Elementwise, Expr, Position, SequenceCall, SessionCall,
     Subquery, SubqueryKind, Subscript, compares_alike,

@@ -70,6 +70,16 @@ fn put_exact(value: &Datum, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether values are identical, each to the one at its place: `==` takes 1.0 for 1.00.
+pub(crate) fn are_identical(left: &[Datum], right: &[Datum]) -> bool {
+    let exact = |values: &[Datum]| {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|value| put_exact(value, &mut bytes));
+        bytes
+    };
+    left.len() == right.len() && exact(left) == exact(right)
+}
+
 /// A sub-query that an evaluation waits for.
 #[derive(Debug)]
 pub(crate) struct Pending {

@@ -24,8 +24,8 @@ pub(crate) enum Expr {
     Cast { expr: Box<Expr>, cast: Cast },
     /// A conversion to a domain: the value, which fails if it is none of the domain. Never folded.
     Domain { expr: Box<Expr>, check: Arc<DomainCheck> },
-    /// A comparison. NULL if a side is NULL.
-    Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr> },
+    /// A comparison. NULL if a side is NULL. `ty`, here and below: the type of both sides, for EXPLAIN.
+    Compare { op: CompareOp, left: Box<Expr>, right: Box<Expr>, ty: SqlType },
     /// Three-valued conjunction.
     And(Vec<Expr>),
     /// Three-valued disjunction.
@@ -37,11 +37,11 @@ pub(crate) enum Expr {
     /// `IS [NOT] TRUE` and `IS [NOT] FALSE`.
     IsBool { expr: Box<Expr>, value: bool, negated: bool },
     /// `IS [NOT] DISTINCT FROM`: `negated` for the form with NOT.
-    Distinct { left: Box<Expr>, right: Box<Expr>, negated: bool },
+    Distinct { left: Box<Expr>, right: Box<Expr>, negated: bool, ty: SqlType },
     /// `IN (list)`.
-    InList { expr: Box<Expr>, list: Vec<Expr>, negated: bool },
+    InList { expr: Box<Expr>, list: Vec<Expr>, negated: bool, ty: SqlType },
     /// `IN` a list of constants: sorted, distinct and without NULL. `with_null`: the list had a NULL.
-    InSet { expr: Box<Expr>, values: Vec<Datum>, with_null: bool, negated: bool },
+    InSet { expr: Box<Expr>, values: Vec<Datum>, with_null: bool, negated: bool, ty: SqlType },
     /// `left op ANY (array)`, or ALL: a function of two arguments over the elements of an array.
     Elements { function: Elementwise, left: Box<Expr>, array: Box<Expr> },
     /// Each element of an array. It stands for several values in the keys of an access path, and nowhere else.
@@ -580,6 +580,16 @@ impl Expr {
             out.push(*place);
         }
         self.children().into_iter().for_each(|child| child.collect_columns(out));
+    }
+
+    /// Adds the constants in it.
+    pub(crate) fn collect_constants(&self, out: &mut Vec<Datum>) {
+        match self {
+            Expr::Const(value) => out.push(value.clone()),
+            Expr::InSet { values, .. } => out.extend(values.iter().cloned()),
+            _ => {}
+        }
+        self.children().into_iter().for_each(|child| child.collect_constants(out));
     }
 
     /// Marks the columns that the expression reads.

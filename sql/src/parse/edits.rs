@@ -22,6 +22,10 @@ pub(super) enum Edit {
     Floats,
     /// ROWS FROM.
     Rows,
+    /// ALL and DISTINCT behind GROUP BY.
+    GroupWords,
+    /// Joins inside joins, without parentheses.
+    NestedJoins,
     /// TABLE as a query.
     Tables,
     /// ONLY, and a star behind a name.
@@ -97,6 +101,8 @@ pub(super) fn needed(tokens: &[TokenWithSpan]) -> Edits {
 struct Clauses {
     /// Whether there is a locking clause.
     locks: bool,
+    /// Whether there is a join whose condition has not come yet.
+    joins: bool,
     /// The parentheses since the last INSERT; 0 without one.
     parentheses: usize,
 }
@@ -108,6 +114,11 @@ impl Clauses {
             Keyword::OF => edits.add_if(Edit::LockLists, self.locks),
             Keyword::LIMIT | Keyword::OFFSET | Keyword::FETCH => edits.add_if(Edit::LateLimits, self.locks),
             Keyword::INSERT => self.parentheses = 1,
+            Keyword::JOIN => {
+                edits.add_if(Edit::NestedJoins, self.joins);
+                self.joins |= !matches!(keyword(before), Keyword::CROSS | Keyword::NATURAL);
+            }
+            Keyword::ON | Keyword::USING => self.joins = false,
             _ => {}
         }
         // A source of INSERT in parentheses.
@@ -169,12 +180,16 @@ fn note_word(edits: &mut Edits, (before, touches): (&Token, bool), word: &Word) 
             edits.add_if(Edit::Statements, ["overriding", "analyse"].iter().any(is_statement));
         }
         Keyword::VIEW | Keyword::UESCAPE => edits.add(Edit::Normalize),
-        Keyword::DISTINCT => edits.add_if(Edit::Normalize, matches!(last, Keyword::IS | Keyword::NOT)),
+        Keyword::DISTINCT => {
+            edits.add_if(Edit::Normalize, matches!(last, Keyword::IS | Keyword::NOT));
+            edits.add_if(Edit::GroupWords, last == Keyword::BY);
+        }
         Keyword::OPERATOR => edits.add_if(Edit::Normalize, last == Keyword::USING),
         Keyword::ANY | Keyword::ALL | Keyword::SOME => {
             let is_like = matches!(last, Keyword::LIKE | Keyword::ILIKE);
             let is_operator = may_be_operator(before) && !is_comparison(before);
             edits.add_if(Edit::Quantified, is_like || is_operator || *before == Token::RParen);
+            edits.add_if(Edit::GroupWords, last == Keyword::BY);
         }
         Keyword::FROM => edits.add_if(Edit::Statements, *before == Token::LParen),
         Keyword::FLOAT => edits.add(Edit::Floats),
@@ -255,6 +270,8 @@ mod tests {
             ("select 1::float(3)", Edit::Floats),
             ("select * from rows from (f())", Edit::Rows),
             ("table t", Edit::Tables),
+            ("select a from t group by all a", Edit::GroupWords),
+            ("select * from a join b join c on d on e", Edit::NestedJoins),
             ("select * from only t", Edit::Inheritance),
             ("select * from t *", Edit::Inheritance),
             ("update t set a[1] = 2", Edit::Targets),

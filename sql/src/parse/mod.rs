@@ -14,7 +14,8 @@
 //!    UPDATE OF several tables; VACUUM and ANALYZE; the precision of float; ONLY
 //! 3. `operators`, `similar`, `stars`, `tables`, `targets`, `unicode`, `values`: the ends of operators; SUBSTRING with
 //!    SIMILAR; stars as values; ROWS FROM and TABLE; subscripts of assigned columns; UESCAPE; VALUES behind ANY
-//! 4. `edits`, `escapes`: which token edits a text needs; escapes on which the tokenizer fails
+//! 4. `edits`, `escapes`, `group_words`, `nested_joins`: which token edits a text needs; escapes on which the tokenizer
+//!    fails; GROUP BY ALL; joins inside joins
 //! 5. `normalize`: token edits
 //! 6. `domains`, `precedence`, `sequences`: statements about domains; operator precedence; statements about sequences
 //! 7. `identity`, `quantified`, `set_schema`: ALTER TABLE, for its identity columns; ANY and ALL behind any operator;
@@ -44,12 +45,14 @@ mod dialect;
 mod domains;
 mod edits;
 mod escapes;
+mod group_words;
 mod identity;
 mod include;
 mod labels;
 mod late_limits;
 mod lock_lists;
 mod maintenance;
+mod nested_joins;
 mod normalize;
 mod numbers;
 mod only;
@@ -209,6 +212,9 @@ fn parse_known(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let tokens = normalize::normalize(&text, tokens, edits)?;
     let bad_float = if edits.has(Edit::Floats) { numbers::bad_float(&text, &tokens) } else { None };
     let (tokens, prebuilt) = rewrite::rewrite(&text, tokens, edits)?;
+    // Parentheses that are added count, too.
+    let is_deeper = edits.has(Edit::NestedJoins);
+    let depth = if is_deeper { depth::max_depth(&tokens).ok_or_else(too_deep)? } else { depth };
     let parsed = deep_stack::run(depth > MAX_SHALLOW_DEPTH, || {
         let parse = AssertUnwindSafe(|| parse_tokens(&text, tokens, prebuilt, depth));
         catch_unwind(parse).unwrap_or_else(|stopped| match stopped.downcast::<dialect::Exhausted>() {

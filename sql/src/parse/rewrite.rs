@@ -9,11 +9,13 @@ use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use super::comments;
 use super::edits::{Edit, Edits};
+use super::group_words::without_group_words;
 use super::include::with_key_options;
 use super::labels::with_plain_names;
 use super::late_limits::with_limits_first;
 use super::lock_lists::with_single_names;
 use super::maintenance::{self, Maintenance};
+use super::nested_joins::with_nested_joins;
 use super::only::without_inheritance;
 use super::quantified::with_quantified;
 use super::similar::with_substrings;
@@ -31,9 +33,11 @@ pub(super) type Prebuilt = Vec<(Location, Maintenance)>;
 type Apply = fn(Vec<TokenWithSpan>) -> Vec<TokenWithSpan>;
 
 /// The edits of a whole query string, in their order.
-const OF_ALL: [(Edit, Apply); 13] = [
+const OF_ALL: [(Edit, Apply); 15] = [
     (Edit::FieldNames, with_plain_names),
     (Edit::Rows, with_rows),
+    (Edit::GroupWords, without_group_words),
+    (Edit::NestedJoins, with_nested_joins),
     (Edit::Tables, with_tables),
     (Edit::Inheritance, without_inheritance),
     (Edit::Targets, with_targets),

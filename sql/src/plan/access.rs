@@ -21,10 +21,12 @@ use crate::expr::{Children, CompareOp, Expr};
 use crate::table::Table;
 
 /// How a table is read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableAccess {
     /// The table.
     pub(crate) table: Arc<Table>,
+    /// The name that the statement gives it, if that is another one.
+    pub(crate) alias: Option<Box<str>>,
     /// The rows to read.
     pub(crate) path: AccessPath,
     /// Whether to read in descending key order.
@@ -43,7 +45,16 @@ impl TableAccess {
     /// All columns of all rows.
     pub(super) fn whole(table: Arc<Table>, indexes: Vec<BoundIndex>) -> TableAccess {
         let needed = vec![true; table.columns.len()];
-        TableAccess { table, path: AccessPath::Full, reverse: false, needed, with_key: false, indexes, estimate: None }
+        TableAccess {
+            table,
+            alias: None,
+            path: AccessPath::Full,
+            reverse: false,
+            needed,
+            with_key: false,
+            indexes,
+            estimate: None,
+        }
     }
 
     /// Some columns of all rows.

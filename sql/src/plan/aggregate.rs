@@ -151,9 +151,11 @@ impl Binder<'_> {
 
     fn parts_inside(&mut self, call: &CallAst, asts: &[&Ast], scope: &Scope) -> Result<Parts, SqlError> {
         let mut args = Vec::with_capacity(asts.len());
+        let in_direct = std::mem::replace(&mut self.aggregates.in_direct, !call.within_group.is_empty());
         for ast in asts {
             args.push(self.expr(ast, scope)?);
         }
+        self.aggregates.in_direct = in_direct;
         let mut keys: Vec<&OrderByExpr> = call.within_group.iter().collect();
         if let FunctionArguments::List(list) = &call.args {
             for clause in &list.clauses {

@@ -13,7 +13,7 @@ pub(crate) struct AggregateCall {
     pub(crate) args: Vec<Expr>,
     /// Their types.
     pub(crate) types: Vec<SqlType>,
-    /// The direct arguments of an ordered-set aggregate, with their types.
+    /// The direct arguments of an ordered-set aggregate, with their types. Over the keys of the group.
     pub(crate) direct: Vec<(Expr, SqlType)>,
     /// The type of the result.
     pub(crate) result: SqlType,
@@ -23,6 +23,15 @@ pub(crate) struct AggregateCall {
     pub(crate) filter: Option<Expr>,
     /// The order of the rows.
     pub(crate) order: Vec<AggregateOrder>,
+}
+
+impl PartialEq for AggregateCall {
+    fn eq(&self, other: &AggregateCall) -> bool {
+        let is_function = self.function.oid == other.function.oid && self.distinct == other.distinct;
+        let is_typed = self.types == other.types && self.result == other.result;
+        let is_call = self.args == other.args && self.direct == other.direct;
+        is_function && is_typed && is_call && self.filter == other.filter && self.order == other.order
+    }
 }
 
 /// A key of ORDER BY in an aggregate.

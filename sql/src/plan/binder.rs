@@ -219,6 +219,12 @@ impl Scope {
         self.merged.extract_if(.., |column| column.name == name).flat_map(|column| column.members).collect()
     }
 
+    /// The alias of the first table.
+    pub(super) fn alias(&self) -> Option<Box<str>> {
+        let aliased = self.tables.first().filter(|table| table.hidden_name.is_some());
+        aliased.map(|table| table.name.as_str().into())
+    }
+
     /// The number of columns of the input row.
     pub(super) fn width(&self) -> usize {
         self.tables.iter().map(|table| table.offset + table.width()).max().unwrap_or(0)
@@ -363,6 +369,8 @@ pub(super) struct Binder<'a> {
     pub(super) locking: Option<Locking>,
     /// The sub-queries of expressions.
     pub(super) subplans: Vec<Subplan>,
+    /// How many it has bound, each of the equal ones too.
+    pub(super) bound_subqueries: usize,
     /// The queries of WITH that run once.
     pub(super) with: Vec<WithQuery>,
     /// The names of WITH in reach, the innermost last.
@@ -426,6 +434,7 @@ impl<'a> Binder<'a> {
             laterals: Vec::new(),
             locking: None,
             subplans: Vec::new(),
+            bound_subqueries: 0,
             with: Vec::new(),
             with_names: Vec::new(),
             keeps_unknown: false,
@@ -588,10 +597,10 @@ impl<'a> Binder<'a> {
     /// Notes a reference to a column outside of aggregates, for errors about groups. A merged one refers to all that it
     /// is made of.
     pub(super) fn note_reference(&mut self, value: &Typed) {
-        if self.aggregates.inside {
+        if !self.aggregates.notes_references() {
             return;
         }
-        let mut note = |place| self.aggregates.references.push((place, value.at));
+        let mut note = |place| self.aggregates.references.push(((place, value.at), false));
         if let Expr::Column(place) = value.expr {
             note(place);
             return;

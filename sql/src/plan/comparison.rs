@@ -92,7 +92,7 @@ impl Binder<'_> {
         left: Typed,
         right: Typed,
         position: u32,
-    ) -> Result<(Expr, Expr), SqlError> {
+    ) -> Result<(Expr, Expr, SqlType), SqlError> {
         let types = (left.ty, right.ty);
         let (_, choice) = resolve::binary(op.symbol(), left.ty, right.ty).map_err(|failed| {
             let shown = format!("{} {} {}", self.type_text(types.0), op.symbol(), self.type_text(types.1));
@@ -111,7 +111,7 @@ impl Binder<'_> {
         let (left, right) =
             (self.coerce(left, l, CastContext::Implicit)?, self.coerce(right, r, CastContext::Implicit)?);
         match (left, right) {
-            (Some(left), Some(right)) => Ok((left.expr, right.expr)),
+            (Some(left), Some(right)) => Ok((left.expr, right.expr, l)),
             _ => Err(self.unsupported("this comparison is", at)),
         }
     }
@@ -135,8 +135,8 @@ impl Binder<'_> {
             return Ok(Typed::new(fold(expr), SqlType::BOOL, at));
         }
         let position = self.position_between(ast.0.span(), "is", ast.1.span());
-        let (left, right) = self.comparable(CompareOp::Eq, left, right, position)?;
-        let expr = Expr::Distinct { left: Box::new(left), right: Box::new(right), negated };
+        let (left, right, ty) = self.comparable(CompareOp::Eq, left, right, position)?;
+        let expr = Expr::Distinct { left: Box::new(left), right: Box::new(right), negated, ty };
         Ok(Typed::new(fold(expr), SqlType::BOOL, at))
     }
 
@@ -222,14 +222,13 @@ impl Binder<'_> {
         let mut pairs = Vec::with_capacity(fields.len());
         for (left, right) in fields {
             let places = (left.at, right.at);
-            let (a, b) = self.comparable(op, left, right, position)?;
-            let ty = SqlType::BOOL;
-            let a = self.share(Typed::new(a, ty, places.0), &mut shared)?.expr;
-            let b = self.share(Typed::new(b, ty, places.1), &mut shared)?.expr;
-            pairs.push((a, b));
+            let (a, b, ty) = self.comparable(op, left, right, position)?;
+            let a = self.share(Typed::new(a, SqlType::BOOL, places.0), &mut shared)?.expr;
+            let b = self.share(Typed::new(b, SqlType::BOOL, places.1), &mut shared)?.expr;
+            pairs.push((a, b, ty));
         }
-        let compare = |op: CompareOp, (a, b): &(Expr, Expr)| {
-            fold(Expr::Compare { op, left: Box::new(a.clone()), right: Box::new(b.clone()) })
+        let compare = |op: CompareOp, (a, b, ty): &(Expr, Expr, SqlType)| {
+            fold(Expr::Compare { op, left: Box::new(a.clone()), right: Box::new(b.clone()), ty: *ty })
         };
         let Some((last, first)) = pairs.split_last() else { return Err(no_row_operator(op.symbol())) };
         let mut expr = compare(op, last);
@@ -410,7 +409,7 @@ impl Binder<'_> {
             let item = item.map(|item| self.coerce(item, r, CastContext::Implicit)).transpose()?.flatten();
             list.push(item.ok_or_else(|| self.unsupported("this list is", at))?.expr);
         }
-        Ok(fold(in_list_expr(operand.expr, list, negated)))
+        Ok(fold(in_list_expr((operand.expr, l), list, negated)))
     }
 
     fn in_comparison(
@@ -516,7 +515,7 @@ impl Binder<'_> {
         if let (true, Expr::Const(Datum::Array(array))) = (is_list, &array.expr) {
             let list = array.elements().iter().cloned().map(Expr::Const).collect::<Vec<_>>();
             if !list.is_empty() {
-                return Ok(Typed::new(fold(in_list_expr(value.expr, list, false)), SqlType::BOOL, at));
+                return Ok(Typed::new(fold(in_list_expr((value.expr, l), list, false)), SqlType::BOOL, at));
             }
         }
         let function = Elementwise { function: choice.function, operator: row.name, types: [l, r], all };
@@ -596,10 +595,10 @@ pub(super) fn is_comparison(op: &BinaryOperator) -> bool {
 }
 
 /// An IN list. A long list of constants is sorted.
-fn in_list_expr(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
+fn in_list_expr((expr, ty): (Expr, SqlType), list: Vec<Expr>, negated: bool) -> Expr {
     let expr = Box::new(expr);
     if list.len() <= MIN_SORTED_LIST || !list.iter().all(|item| matches!(item, Expr::Const(_))) {
-        return Expr::InList { expr, list, negated };
+        return Expr::InList { expr, list, negated, ty };
     }
     let mut values: Vec<Datum> = list
         .into_iter()
@@ -613,7 +612,7 @@ fn in_list_expr(expr: Expr, list: Vec<Expr>, negated: bool) -> Expr {
     let with_null = values.len() < all;
     values.sort_unstable_by(compare);
     values.dedup_by(|a, b| compare(a, b).is_eq());
-    Expr::InSet { expr, values, with_null, negated }
+    Expr::InSet { expr, values, with_null, negated, ty }
 }
 
 /// 42601 for rows of different widths.

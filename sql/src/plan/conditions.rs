@@ -37,7 +37,7 @@ pub(super) fn conjunction(mut conditions: Vec<Expr>) -> Option<Expr> {
 
 /// `key op value`, with the key on either side.
 pub(super) fn comparison<'e>(condition: &'e Expr, key: &Expr) -> Option<(CompareOp, &'e Expr)> {
-    let Expr::Compare { op, left, right } = condition else { return None };
+    let Expr::Compare { op, left, right, .. } = condition else { return None };
     if **left == *key && right.is_fixed() {
         Some((*op, right))
     } else if **right == *key && left.is_fixed() {
@@ -69,7 +69,7 @@ pub(super) fn alternatives(condition: &Expr, key: &Expr) -> Option<Vec<Expr>> {
             (CompareOp::Eq, value) => Some(vec![value.clone()]),
             _ => None,
         },
-        Expr::InList { expr, list, negated: false } => {
+        Expr::InList { expr, list, negated: false, .. } => {
             let fits = **expr == *key && list.len() <= MAX_LISTED && list.iter().all(Expr::is_fixed);
             fits.then(|| list.clone())
         }

@@ -37,9 +37,9 @@ impl Binder<'_> {
         let refused = self.refuses_queries.replace(what);
         let aggregates = std::mem::take(&mut self.aggregates);
         let bound = bind(self);
-        let read = std::mem::replace(&mut self.aggregates, aggregates).references;
+        let read = std::mem::replace(&mut self.aggregates, aggregates).references.into_iter();
         (self.clause, self.refuses_queries) = (clause, refused);
-        Ok((bound?, read))
+        Ok((bound?, read.map(|(read, _)| read).collect()))
     }
 
     /// Binds a CHECK of a table. Returns its text, and the places of the columns that it reads, each once.

@@ -43,7 +43,7 @@ fn is_repeatable(expr: &Expr) -> bool {
 
 /// The sides of `own = outer`: over a row of the table, and over the values around the query.
 fn key(condition: Expr) -> Option<(Expr, Expr)> {
-    let Expr::Compare { op: CompareOp::Eq, left, right } = condition else { return None };
+    let Expr::Compare { op: CompareOp::Eq, left, right, .. } = condition else { return None };
     let is_own = |expr: &Expr| !has_outer(expr) && !expr.is_row_independent();
     let is_around = |expr: &Expr| has_outer(expr) && expr.is_row_independent();
     match (*left, *right) {

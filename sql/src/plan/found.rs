@@ -17,6 +17,8 @@ pub(super) struct AggregateState {
     pub(super) allowed: bool,
     /// Whether an aggregate's argument is being bound.
     pub(super) inside: bool,
+    /// Whether it is a direct one, whose columns are to be grouped.
+    pub(super) in_direct: bool,
     /// The aggregates found so far.
     pub(super) calls: Vec<AggregateCall>,
     /// Where the first of them stands.
@@ -25,10 +27,9 @@ pub(super) struct AggregateState {
     pub(super) windows: WindowState,
     /// The functions that return sets.
     pub(super) sets: SetState,
-    /// The references to columns outside of aggregates.
-    pub(super) references: Vec<ColumnRead>,
-    /// Those of its sub-queries.
-    pub(super) inner_references: Vec<ColumnRead>,
+    /// The references to columns outside of aggregates, in the order of binding. The flag is that of those in
+    /// sub-queries.
+    pub(super) references: Vec<(ColumnRead, bool)>,
 }
 
 /// A reference to a column: the place of the column, and where the reference is.
@@ -39,6 +40,11 @@ impl AggregateState {
     pub(super) fn of_query() -> AggregateState {
         let sets = SetState { allowed: true, ..Default::default() };
         AggregateState { allowed: true, sets, ..Default::default() }
+    }
+
+    /// Whether the columns that are being bound are to be grouped.
+    pub(super) fn notes_references(&self) -> bool {
+        !self.inside || self.in_direct
     }
 }
 
@@ -133,6 +139,16 @@ pub(super) enum FoundFunction {
     Own(WindowFn, Vec<Expr>),
 }
 
+impl FoundCall {
+    /// The arguments and FILTER.
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        match &self.function {
+            FoundFunction::Own(_, args) => args.iter().chain(None),
+            FoundFunction::Aggregate(call) => call.args.iter().chain(call.filter.as_ref()),
+        }
+    }
+}
+
 impl WindowState {
     /// The expressions of all windows and calls.
     pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
@@ -145,6 +161,11 @@ impl WindowState {
     }
 
     /// The keys of all windows.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Expr> {
+        self.found.iter().flat_map(|window| window.partition.iter().chain(window.order.iter().map(|key| &key.expr)))
+    }
+
+    /// The same, to be changed.
     pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         keys_of(&mut self.found)
     }

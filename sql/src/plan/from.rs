@@ -352,7 +352,7 @@ impl Binder<'_> {
             let has_key = scope.tables.iter().any(|item| self.carries_key(&table, &item.name));
             scope.tables.iter_mut().for_each(|item| item.has_key = has_key);
             let indexes = bind_indexes(&table, self.catalog)?;
-            return Ok(Item::new(table_scan((table, indexes), scope.names(), has_key), scope, None));
+            return Ok(Item::new(table_scan((table, indexes, scope.alias()), scope.names(), has_key), scope, None));
         }
         match factor {
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {

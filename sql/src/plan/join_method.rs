@@ -17,7 +17,7 @@ use super::path_cost::{Estimate, of_points};
 use super::rel::{Join, JoinKind, JoinMethod, Rel, SelectPlan, Source};
 use super::selectivity::{OTHER, Rows};
 use crate::expr::{CompareOp, Expr};
-use pgtypes::Datum;
+use pgtypes::{Datum, SqlType};
 
 /// Keeping a row in a hash table.
 const BUILD: f64 = 2.0;
@@ -261,7 +261,7 @@ pub(super) fn over_source(mut expr: Expr, output: &[Expr]) -> Expr {
 }
 
 pub(super) fn equality(left: Expr, right: Expr) -> Expr {
-    Expr::Compare { op: CompareOp::Eq, left: Box::new(left), right: Box::new(right) }
+    Expr::Compare { op: CompareOp::Eq, left: Box::new(left), right: Box::new(right), ty: SqlType::UNKNOWN }
 }
 
 /// Whether a node has few rows, as far as its conditions tell. It is not settled.

@@ -13,10 +13,13 @@ use crate::expr::{CompareOp, Expr};
 use crate::system;
 use crate::table::Table;
 
+/// A table with its indexes, and its alias if it has one.
+type Read = (Arc<Table>, Vec<BoundIndex>, Option<Box<str>>);
+
 /// All columns of a table, as a node. `with_key`: the key of the row follows them.
-pub(super) fn table_scan((table, indexes): (Arc<Table>, Vec<BoundIndex>), names: Vec<String>, with_key: bool) -> Rel {
-    let width = table.columns.len() + usize::from(with_key);
-    let mut source = source(table, indexes);
+pub(super) fn table_scan(read: Read, names: Vec<String>, with_key: bool) -> Rel {
+    let width = read.0.columns.len() + usize::from(with_key);
+    let mut source = source(read);
     if let Source::Table(access) = &mut source {
         access.with_key = with_key;
     }
@@ -24,10 +27,10 @@ pub(super) fn table_scan((table, indexes): (Arc<Table>, Vec<BoundIndex>), names:
 }
 
 /// The rows of a table, stored or computed.
-pub(super) fn source(table: Arc<Table>, indexes: Vec<BoundIndex>) -> Source {
+pub(super) fn source((table, indexes, alias): Read) -> Source {
     match system::of_table(&table) {
         Some(relation) => Source::System(relation),
-        None => Source::Table(TableAccess::whole(table, indexes)),
+        None => Source::Table(TableAccess { alias, ..TableAccess::whole(table, indexes) }),
     }
 }
 
@@ -106,7 +109,7 @@ impl Join {
     }
 
     fn add_key_or_condition(&mut self, condition: Expr) {
-        if let (JoinMethod::Hash(keys), Expr::Compare { op: CompareOp::Eq, left: a, right: b }) =
+        if let (JoinMethod::Hash(keys), Expr::Compare { op: CompareOp::Eq, left: a, right: b, .. }) =
             (&mut self.method, &condition)
             && !condition.is_volatile()
             && !condition.has_subquery()

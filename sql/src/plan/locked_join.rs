@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use crate::table::Table;
 
 /// The locks of the rows of a join.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct LockedJoin {
     /// In the order in which they are locked.
     pub(crate) tables: Vec<LockedTable>,
@@ -30,7 +30,7 @@ impl LockedJoin {
 }
 
 /// A table of a join whose rows are locked.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct LockedTable {
     pub(crate) table: Arc<Table>,
     /// The place of the row's key in the joined row. The columns of the table are right before it.
@@ -39,7 +39,7 @@ pub(crate) struct LockedTable {
 }
 
 /// How items of FROM were joined.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum JoinTree {
     /// An item by itself.
     Item,

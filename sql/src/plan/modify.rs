@@ -109,7 +109,7 @@ impl Binder<'_> {
             From::Rel(rel) => rel,
             From::Table(table) => {
                 let indexes = bind_indexes(&table, self.catalog)?;
-                table_scan((table, indexes), columns.names(), false)
+                table_scan((table, indexes, columns.alias()), columns.names(), false)
             }
             From::Nothing => return Err(SqlError::internal("an empty FROM")),
         };
@@ -128,9 +128,10 @@ impl Binder<'_> {
     ) -> Result<(TableAccess, Option<Expr>, Option<Box<Joined>>), SqlError> {
         let Some(others) = others else {
             let (access, filter) = whole_rows(write, filter, &self.known);
-            return Ok((access, filter, None));
+            return Ok((TableAccess { alias: scope.alias(), ..access }, filter, None));
         };
         let (access, _) = whole_rows(write, None, &self.known);
+        let access = TableAccess { alias: scope.alias(), ..access };
         Ok((access, None, Some(Box::new(joined(write, others, filter, scope)))))
     }
 }
@@ -139,7 +140,8 @@ impl Binder<'_> {
 fn joined(write: &TableWrite, others: Others, condition: Option<Expr>, scope: &Scope) -> Joined {
     let table = &write.table;
     let (width, more) = (table.columns.len() + 1, rel_width(&others));
-    let access = TableAccess { with_key: true, ..TableAccess::whole(table.clone(), write.indexes.clone()) };
+    let access = TableAccess::whole(table.clone(), write.indexes.clone());
+    let access = TableAccess { with_key: true, alias: scope.alias(), ..access };
     let mut names = scope.names();
     names.insert(names.len().min(width - 1), "ctid".to_owned());
     let own_names = names.iter().take(width).cloned().collect();

@@ -112,11 +112,11 @@ impl Binder<'_> {
 
 /// The expression of an operator over converted operands.
 pub(super) fn operator_expr(row: &'static OperatorRow, choice: &Choice, mut args: Vec<Expr>) -> Expr {
-    if let (Some(op), [(_, left), (_, right)]) = (CompareOp::named(row.name), choice.args.as_slice())
-        && compares_alike(*left, *right)
+    if let (Some(op), [(_, ty), (_, right)]) = (CompareOp::named(row.name), choice.args.as_slice())
+        && compares_alike(*ty, *right)
         && let (Some(right), Some(left)) = (args.pop(), args.pop())
     {
-        return Expr::Compare { op, left: Box::new(left), right: Box::new(right) };
+        return Expr::Compare { op, left: Box::new(left), right: Box::new(right), ty: *ty };
     }
     let types = choice.args.iter().map(|(_, ty)| *ty).collect();
     Expr::Call(Call { function: choice.function, operator: Some(row.name), args, types, result: choice.result })

@@ -47,6 +47,7 @@ impl Binder<'_> {
                     column
                 }
                 None => {
+                    let before = self.aggregates.references.len();
                     let value = self.expr(&key.expr, scope)?;
                     let value = self.resolve_unknown(value)?;
                     self.check_sortable(value.ty, start_of(&key.expr))?;
@@ -59,6 +60,7 @@ impl Binder<'_> {
                         }
                         None => {
                             output.exprs.push(value.expr);
+                            output.reads.push(before..self.aggregates.references.len());
                             output.exprs.len() - 1
                         }
                     }
@@ -144,7 +146,7 @@ impl Binder<'_> {
     }
 
     /// The output column of a number in ORDER BY.
-    pub(super) fn order_number(
+    fn order_number(
         &self,
         value: &ValueWithSpan,
         negative: bool,

@@ -20,6 +20,7 @@ pub(super) struct Mark {
     /// The numbers of values and of references of the queries around.
     frames: Vec<(usize, usize)>,
     subplans: usize,
+    subqueries: usize,
     with: usize,
     notices: usize,
 }
@@ -30,6 +31,7 @@ impl Binder<'_> {
         Mark {
             frames: self.frames.iter().map(|frame| (frame.args.len(), frame.references.len())).collect(),
             subplans: self.subplans.len(),
+            subqueries: self.bound_subqueries,
             with: self.with.len(),
             notices: self.notices.len(),
         }
@@ -82,7 +84,7 @@ impl Binder<'_> {
         (name, call, list): (&str, &CallAst, &ArgumentList<'_>),
     ) -> Result<Typed, SqlError> {
         let at = call.name.span().start;
-        if self.subplans.len() > mark.subplans {
+        if self.bound_subqueries > mark.subqueries {
             return Err(self.unsupported("a sub-query in an aggregate of an outer query is", at));
         }
         self.bound_again += 1;

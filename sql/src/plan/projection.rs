@@ -1,5 +1,7 @@
 //! Binding of output columns: select lists and RETURNING.
 
+use std::ops::Range;
+
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr as Ast, Ident, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Spanned, TrimWhereField, Value, ValueWithSpan,
@@ -25,6 +27,8 @@ pub(super) struct Output {
     pub(super) columns: Vec<ResultColumn>,
     /// The columns whose type is not known yet, and where their expressions are: literals, NULL, parameters.
     pub(super) untyped: Vec<(usize, Location)>,
+    /// Which of the query's references to columns each expression has.
+    pub(super) reads: Vec<Range<usize>>,
 }
 
 /// RETURNING: expressions and result columns.
@@ -83,6 +87,8 @@ impl Binder<'_> {
     }
 
     fn push(&self, output: &mut Output, (value, name): (Typed, String), scope: &Scope) {
+        let before = output.reads.last().map_or(0, |reads| reads.end);
+        output.reads.push(before..self.aggregates.references.len());
         let origin = match &value.expr {
             Expr::Column(place) => scope
                 .columns()

@@ -15,7 +15,7 @@ use crate::system::Relation;
 use crate::table::{Table, TableId, quote_identifier};
 
 /// A query. Rows of a source pass filter, aggregation, projection, DISTINCT, sort and limit, in this order.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct SelectPlan {
     pub(crate) source: Source,
     /// Over the source's row.
@@ -153,7 +153,7 @@ impl SelectPlan {
 }
 
 /// The source of a query's rows.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Source {
     /// One row without columns.
     Single,
@@ -168,7 +168,7 @@ pub(crate) enum Source {
 }
 
 /// An aggregation. Its row has the keys of the group, then the aggregates.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Aggregation {
     /// GROUP BY, over the source's row. Without keys there is one group, also of no row.
     pub(crate) keys: Vec<Expr>,
@@ -187,7 +187,7 @@ pub(crate) struct SortKey {
 }
 
 /// A node.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Rel {
     /// A query.
     Query(Box<SelectPlan>),
@@ -221,7 +221,7 @@ impl Rel {
 }
 
 /// A join. Its row is that of the left side, then that of the right side.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Join {
     pub(crate) kind: JoinKind,
     pub(crate) left: Rel,
@@ -239,7 +239,7 @@ pub(crate) struct Join {
 }
 
 /// How the partners of a row are found.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum JoinMethod {
     /// The rows of the right side are kept by their keys, and those of the left side look theirs up. Each pair is over
     /// the left and over the right row. Without keys every row is a partner.
@@ -259,7 +259,7 @@ pub(crate) enum SetKind {
 }
 
 /// UNION, INTERSECT, EXCEPT over two inputs of the same width and types.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct SetOperation {
     pub(crate) kind: SetKind,
     pub(crate) all: bool,
@@ -268,7 +268,7 @@ pub(crate) struct SetOperation {
 }
 
 /// A function in FROM.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct FunctionScan {
     pub(crate) call: SetCall,
     /// WITH ORDINALITY: the number of the row is the last column.
@@ -277,7 +277,7 @@ pub(crate) struct FunctionScan {
 
 /// Functions that return sets over the rows of an input. They advance together; those that end first give NULL. Their
 /// values follow the columns of the input.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct SetValues {
     pub(crate) input: Rel,
     pub(crate) calls: Vec<SetCall>,
@@ -289,7 +289,7 @@ pub(crate) struct SetValues {
 ///
 /// The input gives the columns of the query and behind them the keys and arguments of the windows that are no columns
 /// themselves. So everything here is a column, and nothing but the offsets of frames is evaluated.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Windows {
     pub(crate) input: Rel,
     /// The number of columns of the input.
@@ -299,7 +299,7 @@ pub(crate) struct Windows {
 }
 
 /// Partitions of the rows, their order, and what is computed over them.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Window {
     /// Columns that all rows of a partition have in common.
     pub(crate) partition: Vec<usize>,
@@ -309,7 +309,7 @@ pub(crate) struct Window {
 }
 
 /// A call over a window.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct WindowCall {
     /// The place of its value behind the columns of the input.
     pub(crate) place: usize,
@@ -374,7 +374,7 @@ pub(crate) struct WithScan {
 }
 
 /// The plan of a sub-query in an expression.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Subplan {
     pub(crate) plan: SelectPlan,
     /// The most rows that are looked at.
@@ -386,7 +386,7 @@ pub(crate) struct Subplan {
 }
 
 /// The rows of a table that a correlated sub-query keeps between its runs.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct KeptRows {
     /// All rows that any run may see, with all columns of the table.
     pub(crate) base: SelectPlan,

@@ -10,12 +10,13 @@ use super::coerce::Unified;
 use super::conditions::{conjunction, conjuncts};
 use super::found::AggregateState;
 use super::from::From;
+use super::grouping::{OverGroups, has_groups};
 use super::index::bind_indexes;
 use super::joins::{push, source};
 use super::names::is_default;
 use super::node::ResultColumn;
 use super::projection::Output;
-use super::rel::{Aggregation, Rel, RowLock, SelectPlan, SetCall, SortKey, Source};
+use super::rel::{Aggregation, Rel, RowLock, SelectPlan, SortKey, Source};
 use super::row_locks::{lock_mode, lock_name, locking};
 use super::set_values::SetSteps;
 use crate::error::{SqlError, SqlState};
@@ -79,7 +80,7 @@ impl Binder<'_> {
         is_set: bool,
     ) -> Result<(SelectPlan, Vec<ResultColumn>), SqlError> {
         let scope = Scope::of_result(&columns);
-        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns, untyped: Vec::new() };
+        let mut output = Output { exprs: std::mem::take(&mut plan.output), columns, ..Output::default() };
         let visible = output.exprs.len();
         self.aggregates.sets.allowed = is_set;
         let mut order_limit = self.order_by(query.order_by.as_ref(), &scope, &mut output, false)?;
@@ -112,6 +113,7 @@ impl Binder<'_> {
         let mut output = self.projection(&select.projection, &scope)?;
         self.aggregates.windows.allowed = false;
         let filter = self.filter(select.selection.as_ref(), &scope)?;
+        let before_having = self.aggregates.references.len();
         let mut having = self.having(select.having.as_ref(), &scope)?;
         let visible = output.exprs.len();
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
@@ -125,10 +127,14 @@ impl Binder<'_> {
         let distinct_on = self.distinct_on(select, &scope, &mut output, &order_limit.sort)?;
         let mut windows = std::mem::take(&mut self.aggregates.windows);
         let mut sets = SetSteps::of(&keys, std::mem::take(&mut self.aggregates.sets));
-        let is_grouped = !keys.is_empty() || !self.aggregates.calls.is_empty() || having.is_some();
-        let exprs = output.exprs.iter_mut().chain(&mut having).chain(windows.exprs_mut()).collect();
-        let groups =
-            if is_grouped { Some(self.groups(keys, (exprs, &mut sets.above), (&from, &scope))?) } else { None };
+        let is_grouped = has_groups(&select.group_by) || !self.aggregates.calls.is_empty() || having.is_some();
+        let mut above = OverGroups {
+            output: &mut output,
+            having: having.as_mut().map(|having| (having, before_having)),
+            windows: &mut windows,
+            sets: &mut sets.above,
+        };
+        let groups = if is_grouped { Some(self.groups(keys, &mut above, (&from, &scope))?) } else { None };
         let aggregation = groups.map(|(keys, calls)| Aggregation { keys, calls, having });
         self.aggregates = AggregateState::default();
         self.limit(query, &scope, &mut order_limit)?;
@@ -157,7 +163,7 @@ impl Binder<'_> {
         if let (Some(locking), From::Rel(_)) = (locking, &from) {
             plan.locked_join = self.locked_join((locking, &scope), filter.as_ref())?.map(Box::new);
         }
-        self.set_source(&mut plan, from, filter, lock, query)?;
+        self.set_source(&mut plan, (from, scope.alias()), filter, lock, query)?;
         sets.run(&mut plan, windows, scope.width());
         Ok((plan, columns))
     }
@@ -182,26 +188,26 @@ impl Binder<'_> {
         bound.map(Some)
     }
 
-    /// The keys and the aggregates of a query with groups. The expressions, and the functions that return sets in
-    /// them, are over its groups then.
+    /// The keys and the aggregates of a query with groups. What is above them is over its groups then.
     fn groups(
         &mut self,
         mut keys: Vec<Expr>,
-        (exprs, sets): (Vec<&mut Expr>, &mut [SetCall]),
+        above: &mut OverGroups<'_>,
         (from, scope): (&From, &Scope),
     ) -> Result<(Vec<Expr>, Vec<AggregateCall>), SqlError> {
-        self.over_groups(&mut keys, exprs, sets, (&from.tables(), scope))?;
+        let mut calls = std::mem::take(&mut self.aggregates.calls);
+        self.over_groups(&mut keys, (above, &mut calls), (&from.tables(), scope))?;
         if from.reads_recursion() {
             self.refuse_recursive_aggregate(self.aggregates.first)?;
         }
-        Ok((keys, std::mem::take(&mut self.aggregates.calls)))
+        Ok((keys, calls))
     }
 
     /// Gives a plan its source and the condition over it.
     fn set_source(
         &self,
         plan: &mut SelectPlan,
-        from: From,
+        (from, alias): (From, Option<Box<str>>),
         filter: Option<Expr>,
         lock: Option<RowLock>,
         query: &Query,
@@ -214,7 +220,7 @@ impl Binder<'_> {
                     return Err(self.unsupported("a lock of rows of a system catalog is", query_start(query)));
                 }
                 let indexes = bind_indexes(&table, self.catalog)?;
-                plan.source = source(table, indexes);
+                plan.source = source((table, indexes, alias));
                 plan.lock = lock;
             }
             From::Rel(mut rel) => {
@@ -247,6 +253,7 @@ impl Binder<'_> {
                 columns.push(column);
                 continue;
             }
+            let before = self.aggregates.references.len();
             let value = self.expr(ast, scope)?;
             let value = self.resolve_unknown(value)?;
             self.check_groupable(value.ty, start_of(ast))?;
@@ -254,6 +261,7 @@ impl Binder<'_> {
                 Some(column) => column,
                 None => {
                     output.exprs.push(value.expr);
+                    output.reads.push(before..self.aggregates.references.len());
                     output.exprs.len() - 1
                 }
             };

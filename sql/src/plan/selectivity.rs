@@ -98,7 +98,7 @@ impl<'t> Rows<'t> {
             Expr::And(parts) => self.all(&parts.iter().collect::<Vec<_>>()),
             Expr::Or(parts) => 1.0 - parts.iter().map(|part| 1.0 - self.one(part)).product::<f64>(),
             Expr::Not(inner) => 1.0 - self.one(inner),
-            Expr::Compare { op, left, right } => self.comparison(*op, left, right),
+            Expr::Compare { op, left, right, .. } => self.comparison(*op, left, right),
             Expr::IsNull { expr, negated } => {
                 let nulls = match &**expr {
                     Expr::Column(at) if self.table.columns.get(*at).is_some_and(|column| column.not_null) => 0.0,
@@ -107,7 +107,7 @@ impl<'t> Rows<'t> {
                 };
                 if *negated { 1.0 - nulls } else { nulls }
             }
-            Expr::InList { expr, list, negated } => {
+            Expr::InList { expr, list, negated, .. } => {
                 let share: f64 = list.iter().map(|value| self.comparison(CompareOp::Eq, expr, value)).sum();
                 in_share(share, *negated)
             }
@@ -184,7 +184,7 @@ impl<'t> Rows<'t> {
 
     /// A bound of a column, if a condition is one.
     fn bound<'e>(&self, condition: &'e Expr) -> Option<Range<'e>> {
-        let Expr::Compare { op, left, right } = condition else { return None };
+        let Expr::Compare { op, left, right, .. } = condition else { return None };
         let (op, column, value) = match (&**left, &**right) {
             (Expr::Column(at), value) if !matches!(value, Expr::Column(_)) => (*op, *at, value),
             (value, Expr::Column(at)) if !matches!(value, Expr::Column(_)) => (op.flip(), *at, value),

@@ -71,7 +71,7 @@ fn rows(conditions: &[Expr]) -> f64 {
 }
 
 fn compare(op: CompareOp, column: usize, value: Expr) -> Expr {
-    Expr::Compare { op, left: Box::new(Expr::Column(column)), right: Box::new(value) }
+    Expr::Compare { op, left: Box::new(Expr::Column(column)), right: Box::new(value), ty: SqlType::INT4 }
 }
 
 fn int(value: i64) -> Expr {
@@ -89,7 +89,8 @@ fn equality_is_looked_up_among_common_values() {
     assert_eq!(equal(1, Expr::Const(Datum::Null)), 0.0);
     assert_eq!(equal(2, Expr::Const(Datum::text("x"))), 5000.0);
     assert_eq!(equal(3, int(1)), 50.0, "not analyzed");
-    let flipped = Expr::Compare { op: CompareOp::Eq, left: Box::new(int(0)), right: Box::new(Expr::Column(1)) };
+    let (left, right) = (Box::new(int(0)), Box::new(Expr::Column(1)));
+    let flipped = Expr::Compare { op: CompareOp::Eq, left, right, ty: SqlType::INT4 };
     assert_eq!(rows(&[flipped]), 2000.0);
     assert_eq!(rows(&[compare(CompareOp::NotEq, 1, int(0))]), 6000.0, "NULL is neither");
 }
@@ -127,11 +128,14 @@ fn conditions_are_combined() {
     assert_eq!((is_null(0, false), is_null(0, true)), (0.0, 10_000.0), "NOT NULL");
     let list = |negated| {
         let values = vec![Datum::Int(0), Datum::Int(5)];
-        rows(&[Expr::InSet { expr: Box::new(Expr::Column(1)), values, with_null: false, negated }])
+        rows(&[Expr::InSet { expr: Box::new(Expr::Column(1)), values, with_null: false, negated, ty: SqlType::INT4 }])
     };
     assert_eq!((list(false), list(true)), (2006.0, 7994.0));
     let params = vec![Expr::Param(0), Expr::Param(1)];
-    assert_eq!(rows(&[Expr::InList { expr: Box::new(Expr::Column(0)), list: params, negated: false }]), 2.0);
+    assert_eq!(
+        rows(&[Expr::InList { expr: Box::new(Expr::Column(0)), list: params, negated: false, ty: SqlType::INT4 }]),
+        2.0
+    );
     assert_eq!(rows(&[Expr::Const(Datum::Bool(false))]), 0.0);
 }
 

@@ -22,6 +22,16 @@ pub(crate) enum SetCall {
     One(Expr),
 }
 
+impl PartialEq for SetCall {
+    fn eq(&self, other: &SetCall) -> bool {
+        let fields = |call: &SetCall| match call {
+            SetCall::Set { fields, .. } => fields.clone(),
+            SetCall::One(_) => None,
+        };
+        self.is_same(other) && fields(self) == fields(other)
+    }
+}
+
 impl SetCall {
     /// The expressions that are evaluated before the first row.
     pub(crate) fn args(&self) -> &[Expr] {

@@ -22,14 +22,16 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
         Expr::Param(at) => format!("${}", at + 1),
         Expr::Input { ty, text, .. } => format!("'{}'::{}", text.replace('\'', "''"), ty.name()),
         Expr::Cast { expr, cast } => match &**expr {
-            simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), cast.to.name()),
-            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), cast.to.name()),
+            simple @ (Expr::Column(_) | Expr::Param(_)) => format!("({})::{}", show(simple, names), type_name(cast.to)),
+            other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), type_name(cast.to)),
         },
         Expr::Domain { expr, check } => match &**expr {
             Expr::Cast { expr, .. } => format!("({})::{}", show(expr, names).trim_matches(['(', ')']), check.shown),
             other => format!("({})::{}", show(other, names).trim_matches(['(', ')']), check.shown),
         },
-        Expr::Compare { op, left, right } => format!("({} {} {})", show(left, names), op.symbol(), show(right, names)),
+        Expr::Compare { .. } | Expr::Distinct { .. } | Expr::InList { .. } | Expr::InSet { .. } => {
+            show_comparison(expr, names)
+        }
         Expr::And(items) => format!("({})", each(items).join(" AND ")),
         Expr::Or(items) => format!("({})", each(items).join(" OR ")),
         Expr::Not(expr) => format!("(NOT {})", show(expr, names)),
@@ -37,17 +39,6 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
         Expr::IsBool { expr, value, negated } => {
             let word = if *value { "TRUE" } else { "FALSE" };
             format!("({} IS {}{word})", show(expr, names), not(*negated))
-        }
-        Expr::Distinct { left, right, negated } => {
-            format!("({} IS {}DISTINCT FROM {})", show(left, names), not(*negated), show(right, names))
-        }
-        Expr::InList { expr, list, negated } => {
-            format!("({} {}IN ({}))", show(expr, names), not(*negated), each(list).join(", "))
-        }
-        Expr::InSet { expr, values, with_null, negated } => {
-            let mut list: Vec<String> = values.iter().map(constant).collect();
-            list.extend(with_null.then(|| "NULL".to_owned()));
-            format!("({} {}IN ({}))", show(expr, names), not(*negated), list.join(", "))
         }
         Expr::Case { branches, otherwise } => {
             let arms: Vec<String> =
@@ -83,6 +74,46 @@ pub(super) fn show(expr: &Expr, names: &[String]) -> String {
         Expr::Aggregate(at) => format!("aggregate{}", at + 1),
         Expr::SetValue(at) => format!("set{}", at + 1),
         Expr::WindowValue(at) => format!("window{}", at + 1),
+    }
+}
+
+/// Comparisons, whose types tell what constants are.
+fn show_comparison(expr: &Expr, names: &[String]) -> String {
+    match expr {
+        Expr::Compare { op, left, right, ty } => {
+            format!("({} {} {})", operand(left, *ty, names), op.symbol(), operand(right, *ty, names))
+        }
+        Expr::Distinct { left, right, negated, ty } => {
+            let (left, right) = (operand(left, *ty, names), operand(right, *ty, names));
+            format!("({left} IS {}DISTINCT FROM {right})", not(*negated))
+        }
+        Expr::InList { expr, list, negated, ty } => {
+            let list = list.iter().map(|item| operand(item, *ty, names)).collect::<Vec<_>>();
+            format!("({} {}IN ({}))", show(expr, names), not(*negated), list.join(", "))
+        }
+        Expr::InSet { expr, values, with_null, negated, ty } => {
+            let mut list: Vec<String> = values.iter().map(|value| compared_constant(value, *ty)).collect();
+            list.extend(with_null.then(|| "NULL".to_owned()));
+            format!("({} {}IN ({}))", show(expr, names), not(*negated), list.join(", "))
+        }
+        other => show(other, names),
+    }
+}
+
+/// A value that is compared as one of a type.
+pub(super) fn operand(expr: &Expr, ty: SqlType, names: &[String]) -> String {
+    match expr {
+        Expr::Const(value) => compared_constant(value, ty),
+        expr => show(expr, names),
+    }
+}
+
+/// Integers stand for values of many types. The labels of enums are in the catalog, which is out of reach here.
+fn compared_constant(value: &Datum, ty: SqlType) -> String {
+    let is_number = [SqlType::UNKNOWN, SqlType::INT2, SqlType::INT4, SqlType::INT8].contains(&ty.base());
+    match value {
+        Datum::Int(_) if !is_number && !ty.is_enum() => quoted(value, ty),
+        value => constant(value),
     }
 }
 
@@ -143,6 +174,11 @@ fn show_call(call: &Call, names: &[String]) -> String {
     }
 }
 
+/// The name of a type. As in PostgreSQL `character` has a length.
+fn type_name(ty: SqlType) -> String {
+    if ty == SqlType::BPCHAR { "bpchar".to_owned() } else { ty.name() }
+}
+
 /// The name of a `Let` value.
 fn local(at: usize) -> String {
     format!("value{}", at + 1)
@@ -187,7 +223,7 @@ fn typed_constant(value: &Datum, ty: SqlType) -> String {
 
 fn quoted(value: &Datum, ty: SqlType) -> String {
     let text = wire::show(value, ty, &IoEnv::new(&TimeZone::utc(), Now(0)));
-    format!("'{}'::{}", text.replace('\'', "''"), ty.base_name())
+    format!("'{}'::{}", text.replace('\'', "''"), type_name(ty.base()))
 }
 
 /// A constant whose type the kind of its value tells.

@@ -11,6 +11,7 @@ use super::comparison::{Level, Written, WrittenOperator, check_query_width, row_
 use super::join_method::limit_of;
 use super::node::ResultColumn;
 use super::rel::{SelectPlan, Subplan};
+use super::visit::is_same_query;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Elementwise, Expr, Subquery, SubqueryKind, compares_alike};
 use crate::parse::{query_start, start_of};
@@ -23,6 +24,9 @@ const SCALAR_ROWS: usize = 2;
 /// The rows up to which IN of a sub-query is ANY of an array: the elements may be looked up by a key, and without one
 /// they are compared one by one.
 const FEW_ROWS: f64 = 100.0;
+
+/// Each sub-query is compared with so many before it.
+const COMPARED: usize = 200;
 
 impl Binder<'_> {
     /// Binds a query with the columns of `scope` in reach. Returns the values of these that it uses.
@@ -44,14 +48,22 @@ impl Binder<'_> {
         let frame = frame.ok_or_else(|| SqlError::internal("a sub-query has no frame"))?;
         let Frame { args, references, aggregates, clause, .. } = frame;
         (self.clause, self.aggregates, self.targets) = (clause, aggregates, targets);
-        if !self.aggregates.inside {
-            self.aggregates.inner_references.extend(references);
+        if self.aggregates.notes_references() {
+            self.aggregates.references.extend(references.into_iter().map(|read| (read, true)));
         }
         let (plan, columns) = bound?;
         Ok((plan, columns, args))
     }
 
+    /// The place of a sub-query. One that was there before has its place: what equals GROUP BY may have sub-queries.
     fn subquery(&mut self, plan: SelectPlan, most: usize, is_set: bool) -> usize {
+        self.bound_subqueries += 1;
+        let is_same =
+            |known: &Subplan| known.most == most && known.is_set == is_set && is_same_query(&known.plan, &plan);
+        let mut last = self.subplans.iter().enumerate().rev().take(COMPARED);
+        if let Some((place, _)) = last.find(|(_, known)| is_same(known)) {
+            return place;
+        }
         self.subplans.push(Subplan { plan, most, is_set, kept: None });
         self.subplans.len() - 1
     }

@@ -201,11 +201,12 @@ fn a_comparison_of_two_types_is_an_internal_error() {
     use crate::expr::eval::eval;
     let (one, other) = (Expr::Const(Datum::Int(1)), Expr::Const(Datum::Float(1.0)));
     let (left, right) = (|| Box::new(one.clone()), || Box::new(other.clone()));
+    let ty = SqlType::INT4;
     for expr in [
-        Expr::Compare { op: crate::expr::CompareOp::Less, left: left(), right: right() },
-        Expr::Distinct { left: left(), right: right(), negated: false },
-        Expr::InList { expr: left(), list: vec![other.clone()], negated: false },
-        Expr::InSet { expr: left(), values: vec![Datum::Float(1.0)], with_null: false, negated: false },
+        Expr::Compare { op: crate::expr::CompareOp::Less, left: left(), right: right(), ty },
+        Expr::Distinct { left: left(), right: right(), negated: false, ty },
+        Expr::InList { expr: left(), list: vec![other.clone()], negated: false, ty },
+        Expr::InSet { expr: left(), values: vec![Datum::Float(1.0)], with_null: false, negated: false, ty },
         Expr::Extreme { greatest: true, items: vec![one.clone(), other.clone()], ty: SqlType::INT4 },
     ] {
         assert_eq!(eval(&expr, &[], &env()).unwrap_err().code, SqlState::INTERNAL_ERROR, "{expr:?}");

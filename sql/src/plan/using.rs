@@ -38,6 +38,8 @@ impl Binder<'_> {
             let Unified { exprs, ty } = self.unify(vec![l.clone(), r.clone()], "JOIN/USING")?;
             let [a, b] = <[Expr; 2]>::try_from(exprs).map_err(|_| SqlError::internal("USING is of two columns"))?;
             let expr = match kind {
+                // As in PostgreSQL the one that is not converted.
+                JoinKind::Inner if a != l.expr && b == r.expr => b,
                 JoinKind::Inner | JoinKind::Left => a,
                 JoinKind::Right => b,
                 JoinKind::Full => Expr::Coalesce(vec![a, b]),

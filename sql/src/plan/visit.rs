@@ -7,7 +7,8 @@ use super::access::TableAccess;
 use super::node::{Body, Conflict, Whole, WithBody, WithQuery};
 use super::rel::{JoinMethod, Rel, SelectPlan, SetCall, Source};
 use crate::error::SqlError;
-use crate::expr::Expr;
+use crate::expr::{Expr, are_identical};
+use pgtypes::Datum;
 
 /// A function over the expressions of a plan.
 pub(super) type Visitor<'v> = dyn FnMut(&Expr) -> Result<(), SqlError> + 'v;
@@ -154,6 +155,46 @@ pub(super) fn visit_own_of_rel(rel: &Rel, visitor: &mut Visitor<'_>) -> Result<(
         Rel::SetValues(values) => values.calls.iter().flat_map(SetCall::args).try_for_each(visitor),
         Rel::Windows(windows) => windows.offsets().try_for_each(visitor),
         Rel::Query(_) | Rel::Set(_) | Rel::With(_) => Ok(()),
+    }
+}
+
+/// Whether two sub-queries are one: each has the rows of the other. A volatile one is the same as no other.
+pub(super) fn is_same_query(left: &SelectPlan, right: &SelectPlan) -> bool {
+    // What differs most often comes first.
+    let is_equal = left.filter == right.filter && left.output == right.output && left == right;
+    is_equal && !is_volatile(left) && are_identical(&constants(left), &constants(right))
+}
+
+fn constants(plan: &SelectPlan) -> Vec<Datum> {
+    let mut constants = Vec::new();
+    // The visitor never fails.
+    let _ = visit_select(plan, &mut |expr| {
+        expr.collect_constants(&mut constants);
+        Ok(())
+    });
+    constants
+}
+
+fn is_volatile(plan: &SelectPlan) -> bool {
+    let mut found = matches!(&plan.source, Source::Rel(rel) if calls_volatile(rel));
+    // The visitor never fails.
+    let _ = visit_select(plan, &mut |expr| {
+        found |= expr.is_volatile();
+        Ok(())
+    });
+    found
+}
+
+/// Whether a function in FROM may give other rows each time.
+fn calls_volatile(rel: &Rel) -> bool {
+    match rel {
+        Rel::Query(plan) => matches!(&plan.source, Source::Rel(rel) if calls_volatile(rel)),
+        Rel::Join(join) => calls_volatile(&join.left) || calls_volatile(&join.right),
+        Rel::Set(set) => calls_volatile(&set.left) || calls_volatile(&set.right),
+        Rel::Function(scan) => scan.call.is_volatile(),
+        Rel::SetValues(values) => values.calls.iter().any(SetCall::is_volatile) || calls_volatile(&values.input),
+        Rel::Windows(windows) => calls_volatile(&windows.input),
+        Rel::With(_) => false,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::expr::Expr;
 use pgtypes::functions::WindowFn;
 
 /// What a call computes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum WindowFunction {
     /// An aggregate over the frame. Its arguments and its FILTER are columns.
     Aggregate(AggregateCall),

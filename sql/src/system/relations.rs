@@ -17,7 +17,7 @@ pub(crate) const PG_CATALOG: (Oid, &str) = (Oid(11), "pg_catalog");
 pub(crate) const INFORMATION_SCHEMA: (Oid, &str) = (Oid(13207), "information_schema");
 
 /// A relation of the system.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Relation {
     /// As the binder sees it.
     pub(crate) table: Arc<Table>,

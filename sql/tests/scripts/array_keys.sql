@@ -161,10 +161,8 @@ Point Get on p
   SubPlan 1
     ->  Result
 Full Scan on p
-  Filter: ((a = ANY ((SubPlan 1))) AND (b = ANY ((SubPlan 2))))
+  Filter: ((a = ANY ((SubPlan 1))) AND (b = ANY ((SubPlan 1))))
   SubPlan 1
-    ->  Result
-  SubPlan 2
     ->  Result
 Index Only Scan using p_cb on p
   Index Cond: ((c = ANY ((SubPlan 1))) AND (b > 3))
@@ -192,7 +190,7 @@ Nested Loop
   Join Filter: (a.id = ANY (ARRAY[p.a, 1]))
   ->  Range Scan on p
         Key: (a = 3)
-  ->  Full Scan on t
+  ->  Full Scan on t a
 ANALYZE
 Point Get on t
   Key: (id = ANY ((SubPlan 1)))

@@ -24,6 +24,7 @@ explain (format json) values (1), (2);
       "Parallel Aware": false,
       "Async Capable": false,
       "Relation Name": "t",
+      "Alias": "t",
       "Key": "(id = 3)"
     }
   }
@@ -59,6 +60,7 @@ explain (format json) values (1), (2);
                   "Async Capable": false,
                   "Scan Direction": "Forward",
                   "Relation Name": "t",
+                  "Alias": "t",
                   "Filter": "(name <> 'x'::text)"
                 }
               ]
@@ -86,7 +88,8 @@ explain (format json) values (1), (2);
           "Parallel Aware": false,
           "Async Capable": false,
           "Scan Direction": "Forward",
-          "Relation Name": "t"
+          "Relation Name": "t",
+          "Alias": "a"
         },
         {
           "Node Type": "Full Scan",
@@ -94,7 +97,8 @@ explain (format json) values (1), (2);
           "Parallel Aware": false,
           "Async Capable": false,
           "Scan Direction": "Forward",
-          "Relation Name": "t"
+          "Relation Name": "t",
+          "Alias": "b"
         }
       ]
     }
@@ -137,7 +141,8 @@ explain (format json) values (1), (2);
           "Parallel Aware": false,
           "Async Capable": false,
           "Scan Direction": "Forward",
-          "Relation Name": "t"
+          "Relation Name": "t",
+          "Alias": "t"
         }
       ]
     }
@@ -151,6 +156,7 @@ explain (format json) values (1), (2);
       "Async Capable": false,
       "Operation": "Insert",
       "Relation Name": "t",
+      "Alias": "t",
       "Conflict Resolution": "NOTHING",
       "Plans": [
         {
@@ -171,6 +177,7 @@ explain (format json) values (1), (2);
       "Async Capable": false,
       "Operation": "Delete",
       "Relation Name": "t",
+      "Alias": "t",
       "Plans": [
         {
           "Node Type": "Index Scan",
@@ -180,6 +187,7 @@ explain (format json) values (1), (2);
           "Scan Direction": "Forward",
           "Index Name": "t_v",
           "Relation Name": "t",
+          "Alias": "t",
           "Index Cond": "(v = 1)"
         }
       ]
@@ -234,6 +242,7 @@ explain (verbose, costs off, buffers on, settings true, timing off) select id + 
       "Scan Direction": "Forward",
       "Index Name": "t_v",
       "Relation Name": "t",
+      "Alias": "t",
       "Actual Rows": 1,
       "Actual Loops": 1,
       "Index Cond": "(v = 1)",
@@ -251,6 +260,7 @@ explain (verbose, costs off, buffers on, settings true, timing off) select id + 
       "Async Capable": false,
       "Operation": "Update",
       "Relation Name": "t",
+      "Alias": "t",
       "Actual Rows": 2,
       "Actual Loops": 1,
       "Plans": [
@@ -260,6 +270,7 @@ explain (verbose, costs off, buffers on, settings true, timing off) select id + 
           "Parallel Aware": false,
           "Async Capable": false,
           "Relation Name": "t",
+          "Alias": "t",
           "Actual Rows": 2,
           "Actual Loops": 1,
           "Key": "(id IN (1, 2))",
@@ -272,17 +283,17 @@ explain (verbose, costs off, buffers on, settings true, timing off) select id + 
 Aggregate (actual rows=1 loops=1)
   ->  Hash Join (actual rows=4 loops=1)
         Hash Cond: (a.v = b.id)
-        ->  Full Scan on t (actual rows=6 loops=1)
+        ->  Full Scan on t a (actual rows=6 loops=1)
               Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
-        ->  Full Scan on t (actual rows=6 loops=1)
+        ->  Full Scan on t b (actual rows=6 loops=1)
               Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
-Range Scan on t (actual rows=3 loops=1)
+Range Scan on t a (actual rows=3 loops=1)
   Key: (id < 4)
   Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
   SubPlan 1
     ->  Aggregate (actual rows=1 loops=3)
           ->  Limit (actual rows=1 loops=3)
-                ->  Index Only Scan Backward using t_v on t (actual rows=1 loops=3)
+                ->  Index Only Scan Backward using t_v on t b (actual rows=1 loops=3)
                       Index Cond: (v = $0)
                       Read: path=lease store=1 node=1 round_trips=3 requests=3 start_ts=... safe_ts=... regions=1
 CTE Scan on w (actual rows=2 loops=1)
@@ -292,10 +303,10 @@ CTE Scan on w (actual rows=2 loops=1)
     ->  Full Scan on t (actual rows=6 loops=1)
           Read: path=lease store=1 node=1 round_trips=1 requests=1 start_ts=... safe_ts=... regions=1
 Nested Loop (actual rows=0 loops=1)
-  ->  Point Get on t (actual rows=0 loops=1)
+  ->  Point Get on t a (actual rows=0 loops=1)
         Key: (id = 99)
         Read: path=lease store=1 node=1 round_trips=0 requests=1 start_ts=... safe_ts=... regions=1
-  ->  Point Get on t (never executed)
+  ->  Point Get on t b (never executed)
         Key: (id = $0)
 Result (actual time=... rows=1 loops=1)
 Planning Time: ... ms
@@ -363,6 +374,7 @@ params int4
       "Parallel Aware": false,
       "Async Capable": false,
       "Relation Name": "t",
+      "Alias": "t",
       "Actual Rows": 1,
       "Actual Loops": 1,
       "Key": "(id = $1)",
@@ -378,9 +390,111 @@ PREPARE
       "Parallel Aware": false,
       "Async Capable": false,
       "Relation Name": "t",
+      "Alias": "t",
       "Key": "(id = $1)"
     }
   }
 ]
 Point Get on t
   Key: (id = $1)
+
+# Names of tables, and one output for each node.
+create table named (id int primary key, m int);
+create view seen as select id as p, m + 1 as q from named;
+explain (format json, verbose) select * from (select id, m from named) x(p, q) where q = 1;
+explain (verbose) select p + 1, q from (select id, m from named) x(p, q) where q = 1;
+explain (verbose) select q, p from seen where p = 1;
+explain (verbose) select q from (select id, m from named order by m limit 1) x(p, q);
+explain (verbose) select * from (named n join named o on n.id = o.m) j(a, b, c, d) where a > 1;
+explain select * from named n where id = 1;
+explain select * from named as named where id > 1;
+explain select * from named "N" join named o on o.id = "N".m order by "N".id;
+explain update named n set m = 1 where n.id = 1;
+explain update named n set m = 1 from named o where n.id = o.m;
+explain delete from named n using named o where n.m = o.m;
+explain (format json) delete from named n where m = 1;
+drop view seen;
+drop table named;
+----
+CREATE TABLE
+CREATE VIEW
+[
+  {
+    "Plan": {
+      "Node Type": "Full Scan",
+      "Parallel Aware": false,
+      "Async Capable": false,
+      "Scan Direction": "Forward",
+      "Relation Name": "named",
+      "Alias": "named",
+      "Filter": "(m = 1)",
+      "Output": ["id", "m"]
+    }
+  }
+]
+Full Scan on named
+  Filter: (m = 1)
+  Output: (id + 1), m
+Point Get on named
+  Key: (id = 1)
+  Output: (m + 1), id
+Limit
+  Output: m
+  ->  Sort
+        Sort Key: m
+        ->  Full Scan on named
+Hash Join
+  Hash Cond: (a = d)
+  Output: a, b, c, d
+  ->  Range Scan on named n
+        Key: (id > 1)
+        Output: id, m
+  ->  Full Scan on named o
+        Output: id, m
+Point Get on named n
+  Key: (id = 1)
+Range Scan on named
+  Key: (id > 1)
+Hash Join
+  Hash Cond: ("N".m = o.id)
+  ->  Full Scan on named "N"
+  ->  Full Scan on named o
+Update on named n
+  ->  Point Get on named n
+        Key: (id = 1)
+Update on named n
+  ->  Hash Join
+        Hash Cond: (n.id = o.m)
+        ->  Full Scan on named n
+        ->  Full Scan on named o
+Delete on named n
+  ->  Hash Join
+        Hash Cond: (n.m = o.m)
+        ->  Full Scan on named n
+        ->  Full Scan on named o
+[
+  {
+    "Plan": {
+      "Node Type": "ModifyTable",
+      "Parallel Aware": false,
+      "Async Capable": false,
+      "Operation": "Delete",
+      "Relation Name": "named",
+      "Alias": "n",
+      "Plans": [
+        {
+          "Node Type": "Full Scan",
+          "Parent Relationship": "Outer",
+          "Parallel Aware": false,
+          "Async Capable": false,
+          "Scan Direction": "Forward",
+          "Relation Name": "named",
+          "Alias": "n",
+          "Filter": "(m = 1)"
+        }
+      ]
+    }
+  }
+]
+DROP VIEW
+DROP TABLE

@@ -550,3 +550,65 @@ HINT: Ordering operators must be "<" or ">" members of btree operator families.
 ERROR 0A000: ORDER BY USING ~<~ is not supported yet [at 42]
 ERROR 0A000: ORDER BY USING ~>~ is not supported yet [at 42]
 DROP TABLE
+
+# Joins inside joins, without parentheses.
+create table a (id int, x int);
+create table b (id int, y int);
+create table c (id int, z int);
+insert into a values (1, 10), (2, 20), (3, 30);
+insert into b values (1, 11), (2, 21);
+insert into c values (1, 12), (3, 32);
+select a.id, b.id, c.id from a left join b join c on b.id = c.id on a.id = b.id order by 1;
+select a.id, b.id, c.id from a left outer join b left join c on b.id = c.id on a.id = b.id order by 1;
+select * from a join b natural join c using (id);
+select a.id, b.id, c.id from a join b cross join c on a.id = b.id and c.id = a.id;
+select a.id, b.id, c.id, d.id from a left join b full join c on b.id = c.id left join a d on d.id = c.id on a.id = b.id order by 1;
+select a.id, b.id, c.id, d.id from a left join b inner join c inner join a d on d.id = c.id on b.id = c.id on a.id = b.id order by 1;
+select a.id, f, c.id from a join lateral generate_series(1, a.id) f join c on f = c.id on true order by 1, 2;
+select a.id from a cross join b join c on b.id = c.id on a.id = b.id;
+select a.id from a join b join c on b.id = c.id on a.id = b.id and c.q = 1;
+create view nested as select a.id, c.z from a left join b join c on b.id = c.id on a.id = b.id;
+select * from nested order by id;
+drop view nested;
+drop table a, b, c;
+----
+CREATE TABLE
+CREATE TABLE
+CREATE TABLE
+INSERT 0 3
+INSERT 0 2
+INSERT 0 2
+id:int4|id:int4|id:int4
+1|1|1
+2|NULL|NULL
+3|NULL|NULL
+id:int4|id:int4|id:int4
+1|1|1
+2|2|NULL
+3|NULL|NULL
+id:int4|x:int4|y:int4|z:int4
+1|10|11|12
+id:int4|id:int4|id:int4
+1|1|1
+id:int4|id:int4|id:int4|id:int4
+1|1|1|1
+2|2|NULL|NULL
+3|NULL|NULL|NULL
+id:int4|id:int4|id:int4|id:int4
+1|1|1|1
+2|NULL|NULL|NULL
+3|NULL|NULL|NULL
+id:int4|f:int4|id:int4
+1|1|1
+2|1|1
+3|1|1
+3|3|3
+ERROR 42601: syntax error at or near "on" [at 55]
+ERROR 42703: column c.q does not exist [at 68]
+CREATE VIEW
+id:int4|z:int4
+1|12
+2|NULL
+3|NULL
+DROP VIEW
+DROP TABLE

@@ -44,7 +44,7 @@ Nested Loop Left Join
   ->  Index Scan using c_city on c
         Index Cond: (city = 'rome'::text)
   ->  Index Only Scan using o_cid_day on o
-        Index Cond: ((cid = $0) AND (day > 8785))
+        Index Cond: ((cid = $0) AND (day > '2024-01-20'::date))
 name:text|day:date|total:numeric
 ann|2024-01-27|39.0
 ann|2024-02-01|46.5
@@ -147,9 +147,9 @@ id:int4|total:numeric
 3|57.0
 Nested Loop
   Join Filter: (a.id < b.id)
-  ->  Point Get on o
+  ->  Point Get on o a
         Key: (id = 32)
-  ->  Index Only Scan using o_cid_day on o
+  ->  Index Only Scan using o_cid_day on o b
         Index Cond: (cid = $0)
 id:int4|id:int4
 32|37
@@ -203,7 +203,7 @@ Full Scan on c
   Filter: EXISTS(SubPlan 1)
   SubPlan 1
     ->  Index Only Scan using o_cid_day on o
-          Index Cond: ((cid = $0) AND (day = 8777))
+          Index Cond: ((cid = $0) AND (day = '2024-01-12'::date))
 id:int4|name:text|city:text
 1|ann|rome
 Aggregate
@@ -235,7 +235,7 @@ Result
 total:numeric
 55.5
 Index Only Scan using o_cid_day on o
-  Index Cond: ((cid = 4) AND (day < 8780))
+  Index Cond: ((cid = 4) AND (day < '2024-01-15'::date))
 cid:int4|day:date|total:numeric
 4|2024-01-05|6.0
 4|2024-01-10|13.5
@@ -491,7 +491,7 @@ select count(*) from o where cid is not null;
 select a from e where a is not null order by a;
 ----
 Full Scan on o
-  Filter: ((cid IS NOT NULL) AND (day > 8797))
+  Filter: ((cid IS NOT NULL) AND (day > '2024-02-01'::date))
 count:int8
 8
 Index Only Scan using c_city on c
@@ -589,7 +589,7 @@ Full Scan on c
   SubPlan 1
     ->  Aggregate
           ->  Nested Loop
-                ->  Index Only Scan using c_name on c
+                ->  Index Only Scan using c_name on c d
                       Index Cond: (name = $0)
                 ->  Index Only Scan using o_cid_day on o
                       Index Cond: (cid = $1)

@@ -255,8 +255,8 @@ ROLLBACK
 LockRows
   ->  Hash Join
         Hash Cond: (a.id = b.id)
-        ->  Full Scan on em
-        ->  Full Scan on base
+        ->  Full Scan on em a
+        ->  Full Scan on base b
 
 # Errors.
 select a.id from em a, base b for update of c;

@@ -203,3 +203,30 @@ k:int8|v:varchar|x:int4|y:int4|k:int8|v:varchar|x:int4|y:int4
 1|a|2|3|1|a|2|3
 k:int8|v:varchar|y:int4|x:int4
 1|a|3|2
+
+# Of two types an inner join has the column that is not converted.
+select * from (values (1)) a(k) join (values (1.0)) b(k) using (k);
+select * from (values (1.0)) a(k) join (values (1)) b(k) using (k);
+select * from (values (1)) a(k) natural join (values (1.00)) b(k);
+select k, pg_typeof(k), a.k, b.k from (values (1)) a(k) join (values (1.0)) b(k) using (k) where k = 1 group by k, a.k, b.k;
+select * from (values (1)) a(k) left join (values (1.0)) b(k) using (k);
+select * from (values (1)) a(k) right join (values (1.0)) b(k) using (k);
+select * from (values (1)) a(k) full join (values (1.0)) b(k) using (k);
+select k from (values (1)) a(k) join (values (1.0)) b(k) using (k) join (values (1.00)) c(k) using (k);
+----
+k:numeric
+1.0
+k:numeric
+1.0
+k:numeric
+1.00
+k:numeric|pg_typeof:regtype|k:int4|k:numeric
+1.0|numeric|1|1.0
+k:numeric
+1
+k:numeric
+1.0
+k:numeric
+1
+k:numeric
+1.0

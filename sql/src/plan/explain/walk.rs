@@ -51,6 +51,9 @@ struct Walk<'a> {
     run: Option<&'a StatementRun<'a>>,
 }
 
+/// A table, and its alias.
+type Named<'n> = (&'n Table, Option<&'n str>);
+
 /// The rows of a stage of a query.
 type StageRows = fn(&RowCounts) -> u64;
 
@@ -72,7 +75,7 @@ impl Walk<'_> {
             Body::Select(select) => self.select(select),
             Body::CreateTableAs(parts) => self.select(&parts.1),
             Body::Insert(plan) => {
-                let mut node = self.change("Insert", &plan.write.table, is_root);
+                let mut node = self.change("Insert", (&plan.write.table, None), is_root);
                 match &*plan.conflict {
                     Conflict::Fail => {}
                     Conflict::DoNothing(_) => node.detail("Conflict Resolution", "NOTHING"),
@@ -91,11 +94,10 @@ impl Walk<'_> {
         }
     }
 
-    fn change(&self, operation: &'static str, table: &Table, is_root: bool) -> ExplainNode {
-        let title = format!("{operation} on {}", quote_identifier(&table.name));
-        let node = ExplainNode::titled("ModifyTable", title)
-            .attribute("Operation", operation)
-            .attribute("Relation Name", table.name.as_str());
+    fn change(&self, operation: &'static str, (table, alias): Named<'_>, is_root: bool) -> ExplainNode {
+        let title = format!("{operation} on {}", shown_name((table, alias)));
+        let node = ExplainNode::titled("ModifyTable", title).attribute("Operation", operation);
+        let node = with_name(node, (table, alias));
         let run = self.run.filter(|_| is_root).map(|run| {
             let all = NodeRun { loops: 1, first: run.elapsed, total: run.elapsed, ..NodeRun::default() };
             self.totals(&all, run.returning, true)
@@ -109,7 +111,7 @@ impl Walk<'_> {
         (access, filter, joined): (&TableAccess, Option<&Expr>, Option<&Joined>),
         is_root: bool,
     ) -> ExplainNode {
-        let mut node = self.change(operation, &access.table, is_root);
+        let mut node = self.change(operation, (&access.table, access.alias.as_deref()), is_root);
         let input = match joined {
             Some(joined) => self.select(&joined.source),
             None => self.target(access, filter),
@@ -194,10 +196,11 @@ impl Walk<'_> {
         stages
     }
 
-    /// VERBOSE: the output columns of a query.
+    /// VERBOSE: the output columns of a query. The node may have those of a query that this one only passes on.
     fn output(&self, node: &mut ExplainNode, plan: &SelectPlan) {
         if self.options.verbose {
-            let names = plan.row_names();
+            node.details.retain(|(name, _)| *name != "Output");
+            let names = passed_names(plan);
             let columns = plan.output.iter().take(plan.visible).map(|expr| plain(expr, &names));
             node.detail("Output", columns.collect::<Vec<_>>());
         }
@@ -356,20 +359,21 @@ impl Walk<'_> {
     fn table(&self, access: &TableAccess) -> ExplainNode {
         let table = &access.table;
         let names = column_names(table);
-        let name = quote_identifier(&table.name);
+        let named = (&**table, access.alias.as_deref());
+        let name = shown_name(named);
         let backward = if access.reverse { " Backward" } else { "" };
         let direction = if access.reverse { "Backward" } else { "Forward" };
         let node = match &access.path {
             AccessPath::Points(keys) => {
                 let node = ExplainNode::titled("Point Get", format!("Point Get on {name}"));
-                let mut node = node.attribute("Relation Name", table.name.as_str());
+                let mut node = with_name(node, named);
                 node.detail("Key", points(table, keys, &names));
                 node
             }
             AccessPath::Range { prefix, lower, upper } => {
                 let node = ExplainNode::titled("Range Scan", format!("Range Scan{backward} on {name}"))
                     .attribute("Scan Direction", direction);
-                let mut node = node.attribute("Relation Name", table.name.as_str());
+                let mut node = with_name(node, named);
                 node.detail("Key", range(table, prefix, lower, upper, &names));
                 node
             }
@@ -378,20 +382,47 @@ impl Walk<'_> {
                 let index = table.indexes.get(scan.index);
                 let index_name = index.map_or("", |index| index.name.as_str());
                 let title = format!("{kind}{backward} using {} on {name}", quote_identifier(index_name));
-                let mut node = ExplainNode::titled(kind, title)
+                let node = ExplainNode::titled(kind, title)
                     .attribute("Scan Direction", direction)
-                    .attribute("Index Name", index_name)
-                    .attribute("Relation Name", table.name.as_str());
+                    .attribute("Index Name", index_name);
+                let mut node = with_name(node, named);
                 if let Some(conditions) = index.and_then(|index| index_conditions(table, index, scan, &names)) {
                     node.detail("Index Cond", conditions);
                 }
                 node
             }
-            AccessPath::Full => ExplainNode::titled("Full Scan", format!("Full Scan{backward} on {name}"))
-                .attribute("Scan Direction", direction)
-                .attribute("Relation Name", table.name.as_str()),
+            AccessPath::Full => {
+                let node = ExplainNode::titled("Full Scan", format!("Full Scan{backward} on {name}"))
+                    .attribute("Scan Direction", direction);
+                with_name(node, named)
+            }
         };
         ExplainNode { estimate: self.estimate(access.estimate), ..node }
+    }
+}
+
+/// A table as a title names it.
+fn shown_name((table, alias): Named<'_>) -> String {
+    let name = quote_identifier(&table.name);
+    alias.map_or(name.clone(), |alias| format!("{name} {}", quote_identifier(alias)))
+}
+
+/// Adds the name of a table, and that which the statement has for it.
+fn with_name(node: ExplainNode, (table, alias): Named<'_>) -> ExplainNode {
+    node.attribute("Relation Name", table.name.as_str()).attribute("Alias", alias.unwrap_or(&table.name))
+}
+
+/// Names for the row of a query: if it only passes on what another one computes, the expressions of that.
+fn passed_names(plan: &SelectPlan) -> Vec<String> {
+    match &plan.source {
+        Source::Rel(rel) if plan.aggregation.is_none() && plan.filter.is_none() => match &**rel {
+            Rel::Query(inner) => {
+                let names = passed_names(inner);
+                inner.output.iter().map(|expr| show(expr, &names)).collect()
+            }
+            _ => plan.row_names(),
+        },
+        _ => plan.row_names(),
     }
 }
 
