@@ -13,6 +13,7 @@ use super::binder::{Binder, Scope};
 use super::names::fold_ident;
 use super::projection::Output;
 use super::set_call::SetCall;
+use super::view_text::Edit;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{NO_LOCATION, start_of};
@@ -65,7 +66,11 @@ impl Binder<'_> {
             // A name is one of the input first.
             Ast::Identifier(ident) if !scope.has_column(&fold_ident(ident)) => {
                 let name = fold_ident(ident);
-                output.columns.iter().position(|column| column.name == name)
+                let found = output.columns.iter().position(|column| column.name == name);
+                if let Some(column) = found {
+                    self.note_edit(at, || Edit::Number { name, number: column + 1 });
+                }
+                found
             }
             ast => match literal(ast) {
                 Some((value, negative)) => {

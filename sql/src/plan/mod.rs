@@ -8,9 +8,9 @@
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `show`: parts without knowledge of the
-//!    binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, kinds of joins and
-//!    locks, statistics, expressions as text
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `show`, `view_text`: parts without
+//!    knowledge of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN,
+//!    kinds of joins and locks, statistics, expressions as text, the texts of views
 //! 2. `index_path`, `selectivity`, `set_call`: scans of secondary indexes; what conditions leave of a table's rows;
 //!    calls of functions that return sets
 //! 3. `path_cost`, `window`: what paths cost; window functions and their frames
@@ -141,6 +141,7 @@ mod subscripted;
 mod table_change;
 mod type_name;
 mod using;
+mod view_text;
 mod view_uses;
 mod views;
 mod visit;
