@@ -40,9 +40,9 @@
 //!     of tables under construction
 //! 17. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
 //!     inside WITH
-//! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
-//!     foreign keys; what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE; new
-//!     labels in stored texts
+//! 18. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`, `schema_names`: checks,
+//!     generated columns, foreign keys; what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE
+//!     and DELETE; new labels, and new names of schemas, in stored texts
 //! 19. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
 //!     others; domains; enums; schemas, databases, DROP; views
 //! 20. `ddl`: CREATE TABLE, TRUNCATE
@@ -124,6 +124,7 @@ mod relabel;
 mod relations;
 mod rename;
 mod row_locks;
+mod schema_names;
 mod select;
 mod selectivity;
 mod sequence_ddl;

@@ -57,7 +57,7 @@ impl Binder<'_> {
             let what = "a new name for a label that a view, a default or a constraint names in this way is";
             return Err(self.unsupported(what, at));
         }
-        Ok(Body::RenameLabel(tag, objects, tables))
+        Ok(Body::AlterObjects(tag, objects, tables))
     }
 
     /// The statement depends on an object that it changes.

@@ -256,3 +256,83 @@ NOTICE 00000: drop cascades to 3 other objects
 ALTER TABLE
 ERROR 42P01: relation "kv" does not exist [at 15]
 id:int4|count:int8
+
+# A schema gets another name.
+
+create schema y1;
+create table y1.t (id int primary key, x int);
+insert into y1.t values (1, 10);
+create sequence y1.sq;
+create type y1.e as enum ('u', 'v');
+create view y1.v as select id, y1.t.x, 'u'::y1.e as e from y1.t;
+create view pv as select nextval('y1.sq') as n, 'y1.t'::regclass as c, 'y1.t' as text, v.e from "y1".v;
+create view al as select y1.x from y1.t y1;
+create view pr as select 'y1.e'::regtype as ty;
+create view ot as select 1 as y1;
+alter schema y1 rename to "Y2";
+create schema y1;
+create table y1.t (id int primary key, x int);
+select * from "Y2".v;
+select * from pv;
+select * from al;
+select * from pr;
+select * from ot;
+alter schema "Y2" rename to y3;
+drop schema y1 cascade;
+select * from pv;
+drop schema y3 cascade;
+----
+CREATE SCHEMA
+CREATE TABLE
+INSERT 0 1
+CREATE SEQUENCE
+CREATE TYPE
+CREATE VIEW
+CREATE VIEW
+CREATE VIEW
+CREATE VIEW
+CREATE VIEW
+ALTER SCHEMA
+CREATE SCHEMA
+CREATE TABLE
+id:int4|x:int4|e:enum
+1|10|u
+n:int8|c:regclass|text:text|e:enum
+1|"Y2".t|y1.t|u
+x:int4
+10
+ty:regtype
+"Y2".e
+y1:int4
+1
+ALTER SCHEMA
+NOTICE 00000: drop cascades to table y1.t
+DROP SCHEMA
+n:int8|c:regclass|text:text|e:enum
+2|y3.t|y1.t|u
+NOTICE 00000: drop cascades to 6 other objects
+DROP SCHEMA
+
+# What only looks like its name.
+
+create schema w;
+create table w.t (w int, x int);
+create view wv as select w.w, w.x from w.t w, (select 'w.t' as w) u where u.w = 'w.t';
+create view ww as select w.t.w, 'w.t'::regclass as c, 'w.t' as w2 from w.t;
+alter schema w rename to z;
+select pg_get_viewdef('wv'::regclass), pg_get_viewdef('ww'::regclass);
+create view zz as select w.x, z.t.w from z.t, z.t w;
+alter schema z rename to w;
+select pg_get_viewdef('zz'::regclass);
+----
+CREATE SCHEMA
+CREATE TABLE
+CREATE VIEW
+CREATE VIEW
+ALTER SCHEMA
+pg_get_viewdef:text|pg_get_viewdef:text
+ select w.w, w.x from z.t w, (select 'w.t' as w) u where u.w = 'w.t';| select z.t.w, 'z.t'::regclass as c, 'w.t' as w2 from z.t;
+CREATE VIEW
+ALTER SCHEMA
+pg_get_viewdef:text
+ select w.x, w.t.w from w.t, w.t w;
