@@ -398,7 +398,7 @@ async fn change_with(
             objects::alter(old, new, schema, ctx).await?;
             tag
         }
-        Body::RenameLabel(tag, objects, tables) => {
+        Body::AlterObjects(tag, objects, tables) => {
             for (old, new) in objects {
                 objects::alter(old, new, schema, ctx).await?;
             }

@@ -193,6 +193,7 @@ impl Binder<'_> {
         let table = &mut alteration.new;
         let is_key = table.key_name == name && !table.has_hidden_key();
         let is_unique = table.index(name).is_some_and(|index| index.is_constraint);
+        let before = table.clone();
         if is_key {
             (table.primary_key, table.key_name, table.key_id) = (Vec::new(), String::new(), IndexId(0));
             alteration.rewrites = true;
@@ -212,8 +213,12 @@ impl Binder<'_> {
             self.skip(SqlState::SUCCESSFUL_COMPLETION, &message);
             return Ok(());
         }
-        let found = of_key(&alteration.new, name, self.catalog);
+        let mut found = of_key(&alteration.new, name, self.catalog);
         let what = format!("constraint {name} on table {}", alteration.new.name);
+        if is_key {
+            // A view may group by the key alone, and so depend on it.
+            self.add_views(self.unbound_views(&before, &alteration.new), &what, &mut found);
+        }
         self.drop_dependents(&what, found, cascade, change)
     }
 

@@ -107,7 +107,7 @@ impl Binder<'_> {
         let drawn = column.default.as_deref().and_then(drawn_sequence);
         let sequence = drawn.and_then(|id| self.catalog.object(id)).ok_or_else(no_sequence)?;
         let mut found = Dependents::default();
-        self.add_sequences((table, column), (Vec::new(), vec![Arc::clone(sequence)]), &mut found)?;
+        self.add_sequences((table, column), vec![Arc::clone(sequence)], &mut found)?;
         Ok(Some((found, self.object_text(sequence))))
     }
 

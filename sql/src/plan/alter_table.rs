@@ -47,6 +47,15 @@ impl Binder<'_> {
                         table_name: RenameTableNameKind::As(to) | RenameTableNameKind::To(to),
                     },
                 ] => self.rename_view((tag, &view), to),
+                [AlterTableOperation::RenameColumn { old_column_name, new_column_name }] => {
+                    self.rename_view_column((tag, &view), old_column_name, new_column_name)
+                }
+                [
+                    AlterTableOperation::AlterColumn {
+                        op: AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault,
+                        ..
+                    },
+                ] => Err(self.unsupported("a default of a column of a view is", at)),
                 operations => Err(not_of_views(operations.first(), view.name())),
             };
         }
@@ -411,6 +420,15 @@ fn not_of_views(operation: Option<&AlterTableOperation>, name: &str) -> SqlError
         Some(AlterTableOperation::DropColumn { .. }) => "DROP COLUMN",
         Some(AlterTableOperation::AddConstraint { .. }) => "ADD CONSTRAINT",
         Some(AlterTableOperation::DropConstraint { .. }) => "DROP CONSTRAINT",
+        Some(AlterTableOperation::AlterColumn { op: AlterColumnOperation::SetNotNull, .. }) => {
+            "ALTER COLUMN ... SET NOT NULL"
+        }
+        Some(AlterTableOperation::AlterColumn { op: AlterColumnOperation::DropNotNull, .. }) => {
+            "ALTER COLUMN ... DROP NOT NULL"
+        }
+        Some(AlterTableOperation::AlterColumn { op: AlterColumnOperation::SetDataType { .. }, .. }) => {
+            "ALTER COLUMN ... SET DATA TYPE"
+        }
         _ => return SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table")),
     };
     let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");

@@ -14,6 +14,7 @@ use super::known::Known;
 use super::locked_join::Locking;
 use super::node::{Lookup, Notice, References, ResultColumn, WithQuery};
 use super::rel::Subplan;
+use super::view_text::{Edit, Rewrite};
 use super::with_name::WithName;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
@@ -389,8 +390,8 @@ pub(super) struct Binder<'a> {
     pub(super) uses: RefCell<Vec<ObjectId>>,
     /// The columns of relations that it has found by their names, if that is asked for: relation, number of the column.
     pub(super) columns_used: RefCell<Option<BTreeSet<(u32, i16)>>>,
-    /// The literals of enums and of their arrays in a stored text: their types, and where they are.
-    pub(super) enum_literals: RefCell<Vec<(SqlType, Location)>>,
+    /// The literals of enums, of their arrays, and of names in a stored text: their types, and where they are.
+    pub(super) literals: RefCell<Vec<(SqlType, Location)>>,
     /// The names of types and relations in the text, with the ids that are to stand for them, if that is asked for.
     pub(super) names_read: RefCell<Option<Vec<Replacement>>>,
     /// The names of the relations that the statement creates.
@@ -401,8 +402,8 @@ pub(super) struct Binder<'a> {
     pub(super) views: Vec<ObjectId>,
     /// How many views the statement has read.
     pub(super) expanded: usize,
-    /// Where each `*` is, and the columns that it stands for, if the query is to be stored.
-    pub(super) stars: Option<Vec<(Location, String)>>,
+    /// What the text gets in other words, if the query is to be stored.
+    pub(super) rewrites: Option<Vec<Rewrite>>,
 }
 
 impl<'a> Binder<'a> {
@@ -444,13 +445,13 @@ impl<'a> Binder<'a> {
             refuses_queries: None,
             uses: RefCell::default(),
             columns_used: RefCell::default(),
-            enum_literals: RefCell::default(),
+            literals: RefCell::default(),
             names_read: RefCell::default(),
             creating: Vec::new(),
             only: None,
             views: Vec::new(),
             expanded: 0,
-            stars: None,
+            rewrites: None,
         }
     }
 
@@ -567,11 +568,13 @@ impl<'a> Binder<'a> {
         };
         if let Some(found) = self.find_column(table, name, scope, at)? {
             self.note_reference(&found);
+            self.rewrite_column((table, name), &found, scope, None);
             return Ok(found);
         }
         for depth in (0..self.frames.len()).rev() {
-            let scope = self.frames[depth].scope.clone();
+            let (own, scope) = (scope, self.frames[depth].scope.clone());
             if let Some(found) = self.find_column(table, name, &scope, at)? {
+                self.rewrite_column((table, name), &found, &scope, Some((depth, own)));
                 return Ok(self.outer_value(depth, found));
             }
         }
@@ -582,6 +585,7 @@ impl<'a> Binder<'a> {
         if table.is_none()
             && let Some(row) = self.whole_row(name, scope, at)
         {
+            self.note_edit(at, || Edit::Row { name: name.to_owned() });
             return Ok(row);
         }
         if let Some(table) = table {
@@ -608,6 +612,42 @@ impl<'a> Binder<'a> {
         let mut places = Vec::new();
         value.expr.collect_columns(&mut places);
         places.into_iter().for_each(note);
+    }
+
+    /// Notes what a place becomes in the text that is stored, if the query is to be.
+    pub(super) fn note_edit(&mut self, at: Location, edit: impl FnOnce() -> Edit) {
+        if let Some(rewrites) = &mut self.rewrites {
+            rewrites.push((at, edit()));
+        }
+    }
+
+    /// Gives a name without a table the one that it is of, if there are others in reach. `scope` has the table.
+    /// `outer`: its depth if it is a query around, and the scope of the query that is being bound.
+    fn rewrite_column(
+        &mut self,
+        (table, name): (Option<Qualifier<'_>>, &str),
+        found: &Typed,
+        scope: &Scope,
+        outer: Option<(usize, &Scope)>,
+    ) {
+        let is_only = outer.is_none() && scope.tables.len() < 2;
+        let Expr::Column(place) = found.expr else { return };
+        if self.rewrites.is_none() || table.is_some() || is_only {
+            return;
+        }
+        // A merged column may be of another type than the one that it is made of.
+        let mut columns = scope.columns().filter(|(at, _, column)| *at == place && column.ty == found.ty);
+        let Some((_, owner, _)) = columns.next() else { return };
+        // The name may be that of another table that is nearer.
+        let around = outer.iter().flat_map(|(depth, own)| {
+            let frames = self.frames.iter().skip(depth + 1).map(|frame| &frame.scope);
+            frames.chain([*own])
+        });
+        let is_hidden = around.flat_map(|scope| &scope.tables).any(|table| table.name == owner.name);
+        if !owner.name.is_empty() && !is_hidden {
+            let edit = Edit::Column { name: name.to_owned(), table: owner.name.clone() };
+            self.note_edit(found.at, || edit);
+        }
     }
 
     /// A column of a scope. 42702 if the name means several.

@@ -53,6 +53,11 @@ fn uses(ty: SqlType, text: &str) -> Uses {
     }
 }
 
+/// Whether values of a type name relations or types.
+fn is_name(ty: SqlType) -> bool {
+    [SqlType::REGCLASS, SqlType::REGTYPE].contains(&ty.base())
+}
+
 /// The error of a text that no session reads as the type: PostgreSQL reports it while it analyzes the statement.
 fn certain_error(ty: SqlType, text: &str) -> Option<SqlError> {
     if ty.base() == SqlType::REGCLASS {
@@ -128,6 +133,9 @@ impl Binder<'_> {
     /// Parses a literal as a type. What depends on the session stays text until execution.
     fn literal(&self, text: &str, ty: SqlType, at: Location) -> Result<Expr, SqlError> {
         let position = self.position(at);
+        if self.is_stored && (ty.scalar().is_enum() || is_name(ty)) {
+            self.literals.borrow_mut().push((ty, at));
+        }
         if uses(ty, text).any() {
             if let Some(error) = certain_error(ty, text) {
                 return Err(error.at(position));
@@ -143,9 +151,6 @@ impl Binder<'_> {
             return Ok(Expr::Input { ty, text, position: Position(position) });
         }
         self.note_enum(ty);
-        if self.is_stored && ty.scalar().is_enum() {
-            self.enum_literals.borrow_mut().push((ty, at));
-        }
         let zone = TimeZone::utc();
         let env = IoEnv { names: self.names(), ..IoEnv::new(&zone, Now(0)) };
         let value = wire::parse(ty, text, &env).map_err(|error| SqlError::from(error).at(position))?;

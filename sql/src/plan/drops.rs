@@ -237,24 +237,39 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         let on = format!("column {} of table {}", column.name, table.name);
         let views = self.views_of_column(table, column.id)?;
-        for view in &views {
-            found.add_object(Arc::clone(view), Some((self.object_text(view), on.clone())));
-        }
+        self.add_views(views, &on, found);
         let owner = Some((ObjectId(table.id.0), column.id.0));
         let is_owned =
             |object: &Arc<Object>| matches!(&**object, Object::Sequence(sequence) if sequence.owner == owner);
         let owned: Vec<Arc<Object>> = self.catalog.relations().into_iter().filter(is_owned).collect();
-        self.add_sequences((table, column), (views, owned), found)
+        self.add_sequences((table, column), owned, found)
     }
 
-    /// Adds sequences of a column, and all that depends on them and on views that go.
+    /// Adds views that depend on something, with all that depends on them.
+    pub(super) fn add_views(&self, views: Vec<Arc<Object>>, on: &str, found: &mut Dependents) {
+        for view in &views {
+            found.add_object(Arc::clone(view), Some((self.object_text(view), on.to_owned())));
+        }
+        self.add_readers(views, found);
+    }
+
+    /// Adds sequences of a column, and all that depends on them.
     pub(super) fn add_sequences(
         &self,
         (table, column): (&Table, &Column),
-        (views, owned): (Vec<Arc<Object>>, Vec<Arc<Object>>),
+        owned: Vec<Arc<Object>>,
         found: &mut Dependents,
     ) -> Result<(), SqlError> {
-        let mut all: Vec<Dropped> = views.into_iter().chain(owned.iter().cloned()).map(Dropped::Object).collect();
+        self.add_readers(owned.clone(), found);
+        let stays = |other: &Table, there: &Column| (other.id, there.id) != (table.id, column.id);
+        self.add_defaults(&owned, stays, found)?;
+        owned.into_iter().for_each(|sequence| found.add_object(sequence, None));
+        Ok(())
+    }
+
+    /// Adds what depends on objects.
+    fn add_readers(&self, objects: Vec<Arc<Object>>, found: &mut Dependents) {
+        let mut all: Vec<Dropped> = objects.into_iter().map(Dropped::Object).collect();
         let mut at = 0;
         while let Some(parent) = all.get(at).cloned() {
             for Dependent { found: child, .. } in self.dependents(&parent) {
@@ -267,10 +282,6 @@ impl Binder<'_> {
             }
             at += 1;
         }
-        let stays = |other: &Table, there: &Column| (other.id, there.id) != (table.id, column.id);
-        self.add_defaults(&owned, stays, found)?;
-        owned.into_iter().for_each(|sequence| found.add_object(sequence, None));
-        Ok(())
     }
 
     /// Adds the defaults of columns that draw from a dropped sequence, of columns that stay. 2BP01 for an identity

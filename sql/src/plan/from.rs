@@ -206,8 +206,7 @@ impl Binder<'_> {
                 conditions = self.using(kind, &words, (&left_columns, &right_columns), &mut scope)?;
             }
             Some(JoinConstraint::Natural) => {
-                let common = left_columns.visible_names().filter(|name| right_columns.has_column(name));
-                let words: Vec<(String, Location)> = common.map(|name| (name.to_owned(), at)).collect();
+                let words = self.common_columns((&left_columns, &right_columns), at);
                 conditions = self.using(kind, &words, (&left_columns, &right_columns), &mut scope)?;
             }
         }

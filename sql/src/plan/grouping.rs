@@ -15,6 +15,7 @@ use super::found::WindowState;
 use super::names::fold_ident;
 use super::projection::Output;
 use super::set_call::SetCall;
+use super::view_text::Edit;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{Expr, are_identical};
 use crate::parse::{NO_LOCATION, start_of};
@@ -76,7 +77,13 @@ impl Binder<'_> {
             }
             // A name is one of the input first.
             Ast::Identifier(ident) if scope.has_column(&fold_ident(ident)) => None,
-            ast => self.order_target(ast, output, output.columns.len(), "GROUP BY")?,
+            ast => {
+                let found = self.order_target(ast, output, output.columns.len(), "GROUP BY")?;
+                if let (Some(column), Ast::Identifier(ident)) = (found, ast) {
+                    self.note_edit(at, || Edit::Number { name: fold_ident(ident), number: column + 1 });
+                }
+                found
+            }
         };
         let (expr, ty) = match chosen {
             Some(column) => {

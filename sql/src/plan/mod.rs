@@ -8,9 +8,9 @@
 //!
 //! # Layers
 //!
-//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `show`: parts without knowledge of the
-//!    binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN, kinds of joins and
-//!    locks, statistics, expressions as text
+//! 1. `aggregation`, `bound_index`, `conditions`, `explained`, `kinds`, `known`, `show`, `view_text`: parts without
+//!    knowledge of the binder: aggregations, indexes as expressions, conjuncts that bound a key, options of EXPLAIN,
+//!    kinds of joins and locks, statistics, expressions as text, the texts of views
 //! 2. `index_path`, `selectivity`, `set_call`: scans of secondary indexes; what conditions leave of a table's rows;
 //!    calls of functions that return sets
 //! 3. `path_cost`, `window`: what paths cost; window functions and their frames
@@ -41,9 +41,9 @@
 //!     of tables under construction
 //! 18. `over`, `select`, `sequence_ddl`, `with_change`: window functions; queries; sequences; INSERT, UPDATE and DELETE
 //!     inside WITH
-//! 19. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`: checks, generated columns,
-//!     foreign keys; what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE and DELETE; new
-//!     labels in stored texts
+//! 19. `constraints`, `drops`, `index_ddl`, `insert`, `maintenance`, `modify`, `relabel`, `schema_names`: checks,
+//!     generated columns, foreign keys; what a DROP takes along; changes of indexes; INSERT; VACUUM and ANALYZE; UPDATE
+//!     and DELETE; new labels, and new names of schemas, in stored texts
 //! 20. `comments`, `create_as`, `domain_ddl`, `enum_ddl`, `object_ddl`, `views`: comments; tables that are made from
 //!     others; domains; enums; schemas, databases, DROP; views
 //! 21. `ddl`: CREATE TABLE, TRUNCATE
@@ -127,6 +127,7 @@ mod relabel;
 mod relations;
 mod rename;
 mod row_locks;
+mod schema_names;
 mod select;
 mod selectivity;
 mod sequence_ddl;
@@ -144,6 +145,7 @@ mod subscripted;
 mod table_change;
 mod type_name;
 mod using;
+mod view_text;
 mod view_uses;
 mod views;
 mod visit;

@@ -336,9 +336,9 @@ pub(crate) enum Body {
     CreateObject(&'static str, Option<NewObject>),
     /// ALTER of an object that is no table, with its tag: what it was, what it is to be.
     AlterObject(&'static str, Object, Object),
-    /// ALTER TYPE ... RENAME VALUE, with its tag: the enum and the objects that name the label, each as it was and as
-    /// it is to be; the tables that name it.
-    RenameLabel(&'static str, Vec<(Object, Object)>, Vec<Alteration>),
+    /// ALTER of an object that texts name, with its tag: the object and others that name it, each as it was and as it
+    /// is to be; the tables that name it.
+    AlterObjects(&'static str, Vec<(Object, Object)>, Vec<Alteration>),
     /// A DROP, with its tag.
     Drop(&'static str, Drops),
     /// ALTER TABLE, CREATE INDEX or DROP INDEX, with its tag. The tables are distinct.

@@ -53,8 +53,10 @@ impl Binder<'_> {
         if self.is_schema(&new) || SYSTEM.contains(&new.as_str()) {
             return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, format!("schema \"{new}\" already exists")));
         }
-        let old = Object::Schema(schema.clone());
-        Ok(Body::AlterObject(TAG, old, Object::Schema(Schema { name: new, ..schema })))
+        let new = Schema { name: new, ..schema.clone() };
+        let mut objects = self.views_of_schema(&schema, &new)?;
+        objects.insert(0, (Object::Schema(schema), Object::Schema(new)));
+        Ok(Body::AlterObjects(TAG, objects, Vec::new()))
     }
 
     /// 42939 for a name of a system schema.

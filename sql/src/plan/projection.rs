@@ -12,7 +12,8 @@ use super::binder::{Binder, MergedColumn, Scope, Typed, Visible};
 use super::names::fold_ident;
 use super::node::ResultColumn;
 use super::type_name;
-use super::whole_row::{Star, star_of};
+use super::view_text::Edit;
+use super::whole_row::{Star, edit_of, star_of};
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::parse::{is_empty_list, is_star, start_of};
@@ -72,7 +73,7 @@ impl Binder<'_> {
 
     /// `(row).*`, and `(t.*)`, which is `t.*`.
     fn star(&mut self, ast: &Ast, star: &Star<'_>, scope: &Scope, output: &mut Output) -> Result<(), SqlError> {
-        if self.stars.is_some() {
+        if self.rewrites.is_some() {
             // The text of a view has the columns in the place of a star.
             return Err(self.unsupported("this form of * in a view is", start_of(ast)));
         }
@@ -159,10 +160,10 @@ impl Binder<'_> {
                 columns.map(|(place, owner, column)| Visible::Separate(place, owner, column)).collect()
             }
         };
-        if let Some(stars) = &mut self.stars {
+        self.note_edit(at, || {
             let texts: Vec<String> = visible.iter().map(|column| starred(column, scope)).collect();
-            stars.push((at, texts.join(", ")));
-        }
+            Edit::Star(texts.join(", "))
+        });
         for column in visible {
             let value = column.typed(at);
             self.note_columns(&value.expr, scope);
@@ -182,10 +183,7 @@ impl Binder<'_> {
     ) -> Result<(), SqlError> {
         let name = Ident { value: table.to_owned(), quote_style: Some('"'), span: Span::new(at, at) };
         let columns = self.starred_columns(&[name], scope)?;
-        if let Some(stars) = &mut self.stars {
-            let shown = |(name, _): &(String, Typed)| format!("{}.{}", quote_identifier(table), quote_identifier(name));
-            stars.push((at, columns.iter().map(shown).collect::<Vec<_>>().join(", ")));
-        }
+        self.note_edit(at, || edit_of(table, &columns));
         for (name, value) in columns {
             self.push(output, (value, name), scope);
         }

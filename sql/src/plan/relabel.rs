@@ -57,7 +57,7 @@ impl Binder<'_> {
             let what = "a new name for a label that a view, a default or a constraint names in this way is";
             return Err(self.unsupported(what, at));
         }
-        Ok(Body::RenameLabel(tag, objects, tables))
+        Ok(Body::AlterObjects(tag, objects, tables))
     }
 
     /// The statement depends on an object that it changes.
@@ -152,7 +152,7 @@ impl Relabelling<'_> {
     /// The text that a binder has bound, with the new label; `None` if it does not name the label.
     fn renamed(&self, binder: &Binder<'_>) -> Option<String> {
         let source = &binder.statement.text;
-        let literals = binder.enum_literals.borrow();
+        let literals = binder.literals.borrow();
         let of_enum = literals.iter().filter(|(ty, _)| ty.scalar().oid == self.ty.oid);
         let mut places: Vec<(usize, SqlType)> =
             of_enum.filter_map(|(ty, at)| Some((source.offset(*at)?, *ty))).collect();

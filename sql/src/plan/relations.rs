@@ -69,7 +69,7 @@ impl Binder<'_> {
 
     /// The view that is created depends on the relation that a constant of type `regclass` names.
     pub(super) fn note_constant(&self, name: &str) {
-        if self.stars.is_none() {
+        if self.rewrites.is_none() {
             return;
         }
         let Ok(oid) = self.catalog.find(SqlType::REGCLASS, name) else { return };

@@ -58,7 +58,7 @@ fn bind_on_this_stack(
         | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
-        | Body::RenameLabel(..)
+        | Body::AlterObjects(..)
         | Body::Drop(..)
         | Body::CreateTableAs(_)
         | Body::Truncate(..)

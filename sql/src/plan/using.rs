@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Location;
 use super::binder::{Binder, MergedColumn, Scope, Typed};
 use super::coerce::Unified;
 use super::kinds::JoinKind;
+use super::view_text::Edit;
 use crate::error::{SqlError, SqlState};
 use crate::expr::{CompareOp, Expr};
 
@@ -54,6 +55,14 @@ impl Binder<'_> {
         }
         scope.merged.splice(0..0, merged);
         Ok(conditions)
+    }
+
+    /// The columns that NATURAL merges, all at the location of the right side.
+    pub(super) fn common_columns(&mut self, (left, right): (&Scope, &Scope), at: Location) -> Vec<(String, Location)> {
+        let common = left.visible_names().filter(|name| right.has_column(name));
+        let names: Vec<String> = common.map(str::to_owned).collect();
+        self.note_edit(at, || Edit::Natural(names.clone()));
+        names.into_iter().map(|name| (name, at)).collect()
     }
 
     /// The column of one side that USING names.

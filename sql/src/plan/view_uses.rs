@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::binder::Binder;
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::object::{Object, ObjectId};
+use crate::object::{Object, ObjectId, View};
 use crate::table::{Column, ColumnId, Table, TableId};
 
 impl Binder<'_> {
@@ -36,18 +37,28 @@ impl Binder<'_> {
 
     /// The views whose queries name a column of a table.
     pub(super) fn views_of_column(&self, table: &Table, column: ColumnId) -> Result<Vec<Arc<Object>>, SqlError> {
-        let wanted = (table.id.0, i16::try_from(column.0).unwrap_or(0));
+        self.views_of_number(ObjectId(table.id.0), column.0)
+    }
+
+    /// The views whose queries name a column of a relation.
+    pub(super) fn views_of_number(&self, relation: ObjectId, number: u16) -> Result<Vec<Arc<Object>>, SqlError> {
+        let wanted = (relation.0, i16::try_from(number).unwrap_or(0));
         let mut found = Vec::new();
-        for object in self.views_of(ObjectId(table.id.0)) {
+        for object in self.views_of(relation) {
             let Object::View(view) = &*object else { continue };
-            let mut binder = Binder::new(self.statement, None, self.catalog);
-            binder.columns_used = RefCell::new(Some(BTreeSet::new()));
-            binder.view_query(view)?;
-            if binder.columns_used.take().is_some_and(|used| used.contains(&wanted)) {
+            if self.columns_read(view, self.catalog)?.contains(&wanted) {
                 found.push(object);
             }
         }
         Ok(found)
+    }
+
+    /// The columns that the query of a view reads in a catalog: relation, number of the column.
+    fn columns_read(&self, view: &View, catalog: &Catalog) -> Result<BTreeSet<(u32, i16)>, SqlError> {
+        let mut binder = Binder::new(self.statement, None, catalog);
+        binder.columns_used = RefCell::new(Some(BTreeSet::new()));
+        binder.view_query(view)?;
+        Ok(binder.columns_used.take().unwrap_or_default())
     }
 
     /// 0A000 if a view reads a column of a table whose type is to change.
@@ -68,18 +79,52 @@ impl Binder<'_> {
             .hint("Drop the view, and create it again over the new name."))
     }
 
-    /// 2BP01 if a view that reads a table could not be read any more over its new descriptor.
+    /// The views that can be read over one descriptor of a table, and not over another one.
+    pub(super) fn unbound_views(&self, before: &Table, after: &Table) -> Vec<Arc<Object>> {
+        let is_bound =
+            |view: &View, table: &Table| self.columns_read(view, &self.catalog.with_table(table.clone())).is_ok();
+        let mut views = self.views_of(ObjectId(after.id.0));
+        views.retain(|object| match &**object {
+            Object::View(view) => !is_bound(view, after) && is_bound(view, before),
+            _ => false,
+        });
+        views
+    }
+
+    /// 2BP01 if a view that reads a table could not be read any more over its new descriptor, or read other columns.
     pub(super) fn check_views(&self, table: &Table, dropped: &[Arc<Object>]) -> Result<(), SqlError> {
         let catalog = self.catalog.with_table(table.clone());
-        for object in self.views_of(ObjectId(table.id.0)) {
+        self.check_readers((ObjectId(table.id.0), &format!("table {}", table.name)), &catalog, dropped)
+    }
+
+    /// The same of views that read a relation, in another catalog. `what` is the relation.
+    pub(super) fn check_readers(
+        &self,
+        (relation, what): (ObjectId, &str),
+        catalog: &Catalog,
+        dropped: &[Arc<Object>],
+    ) -> Result<(), SqlError> {
+        for object in self.views_of(relation) {
             let Object::View(view) = &*object else { continue };
-            if dropped.iter().any(|gone| gone.id() == object.id()) {
+            let is_gone = dropped.iter().any(|gone| gone.id() == object.id());
+            let Ok(before) = self.columns_read(view, self.catalog) else { continue };
+            if is_gone || view.id == relation {
                 continue;
             }
-            if let Err(error) = Binder::new(self.statement, None, &catalog).view_query(view) {
-                let message = format!("cannot alter table {} because view {} depends on it", table.name, view.name);
-                let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).detail(error.message);
-                return Err(error.hint("Drop the view first."));
+            let refuse = |detail: &str, hint: &str| {
+                let message = format!("cannot alter {what} because view {} depends on it", view.name);
+                let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+                Err(error.detail(detail).hint(hint))
+            };
+            match self.columns_read(view, catalog) {
+                // Views may read each other, and none of them can be read then.
+                Err(error) if error.code == SqlState::INVALID_OBJECT_DEFINITION => {}
+                Err(error) => return refuse(&error.message, "Drop the view first."),
+                Ok(after) if before != after => {
+                    let detail = "A name in the query of the view would mean another column.";
+                    return refuse(detail, "Drop the view first, and create it again with qualified names.");
+                }
+                Ok(_) => {}
             }
         }
         Ok(())

@@ -85,7 +85,7 @@ pub(super) fn visit_own_of_body(body: &Body, visitor: &mut Visitor<'_>) -> Resul
         | Body::Comment(..)
         | Body::CreateObject(..)
         | Body::AlterObject(..)
-        | Body::RenameLabel(..)
+        | Body::AlterObjects(..)
         | Body::Drop(..)
         | Body::Truncate(..)
         | Body::Analyze(..)

@@ -8,11 +8,13 @@ use sqlparser::tokenizer::Location;
 
 use super::bind_expr::fields_of;
 use super::binder::{Binder, Qualifier, Scope, ScopeTable, Typed};
-use super::names::idents;
+use super::names::{fold_ident, idents};
+use super::view_text::Edit;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::fold::fold;
 use crate::parse::{is_star, start_of};
+use crate::table::quote_identifier;
 use pgtypes::{Datum, SqlType};
 
 /// What a star is behind.
@@ -38,6 +40,12 @@ pub(super) fn star_of(ast: &Ast) -> Option<Star<'_>> {
         },
         _ => None,
     }
+}
+
+/// What the star of a table becomes in the text of a view.
+pub(super) fn edit_of(table: &str, columns: &[(String, Typed)]) -> Edit {
+    let shown = |(name, _): &(String, Typed)| format!("{}.{}", quote_identifier(table), quote_identifier(name));
+    Edit::Star(columns.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
 /// A table in reach.
@@ -100,7 +108,12 @@ impl Binder<'_> {
         let mut items = Vec::new();
         for ast in asts {
             let several = match star_of(ast) {
-                Some(Star::Table(parts)) => self.starred_columns(&parts, scope)?,
+                Some(Star::Table(parts)) => {
+                    let columns = self.starred_columns(&parts, scope)?;
+                    let table = parts.last().map(fold_ident).unwrap_or_default();
+                    self.note_edit(start_of(ast), || edit_of(&table, &columns));
+                    columns
+                }
                 Some(Star::Row(root, accesses)) => self.fields((root, accesses), scope)?,
                 None => {
                     items.push(self.expr(ast, scope)?);
