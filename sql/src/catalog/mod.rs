@@ -54,7 +54,7 @@ mod violations;
 pub(crate) use comments::Part;
 pub(crate) use ddl::SchemaSavepoint;
 pub use ddl::{NewTable, SchemaChange};
-pub(crate) use fixed_names::{FIXED_RELATION, FIXED_TYPE, fixed_id};
+pub(crate) use fixed_names::{FIXED_RELATION, FIXED_TYPE, fixed_id, shown_text};
 pub(crate) use gc_ttl::GC_TTL_MIN;
 pub use gc_ttl::{GC_TTL_DEFAULT, gc_ttl};
 pub(crate) use keys::FIRST_ID;

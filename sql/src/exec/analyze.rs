@@ -27,7 +27,7 @@ pub(super) async fn run(
     let returning = execute(plan, view, ctx, params).await?;
     let elapsed = clock::instant().duration_since(begin);
     let profile = ctx.profile().ok_or_else(|| SqlError::internal("EXPLAIN ANALYZE without a profile"))?;
-    Ok(explain.rows(&plan.whole(), Some(&StatementRun { profile, returning, elapsed })))
+    Ok(explain.rows(&plan.whole(), Some(&StatementRun { profile, returning, elapsed }), ctx.io.names))
 }
 
 /// Runs the statement. Returns the number of the rows of RETURNING.

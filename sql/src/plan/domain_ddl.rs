@@ -163,7 +163,7 @@ impl Binder<'_> {
         self.check_free_type(old.schema, &new.name)?;
         let (old, new) = (Object::Domain(old), Object::Domain(new));
         let catalog = self.catalog.with_renamed(new.clone());
-        if self.is_used(old.id()) || self.unbound(&catalog, &[]).is_some() {
+        if !self.views_stay(old.id(), &catalog) || self.unbound(&catalog, &[]).is_some() {
             let what = "a new name for a type that a view, a default or a constraint names is";
             return Err(self.unsupported(what, to.span.start));
         }

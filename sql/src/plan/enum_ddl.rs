@@ -112,7 +112,7 @@ impl Binder<'_> {
     /// 0A000 if something stored as text names the type.
     fn check_renamed(&self, old: &EnumType, new: &EnumType, alter: &AlterType) -> Result<(), SqlError> {
         let catalog = self.catalog.with_renamed(Object::Enum(new.clone()));
-        if self.is_used(old.id) || self.unbound(&catalog, &[]).is_some() {
+        if !self.views_stay(old.id, &catalog) || self.unbound(&catalog, &[]).is_some() {
             return Err(self.unsupported(
                 "a new name for a type that a view, a default or a constraint names is",
                 alter.name.span().start,

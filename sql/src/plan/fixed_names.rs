@@ -10,7 +10,7 @@
 
 use sqlparser::ast::Expr as Ast;
 
-use super::binder::Binder;
+use super::binder::{Binder, Replacement};
 use super::stored::bind_stored;
 use crate::error::SqlError;
 use crate::expr::Expr;
@@ -18,6 +18,17 @@ use pgtypes::{Names, SqlType};
 
 /// What stands before the stored text of an expression when it is bound.
 const SELECT: &str = "SELECT ";
+
+/// A text with ids in the place of names.
+pub(super) fn replaced(mut text: String, mut names: Vec<Replacement>) -> String {
+    // From the end: what is replaced moves what follows. A name may have been bound twice.
+    names.sort_by(|a, b| b.cmp(a));
+    names.dedup();
+    for (start, end, id) in names {
+        text.replace_range(start..end, &id);
+    }
+    text
+}
 
 impl Binder<'_> {
     /// The text of an expression with ids in the place of names. `bind` binds its tree. `None` if the text would mean
@@ -34,17 +45,11 @@ impl Binder<'_> {
             let bound = bind(binder, ast)?;
             Ok((bound, binder.names_read.take().unwrap_or_default()))
         });
-        let (bound, mut names) = read?;
+        let (bound, names) = read?;
         if names.is_empty() {
             return Ok(Some(text));
         }
-        // From the end: what is replaced moves what follows. A name may have been bound twice.
-        names.sort_by(|a, b| b.cmp(a));
-        names.dedup();
-        let mut fixed = format!("{SELECT}{text}");
-        for (start, end, id) in names {
-            fixed.replace_range(start..end, &id);
-        }
+        let fixed = replaced(format!("{SELECT}{text}"), names);
         let Some(fixed) = fixed.strip_prefix(SELECT).map(str::to_owned) else { return Ok(None) };
         let again = bind_stored(&fixed, self.catalog, bind);
         let is_same = again.is_ok_and(|again| self.with_oids(again) == self.with_oids(bound));

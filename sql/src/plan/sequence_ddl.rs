@@ -223,8 +223,9 @@ impl Binder<'_> {
         if self.is_taken(name) {
             return Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
         }
-        // The text of a view names it.
-        if self.is_used(old.id) {
+        // The text of a view may name it.
+        let new = Object::Sequence(Sequence { name: name.clone(), ..old.clone() });
+        if !self.views_stay(old.id, &self.catalog.with_renamed(new.clone())) {
             return Err(self.unsupported("a new name for a sequence that a view reads is", NO_LOCATION));
         }
         if let Some((table, column)) = self.named_in_default(old.id) {
@@ -232,8 +233,7 @@ impl Binder<'_> {
                 format!("a new name for a sequence that the default of column {column} of table {table} names is");
             return Err(self.unsupported(&what, NO_LOCATION));
         }
-        let new = Sequence { name: name.clone(), ..old.clone() };
-        Ok(Body::AlterObject("ALTER SEQUENCE", Object::Sequence(old.clone()), Object::Sequence(new)))
+        Ok(Body::AlterObject("ALTER SEQUENCE", Object::Sequence(old.clone()), new))
     }
 
     /// The sequence of a name. `None` and a notice if there is none and that is allowed.

@@ -235,7 +235,7 @@ fn bind_explain(
     }
     let whole = Whole { body: &body, subplans: &binder.subplans, with: &binder.with };
     whole.check_constants()?;
-    let rows = explain.rows(&whole, None);
+    let rows = explain.rows(&whole, None, binder.catalog);
     Ok((None, (Body::Explain(rows), columns)))
 }
 

@@ -12,6 +12,7 @@ use sqlparser::ast::{CreateTableOptions, CreateView, Ident, ObjectName, Spanned,
 use sqlparser::tokenizer::Location;
 
 use super::binder::Binder;
+use super::fixed_names::replaced;
 use super::names::fold_ident;
 use super::node::{Body, NewObject, Notice, ResultColumn};
 use super::rel::SelectPlan;
@@ -87,15 +88,16 @@ impl Binder<'_> {
         inner.views.push(view.id);
         inner.subplans = std::mem::take(&mut self.subplans);
         inner.with = std::mem::take(&mut self.with);
-        // What is asked for are the columns that the outermost view itself names.
+        // What is asked for are the names in the text of the outermost view itself.
         if inner.views.len() == 1 {
             inner.columns_used = std::mem::take(&mut self.columns_used);
+            inner.names_read = std::mem::take(&mut self.names_read);
         }
         let bound = inner.query(query);
         inner.views.pop();
         let lookups = inner.take_lookups();
         if inner.views.is_empty() {
-            self.columns_used = inner.columns_used;
+            (self.columns_used, self.names_read) = (inner.columns_used, inner.names_read);
             self.literals.borrow_mut().append(inner.literals.get_mut());
         }
         self.views = inner.views;
@@ -222,6 +224,20 @@ impl Binder<'_> {
                 break;
             }
         }
+        self.fix_names(view, at)
+    }
+
+    /// Puts ids in the place of the types, and of relations in constants, that the text of a view names
+    /// ([`super::fixed_names`]).
+    fn fix_names(&mut self, view: &mut View, at: Location) -> Result<(), SqlError> {
+        let mut binder = Binder::new(self.statement, None, self.catalog);
+        binder.names_read = Some(Vec::new()).into();
+        binder.view_query(view)?;
+        let names = binder.names_read.take().unwrap_or_default();
+        if !names.is_empty() {
+            view.query = replaced(std::mem::take(&mut view.query), names);
+            self.check_stored(view, at)?;
+        }
         Ok(())
     }
 
@@ -232,6 +248,17 @@ impl Binder<'_> {
         let whole = (plan, binder.subplans, binder.with);
         // The plan may be deep.
         deep_stack::run(true, || Ok(format!("{whole:?}"))).ok()
+    }
+
+    /// Whether the views that name an object mean the same in another catalog, which has another name for it.
+    pub(super) fn views_stay(&self, id: ObjectId, catalog: &Catalog) -> bool {
+        self.views_of(id).iter().all(|object| match &**object {
+            Object::View(view) => {
+                let now = self.shown_query(view, self.catalog);
+                now.is_some() && now == self.shown_query(view, catalog)
+            }
+            _ => true,
+        })
     }
 
     /// 0A000 unless the stored text means what the client's does.

@@ -234,7 +234,11 @@ fn view_shown(catalog: &Catalog, view: &View) -> ViewShown {
         referenced_by: Vec::new(),
         last_column: ColumnId(0),
     };
-    ViewShown { schema: schema_of(catalog, &table).to_owned(), table, definition: format!(" {};", view.query) }
+    ViewShown {
+        schema: schema_of(catalog, &table).to_owned(),
+        table,
+        definition: format!(" {};", catalog.shown_text(&view.query)),
+    }
 }
 
 /// The name of a table's schema.

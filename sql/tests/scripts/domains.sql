@@ -643,7 +643,7 @@ ERROR 0A000: arrays of domains are not supported yet [at 11]
 ERROR 0A000: arrays of domains are not supported yet [at 21]
 ERROR 0A000: NOT VALID is not supported yet [at 14]
 CREATE VIEW
-ERROR 0A000: a new name for a type that a view, a default or a constraint names is not supported yet [at 30]
-ERROR 0A000: a new name for a type that a view, a default or a constraint names is not supported yet [at 28]
+ALTER DOMAIN
+ERROR 42704: type "plain" does not exist
 a:int4
 1

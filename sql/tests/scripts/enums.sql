@@ -219,9 +219,9 @@ m|USER-DEFINED|public|mood
 all_moods|ARRAY|public|_mood
 ERROR 42809: integer is not an enum
 ERROR 42704: type "nope" does not exist
-ERROR 0A000: a new name for a type that a view, a default or a constraint names is not supported yet [at 12]
-DROP VIEW
 ALTER TYPE
+DROP VIEW
+ERROR 42704: type "mood" does not exist
 CREATE TYPE
 ALTER TYPE
 ALTER TYPE

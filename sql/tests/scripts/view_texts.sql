@@ -336,3 +336,57 @@ CREATE VIEW
 ALTER SCHEMA
 pg_get_viewdef:text
  select w.x, w.t.w from w.t, w.t w;
+
+# Types and relations in constants are those that the text named, whatever the search path finds.
+create schema v1; create schema v2;
+set search_path = v1;
+create sequence vsq;
+create type v1.tone as enum ('low', 'high');
+create domain v1.pos as int check (value > 0);
+create view drawn as select nextval('vsq') as n, 'vsq'::regclass as r, 'low'::tone as t, '{low,high}'::tone[] as ts, '5'::pos as p;
+create sequence v2.vsq start 900;
+create type v2.tone as enum ('x');
+set search_path = v2;
+select * from v1.drawn;
+select definition from pg_views where viewname = 'drawn';
+set search_path = public;
+select * from v1.drawn;
+alter type v1.tone rename to pitch;
+alter sequence v1.vsq rename to vsr;
+alter schema v1 rename to v3;
+select * from v3.drawn;
+select pg_get_viewdef('v3.drawn'::regclass);
+create view missing as select nextval('nosuch');
+drop sequence v3.vsr;
+drop schema v2, v3 cascade;
+----
+CREATE SCHEMA
+CREATE SCHEMA
+SET
+CREATE SEQUENCE
+CREATE TYPE
+CREATE DOMAIN
+CREATE VIEW
+CREATE SEQUENCE
+CREATE TYPE
+SET
+n:int8|r:regclass|t:enum|ts:_enum|p:int4
+1|v1.vsq|low|{low,high}|5
+definition:text
+ select nextval('v1.vsq') as n, 'v1.vsq'::regclass as r, 'low'::v1.tone as t, '{low,high}'::v1.tone[] as ts, '5'::v1.pos as p;
+SET
+n:int8|r:regclass|t:enum|ts:_enum|p:int4
+2|v1.vsq|low|{low,high}|5
+ALTER TYPE
+ALTER SEQUENCE
+ALTER SCHEMA
+n:int8|r:regclass|t:enum|ts:_enum|p:int4
+3|v3.vsr|low|{low,high}|5
+pg_get_viewdef:text
+ select nextval('v3.vsr') as n, 'v3.vsr'::regclass as r, 'low'::v3.pitch as t, '{low,high}'::v3.pitch[] as ts, '5'::v3.pos as p;
+ERROR 42P01: relation "nosuch" does not exist
+ERROR 2BP01: cannot drop sequence v3.vsr because other objects depend on it
+DETAIL: view v3.drawn depends on sequence v3.vsr
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+NOTICE 00000: drop cascades to 6 other objects
+DROP SCHEMA

@@ -24,14 +24,14 @@ use std::time::Duration;
 use super::explained::{Explain, ExplainFormat};
 use super::node::{ResultColumn, Whole};
 pub(crate) use options::{format_of, no_plan, options_of};
-use pgtypes::SqlType;
+use pgtypes::{Names, SqlType};
 pub(crate) use profile::{NodeKey, Profile, StatementRun};
 pub(crate) use report::show_report;
 
 impl Explain {
-    /// The rows of the result.
-    pub(crate) fn rows(&self, whole: &Whole<'_>, run: Option<&StatementRun<'_>>) -> Vec<String> {
-        let tree = walk::tree(whole, &self.options, run);
+    /// The rows of the result. `names`: the names of types.
+    pub(crate) fn rows(&self, whole: &Whole<'_>, run: Option<&StatementRun<'_>>, names: &dyn Names) -> Vec<String> {
+        let tree = walk::tree(whole, (&self.options, names), run);
         let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
         let mut summary = Vec::new();
         if self.options.summary {

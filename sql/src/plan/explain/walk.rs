@@ -7,6 +7,7 @@ use super::keys::{index_conditions, points, range};
 use super::profile::{NodeKey, NodeRun, StatementRun};
 use super::report::show_report;
 use super::tree::{ExplainNode, NodeTotals, Relation, Value};
+use crate::catalog::shown_text;
 use crate::expr::Expr;
 use crate::plan::access::{AccessPath, TableAccess};
 use crate::plan::explained::ExplainOptions;
@@ -18,10 +19,15 @@ use crate::plan::rel::{
 };
 use crate::plan::show::{plain, show};
 use crate::table::{Table, quote_identifier};
+use pgtypes::Names;
 
 /// The tree of a statement.
-pub(super) fn tree(whole: &Whole<'_>, options: &ExplainOptions, run: Option<&StatementRun<'_>>) -> ExplainNode {
-    let walk = Walk { whole, options, run };
+pub(super) fn tree(
+    whole: &Whole<'_>,
+    (options, names): (&ExplainOptions, &dyn Names),
+    run: Option<&StatementRun<'_>>,
+) -> ExplainNode {
+    let walk = Walk { whole, options, names, run };
     let mut root = walk.body(whole.body, true);
     let with = whole.with.iter().map(|with| {
         let node = match &with.body {
@@ -48,6 +54,8 @@ pub(super) fn tree(whole: &Whole<'_>, options: &ExplainOptions, run: Option<&Sta
 struct Walk<'a> {
     whole: &'a Whole<'a>,
     options: &'a ExplainOptions,
+    /// The names of types.
+    names: &'a dyn Names,
     run: Option<&'a StatementRun<'a>>,
 }
 
@@ -387,7 +395,7 @@ impl Walk<'_> {
                     .attribute("Index Name", index_name);
                 let mut node = with_name(node, named);
                 if let Some(conditions) = index.and_then(|index| index_conditions(table, index, scan, &names)) {
-                    node.detail("Index Cond", conditions);
+                    node.detail("Index Cond", shown_text(&conditions, self.names).into_owned());
                 }
                 node
             }
