@@ -12,10 +12,10 @@ use pgtypes::{Names, SqlType};
 impl Binder<'_> {
     /// A table and its column whose default names a sequence in an expression, by its name and not by its id.
     pub(super) fn named_in_default(&self, sequence: ObjectId) -> Option<(String, String)> {
-        let is_it = |name: &Box<str>| !is_oid(name) && self.relation_in_constant(name) == Some(sequence);
+        let is_it = |name: &str| !is_oid(name) && self.relation_in_constant(name) == Some(sequence);
         for table in self.catalog.tables() {
             let mut columns = table.columns.iter();
-            if let Some(column) = columns.find(|column| self.names_in(column).iter().any(is_it)) {
+            if let Some(column) = columns.find(|column| self.names_in(column).iter().any(|name| is_it(name))) {
                 return Some((quote_identifier(&table.name), quote_identifier(&column.name)));
             }
         }

@@ -24,7 +24,7 @@
 //!    of its queries
 //! 9. `name_notes`: names in a text that ids are to stand for
 //! 10. `coerce`, `constants`, `cost`, `depth`, `explain`, `names`, `stored`: conversions, errors of constants, EXPLAIN,
-//!    the depth of a plan, reserved words, expressions of the catalog
+//!     the depth of a plan, reserved words, expressions of the catalog
 //! 11. `calls`, `fixed_names`, `mentions`, `relations`, `type_name`: calls of functions, ids in stored texts, relations
 //!     that a query's text names, names of relations, types
 //! 12. `domains`, `object_names`, `operators`, `recursion`, `row_locks`: constraints of domains, names in literals,
