@@ -445,6 +445,12 @@ impl Catalog {
         self.objects.tables.get(&id)
     }
 
+    /// Whether a user's table, index, view or sequence has this id.
+    pub(crate) fn has_relation(&self, id: ObjectId) -> bool {
+        let is_object = || self.object(id).is_some_and(|object| !object.is_type());
+        self.by_id(TableId(id.0)).is_some() || self.table_of_part(id.0).is_some() || is_object()
+    }
+
     /// The object of an id that is no table.
     pub(crate) fn object(&self, id: ObjectId) -> Option<&Arc<Object>> {
         self.objects.others.get(&id)
@@ -526,6 +532,11 @@ impl Catalog {
     /// This catalog without a type.
     pub(crate) fn without_type(&self, id: ObjectId) -> Catalog {
         self.without_object(self.version, id)
+    }
+
+    /// This catalog without a table.
+    pub(crate) fn without_table(&self, table: TableId) -> Catalog {
+        self.without(self.version, table)
     }
 
     /// This catalog without an object, under another version.

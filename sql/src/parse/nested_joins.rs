@@ -39,7 +39,7 @@ fn parentheses(tokens: &[TokenWithSpan]) -> BTreeMap<usize, Token> {
     let mut added = BTreeMap::new();
     // The joins of each level of parentheses.
     let mut levels: Vec<Vec<Open>> = vec![Vec::new()];
-    let (mut is_bare, mut begins) = (false, false);
+    let (mut is_bare, mut begins, mut is_behind_dot) = (false, false, false);
     for (at, TokenWithSpan { token, .. }) in tokens.iter().enumerate() {
         if matches!(token, Token::Whitespace(_)) {
             continue;
@@ -49,7 +49,10 @@ fn parentheses(tokens: &[TokenWithSpan]) -> BTreeMap<usize, Token> {
         if std::mem::take(&mut begins) {
             joins.last_mut().into_iter().for_each(|join| join.right = at);
         }
-        match (token, keyword(token)) {
+        // Behind a dot any word is a name.
+        let word = if std::mem::take(&mut is_behind_dot) { Keyword::NoKeyword } else { keyword(token) };
+        is_behind_dot = *token == Token::Period;
+        match (token, word) {
             (Token::LParen, _) => levels.push(Vec::new()),
             (Token::RParen, _) if depth > 1 => drop(levels.pop()),
             (Token::SemiColon, _) => levels = vec![Vec::new()],

@@ -143,6 +143,11 @@ impl Binder<'_> {
             let mut text: Box<str> = text.into();
             if ty.base() == SqlType::REGCLASS {
                 if let Some(id) = fixed_id(&text, FIXED_RELATION).filter(|_| self.is_stored) {
+                    // What names a relation that is dropped has no meaning then.
+                    if !self.catalog.has_relation(id) {
+                        let message = format!("relation with OID {} does not exist", id.0);
+                        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+                    }
                     text = id.0.to_string().into();
                 }
                 self.note_constant(&text);

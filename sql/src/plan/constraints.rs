@@ -48,6 +48,10 @@ impl Binder<'_> {
             binder.condition(ast, &Scope::of_columns(table), "CHECK")
         });
         let (condition, read) = bound?;
+        // A row is checked without a session.
+        if condition.takes_locks() || condition.uses_sequences() {
+            return Err(self.unsupported("a function of sequences or of locks in a CHECK is", start_of(ast)));
+        }
         let is_same = |text: &str| stored_condition(text, table, self.catalog).is_ok_and(|again| again == condition);
         let normal = self.stored(("check constraints", "check constraint"), |binder| {
             Ok(binder.normal_text(ast, &Scope::of_columns(table)))

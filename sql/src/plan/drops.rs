@@ -123,16 +123,21 @@ impl Binder<'_> {
         Ok(drops)
     }
 
-    /// 2BP01 if a default, a constraint or an index of a table that stays names a dropped type; 0A000 with CASCADE.
+    /// 2BP01 if a default, a constraint or an index of a table that stays names a dropped type or relation; 0A000 with
+    /// CASCADE.
     fn check_texts(&self, drops: &Drops, what: &str, cascade: bool) -> Result<(), SqlError> {
-        let types: Vec<ObjectId> =
-            drops.objects.iter().filter(|object| object.is_type()).map(|object| object.id()).collect();
+        let is_named = |object: &Object| object.is_type() || self.is_named_by_text(object.id());
+        let objects: Vec<ObjectId> =
+            drops.objects.iter().filter(|object| is_named(object)).map(|object| object.id()).collect();
+        let tables = drops.tables.iter().map(|table| table.id);
+        let tables: Vec<_> = tables.filter(|id| self.is_named_by_text(ObjectId(id.0))).collect();
         let gone: Vec<Table> = drops.tables.iter().map(|table| (**table).clone()).collect();
         let changed: Vec<Table> = drops.changes.iter().map(|change| change.new.clone()).collect();
-        if types.is_empty() {
+        if objects.is_empty() && tables.is_empty() {
             return Ok(());
         }
-        let mut catalog = types.iter().fold(self.catalog.clone(), |catalog, id| catalog.without_type(*id));
+        let mut catalog = objects.iter().fold(self.catalog.clone(), |catalog, id| catalog.without_type(*id));
+        catalog = tables.iter().fold(catalog, |catalog, id| catalog.without_table(*id));
         for table in changed {
             catalog = catalog.with_table(table);
         }

@@ -8,12 +8,17 @@
 //!
 //! A relation that the same statement creates has no id yet: such a constant has its schema and name.
 
+use std::sync::Arc;
+
 use sqlparser::ast::Expr as Ast;
 
 use super::binder::{Binder, Replacement};
 use super::stored::bind_stored;
+use crate::catalog::FIXED_RELATION;
 use crate::error::SqlError;
 use crate::expr::Expr;
+use crate::object::{Object, ObjectId};
+use crate::table::{Index, IndexColumn, IndexedValue, Table};
 use pgtypes::{Names, SqlType};
 
 /// What stands before the stored text of an expression when it is bound.
@@ -54,6 +59,31 @@ impl Binder<'_> {
         let again = bind_stored(&fixed, self.catalog, bind);
         let is_same = again.is_ok_and(|again| self.with_oids(again) == self.with_oids(bound));
         Ok(is_same.then_some(fixed))
+    }
+
+    /// Whether a stored text of a table or domain names a relation by its id.
+    pub(super) fn is_named_by_text(&self, id: ObjectId) -> bool {
+        let wanted = format!("'{FIXED_RELATION}{}'", id.0);
+        let names_it = |text: &String| text.contains(&wanted);
+        let in_index = |index: &Index| {
+            let mut columns = index.columns.iter();
+            let is_it =
+                |column: &IndexColumn| matches!(&column.value, IndexedValue::Expression { text, .. } if names_it(text));
+            index.predicate.iter().any(names_it) || columns.any(is_it)
+        };
+        let in_table = |table: Arc<Table>| {
+            let mut values = table.columns.iter().flat_map(|column| column.default.iter().chain(&column.generated));
+            values.any(names_it)
+                || table.checks.iter().any(|check| names_it(&check.text))
+                || table.indexes.iter().any(in_index)
+        };
+        let in_domain = |object: Arc<Object>| match &*object {
+            Object::Domain(domain) => {
+                domain.default.iter().any(names_it) || domain.checks.iter().any(|check| names_it(&check.text))
+            }
+            _ => false,
+        };
+        self.catalog.tables().into_iter().any(in_table) || self.catalog.relations().into_iter().any(in_domain)
     }
 
     /// An expression with OIDs in the constants of type `regclass`; with the whole name of what is to be created.

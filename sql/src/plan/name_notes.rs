@@ -54,8 +54,11 @@ impl Binder<'_> {
 
     /// The schema and the name of a relation that the statement creates.
     pub(super) fn created_name(&self, name: &str) -> Option<String> {
-        let created = self.creating.iter().find(|created| quote_identifier(created) == name)?;
-        let schema = self.catalog.schema_by_id(self.target)?;
-        Some(format!("{}.{}", quote_identifier(&schema.name), quote_identifier(created)))
+        let schema = quote_identifier(&self.catalog.schema_by_id(self.target)?.name);
+        // Words without quotes are folded.
+        let name = if name.contains('"') { name.to_owned() } else { name.to_ascii_lowercase() };
+        let mut created = self.creating.iter().map(|created| quote_identifier(created));
+        let created = created.find(|created| *created == name || format!("{schema}.{created}") == name)?;
+        Some(format!("{schema}.{created}"))
     }
 }

@@ -612,3 +612,15 @@ id:int4|z:int4
 3|NULL
 DROP VIEW
 DROP TABLE
+
+# Behind a dot any word is the name of a column, also in joins that nest.
+create table dotted (x int, "from" int, "on" int, "set" int);
+insert into dotted values (1, 1, 1, 1);
+select count(*) from dotted a left join dotted b join dotted c on b.on = c.set and c.from = 1 on a.x = b.x;
+drop table dotted;
+----
+CREATE TABLE
+INSERT 0 1
+count:int8
+1
+DROP TABLE

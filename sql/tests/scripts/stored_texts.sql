@@ -212,3 +212,34 @@ code:text|r:regclass
 O-2|public.own
 INSERT 0 1
 SET
+
+# What a stored text names by its id is not dropped.
+create table named (a int);
+create table naming (a int, b text default 'named'::regclass::text, f regclass check (f <> 'named'::regclass));
+create sequence below;
+create table bounded (a int check (a < nextval('below')));
+drop table named;
+drop table named cascade;
+drop table naming;
+drop table named;
+drop sequence below;
+create table p9 (id serial, x text default 'n' || currval('public.p9_id_seq'), y text default 'n' || currval('P9_id_seq'));
+insert into p9 default values returning x, y;
+drop table p9, own;
+----
+CREATE TABLE
+CREATE TABLE
+CREATE SEQUENCE
+ERROR 0A000: a function of sequences or of locks in a CHECK is not supported yet [at 36]
+ERROR 2BP01: cannot drop table named because other objects depend on it
+DETAIL: an expression of table naming depends on table named
+HINT: Use DROP ... CASCADE to drop the dependent objects too.
+ERROR 0A000: an expression of table naming names what is dropped: drop it first
+DROP TABLE
+DROP TABLE
+DROP SEQUENCE
+CREATE TABLE
+x:text|y:text
+n1|n1
+INSERT 0 1
+DROP TABLE
