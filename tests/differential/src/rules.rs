@@ -25,6 +25,12 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        documented: "An escape `\\x` with more digits than a character has is refused",
+        applies: |text, difference, _| {
+            difference.class == Class::Refused && text.contains("regexp") && text.contains("\\x")
+        },
+    },
+    Rule {
         documented: "`jsonb_cmp` tells an order by its sign alone",
         applies: |text, difference, _| difference.class == Class::Rows && text.contains("jsonb_cmp("),
     },
