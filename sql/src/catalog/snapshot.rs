@@ -529,8 +529,8 @@ impl Catalog {
         self.with_object(self.version, object)
     }
 
-    /// This catalog without a type.
-    pub(crate) fn without_type(&self, id: ObjectId) -> Catalog {
+    /// This catalog without an object that is no table: a type, a view, a sequence.
+    pub(crate) fn without_dropped(&self, id: ObjectId) -> Catalog {
         self.without_object(self.version, id)
     }
 

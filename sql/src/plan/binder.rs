@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -30,8 +31,8 @@ const MAX_PARAMS: usize = 65_535;
 /// Limit of nested expressions. Bounds the binder's recursion; the parser's own limit is lower.
 const MAX_DEPTH: usize = 250;
 
-/// A part of a text that is to be replaced: where it begins and ends, in bytes, and the new one.
-pub(super) type Replacement = (usize, usize, String);
+/// A part of a text that is to be replaced, in bytes, and the new one.
+pub(super) type Replacement = (Range<usize>, String);
 
 /// A bound expression with its type and location.
 #[derive(Clone, Debug)]

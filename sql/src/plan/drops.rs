@@ -136,7 +136,7 @@ impl Binder<'_> {
         if objects.is_empty() && tables.is_empty() {
             return Ok(());
         }
-        let mut catalog = objects.iter().fold(self.catalog.clone(), |catalog, id| catalog.without_type(*id));
+        let mut catalog = objects.iter().fold(self.catalog.clone(), |catalog, id| catalog.without_dropped(*id));
         catalog = tables.iter().fold(catalog, |catalog, id| catalog.without_table(*id));
         for table in changed {
             catalog = catalog.with_table(table);
@@ -323,7 +323,7 @@ impl Binder<'_> {
     /// Adds the defaults of columns that name a dropped type, of columns that stay.
     fn add_typed_defaults(&self, dropped: &[Arc<Object>], found: &Found, dependents: &mut Dependents) {
         for ty in dropped.iter().filter(|object| object.is_type()) {
-            let catalog = self.catalog.without_type(ty.id());
+            let catalog = self.catalog.without_dropped(ty.id());
             for table in self.catalog.tables().into_iter().filter(|table| !found.has((ObjectId(table.id.0), 0))) {
                 for column in table.columns.iter().filter(|column| !found.has((ObjectId(table.id.0), column.id.0))) {
                     let Some(text) = column.default.as_deref() else { continue };

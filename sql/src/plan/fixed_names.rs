@@ -8,6 +8,7 @@
 //!
 //! A relation that the same statement creates has no id yet: such a constant has its schema and name.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use sqlparser::ast::Expr as Ast;
@@ -24,13 +25,13 @@ use pgtypes::{Names, SqlType};
 /// What stands before the stored text of an expression when it is bound.
 const SELECT: &str = "SELECT ";
 
-/// A text with ids in the place of names.
-pub(super) fn replaced(mut text: String, mut names: Vec<Replacement>) -> String {
-    // From the end: what is replaced moves what follows. A name may have been bound twice.
-    names.sort_by(|a, b| b.cmp(a));
-    names.dedup();
-    for (start, end, id) in names {
-        text.replace_range(start..end, &id);
+/// A text with some parts replaced, which do not overlap.
+pub(super) fn replaced(mut text: String, mut parts: Vec<Replacement>) -> String {
+    // From the end: what is replaced moves what follows. A part may have been bound twice.
+    parts.sort_by_key(|(range, _)| Reverse(range.start));
+    parts.dedup();
+    for (range, new) in parts {
+        text.replace_range(range, &new);
     }
     text
 }

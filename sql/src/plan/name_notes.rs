@@ -29,7 +29,7 @@ impl Binder<'_> {
         let (Some(start), Some(end)) = (text.offset(span.start), text.offset(span.end)) else { return };
         // An array has its element's name after an underscore, too.
         let brackets = if found.ty.is_array() && !has_brackets { "[]" } else { "" };
-        names.push((start, end, format!("\"{FIXED_TYPE}{}\"{brackets}", id.0)));
+        names.push((start..end, format!("\"{FIXED_TYPE}{}\"{brackets}", id.0)));
     }
 
     /// Notes the name of a relation in a constant, if that is asked for. 42P01 if there is none.
@@ -47,7 +47,7 @@ impl Binder<'_> {
         let mut lexer = Lexer::new(source.as_str());
         lexer.skip_to(start);
         if let Some(Lexed { token: Token::Text(_), start, end }) = lexer.next() {
-            names.push((start, end, format!("'{}'", fixed.replace('\'', "''"))));
+            names.push((start..end, format!("'{}'", fixed.replace('\'', "''"))));
         }
         Ok(())
     }

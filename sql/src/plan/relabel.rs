@@ -5,13 +5,12 @@
 //! and these literals are written anew. A literal of another type that an evaluation casts to the enum keeps the old
 //! label, as in PostgreSQL.
 
-use std::cmp::Reverse;
-
 use sqlparser::ast::Expr as Ast;
 use sqlparser::tokenizer::Location;
 
 use super::binder::{Binder, Scope};
 use super::domains::value_scope;
+use super::fixed_names::replaced;
 use super::node::{Alteration, Body};
 use super::stored::bind_stored;
 use crate::catalog::Catalog;
@@ -156,20 +155,19 @@ impl Relabelling<'_> {
         let of_enum = literals.iter().filter(|(ty, _)| ty.scalar().oid == self.ty.oid);
         let mut places: Vec<(usize, SqlType)> =
             of_enum.filter_map(|(ty, at)| Some((source.offset(*at)?, *ty))).collect();
-        // From the end: what is replaced moves what follows. A literal may have been bound twice.
-        places.sort_by_key(|(place, _)| Reverse(*place));
+        // A literal may have been bound twice.
+        places.sort_by_key(|(place, _)| *place);
         places.dedup_by_key(|(place, _)| *place);
-        let (mut text, mut is_renamed) = (source.as_str().to_owned(), false);
+        let mut renamed = Vec::new();
         for (place, ty) in places {
             let mut lexer = Lexer::new(source.as_str());
             lexer.skip_to(place);
             let Some(Spanned { token: Token::Text(literal), start, end }) = lexer.next() else { continue };
             if let Some(literal) = self.literal(&literal, ty) {
-                text.replace_range(start..end, &literal);
-                is_renamed = true;
+                renamed.push((start..end, literal));
             }
         }
-        is_renamed.then_some(text)
+        (!renamed.is_empty()).then(|| replaced(source.as_str().to_owned(), renamed))
     }
 
     /// A literal with the new label, in quotes; `None` if it does not name the label.

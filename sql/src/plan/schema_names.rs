@@ -5,9 +5,9 @@
 //! alias, keeps its name, and what cannot be told is refused.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
-use super::binder::Binder;
+use super::binder::{Binder, Replacement};
+use super::fixed_names::replaced;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::lexer::{Lexer, Spanned, Token};
@@ -15,9 +15,6 @@ use crate::object::{Object, ObjectId, Schema, View};
 use crate::parse;
 use crate::table::quote_identifier;
 use pgtypes::{Names, SqlType};
-
-/// A part of a text, and what replaces it.
-type Piece = (Range<usize>, String);
 
 impl Binder<'_> {
     /// The views whose texts name a schema, each as it was and as it is to be.
@@ -71,20 +68,25 @@ impl Binder<'_> {
             relation.is_some() || self.catalog.user_type(Some(schema.id), name).is_some()
         };
         let (members, all) = (words(&view.query, (from, to), is_member), words(&view.query, (from, to), |_| true));
-        let with = |words: &[Piece]| replaced(&view.query, words.iter().chain(&early));
-        let is_same = |words: &&[Piece]| {
+        let with = |words: &[Replacement]| replaced(view.query.clone(), [words, &early].concat());
+        let is_same = |words: &&[Replacement]| {
             let new = View { query: with(words), ..view.clone() };
             self.shown_query(&new, catalog).as_ref() == Some(&before)
         };
         let words = [&*members, &*all].into_iter().find(is_same)?;
-        let query = replaced(&view.query, words.iter().chain(&early).chain(&late));
+        let query = replaced(view.query.clone(), [words, &early, &late].concat());
         let new = View { query, ..view.clone() };
         self.shown_query(&new, catalog).map(|_| new.query)
     }
 
     /// The literals in the text of a view that name something in a schema: those that are read when the view is bound,
     /// and those that are read when it runs, which the plan has as they are. `None` if one would mean something else.
-    fn named_in(&self, view: &View, (from, to): (&str, &str), catalog: &Catalog) -> Option<(Vec<Piece>, Vec<Piece>)> {
+    fn named_in(
+        &self,
+        view: &View,
+        (from, to): (&str, &str),
+        catalog: &Catalog,
+    ) -> Option<(Vec<Replacement>, Vec<Replacement>)> {
         let parsed = parse::parse(&view.query).ok()?;
         let statement = parsed.first()?;
         let mut binder = Binder::new(statement, None, self.catalog);
@@ -99,7 +101,8 @@ impl Binder<'_> {
             if named.is_none() || named == catalog.find(ty, &old).ok() {
                 continue;
             }
-            let new = replaced(&old, words(&old, (from, to), |_| true).first());
+            let first = words(&old, (from, to), |_| true).into_iter().take(1).collect();
+            let new = replaced(old, first);
             if catalog.find(ty, &new).ok() != named {
                 return None;
             }
@@ -111,7 +114,7 @@ impl Binder<'_> {
 }
 
 /// The words of a text that name a schema before a dot and a name that may be one of the schema's.
-fn words(text: &str, (from, to): (&str, &str), is_member: impl Fn(&str) -> bool) -> Vec<Piece> {
+fn words(text: &str, (from, to): (&str, &str), is_member: impl Fn(&str) -> bool) -> Vec<Replacement> {
     let mut lexer = Lexer::new(text);
     let mut pieces = Vec::new();
     while let Some(token) = lexer.next() {
@@ -135,19 +138,6 @@ fn folded(token: &Token<'_>) -> Option<String> {
     }
 }
 
-/// A text with some parts replaced, which do not overlap.
-fn replaced<'p>(text: &str, pieces: impl IntoIterator<Item = &'p Piece>) -> String {
-    let mut pieces: Vec<&Piece> = pieces.into_iter().collect();
-    pieces.sort_by_key(|(range, _)| range.start);
-    // A literal may have been bound twice.
-    pieces.dedup();
-    let mut out = text.to_owned();
-    for (range, new) in pieces.into_iter().rev() {
-        out.replace_range(range.clone(), new);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,7 +145,7 @@ mod tests {
     #[test]
     fn a_schema_is_named_before_a_dot() {
         let renamed = |text: &str, member: &str| {
-            replaced(text, words(text, ("s", "New"), |name| member.is_empty() || name == member).iter())
+            replaced(text.to_owned(), words(text, ("s", "New"), |name| member.is_empty() || name == member))
         };
         let text = "select s.s, S . t, 's.x' from \"s\".t s";
         assert_eq!(renamed(text, ""), "select \"New\".s, \"New\" . t, 's.x' from \"New\".t s");
