@@ -61,7 +61,7 @@ fn to_text(transcripts: &[Transcript]) -> String {
 }
 
 /// How often PostgreSQL is asked again.
-const AGAIN: usize = 3;
+const AGAIN: usize = 20;
 
 /// The golden transcripts of a level, those of PostgreSQL. Where it is installed, it must answer so.
 fn of_postgres(level: &str, cases: &[Case]) -> Vec<Transcript> {
@@ -75,15 +75,16 @@ fn of_postgres(level: &str, cases: &[Case]) -> Vec<Transcript> {
         let found = run_all(&mut postgres, level, cases, &[]);
         std::fs::write(&golden, to_text(&found)).unwrap();
     }
-    // What is recorded says whose answer to wait for: a session that was woken may answer late on a busy machine.
     let recorded = recorded();
-    let mut found = run_all(&mut postgres, level, cases, &recorded);
-    // Whom PostgreSQL chooses in a deadlock depends on its timers, which a busy machine delays: it is asked again.
+    let mut found = run_all(&mut postgres, level, cases, &[]);
+    // Whom PostgreSQL chooses in a deadlock depends on its timers, which a busy machine delays. Of two updates in a queue
+    // for a row the second one sometimes is first, in 2 of 5 runs on a busy machine: a woken session gives up its place
+    // before it locks the new version of the row. So it is asked again.
     for _ in 0..AGAIN {
         let is_recorded = |transcript: &Transcript| recorded.contains(transcript);
         for transcript in found.iter_mut().filter(|transcript| !is_recorded(transcript)) {
             let case = cases.iter().find(|case| case.title == transcript.title).expect("its case");
-            *transcript = run_all(&mut postgres, level, std::slice::from_ref(case), &recorded).remove(0);
+            *transcript = run_all(&mut postgres, level, std::slice::from_ref(case), &[]).remove(0);
         }
     }
     let wrong = differences(&found, &recorded);

@@ -87,10 +87,11 @@ impl Postgres {
         self.port
     }
 
-    /// The first column of the rows of a query.
-    fn numbers(&mut self, sql: &str) -> Vec<u32> {
+    /// The rows of a query, all of numbers.
+    fn numbers(&mut self, sql: &str) -> Vec<Vec<u32>> {
         let lines = self.observer.run(sql);
-        lines[1..lines.len() - 1].iter().map(|row| row.parse().unwrap()).collect()
+        let parse = |row: &String| row.split('|').map(|number| number.parse().unwrap()).collect();
+        lines[1..lines.len() - 1].iter().map(parse).collect()
     }
 }
 
@@ -103,8 +104,18 @@ impl System for Postgres {
         Session::open(self.port)
     }
 
+    /// Those that a session without a statement blocks, or one that waits itself. A session that was woken waits for a
+    /// moment for others that were.
     fn waiting(&mut self, _sessions: &[Session]) -> Vec<u32> {
-        self.numbers("select pid from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0")
+        let blocked = "select pid, unnest(pg_blocking_pids(pid)) from pg_stat_activity";
+        let idle = self.numbers("select pid from pg_stat_activity where state like 'idle%'");
+        let blocked = self.numbers(blocked);
+        let mut stuck: Vec<u32> = idle.concat();
+        let count = stuck.len();
+        while let Some(pair) = blocked.iter().find(|pair| stuck.contains(&pair[1]) && !stuck.contains(&pair[0])) {
+            stuck.push(pair[0]);
+        }
+        stuck.split_off(count)
     }
 
     fn have_waited_long(&mut self, _sessions: &[Session]) -> bool {
