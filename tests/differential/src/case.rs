@@ -4,7 +4,7 @@ use std::io;
 
 use crate::compare::{self, CANCELED, Difference};
 use crate::tree::Tree;
-use crate::wire::{Answer, Client, Mode};
+use crate::wire::{Answer, Client, Mode, ServerError};
 
 /// A statement of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,7 +106,7 @@ impl Case {
 
     /// Whether one of the answers is an error of a value, which the other server need not meet, or not first.
     fn depends_on_order(&self, expected: &Answer, found: &Answer) -> bool {
-        let is_of_value = |answer: &Answer| answer.error.is_some() && compare::code(answer).starts_with("22");
+        let is_of_value = |answer: &Answer| answer.error.as_ref().is_some_and(ServerError::is_of_value);
         let [one, other] = [is_of_value(expected), is_of_value(found)];
         self.reads_tables && (one && (other || found.error.is_none()) || other && expected.error.is_none())
     }

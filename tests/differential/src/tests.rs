@@ -47,6 +47,15 @@ fn each_class_is_found() {
 }
 
 #[test]
+fn errors_of_values_depend_on_rows() {
+    let is_of_value = |code, message| error(code, message, "").error.unwrap().is_of_value();
+    assert!(is_of_value("22012", "division by zero"));
+    assert!(is_of_value("0A000", "unit \"timezone\" not supported for type interval"));
+    assert!(!is_of_value("0A000", "this DEFAULT is not supported yet"));
+    assert!(!is_of_value("42883", "function extract(text, date) does not exist"));
+}
+
+#[test]
 fn parameters_are_numbered_by_their_place() {
     let parameter = |value: &str| Part::Parameter(Parameter { declared: 0, value: Some(value.to_string()) });
     let tree = Tree::list(vec![Tree::expression(vec![parameter("1")]), Tree::expression(vec![parameter("2")])]);

@@ -11,6 +11,7 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::{DataRowBody, ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 
+use crate::compare::NOT_SUPPORTED;
 use crate::tree::Parameter;
 
 /// How long an answer may take. Servers end a statement earlier, by their `statement_timeout`.
@@ -49,6 +50,15 @@ pub struct ServerError {
     pub position: String,
     /// The severity, not translated.
     pub severity: String,
+}
+
+impl ServerError {
+    /// Whether a value is wrong, so that it depends on the rows that are evaluated. `EXTRACT` of a unit that the type
+    /// does not have is of the class "not supported".
+    pub fn is_of_value(&self) -> bool {
+        let is_unit = self.message.starts_with("unit \"") && self.message.contains("\" not supported for type ");
+        self.code.starts_with("22") || self.code == NOT_SUPPORTED && is_unit
+    }
 }
 
 /// A row: the bytes of its values.
