@@ -77,9 +77,9 @@ fn of_postgres(level: &str, cases: &[Case]) -> Vec<Transcript> {
     }
     let recorded = recorded();
     let mut found = run_all(&mut postgres, level, cases, &[]);
-    // Whom PostgreSQL chooses in a deadlock depends on its timers, which a busy machine delays. Of two updates in a queue
-    // for a row the second one sometimes is first, in 2 of 5 runs on a busy machine: a woken session gives up its place
-    // before it locks the new version of the row. So it is asked again.
+    // Whom PostgreSQL chooses in a deadlock depends on its timers, which a busy machine delays. Of two updates in a
+    // queue for a row the second one sometimes is first, in 2 of 5 runs on a busy machine: a woken session gives up its
+    // place before it locks the new version of the row. So it is asked again.
     for _ in 0..AGAIN {
         let is_recorded = |transcript: &Transcript| recorded.contains(transcript);
         for transcript in found.iter_mut().filter(|transcript| !is_recorded(transcript)) {

@@ -147,16 +147,31 @@ const RULES: &[Rule] = &[
         documented: "`(a, b) < (c, d)` and its kin compare arrays of `json`",
         applies: |text, difference, answers| {
             let message = answers[0].error.as_ref().map_or("", |error| &error.message);
-            let is_row = [") < (", ") <= (", ") > (", ") >= ("].iter().any(|op| text.contains(op));
             let has_no_order = message == "could not identify a comparison function for type json";
-            difference.class == Class::Accepted && has_no_order && is_row && text.contains("json[]")
+            difference.class == Class::Accepted && has_no_order && compares_rows(text) && text.contains("json[]")
         },
     },
     Rule {
         documented: "A row beyond `--max-transaction-size` is error 54000, before the errors of later rows.",
         applies: |_, difference, answers| {
             let message = answers[1].error.as_ref().map_or("", |error| &error.message);
-            difference.class == Class::SqlState && message.contains(" is too large")
+            let is_error = matches!(difference.class, Class::SqlState | Class::Refused);
+            is_error && message.starts_with("row is too large")
+        },
+    },
+    Rule {
+        documented: "A comparison of rows is evaluated before what CASE or COALESCE do not reach by it",
+        applies: |text, difference, _| {
+            let is_skipped = ["CASE ", "COALESCE("].iter().any(|word| text.contains(word));
+            let is_of_value = difference.codes[0].starts_with("22");
+            difference.class == Class::Accepted && is_of_value && is_skipped && compares_rows(text)
+        },
+    },
+    Rule {
+        documented: "In binary, an array tells whether it has a NULL.",
+        applies: |text, difference, answers| {
+            let is_slice = text.contains("; -- Binary") && text.contains(")[") && text.contains(':');
+            difference.class == Class::Rows && is_slice && differ_in(answers, is_flag_of_nulls)
         },
     },
     Rule {
@@ -221,6 +236,22 @@ fn differ_in(answers: &[Answer; 2], is_so: fn(&[u8], &[u8], u32) -> bool) -> boo
                     (one, other) => one == other,
                 })
         })
+}
+
+/// Whether a statement has an order of rows, `(a, b) < (c, d)`.
+fn compares_rows(text: &str) -> bool {
+    [") < (", ") <= (", ") > (", ") >= ("].iter().any(|op| text.contains(op))
+}
+
+/// Whether two arrays in binary differ only in that PostgreSQL's one may have a NULL.
+fn is_flag_of_nulls(one: &[u8], other: &[u8], _: u32) -> bool {
+    // Behind the number of dimensions.
+    const FLAG: usize = 7;
+    let mut without = one.to_vec();
+    one.get(FLAG) == Some(&1) && other.get(FLAG) == Some(&0) && {
+        without[FLAG] = 0;
+        without == other
+    }
 }
 
 /// Whether two floats are next to each other, up to some units of the last place.

@@ -53,11 +53,12 @@ pub struct ServerError {
 }
 
 impl ServerError {
-    /// Whether a value is wrong, so that it depends on the rows that are evaluated. `EXTRACT` of a unit that the type
-    /// does not have is of the class "not supported".
+    /// Whether a value is wrong, so that it depends on the rows that are evaluated. In PostgreSQL too some of these
+    /// errors are of the class "not supported".
     pub fn is_of_value(&self) -> bool {
         let is_unit = self.message.starts_with("unit \"") && self.message.contains("\" not supported for type ");
-        self.code.starts_with("22") || self.code == NOT_SUPPORTED && is_unit
+        let is_array = self.message.contains("multidimensional arrays is not supported");
+        self.code.starts_with("22") || self.code == NOT_SUPPORTED && (is_unit || is_array)
     }
 }
 
