@@ -56,7 +56,7 @@ pub struct Given<'a> {
     pub types: &'a [SqlType],
     /// The names of the last ones.
     pub names: &'a [&'a str],
-    /// Whether the last one is the array of VARIADIC.
+    /// Whether the last one follows VARIADIC.
     pub is_variadic: bool,
     /// Whether the only one is a literal of unknown type. A parameter is none.
     pub is_literal: bool,
@@ -122,7 +122,8 @@ fn candidate(row: &'static ProcRow, given: Given<'_>) -> Option<Candidate> {
         let sources = (0..count).map(Source::Given).collect();
         return Some(Candidate { function: row, declared: types, sources, collected });
     }
-    if row.is_variadic != given.is_variadic || count > declared {
+    // VARIADIC is allowed in a call of a function that collects nothing, and means nothing there.
+    if row.is_variadic && !given.is_variadic || count > declared {
         return None;
     }
     let mut sources: Vec<Option<Source>> = vec![None; declared];

@@ -151,7 +151,7 @@ impl Binder<'_> {
             }
             (Err(failed), _) => return Err(self.no_function(&failed, written, &args, at)),
         };
-        if args.is_variadic && choice.function.args.last() == Some(&SqlType::ANY) {
+        if args.is_variadic && choice.function.is_variadic && choice.function.args.last() == Some(&SqlType::ANY) {
             return Err(self.unsupported(&format!("VARIADIC of function {name} is"), at));
         }
         if choice.function.returns_set() {

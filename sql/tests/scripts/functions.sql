@@ -272,3 +272,14 @@ overlaps:bool
 t
 bpchar:bpchar|pg_typeof:regtype|?column?:text|text:text
 x|character|abcd|x
+
+# VARIADIC in a call of a function that collects nothing.
+select upper(variadic 'a'), jsonb_delete('{"a":1}', variadic 'a'::text), jsonb_delete('{"a":1}', variadic array['a']), pg_typeof(variadic 1);
+select count(variadic 1), abs(variadic array[1]);
+select concat(variadic 'a');
+----
+upper:text|jsonb_delete:jsonb|jsonb_delete:jsonb|pg_typeof:regtype
+A|{}|{}|integer
+ERROR 42883: function abs(integer[]) does not exist [at 27]
+HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: VARIADIC of function concat is not supported yet [at 8]

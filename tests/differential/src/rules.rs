@@ -102,7 +102,8 @@ const RULES: &[Rule] = &[
                     .iter()
                     .any(|op| message == format!("syntax error at or near \"{op}\""))
             };
-            difference.class == Class::Refused && text.contains("BETWEEN ") && is_comparison(&answers[1])
+            let is_error = matches!(difference.class, Class::SqlState | Class::Refused);
+            is_error && text.contains("BETWEEN ") && is_comparison(&answers[1])
         },
     },
     Rule {
@@ -157,6 +158,15 @@ const RULES: &[Rule] = &[
             let message = answers[1].error.as_ref().map_or("", |error| &error.message);
             let is_error = matches!(difference.class, Class::SqlState | Class::Refused);
             is_error && message.starts_with("row is too large")
+        },
+    },
+    Rule {
+        documented: "ADD COLUMN evaluates a DEFAULT for the rows of the table",
+        applies: |text, difference, _| {
+            let is_of_value = difference.codes[0].starts_with("22");
+            difference.class == Class::Accepted
+                && is_of_value
+                && ["ADD COLUMN ", " DEFAULT "].iter().all(|word| text.contains(word))
         },
     },
     Rule {

@@ -52,13 +52,19 @@ pub struct ServerError {
     pub severity: String,
 }
 
+/// Parts of messages with which PostgreSQL refuses a value with 0A000.
+const UNSUPPORTED_VALUES: &[&str] = &[
+    "\" not supported for type ",
+    "multidimensional arrays is not supported",
+    "timestamps cannot be binned into intervals containing months or years",
+];
+
 impl ServerError {
-    /// Whether a value is wrong, so that it depends on the rows that are evaluated. In PostgreSQL too some of these
-    /// errors are of the class "not supported".
+    /// Whether a value is wrong, so that it depends on the rows that are evaluated. Some of these
+    /// errors are 0A000, in PostgreSQL too.
     pub fn is_of_value(&self) -> bool {
-        let is_unit = self.message.starts_with("unit \"") && self.message.contains("\" not supported for type ");
-        let is_array = self.message.contains("multidimensional arrays is not supported");
-        self.code.starts_with("22") || self.code == NOT_SUPPORTED && (is_unit || is_array)
+        let is_value = UNSUPPORTED_VALUES.iter().any(|part| self.message.contains(part));
+        self.code.starts_with("22") || self.code == NOT_SUPPORTED && is_value
     }
 }
 
