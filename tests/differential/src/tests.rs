@@ -94,6 +94,10 @@ fn a_rule_hides_nothing_else() {
     assert!(known("SELECT cbrt('0.1');", &root, &answer(&["0.4641588833612779"])));
     assert!(!known("SELECT cbrt('0.1');", &root, &answer(&["0.46415888336"])));
     assert!(!known("SELECT sqrt('0.1');", &root, &answer(&["0.4641588833612779"])));
+    let bytes =
+        |values: &[&str]| known("SELECT a::\"char\"::character FROM t;", &answer(values), &answer(&["b", "a", ""]));
+    assert!(bytes(&["a", "\0", "b"]), "in another order");
+    assert!(!bytes(&["a", "c", "b"]));
     let ambiguous = |call: &str| error("42725", &format!("function {call} is not unique"), "8");
     assert!(known("SELECT trunc(NULL);", &ambiguous("trunc(unknown)"), &answer(&["1"])));
     assert!(!known("SELECT abs(NULL);", &ambiguous("abs(unknown)"), &answer(&["1"])));
