@@ -169,10 +169,9 @@ fn get_boxed(repr: Repr, ty: SqlType, bytes: &[u8]) -> Result<Datum, Malformed> 
 
 /// Reads a value of a type.
 pub fn get_datum(ty: SqlType, bytes: &[u8]) -> Result<Datum, Malformed> {
-    Ok(match (get(ty, bytes)?, ty.row().repr) {
-        (DatumRef::Text(text), Repr::Padded) => Datum::Padded(text.into()),
-        (DatumRef::Owned(value), _) => value,
-        (value, _) => value.to_datum(),
+    Ok(match get(ty, bytes)? {
+        DatumRef::Owned(value) => value,
+        value => value.to_datum(ty),
     })
 }
 

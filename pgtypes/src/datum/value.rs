@@ -100,13 +100,14 @@ pub enum DatumRef<'a> {
 }
 
 impl DatumRef<'_> {
-    /// The value on its own. A text of the kind [`Repr::Padded`] becomes one of the kind [`Repr::Text`].
-    pub fn to_datum(&self) -> Datum {
+    /// The value on its own, of the type that it is of.
+    pub fn to_datum(&self, ty: SqlType) -> Datum {
         match self {
             DatumRef::Null => Datum::Null,
             DatumRef::Bool(value) => Datum::Bool(*value),
             DatumRef::Int(value) => Datum::Int(*value),
             DatumRef::Float(value) => Datum::Float(*value),
+            DatumRef::Text(text) if ty.row().repr == Repr::Padded => Datum::Padded((*text).into()),
             DatumRef::Text(text) => Datum::Text((*text).into()),
             DatumRef::Bytes(bytes) => Datum::Bytes((*bytes).into()),
             DatumRef::Borrowed(datum) => (*datum).clone(),

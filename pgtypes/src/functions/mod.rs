@@ -8,7 +8,7 @@
 //! 1. `args`, `common`, `operator`: arguments of a call; the common type of values; the rows of operators
 //! 2. `aggregate`: what an aggregate does
 //! 3. `row`: the rows of functions
-//! 4. `casts`, `catalog`, `compare`, `enums`, `forms`, `json`, `session`, `text`, `times`: the topics
+//! 4. `casts`, `catalog`, `compare`, `enums`, `forms`, `json`, `keywords`, `session`, `text`, `times`: the topics
 //! 5. `arrays`, `numbers`: topics that use others
 //! 6. `aggregates`, `windows`: the aggregates; the functions of windows
 //! 7. `polymorphic`, `table`: what polymorphic types stand for; all functions
@@ -26,6 +26,7 @@ mod compare;
 mod enums;
 mod forms;
 mod json;
+mod keywords;
 mod numbers;
 mod operator;
 pub mod operators;

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::ProcRow;
-use super::{aggregates, arrays, casts, catalog, compare, enums, forms, json, numbers, session, text, times, windows};
+use super::{
+    aggregates, arrays, casts, catalog, compare, enums, forms, json, keywords, numbers, session, text, times, windows,
+};
 use crate::oid::Oid;
 
 /// The rows of each topic.
@@ -29,6 +31,7 @@ static TOPICS: &[&[ProcRow]] = &[
     json::EDIT,
     json::TEXT,
     json::TREE,
+    keywords::ROWS,
     numbers::INTEGERS,
     numbers::FLOATS,
     numbers::DECIMALS,

@@ -79,6 +79,7 @@ fn constant(shown: &str, ty: SqlType) -> String {
         SqlType::BOOL => (if shown == "t" { "true" } else { "false" }).to_owned(),
         SqlType::INT4 if is_digit => shown.to_owned(),
         SqlType::NUMERIC if is_digit && shown.contains('.') => shown.to_owned(),
+        SqlType::UNKNOWN => format!("'{}'", shown.replace('\'', "''")),
         // Without a modifier it is not `character(1)`.
         SqlType::BPCHAR => format!("'{}'::bpchar", shown.replace('\'', "''")),
         ty => format!("'{}'::{}", shown.replace('\'', "''"), ty.name()),

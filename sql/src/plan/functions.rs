@@ -1,8 +1,8 @@
 //! Function calls in ordinary syntax, and constructs with the syntax of functions.
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr as Ast, Function as CallAst, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
-    UnaryOperator, Value, ValueWithSpan,
+    DuplicateTreatment, Expr as Ast, Function as CallAst, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Spanned, UnaryOperator, Value, ValueWithSpan,
 };
 use sqlparser::tokenizer::Location;
 
@@ -22,6 +22,7 @@ use pgtypes::functions::{self, resolve};
 use pgtypes::{Datum, SqlType};
 
 /// The parts of an argument list.
+#[derive(Default)]
 pub(super) struct ArgumentList<'e> {
     /// The expressions.
     pub(super) asts: Vec<&'e Ast>,
@@ -31,6 +32,8 @@ pub(super) struct ArgumentList<'e> {
     pub(super) star: bool,
     /// Whether it has DISTINCT.
     pub(super) distinct: bool,
+    /// Whether it has ORDER BY.
+    pub(super) ordered: bool,
     /// Whether the last one follows VARIADIC.
     pub(super) is_variadic: bool,
 }
@@ -59,12 +62,14 @@ impl Binder<'_> {
         if functions::named(&name).iter().any(|row| row.is_aggregate()) {
             return self.aggregate(&name, call, &list, scope);
         }
-        if list.star || list.distinct || call.filter.is_some() || !call.within_group.is_empty() {
+        let is_sorted = list.ordered || !call.within_group.is_empty();
+        if list.star || list.distinct || is_sorted || call.filter.is_some() {
             let what = match () {
                 () if list.star => "(*) specified",
                 () if list.distinct => "DISTINCT specified",
-                () if call.filter.is_some() => "FILTER specified",
-                () => "WITHIN GROUP specified",
+                () if list.ordered => "ORDER BY specified",
+                () if is_sorted => "WITHIN GROUP specified",
+                () => "FILTER specified",
             };
             let message = format!("{what}, but {name} is not an aggregate function");
             return Err(self.error(SqlState::WRONG_OBJECT_TYPE, message, at));
@@ -231,7 +236,8 @@ impl Binder<'_> {
     pub(super) fn plain_arguments<'e>(&self, call: &'e CallAst) -> Result<Vec<&'e Ast>, SqlError> {
         let at = call.name.span().start;
         let list = self.argument_list(&call.args, at)?;
-        if !list.names.is_empty() || list.star || list.distinct || list.is_variadic || call.over.is_some() {
+        let is_plain = list.names.is_empty() && !(list.star || list.distinct || list.ordered || list.is_variadic);
+        if !is_plain || call.over.is_some() {
             return Err(self.unsupported("this form of call is", at));
         }
         Ok(list.asts)
@@ -239,14 +245,14 @@ impl Binder<'_> {
 
     /// The argument expressions of a call.
     fn argument_list<'e>(&self, args: &'e FunctionArguments, at: Location) -> Result<ArgumentList<'e>, SqlError> {
-        let mut out =
-            ArgumentList { asts: Vec::new(), names: Vec::new(), star: false, distinct: false, is_variadic: false };
+        let mut out = ArgumentList::default();
         let list = match args {
             FunctionArguments::None => return Ok(out),
             FunctionArguments::Subquery(_) => return Err(self.unsupported("a sub-query as an argument list is", at)),
             FunctionArguments::List(list) => list,
         };
         out.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        out.ordered = list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
         for arg in &list.args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(ast)) if out.names.is_empty() && !out.is_variadic => {

@@ -12,7 +12,7 @@ use super::copy_out::CopyOut;
 use super::fault::Fault;
 use super::long_text::{SplitText, bind_body, check_body, is_long, parse_body};
 use super::reads::LastRead;
-use super::rows::put_row;
+use super::rows::{keep_row, put_row};
 use super::state::{ActiveTxn, Session};
 use super::statement::{BoundStatement, Call, Hold, Query, Replay, Run, StatementBody, several_commands};
 use super::txn_state::Block;
@@ -422,7 +422,7 @@ impl Session {
                 values.take_warnings().iter().try_for_each(|warning| out.put_notice(warning))?;
             }
             match (columns, &mut keep, &mut copy) {
-                (Some(_), Some(keep), _) => keep(row.iter().map(DatumRef::to_datum).collect()),
+                (Some(columns), Some(keep), _) => keep(keep_row(row, columns)),
                 (Some(columns), None, Some(copy)) => copy.row(row, columns, &io, out.buffer()),
                 (Some(columns), None, None) => put_row(out.buffer(), row, columns, formats, &io),
                 (None, ..) => Ok(()),

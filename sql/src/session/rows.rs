@@ -3,6 +3,7 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::{SqlError, SqlState};
+use crate::exec::Row;
 use crate::plan::ResultColumn;
 use crate::protocol::frame::violation;
 use pgtypes::{DatumRef, Format, IoEnv};
@@ -67,6 +68,11 @@ fn format(code: i16) -> Result<Format, SqlError> {
         1 => Ok(Format::Binary),
         other => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("unsupported format code: {other}"))),
     }
+}
+
+/// The values of a row on their own, of the types of their columns.
+pub(crate) fn keep_row(row: &[DatumRef<'_>], columns: &[ResultColumn]) -> Row {
+    row.iter().zip(columns).map(|(value, column)| value.to_datum(column.ty)).collect()
 }
 
 /// Appends a DataRow. Encodes straight into the output, because the codec's message would copy every row once more.

@@ -222,3 +222,12 @@ SELECT result.TABLE_CAT, result.TABLE_SCHEM, result.TABLE_NAME, result.COLUMN_NA
 ----
 table_cat:text|table_schem:name|table_name:name|column_name:name|key_seq:int4|pk_name:name
 NULL|public|t|a|1|t_pkey
+
+# The keywords that pgjdbc asks for.
+select string_agg(word, ',') from pg_catalog.pg_get_keywords() where word <> all ('{absolute,action,add,all,allocate}'::text[]) and word < 'an';
+select count(*), count(*) filter (where barelabel), min(catdesc), max(baredesc) from pg_get_keywords() where catcode = 'R';
+----
+string_agg:text
+abort,access,admin,after,aggregate,also,alter,always
+count:int8|count:int8|min:text|max:text
+77|55|reserved|requires AS

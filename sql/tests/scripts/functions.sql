@@ -277,9 +277,15 @@ x|character|abcd|x
 select upper(variadic 'a'), jsonb_delete('{"a":1}', variadic 'a'::text), jsonb_delete('{"a":1}', variadic array['a']), pg_typeof(variadic 1);
 select count(variadic 1), abs(variadic array[1]);
 select concat(variadic 'a');
+select lower('A' order by 1);
+select coalesce(1 order by 1);
+select generate_series(1, 2 order by 1);
 ----
 upper:text|jsonb_delete:jsonb|jsonb_delete:jsonb|pg_typeof:regtype
 A|{}|{}|integer
 ERROR 42883: function abs(integer[]) does not exist [at 27]
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 ERROR 0A000: VARIADIC of function concat is not supported yet [at 8]
+ERROR 42809: ORDER BY specified, but lower is not an aggregate function [at 8]
+ERROR 42809: ORDER BY specified, but coalesce is not an aggregate function [at 8]
+ERROR 42809: ORDER BY specified, but generate_series is not an aggregate function [at 8]

@@ -243,3 +243,16 @@ x:text|y:text
 n1|n1
 INSERT 0 1
 DROP TABLE
+
+# Literals that have no type where any type is wanted.
+create table lj (j jsonb default jsonb_build_object('k', 'it''s', 'n', null), t text default concat('a', 1, null));
+select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'lj'::regclass order by adnum;
+insert into lj default values returning *;
+----
+CREATE TABLE
+pg_get_expr:text
+jsonb_build_object('k', 'it''s', 'n', NULL::unknown)
+concat('a', 1, NULL::unknown)
+j:jsonb|t:text
+{"k": "it's", "n": null}|a1
+INSERT 0 1

@@ -329,3 +329,34 @@ select char 'abc', character 'abc', char(2) 'abc', 'abc'::char, cast('abc' as ch
 ----
 bpchar:bpchar|bpchar:bpchar|bpchar:bpchar|bpchar:bpchar|bpchar:bpchar
 abc|abc|ab|a|a
+
+# Parameters of EXECUTE that are of type character.
+create table ec (id int primary key, c char(4) unique);
+create index on ec ((c || '!'));
+prepare ec1 as insert into ec values ($1, $2) returning c, c || '';
+execute ec1 (1, 'a');
+select octet_length(c), to_json(c) from ec;
+prepare ec2 as select id from ec where c = $1;
+execute ec2 ('a');
+prepare ec3 (bpchar) as select $1 = 'a', case $1 when 'a' then 1 end, $1 in ('b', 'a'), $1::char(3) || 'x';
+execute ec3 ('a ');
+prepare ec4 (char(3)[], bpchar) as select $1, $2 = any ($1);
+execute ec4 ('{a,b}', 'b');
+----
+CREATE TABLE
+CREATE INDEX
+PREPARE
+c:bpchar|?column?:text
+a   |a
+INSERT 0 1
+octet_length:int4|to_json:json
+4|"a   "
+PREPARE
+id:int4
+1
+PREPARE
+?column?:bool|case:int4|?column?:bool|?column?:text
+t|1|t|ax
+PREPARE
+?column?:_bpchar|?column?:bool
+{a,b}|t
