@@ -100,7 +100,7 @@ pub enum DatumRef<'a> {
 }
 
 impl DatumRef<'_> {
-    /// The value on its own, of the type that it is of.
+    /// The value on its own. Its type tells a text from a value of `character`.
     pub fn to_datum(&self, ty: SqlType) -> Datum {
         match self {
             DatumRef::Null => Datum::Null,

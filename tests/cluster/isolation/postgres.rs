@@ -107,15 +107,13 @@ impl System for Postgres {
     /// Those that a session without a statement blocks, or one that waits itself. A session that was woken waits for a
     /// moment for others that were.
     fn waiting(&mut self, _sessions: &[Session]) -> Vec<u32> {
-        let blocked = "select pid, unnest(pg_blocking_pids(pid)) from pg_stat_activity";
-        let idle = self.numbers("select pid from pg_stat_activity where state like 'idle%'");
-        let blocked = self.numbers(blocked);
-        let mut stuck: Vec<u32> = idle.concat();
-        let count = stuck.len();
+        let mut stuck = self.numbers("select pid from pg_stat_activity where state like 'idle%'").concat();
+        let blocked = self.numbers("select pid, unnest(pg_blocking_pids(pid)) from pg_stat_activity");
+        let idle = stuck.len();
         while let Some(pair) = blocked.iter().find(|pair| stuck.contains(&pair[1]) && !stuck.contains(&pair[0])) {
             stuck.push(pair[0]);
         }
-        stuck.split_off(count)
+        stuck.split_off(idle)
     }
 
     fn have_waited_long(&mut self, _sessions: &[Session]) -> bool {

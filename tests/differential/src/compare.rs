@@ -89,7 +89,7 @@ pub fn compare(expected: &Answer, found: &Answer, ordered: bool) -> Option<Diffe
 
 /// The rows of an answer, sorted unless they have an order. A float that is no number has one form: in binary its sign
 /// is undefined.
-fn sorted(answer: &Answer, ordered: bool) -> Vec<Row> {
+pub fn sorted(answer: &Answer, ordered: bool) -> Vec<Row> {
     let mut rows = answer.rows.clone();
     for row in &mut rows {
         for (value, column) in row.iter_mut().zip(&answer.columns) {

@@ -21,6 +21,12 @@ fn class(expected: &Answer, found: &Answer, ordered: bool) -> Option<Class> {
     compare(expected, found, ordered).map(|difference| difference.class)
 }
 
+/// Whether a rule knows the difference of two answers.
+fn known(text: &str, expected: &Answer, found: &Answer) -> bool {
+    let difference = compare(expected, found, true).expect("a difference");
+    rules::known(text, &difference, &[expected.clone(), found.clone()]).is_some()
+}
+
 #[test]
 fn each_class_is_found() {
     let right = answer(&["x", "y"]);
@@ -86,10 +92,6 @@ fn statements_of_one_form_are_one_group() {
 
 #[test]
 fn a_rule_hides_nothing_else() {
-    let known = |text: &str, expected: &Answer, found: &Answer| {
-        let difference = compare(expected, found, true).expect("a difference");
-        rules::known(text, &difference, &[expected.clone(), found.clone()]).is_some()
-    };
     let root = answer(&["0.46415888336127786"]);
     assert!(known("SELECT cbrt('0.1');", &root, &answer(&["0.4641588833612779"])));
     assert!(!known("SELECT cbrt('0.1');", &root, &answer(&["0.46415888336"])));
@@ -118,10 +120,6 @@ fn the_flag_of_nulls_is_the_only_byte_of_an_array_that_may_differ() {
         let bytes = vec![0, 0, 0, 1, 0, 0, 0, flag, 0, 0, 0, 25, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, last];
         let columns = vec![Column { name: "a".to_string(), type_oid: 1009, modifier: -1 }];
         Answer { columns, rows: vec![vec![Some(bytes)]], ..Answer::default() }
-    };
-    let known = |text: &str, expected: &Answer, found: &Answer| {
-        let difference = compare(expected, found, true).expect("a difference");
-        rules::known(text, &difference, &[expected.clone(), found.clone()]).is_some()
     };
     let text = "SELECT (a)[1:2] FROM t; -- Binary";
     assert!(known(text, &array(1, b'x'), &array(0, b'x')));

@@ -17,6 +17,13 @@ use crate::tree::Parameter;
 /// How long an answer may take. Servers end a statement earlier, by their `statement_timeout`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Parts of messages with which PostgreSQL refuses a value with 0A000.
+const UNSUPPORTED_VALUES: &[&str] = &[
+    "\" not supported for type ",
+    "multidimensional arrays is not supported",
+    "timestamps cannot be binned into intervals containing months or years",
+];
+
 /// How a statement is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -52,16 +59,9 @@ pub struct ServerError {
     pub severity: String,
 }
 
-/// Parts of messages with which PostgreSQL refuses a value with 0A000.
-const UNSUPPORTED_VALUES: &[&str] = &[
-    "\" not supported for type ",
-    "multidimensional arrays is not supported",
-    "timestamps cannot be binned into intervals containing months or years",
-];
-
 impl ServerError {
-    /// Whether a value is wrong, so that it depends on the rows that are evaluated. Some of these
-    /// errors are 0A000, in PostgreSQL too.
+    /// Whether a value is wrong, so that it depends on the rows that are evaluated. Some of these errors are 0A000, in
+    /// PostgreSQL too.
     pub fn is_of_value(&self) -> bool {
         let is_value = UNSUPPORTED_VALUES.iter().any(|part| self.message.contains(part));
         self.code.starts_with("22") || self.code == NOT_SUPPORTED && is_value
